@@ -25,6 +25,9 @@ ENOUGH: Final = 3
 _LIMIT: Final = 12
 _FEW: Final = 2
 _MOST_IDS: Final = 100
+_GENEROUS: Final = 50.0, 200.0
+_LEAST_OF_IT: Final = 0.4
+"""Who tells such a limit, in euros, wants nothing that costs less than this part of it."""
 _MOST_FOODS: Final = 6
 _MOST_TEXT: Final = 290
 _HARD: Final = frozenset({"styles", "colours", "sweetness", "max_abv"})
@@ -255,6 +258,10 @@ def _cheaper(state: State, last: Found, wider: Mapping[str, Any]) -> tuple[Wish,
 def _search(state: State, change: Change, dishes: Sequence[Dish] | None = None) -> Wish:
     wishes = state.wishes if dishes is None else replace(state.wishes, dishes=tuple(dishes))
     filters = filters_of(wishes, state, or_like=change.has("or_like"))
+    limit = wishes.max_price or 0
+    is_free = not (state.budget or state.is_below or state.care or wishes.order or wishes.name)
+    if is_free and wishes.min_price is None and _GENEROUS[0] <= limit <= _GENEROUS[1]:
+        filters["min_price"] = round(limit * _LEAST_OF_IT, 2)
     return Wish(SEARCH, {**filters, "limit": _LIMIT})
 
 

@@ -380,7 +380,7 @@ async def test_a_no_that_excludes_nothing(text: str) -> None:
         ("a red, under twenty euros", {"max_price": 20}),
         ("red wine, fifteen bucks", {"max_price": 15, "currency": "USD"}),
         ("between fifteen and twenty-five, red", {"min_price": 15, "max_price": 25}),
-        ("at most a hundred pounds", {"max_price": 100, "currency": "GBP"}),
+        ("at most a hundred pounds", {"min_price": 40, "max_price": 100, "currency": "GBP"}),
         ("Rotwein unter zwanzig Euro", {"max_price": 20}),
         ("zwischen fünfzehn und fünfunddreißig Euro", {"min_price": 15, "max_price": 35}),
         ("un rouge à moins de vingt-cinq euros", {"max_price": 25}),
