@@ -43,7 +43,7 @@ from bot.telegram.handlers import Group, Handlers
 from bot.telegram.inline import InlineMode
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
-from bot.telegram.memory import CellarCommand, PrivacyCommands, TasteCommand
+from bot.telegram.memory import MemoryCommands
 from bot.telegram.sender import Sender
 from bot.telegram.settings import Onboarding, SettingsCommands
 from bot.turn import Turns
@@ -182,14 +182,14 @@ def handlers_of(
     return (
         InlineMode(talk),
         AdminCommands(talk, admins, trace_link(settings), only_allowed=only_allowed),
-        PrivacyCommands(
-            talk,
+        MemoryCommands(
+            talk=talk,
+            read=read_bottles,
+            write=write_bottles,
             days={"stats_days": tracing.stats_retention_days, "trace_days": tracing.retention_days},
             elsewhere="Langfuse" if has_langfuse else TRACED if tracing.otlp_url else "",
             is_deleted_there=has_langfuse,
         ),
-        TasteCommand(talk),
-        CellarCommand(talk, read_bottles, write_bottles),
         Onboarding(talk),
         SettingsCommands(talk),
         RatingButtons(talk, changed, comment_hider(settings)),

@@ -1,20 +1,19 @@
 """What is known of who asks: told in this message, or before in this chat and remembered."""
 
 import asyncio
-import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
 from agent.care import Care, care_of
 from agent.care_help import Help
+from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.repositories import CareRepository
 from agent.turn import Reply, Work
-
-log = logging.getLogger(__name__)
 
 LASTING: Final = frozenset(
     {"under_age", "dependence", "sulphites", "egg", "milk", "fish", "grapes"}
@@ -90,11 +89,10 @@ class Carer:
     async def _held(self, chat_id: int, user_id: int) -> frozenset[str]:
         if self.cares is None or not chat_id:
             return frozenset()
-        try:
-            return await self.cares.held(chat_id, user_id)
-        except Exception:
-            log.exception("What was told in chat %s could not be read", chat_id)
-            return frozenset()
+        read = partial(self.cares.held, chat_id, user_id)
+        return await or_else(
+            read, frozenset(), f"What was told in chat {chat_id} could not be read"
+        )
 
     async def keep(self, chat_id: int, user_id: int, told: Collection[str]) -> None:
         """Remember what was told of a person, each as long as it holds."""
@@ -105,9 +103,6 @@ class Carer:
         await self._keep(chat_id, user_id, until)
 
     async def _keep(self, chat_id: int, user_id: int, until: Mapping[str, datetime | None]) -> None:
-        if self.cares is None:
-            return
-        try:
-            await self.cares.keep(chat_id, user_id, until)
-        except Exception:
-            log.exception("What was told in chat %s could not be kept", chat_id)
+        if self.cares is not None:
+            keep = partial(self.cares.keep, chat_id, user_id, until)
+            await or_else(keep, None, f"What was told in chat {chat_id} could not be kept")

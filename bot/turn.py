@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from agent.care import Care, care_of
-from agent.engine.errors import Backoff, retry
+from agent.engine.errors import Backoff, or_else, retry
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
@@ -19,7 +20,7 @@ from agent.repositories import MemoryRepository, MessageRepository, StoredMessag
 from agent.text import spoken_in, truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
 from agent.turn import BUDGET, Reply, Work, record_turn, with_notes, worked_on
-from bot.budgets import Budgets, Note
+from bot.budgets import Budgets
 from bot.care import Carer
 from bot.metrics import Metrics
 from bot.telegram.buttons import Rows
@@ -259,18 +260,20 @@ class Turns:
 
     async def person(self, chat_id: int, user_id: int, care: Care) -> Person:
         """What is known of who asks; care alone if the rest cannot be read."""
-        if self.memory is None or not user_id:
+        memory = self.memory
+        if memory is None or not user_id:
             return Person(care)
-        try:
-            facts = await self.memory.facts(user_id)
+
+        async def remembered() -> Person:
+            facts = await memory.facts(user_id)
             is_seen = chat_id == user_id or Fact("setting", SHARED.format(chat_id)) in facts
-            bottles = await self.memory.bottles(user_id) if is_seen else ()
-        except Exception as error:
-            log.warning("What is remembered of a person is not read: %s", type(error).__name__)
-            return Person(care)
-        held = {each.value for each in facts if each.kind == "allergy"}
-        held |= {"under_age"} if Fact("setting", UNDER_AGE) in facts else set()
-        return Person(care.holding(held), tuple(facts), tuple(bottles), user_id)
+            bottles = await memory.bottles(user_id) if is_seen else ()
+            held = {each.value for each in facts if each.kind == "allergy"}
+            held |= {"under_age"} if Fact("setting", UNDER_AGE) in facts else set()
+            return Person(care.holding(held), tuple(facts), tuple(bottles), user_id)
+
+        what = "What is remembered of a person could not be read"
+        return await or_else(remembered, Person(care), what)
 
     async def _keep_broken(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep what is left of a turn that nobody runs again: who asked has gone, say."""
@@ -282,12 +285,10 @@ class Turns:
         """The reply, which says so if the one before it may not have arrived."""
         if self.last_errors is None or question.to is None:
             return reply
-        try:
-            errors = await self.last_errors(question.chat_id)
-        except Exception as error:
-            log.warning("The turn before %s is not known: %s", question.id, type(error).__name__)
-            return reply
-        if MAY_BE_LOST not in errors:
+        read = partial(self.last_errors, question.chat_id)
+        if MAY_BE_LOST not in await or_else(
+            read, (), f"The turn before {question.id} is not known"
+        ):
             return reply
         return replace(reply, notes=(*reply.notes, say("may_be_lost")))
 
@@ -334,10 +335,8 @@ class Turns:
                     thread_id=each.thread_id,
                 )
 
-        try:
-            await retry_briefly(create)
-        except Exception:
-            log.exception("A turn of chat %s could not be stored", chat_id)
+        store = partial(retry_briefly, create)
+        await or_else(store, None, f"A turn of chat {chat_id} could not be stored")
 
     def _said(self, question: Question, reply: Reply) -> tuple[StoredMessage, ...]:
         """What is remembered of a turn: people still get the full text."""
@@ -382,15 +381,9 @@ class Turns:
         budgets = self.budgets
         if budgets is None or not budgets.are_set:
             return UNLIMITED
-
-        async def read() -> Allowance:
-            try:
-                return await retry_briefly(lambda: budgets.allowance(question.id, question.user_id))
-            except Exception as error:
-                log.warning("What was used today could not be read: %s", type(error).__name__)
-                return UNLIMITED
-
-        return await self.journal.step("allowance", read)
+        read = partial(retry_briefly, partial(budgets.allowance, question.id, question.user_id))
+        known = partial(or_else, read, UNLIMITED, "What was used today could not be read")
+        return await self.journal.step("allowance", known)
 
     async def _within_budget(self, question: Question, run: Run, reply: Reply) -> Reply:
         """The reply with what is to be told of budgets; one that they left to rules says so."""
@@ -398,28 +391,17 @@ class Turns:
         if by_rules and run.is_over_budget:
             errors = (BUDGET, *reply.error_types)
             reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
-        if self.budgets is None:
+        budgets = self.budgets
+        if budgets is None:
             return reply
         over = BUDGET in reply.error_types
-        note = self.budgets.note(run.allowance, run.ledger.spent, is_over=over)
-        if note is None or not (note.once_on is None or await self._is_first(question, note)):
-            return reply
-        return replace(reply, notes=(*reply.notes, note.text))
-
-    async def _is_first(self, question: Question, note: Note) -> bool:
-        """Whether a person is told something for the first time this day; a step."""
-        budgets, day = self.budgets, note.once_on
-
-        async def is_first() -> bool:
-            if budgets is None or day is None:
-                return True
-            try:
-                return await retry_briefly(lambda: budgets.people.warned(question.user_id, day))
-            except Exception:
-                log.exception("Whether a person knows of their budget could not be read")
-                return False
-
-        return await self.journal.step("warned", is_first)
+        note = budgets.note(run.allowance, run.ledger.spent, is_over=over)
+        if note is not None and note.once_on is not None:
+            warn = partial(budgets.people.warned, question.user_id, note.once_on)
+            what = "Whether a person knows of their budget could not be read"
+            is_first = partial(or_else, partial(retry_briefly, warn), False, what)
+            note = note if await self.journal.step("warned", is_first) else None
+        return replace(reply, notes=(*reply.notes, note.text)) if note else reply
 
     def _with_buttons(self, last: Outgoing, question: Question, reply: Reply) -> Outgoing:
         further = self.follow_ups(question, reply)
@@ -480,11 +462,8 @@ class Turns:
             root_id=span.span_id,
             message_ids=delivery.message_ids,
         )
-        try:
-            await retry_briefly(lambda: keep(ended, said, span.trace, reply.changes))
-        except Exception as error:
-            kind = type(error).__name__
-            log.error("What turn %s took could not be stored: %s", question.id, kind)  # noqa: TRY400
+        store = partial(retry_briefly, partial(keep, ended, said, span.trace, reply.changes))
+        await or_else(store, None, f"What turn {question.id} took could not be stored")
 
 
 def rendered(reply: Reply, show: Show | None = None) -> list[Outgoing]:

@@ -115,6 +115,7 @@ def log_failure(what: str, error: BaseException) -> str:
 
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -172,6 +173,15 @@ async def retry(
                 log.warning("%s failed (%s), next try in %.1f s", what, kind, wait)
         await sleep(wait)
     raise AssertionError
+
+
+async def or_else(call: Callable[[], Awaitable[R]], otherwise: T, what: str) -> R | T:
+    """Return what `call` returns; `otherwise` if it fails, and `what` is logged of it."""
+    try:
+        return await call()
+    except Exception as error:
+        log_failure(what, error)
+        return otherwise
 
 
 def _wait(error: Exception, on: Retryable, backoff: Backoff, failures: int) -> float | None:

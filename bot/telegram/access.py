@@ -13,6 +13,7 @@ from telegram import Bot, Update, User
 from telegram.constants import ChatType
 
 from agent import lengths
+from agent.engine.errors import or_else
 from agent.i18n import say, speaking
 from agent.markdown import visible
 from agent.repositories import Access as Decided
@@ -74,31 +75,26 @@ class Access:
             return "welcome"
         if not self.allow_list:
             return await self._among_all(user.id)
-        speaks = _speaks_to(update, bot)
-        return await self.talk.step("access", partial(self._among_allowed, user.id, speaks=speaks))
+        read = partial(self._among_allowed, user.id, speaks=_speaks_to(update, bot))
+        what = f"Whether person {user.id} is allowed could not be read"
+        unknown: Entry = "unknown"
+        return await self.talk.step("access", partial(or_else, read, unknown, what))
 
     async def _known(self, user_id: int) -> Decided | None:
         """What an admin decided of somebody; None if nothing."""
         return await retry_briefly(partial(self.talk.repositories.people.access, user_id))
 
     async def _among_all(self, user_id: int) -> Entry:
-        try:
-            blocked = await self._known(user_id) == "blocked"
-        except Exception:
-            log.exception("Whether person %s is blocked could not be read; letting in", user_id)
-            return "welcome"
-        return "blocked" if blocked else "welcome"
+        what = f"Whether person {user_id} is blocked could not be read; letting in"
+        known = await or_else(partial(self._known, user_id), None, what)
+        return "blocked" if known == "blocked" else "welcome"
 
     async def _among_allowed(self, user_id: int, *, speaks: bool) -> Entry:
-        try:
-            access = await self._known(user_id)
-            if access is not None:
-                return "welcome" if access == "allowed" else "blocked"
-            people, today = self.talk.repositories.people, self.now().date()
-            first = speaks and await people.introduced(user_id, today)
-        except Exception:
-            log.exception("Whether person %s is allowed could not be read", user_id)
-            return "unknown"
+        access = await self._known(user_id)
+        if access is not None:
+            return "welcome" if access == "allowed" else "blocked"
+        people, today = self.talk.repositories.people, self.now().date()
+        first = speaks and await people.introduced(user_id, today)
         return "first_time" if first else "stranger"
 
     async def _ask_admins(self, user: User) -> None:

@@ -13,6 +13,7 @@ from telegram.constants import ChatType
 from telegram.ext import BaseHandler, ContextTypes, filters
 
 from agent import lengths
+from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.markdown import escape, live
@@ -388,23 +389,17 @@ class _Answer:
         chat_id, thread = self.question.chat_id, self.question.thread_id
         messages, most = self.talk.repositories.messages, self.talk.history_messages
         recent = partial(messages.recent, chat_id, most, thread_id=thread)
-        try:
-            said = await retry_briefly(recent)
-        except Exception:
-            log.exception("The history of chat %s could not be read; answering without", chat_id)
-            return ()
+        what = f"The history of chat {chat_id} could not be read; answering without"
+        said = await or_else(partial(retry_briefly, recent), (), what)
         return [message for message in said if message.turn_id != self.question.id]
 
     async def _meant(self) -> int | None:
         """The id of the turn that is replied to."""
         if self.about is None:
             return None
-        try:
-            find = self.talk.repositories.turns.of_message
-            turn = await find(self.question.chat_id, self.about)
-        except Exception as error:
-            log.warning("What is replied to could not be read: %s", type(error).__name__)
-            return None
+        of_message = self.talk.repositories.turns.of_message
+        find = partial(of_message, self.question.chat_id, self.about)
+        turn = await or_else(find, None, "What is replied to could not be read")
         return turn.turn_id if turn else None
 
 

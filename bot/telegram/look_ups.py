@@ -4,7 +4,6 @@ Titles, passages, snippets and queries come from documents, models and the web: 
 The buttons need nothing stored: what they are about stands in the message itself.
 """
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from agent.documents.answer import Answer, Citation, answer_question
 from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.quotes import Quote, Quotes, find_quotes
 from agent.documents.refine import refinement_wanted
+from agent.engine.errors import or_else
 from agent.engine.limits import Spent
 from agent.engine.run import Run
 from agent.i18n import say, spoken
@@ -48,8 +48,6 @@ from bot.telegram.conversation import (
 )
 from bot.telegram.sender import Destination, Outgoing
 from bot.turn import Question, Show
-
-log = logging.getLogger(__name__)
 
 REFINE: Final = "refine"
 AS_FILE: Final = "queries"
@@ -426,13 +424,10 @@ class LookUps:
 
     async def _category_just_asked(self, to: Destination) -> str:
         """What the newest message of a conversation looked for, if it was a /find."""
-        try:
-            messages, thread = self.talk.repositories.messages, to.thread_id or 0
-            recent = await messages.recent(to.chat_id, 2, thread_id=thread)
-        except Exception:
-            log.exception("The history of chat %s could not be read; answering without", to.chat_id)
-            return DEFAULT_CATEGORY
-        asked = [each.content for each in recent if each.role == "user"]
+        messages, thread = self.talk.repositories.messages, to.thread_id or 0
+        recent = partial(messages.recent, to.chat_id, 2, thread_id=thread)
+        what = f"The history of chat {to.chat_id} could not be read; answering without"
+        asked = [each.content for each in await or_else(recent, (), what) if each.role == "user"]
         if not asked or not asked[-1].startswith("/find"):
             return DEFAULT_CATEGORY
         return read_find(behind_command(asked[-1]))[0] or DEFAULT_CATEGORY

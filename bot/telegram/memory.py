@@ -6,7 +6,7 @@ id that person and month make: so it is sent once, whoever else runs and whateve
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
@@ -41,11 +41,15 @@ from bot.telegram.conversation import (
 )
 from bot.turn import retry_briefly
 
-# Without a kind before the colon a button waits for what was asked in its chat before.
-YES, NO = ":forget", ":keep"
+YES, NO, SHARE, UNSHARE = ":forget", ":keep", ":share", ":unshare"
+"""Without a kind before the colon a press keeps its place among what is asked in its chat."""
 STANDS: Final = timedelta(minutes=10)
 """For how long a yes in words answers whether to delete; the button does so for ever."""
-EXPORT_FILE: Final = "sommelier.json"
+EXPORT_FILE, CELLAR_FILE = "sommelier.json", "cellar.csv"
+LARGEST_FILE: Final = 2_000_000
+"""Bytes."""
+MOST, LONGEST_LABEL = 40, 40
+"""Facts that have a button, and characters on it."""
 KEPT: Final = "messages facts bottles cares feedback turns traces".split()
 """What is counted before it is deleted, each told by a sentence."""
 
@@ -53,43 +57,62 @@ KEPT: Final = "messages facts bottles cares feedback turns traces".split()
 class Asks(filters.MessageFilter):
     """What asks in words for a command about what is kept; in private chats alone."""
 
-    def __init__(self, what: Asked) -> None:
-        super().__init__()
-        self._what = what
-
     def filter(self, message: Message) -> bool:
         """Whether a message does."""
         is_private = message.chat.type == ChatType.PRIVATE
-        return is_private and asked_of_memory(message.text or "") == self._what
+        return is_private and asked_of_memory(message.text or "") is not None
 
 
-@dataclass(frozen=True, slots=True)
-class PrivacyCommands:
-    """Tells, sends and deletes what is kept of who asks, in their private chat.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryCommands:
+    """Tells, changes, sends and deletes what is kept of who asks, in their private chat.
 
-    `days` is how long what is kept, by names of the sentence `privacy`. Traces go `elsewhere`, if
-    to Langfuse; `is_deleted_there` what is deleted here. `asked` is when it was asked last whether
-    to delete, by chat.
+    Their cellar is shown also in a chat where they share it: `read` reads a CSV file of bottles,
+    and how many of its rows it could not; `write` writes one. `days` is how long what is kept, by
+    names of the sentence `privacy`. Traces go `elsewhere`, if to Langfuse; `is_deleted_there` what
+    is deleted here. `asked` is when it was asked last whether to delete, by chat.
     """
 
     talk: Conversation
+    read: Callable[[bytes], tuple[list[Bottles], int]]
+    write: Callable[[Sequence[Bottles]], bytes]
     days: Mapping[str, float]
     elsewhere: str = ""
     is_deleted_there: bool = False
     asked: dict[int, datetime] = field(default_factory=dict)
 
+    @property
+    def commands(self) -> Mapping[Asked, Callable[[Update, Context], Coroutine[Any, Any, None]]]:
+        """What is done about what is kept; "agree" in words alone."""
+        return {
+            "privacy": self.privacy,
+            "export": self.export,
+            "forget": self.forget,
+            "agree": self.agreed,
+            "taste": self.taste,
+            "cellar": self.cellar,
+        }
+
     def handlers(self) -> list[AnyHandler]:
         """Make the handlers."""
-        commands = {"privacy": self.privacy, "export": self.export, "forget": self.forget}
-        typed = TYPED & filters.TEXT & ~filters.COMMAND
+        private = filters.ChatType.PRIVATE
+        csv = filters.UpdateType.MESSAGE & private & filters.Document.FileExtension("csv")
+        typed = [name for name in self.commands if name != "agree"]
         return [
-            *(CommandHandler(name, each, filters=TYPED) for name, each in commands.items()),
-            MessageHandler(typed & Asks("privacy"), self.privacy),
-            MessageHandler(typed & Asks("export"), self.export),
-            MessageHandler(typed & Asks("forget"), self.forget),
-            MessageHandler(typed & Asks("agree"), self.agreed),
-            CallbackQueryHandler(self.pressed, pattern=f"^(?:{YES}|{NO})$"),
+            *(CommandHandler(name, self.commands[name], filters=TYPED) for name in typed),
+            MessageHandler(TYPED & filters.TEXT & ~filters.COMMAND & Asks(), self.in_words),
+            CallbackQueryHandler(self.decided, pattern=f"^(?:{YES}|{NO})$"),
+            CallbackQueryHandler(self.forget_fact, pattern="^t:"),
+            MessageHandler(csv, self.take),
+            CommandHandler("remind", self.remind, filters=TYPED & private),
+            CallbackQueryHandler(self.no_reminders, pattern="^rm:off$"),
+            CallbackQueryHandler(self.share, pattern=f"^(?:{SHARE}|{UNSHARE})$"),
         ]
+
+    async def in_words(self, update: Update, context: Context) -> None:
+        """A message that asks for a command in words."""
+        if asked := asked_of_memory(message_of(update).text or ""):
+            await self.commands[asked](update, context)
 
     async def privacy(self, update: Update, context: Context) -> None:
         """/privacy: what is kept, for how long, and what can be done about it."""
@@ -123,7 +146,7 @@ class PrivacyCommands:
         else:
             await self._delete(update)
 
-    async def pressed(self, update: Update, context: Context) -> None:
+    async def decided(self, update: Update, context: Context) -> None:
         """Delete everything with the end of this turn, or nothing; how much is told before."""
         query = press_of(update)
         await acknowledge(query)
@@ -164,42 +187,16 @@ class PrivacyCommands:
         await self.talk.say(update, say("only_in_private"))
         return True
 
-
-LONGEST_LABEL: Final = 40
-SHARE, UNSHARE = ":share", ":unshare"
-"""Without a kind before the colon: what is asked next in the chat comes after the press."""
-CELLAR_FILE: Final = "cellar.csv"
-LARGEST_FILE: Final = 2_000_000
-"""Bytes."""
-MOST: Final = 40
-"""Facts that have a button."""
-
-
-@dataclass(frozen=True, slots=True)
-class TasteCommand:
-    """Shows what is remembered of who asks, in private."""
-
-    talk: Conversation
-
-    def handlers(self) -> list[AnyHandler]:
-        """Make the handlers."""
-        return [
-            CommandHandler("taste", self.taste, filters=TYPED),
-            MessageHandler(TYPED & filters.TEXT & ~filters.COMMAND & Asks("taste"), self.taste),
-            CallbackQueryHandler(self.forget, pattern="^t:"),
-        ]
-
     async def taste(self, update: Update, context: Context) -> None:
         """/taste: every fact that is known, with a button that forgets it."""
-        if not is_private(update):
-            await self.talk.say(update, say("only_in_private"))
+        if await self._is_overheard(update):
             return
         facts = await self._facts(update)
         rows = tuple((Button(_label(each), _data(each)),) for each in facts[:MOST])
         words = say("taste_known") if facts else say("taste_unknown")
         await self.talk.say(update, words, rows)
 
-    async def forget(self, update: Update, context: Context) -> None:
+    async def forget_fact(self, update: Update, context: Context) -> None:
         """A press on a fact: it is forgotten, and its button goes."""
         query = press_of(update)
         gone = tuple(each for each in await self._facts(update) if _data(each) == query.data)
@@ -217,39 +214,6 @@ class TasteCommand:
         told_ = (each for each in facts if each.kind in TOLD)
         known = sorted(told_, key=lambda each: TOLD.index(each.kind))
         return [*known, *(Fact("rated", written(wanted)) for wanted in liked)]
-
-
-def _label(fact: Fact) -> str:
-    label = in_words(fact, spoken())
-    return f"✖ {label if len(label) <= LONGEST_LABEL else f'{label[:LONGEST_LABEL]}…'}"
-
-
-def _data(fact: Fact) -> str:
-    return f"t:{crc32(':'.join(fact.key).encode()):08x}"
-
-
-@dataclass(frozen=True, slots=True)
-class CellarCommand:
-    """Shows what who asks owns: in private, and in a chat where they share it.
-
-    `read` reads a CSV file, and how many of its rows it could not; `write` writes one.
-    """
-
-    talk: Conversation
-    read: Callable[[bytes], tuple[list[Bottles], int]]
-    write: Callable[[Sequence[Bottles]], bytes]
-
-    def handlers(self) -> list[AnyHandler]:
-        """Make the handlers."""
-        new = filters.UpdateType.MESSAGE & filters.ChatType.PRIVATE
-        return [
-            CommandHandler("cellar", self.cellar, filters=TYPED),
-            MessageHandler(TYPED & filters.TEXT & ~filters.COMMAND & Asks("cellar"), self.cellar),
-            MessageHandler(new & filters.Document.FileExtension("csv"), self.take),
-            CommandHandler("remind", self.remind, filters=TYPED & filters.ChatType.PRIVATE),
-            CallbackQueryHandler(self.no_reminders, pattern="^rm:off$"),
-            CallbackQueryHandler(self.share, pattern=f"^(?:{SHARE}|{UNSHARE})$"),
-        ]
 
     async def cellar(self, update: Update, context: Context) -> None:
         """/cellar: all bottles with what they cost and when to drink them; `export`: as a file."""
@@ -335,6 +299,15 @@ class CellarCommand:
         said = say("cellar_imported", count=str(count), wines=str(len(bottles)), left=str(left))
         await self.talk.say(update, said)
         await self.talk.change(update, bottles=tuple(bottles))
+
+
+def _label(fact: Fact) -> str:
+    label = in_words(fact, spoken())
+    return f"✖ {label if len(label) <= LONGEST_LABEL else f'{label[:LONGEST_LABEL]}…'}"
+
+
+def _data(fact: Fact) -> str:
+    return f"t:{crc32(':'.join(fact.key).encode()):08x}"
 
 
 def shared_in(chat_id: int) -> Fact:

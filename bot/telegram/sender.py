@@ -34,7 +34,7 @@ from telegram.error import (
 )
 
 from agent import lengths
-from agent.engine.errors import Backoff, Sleep, retry
+from agent.engine.errors import Backoff, Sleep, or_else, retry
 from agent.engine.run import NO_JOURNAL, Journal
 from agent.markdown import live
 from agent.repositories import ChatRepository, ChatState
@@ -199,7 +199,7 @@ class Sender:
     async def reachable(self, chat_id: int) -> None:
         """Try a chat again from now on: somebody wrote from it."""
         if self.chats is not None:
-            await _stored(self.chats.reachable(chat_id), chat_id)
+            await _stored(partial(self.chats.reachable, chat_id), chat_id)
 
     async def _send(self, message: "_Message") -> Delivery:
         began = time.time_ns()
@@ -243,7 +243,8 @@ class Sender:
         chat_id = message.to.chat_id
         if isinstance(error, ChatMigrated):
             if self.chats is not None:
-                await _stored(self.chats.migrated(chat_id, error.new_chat_id), chat_id)
+                migrate = partial(self.chats.migrated, chat_id, error.new_chat_id)
+                await _stored(migrate, chat_id)
             return message.moved(error.new_chat_id)
         if isinstance(error, RetryAfter):
             self.rate_limit.hold(chat_id, _seconds(error))
@@ -253,13 +254,13 @@ class Sender:
             log.error("Telegram rejected the HTML of an answer, it goes as plain text")
             return replace(message, as_html=False)
         elif _kind(error) == "unreachable" and self.chats is not None:
-            await _stored(self.chats.unreachable(chat_id, str(error)), chat_id)
+            await _stored(partial(self.chats.unreachable, chat_id, str(error)), chat_id)
         return message
 
     async def _state(self, chat_id: int) -> ChatState:
         state = None
         if self.chats is not None:
-            state = await _stored(self.chats.state(chat_id), chat_id)
+            state = await _stored(partial(self.chats.state, chat_id), chat_id)
         return state or ChatState(chat_id)
 
 
@@ -349,13 +350,9 @@ def _markup(message: _Message) -> ForceReply | InlineKeyboardMarkup | None:
     return keyboard(message.buttons)
 
 
-async def _stored(call: Awaitable[R], chat_id: int) -> R | None:
+async def _stored(call: Callable[[], Awaitable[R]], chat_id: int) -> R | None:
     """What the database says of a chat, None if it is out of order: people are answered without."""
-    try:
-        return await call
-    except Exception:
-        log.exception("What is known of chat %s could not be read or stored", chat_id)
-        return None
+    return await or_else(call, None, f"What is known of chat {chat_id} could not be read or stored")
 
 
 def _seconds(error: RetryAfter) -> float:

@@ -16,6 +16,7 @@ from telegram.constants import ParseMode
 from telegram.error import TelegramError
 from telegram.ext import CallbackQueryHandler, CommandHandler
 
+from agent.engine.errors import or_else
 from agent.i18n import ENGLISH, FAHRENHEIT, in_every_language, languages, say, say_in, speak, spoken
 from agent.memory.wording import spent_in_words
 from agent.person import PRICES, UNDER_AGE, Change, Fact, facts_of, settings_of
@@ -125,11 +126,9 @@ async def spoken_by(talk: Conversation, user_id: int) -> str | None:
 
 async def chosen_by(talk: Conversation, user_id: int) -> dict[str, str] | None:
     """What a person chose; None if the database does not say."""
-    try:
-        return settings_of(await retry_briefly(partial(talk.repositories.memory.facts, user_id)))
-    except Exception as error:
-        log.warning("What a person chose could not be read: %s", type(error).__name__)
-        return None
+    read = partial(retry_briefly, partial(talk.repositories.memory.facts, user_id))
+    facts = await or_else(read, None, "What a person chose could not be read")
+    return None if facts is None else settings_of(facts)
 
 
 async def _keep(
