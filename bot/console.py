@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from telegram import Bot, Update
 from telegram.request import BaseRequest, RequestData
@@ -67,8 +67,8 @@ class LocalTelegram(BaseRequest):
             "getMe": lambda _: BOT,
             "sendMessage": self._send_message,
             "sendMessageDraft": self._send_draft,
-            "sendDocument": self._send_document,
-            "sendPhoto": self._send_photo,
+            "sendDocument": self._send_file,
+            "sendPhoto": self._send_file,
             "editMessageText": self._edit_text,
             "editMessageReplyMarkup": self._edit_reply_markup,
             "answerCallbackQuery": self._answer_callback_query,
@@ -97,7 +97,7 @@ class LocalTelegram(BaseRequest):
         name = url.rpartition("/")[2]
         params = dict(request_data.parameters) if request_data else {}
         if request_data and request_data.contains_files:
-            params["files"] = list(request_data.multipart_data.values())
+            params["files"] = request_data.multipart_data
         result = self._methods[name](params) if name in self._methods else True
         return 200, json.dumps({"ok": True, "result": result}).encode()
 
@@ -200,19 +200,16 @@ class LocalTelegram(BaseRequest):
             self._sent[next(self._ids)] = f"<i>{escape(words, quote=False)}</i>"
         return True
 
-    def _send_document(self, params: JsonObject) -> JsonObject:
-        """A file is shown, as far as it is text."""
-        name, content, *_ = params["files"][0]
-        shown = escape(content.decode(errors="replace").rstrip(), quote=False)
-        message_id = next(self._ids)
-        self._sent[message_id] = f"<b>{escape(name, quote=False)}</b>\n<pre>{shown}</pre>"
-        return self._message(message_id, name)
-
-    def _send_photo(self, params: JsonObject) -> JsonObject:
-        name, *_ = params["files"][0]
-        message_id = next(self._ids)
-        self._sent[message_id] = f"<i>[picture: {escape(name, quote=False)}]</i>"
-        return self._message(message_id, name)
+    def _send_file(self, params: JsonObject) -> JsonObject:
+        """A file is shown, as far as it is text; a picture is named."""
+        ((kind, (name, content, *_)),) = params["files"].items()
+        shown = f"<i>[picture: {escape(name, quote=False)}]</i>"
+        if kind == "document":
+            text = escape(content.decode(errors="replace").rstrip(), quote=False)
+            shown = f"<b>{escape(name, quote=False)}</b>\n<pre>{text}</pre>"
+        message = self._message(next(self._ids), name)
+        self._sent[message["message_id"]] = shown
+        return message
 
 
 ENTITIES: Final = {"a": "text_link", "b": "bold", "i": "italic", "code": "code", "pre": "pre"}
@@ -240,28 +237,8 @@ STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blo
 OpenApp = Callable[[LocalTelegram], AbstractAsyncContextManager["App"]]
 
 
-class Screen(Protocol):
-    """Where the conversation is typed and shown."""
-
-    def lines(self) -> Iterator[str]:
-        """What the person types, until the end of input."""
-        ...
-
-    def show(self, html: str) -> None:
-        """Show one message of the bot."""
-        ...
-
-    def hint(self, text: str) -> None:
-        """Say what can be typed now."""
-        ...
-
-    def waiting(self) -> AbstractContextManager[object]:
-        """Say that something is going on, until the block ends."""
-        ...
-
-
 class Pipe:
-    """Lines from standard input, the answers' bare text to standard output."""
+    """Where the conversation is typed and shown: standard input, and bare text on the output."""
 
     def lines(self) -> Iterator[str]:
         """Every line of standard input."""
@@ -272,14 +249,14 @@ class Pipe:
         print(plain_text(html), end="\n\n", flush=True)
 
     def hint(self, text: str) -> None:
-        """Say nothing."""
+        """Say what can be typed now: nothing here."""
 
     def waiting(self) -> AbstractContextManager[object]:
-        """Say nothing."""
+        """Say that something is going on until the block ends: nothing here."""
         return contextlib.nullcontext()
 
 
-class Terminal:
+class Terminal(Pipe):
     """A prompt, answers in colour, and above a spinner the draft of the one that forms."""
 
     def __init__(self, console: "Console", telegram: LocalTelegram) -> None:
@@ -362,7 +339,7 @@ def _terminal(telegram: LocalTelegram, *, has_model: bool) -> Terminal:
     return Terminal(console, telegram)
 
 
-def _run(open_app: OpenApp, telegram: LocalTelegram, screen: Screen, *, greet: bool) -> None:
+def _run(open_app: OpenApp, telegram: LocalTelegram, screen: Pipe, *, greet: bool) -> None:
     # The loop runs only while there is something to do: at the prompt Ctrl-C and line editing
     # then work as in any program.
     with asyncio.Runner() as runner:
