@@ -24,10 +24,7 @@ from bot.console import LocalTelegram
 from bot.metrics import Metrics
 from bot.resources import Resources, research_tools
 from bot.services import open_exporter, open_forgetting, trace_link
-from bot.tasks import (
-    Forgetting,
-    bounded,
-)
+from bot.tasks import Forgetting, bounded
 from bot.telegram.access import Access
 from bot.telegram.answer_buttons import FollowUps, RatingButtons, follow_up_buttons, rating
 from bot.telegram.connection import (
@@ -45,7 +42,7 @@ from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import MemoryCommands
 from bot.telegram.sender import Sender
-from bot.telegram.settings import Onboarding, SettingsCommands
+from bot.telegram.settings import SettingsCommands
 from bot.turn import Turns
 from bot.updates.journal import StepJournal
 from config import Settings
@@ -190,9 +187,8 @@ def handlers_of(
             elsewhere="Langfuse" if has_langfuse else TRACED if tracing.otlp_url else "",
             is_deleted_there=has_langfuse,
         ),
-        Onboarding(talk),
         SettingsCommands(talk),
-        RatingButtons(talk, changed, comment_hider(settings)),
+        RatingButtons(talk, changed, _as_written if tracing.content == "full" else mask),
         FollowUps(talk),
         Media(talk, pages_of),
         LookUps(talk),
@@ -207,6 +203,5 @@ def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLim
     return RateLimit(in_all=(Limit(in_all, 1),))
 
 
-def comment_hider(settings: Settings) -> Callable[[str, Collection[str]], str]:
-    """What is kept of a comment on an answer: without personal data, unless traces may hold it."""
-    return (lambda text, names: text) if settings.tracing.content == "full" else mask
+def _as_written(text: str, _: Collection[str]) -> str:
+    return text

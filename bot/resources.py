@@ -22,18 +22,7 @@ from agent.documents.tools import ask_documents_tool, quote_documents_tool, sear
 from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.places.find import PlaceSearch, find_places_tool
-from agent.repositories import (
-    BroadcastRepository,
-    CareRepository,
-    ChatRepository,
-    FeedbackRepository,
-    MemoryRepository,
-    MessageRepository,
-    PeopleRepository,
-    PersonalData,
-)
 from agent.senses.speech import Speaker, Transcriber
-from agent.sommelier.wine import Catalogue
 from bot.services import (
     aside_of,
     embedder_of,
@@ -83,17 +72,17 @@ class Repositories:
     """Where things are kept: the repositories of one database; `rows` says how traces are."""
 
     def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACES) -> None:
-        self.wines: Catalogue = SqlCatalogue(sessions)
-        self.messages: MessageRepository = SqlMessageRepository(sessions)
+        self.wines = SqlCatalogue(sessions)
+        self.messages = SqlMessageRepository(sessions)
         self.updates = SqlUpdateRepository(sessions, rows=rows)
-        self.chats: ChatRepository = SqlChatRepository(sessions)
+        self.chats = SqlChatRepository(sessions)
         self.turns = SqlTurnRepository(sessions, rows=rows)
-        self.feedback: FeedbackRepository = SqlFeedbackRepository(sessions)
-        self.people: PeopleRepository = SqlPeopleRepository(sessions)
-        self.cares: CareRepository = SqlCareRepository(sessions)
-        self.memory: MemoryRepository = SqlMemoryRepository(sessions)
-        self.personal: PersonalData = SqlPersonalData(sessions)
-        self.broadcasts: BroadcastRepository = SqlBroadcastRepository(sessions)
+        self.feedback = SqlFeedbackRepository(sessions)
+        self.people = SqlPeopleRepository(sessions)
+        self.cares = SqlCareRepository(sessions)
+        self.memory = SqlMemoryRepository(sessions)
+        self.personal = SqlPersonalData(sessions)
+        self.broadcasts = SqlBroadcastRepository(sessions)
         self.traces = SqlTraceStore(sessions, rows=rows)
 
 

@@ -23,15 +23,7 @@ from agent.tracing.recorder import keyed_hash
 from bot.app import App, open_app
 from bot.console import TOKEN, LocalTelegram
 from bot.resources import Resources, admin_page, open_resources
-from bot.tasks import (
-    Task,
-    attempt,
-    bounded,
-    cancelled_at_stop,
-    every,
-    run_tasks,
-    stop_on_signals,
-)
+from bot.tasks import Task, attempt, bounded, cancelled_at_stop, every, run_tasks, stop_on_signals
 from bot.telegram.conversation import question_of
 from bot.telegram.handlers import show_commands
 from bot.telegram.memory import Reminding

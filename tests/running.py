@@ -123,8 +123,7 @@ def conversation_of(
     `kept` are repositories that stand in the place of others.
     """
     places = repositories or cast("Repositories", SimpleNamespace(memory=NoMemory()))
-    places.messages = messages
-    for name, each in kept.items():
+    for name, each in {"messages": messages, **kept}.items():
         setattr(places, name, each)
     sender = Sender(application.bot, RateLimit((), (), ()), chats, journal)
     durable = journal if isinstance(journal, StepJournal) else None

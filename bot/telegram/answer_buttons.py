@@ -147,33 +147,34 @@ class FollowUps:
         query, talk = press_of(update), self.talk
         if (message := await pressed_message(query, say("button_too_old"))) is None:
             return
-        wish = await talk.step("wish", partial(self._wish, query, message))
+        words, refusal = await talk.step("wish", partial(self._wish, query, message))
         goes = partial(_goes_with, query.data)
-        if wish.refusal:
-            await acknowledge(query, wish.refusal)
+        if refusal:
+            await acknowledge(query, refusal)
         elif await is_first_press(talk.sender.journal, message, goes):
             await acknowledge(query)
-            asked = question_of(update, context.bot, wish.words)
+            asked = question_of(update, context.bot, words)
             await talk.respond(asked, message.message_id)
         else:
             await acknowledge(query, say("one_moment"))
 
-    async def _wish(self, query: CallbackQuery, message: Message) -> "Wish":
+    async def _wish(self, query: CallbackQuery, message: Message) -> tuple[str, str]:
+        """What a press says, or why it does not count."""
         kept = self.talk.repositories
         turn = await retry_briefly(partial(kept.turns.of_message, message.chat.id, message.id))
         said = await self._said(turn, message) if turn else {}
         if turn is None or "assistant" not in said:
-            return Wish(refusal=say("button_too_old"))
+            return "", say("button_too_old")
         if turn.user_id != query.from_user.id:
-            return Wish(refusal=say("not_yours"))
+            return "", say("not_yours")
         wine_ids = said["assistant"].wine_ids
         wines = await kept.wines.get(wine_ids)
         name, are_ours = (query.data or "").removeprefix(NEXT), len(wines) == len(wine_ids)
         asked = said["user"].content if "user" in said else ""
         if not are_ours or name not in _offered(wines, asked):
-            return Wish(refusal=say("button_too_old"))
+            return "", say("button_too_old")
         country = country_in_words(wines[0].country, cast("Language", spoken()))
-        return Wish(words=say(f"wish_{name}", country=country))
+        return say(f"wish_{name}", country=country), ""
 
     async def _said(self, turn: TurnRecord, message: Message) -> Mapping[str, StoredMessage]:
         """What was said in a turn, by role, as far as it is remembered."""
@@ -182,14 +183,6 @@ class FollowUps:
         look = partial(recent, message.chat.id, self.talk.history_messages, thread_id=thread or 0)
         said = await retry_briefly(look)
         return {each.role: each for each in said if each.turn_id == turn.turn_id}
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a press says, or why it does not count."""
-
-    words: str = ""
-    refusal: str = ""
 
 
 def _goes_with(pressed: object, data: object) -> bool:

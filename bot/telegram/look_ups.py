@@ -131,11 +131,6 @@ def _source(cited: Citation, *, with_passage: bool) -> str:
     return f"{line}\n{quoted(cited.passage, '**>')}" if with_passage else line
 
 
-def is_weak(answer: Answer) -> bool:
-    """Whether looking again with other words may help."""
-    return not answer.enough_information and answer.outcome != "refused"
-
-
 def quote_texts(found: Quotes) -> list[str]:
     """Each quote with its source, then what they come to."""
     shown = [_quote(number, each) for number, each in enumerate(found.quotes, start=1)]
@@ -215,22 +210,13 @@ def answer_reply(answer: Answer) -> Reply:
 
 def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
     """An answer with its sources; under a weak one a button, if refining may help."""
-    parts, offered = [answer_text(answer), sources_text(answer)], may_refine and is_weak(answer)
+    parts = [answer_text(answer), sources_text(answer)]
+    offered = may_refine and not answer.enough_information and answer.outcome != "refused"
     if offered:
         # The button finds the question here, however much later it is pressed.
         parts.append(quoted(answer.question))
     buttons = ((Button(say("refine_button"), REFINE),),) if offered else ()
     return [Outgoing("\n\n".join(filter(None, parts)), buttons)]
-
-
-def quotes_reply(found: Quotes) -> Reply:
-    """The quotes, then the summary."""
-    return found.reply("\n\n".join(quote_texts(found)))
-
-
-def quotes_messages(found: Quotes) -> list[Outgoing]:
-    """A message for each quote, then the summary."""
-    return [*map(Outgoing, quote_texts(found))]
 
 
 def places_reply(found: Places) -> Reply:
@@ -293,10 +279,10 @@ class LookUps:
             found = await find_quotes(named, documents=documents, run=run, cache=cache)
             if not found.chunks and not await documents.count():
                 return Reply(text=say("no_documents"))
-            return quotes_reply(found)
+            return found.reply("\n\n".join(quote_texts(found)))
 
         asked = question_of(update, context.bot, f"/quotes {query}", kind="quotes")
-        await self._turn(asked, look_up, quotes_messages)
+        await self._turn(asked, look_up, lambda found: [*map(Outgoing, quote_texts(found))])
 
     async def find(self, update: Update, context: Context) -> None:
         """/find CATEGORY PLACE: places, or ten searches for them."""

@@ -52,6 +52,23 @@ CHOSEN, WRITTEN, PHONE = "language", "written", "phone"
 the first that there is holds."""
 
 
+TAPS: Final = "ob:"
+TASTES: Final[Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]] = {
+    "style": {
+        "red": {"styles": ("red",)},
+        "white": {"styles": ("white",)},
+        "rose": {"styles": ("rose",)},
+        "sparkling": {"styles": ("sparkling",)},
+    },
+    "build": {
+        "light": {"bodies": ("light", "medium_light")},
+        "full": {"bodies": ("medium_full", "full")},
+        "dry": {"sweetness": ("bone_dry", "dry")},
+        "fruity": {"sweetness": ("off_dry", "medium")},
+    },
+}
+"""The two questions of taste, and what each answer likes."""
+
 ANY: Final = "any"
 RANGES: Final = ("15 EUR", "15-30 EUR", "30-60 EUR", "60- EUR")
 """What a bottle may cost."""
@@ -144,7 +161,7 @@ async def _keep(
 
 @dataclass(frozen=True, slots=True)
 class SettingsCommands:
-    """Shows what a person can choose and keeps what they chose."""
+    """Shows what a person can choose, asks a new one for the first of it, keeps what they chose."""
 
     talk: Conversation
 
@@ -159,6 +176,7 @@ class SettingsCommands:
             CommandHandler("settings", self.settings, filters=TYPED),
             CommandHandler("language", self.language, filters=TYPED),
             CallbackQueryHandler(self.pressed, pattern=f"^{KIND}"),
+            CallbackQueryHandler(self.tapped, pattern=f"^{TAPS}"),
         ]
 
     async def settings(self, update: Update, context: Context) -> None:
@@ -209,6 +227,36 @@ class SettingsCommands:
         await _keep(self.talk, user_id, known, {name: value})
         if name == CHOSEN:
             speak(language_of_person({**known, name: value}, spoken()))
+
+    async def tapped(self, update: Update, context: Context) -> None:
+        """An answer of a new person: kept, and the next question put in its place."""
+        query = press_of(update)
+        _, asked, answer = [*(query.data or "").split(":"), "", ""][:3]
+        learned, gone = self._told(asked, answer)
+        if learned:
+            await self.talk.change(update, learned=learned, unlearned=gone)
+        await acknowledge(query)
+        following = following_question(asked, answer)
+        if isinstance(query.message, Message):
+            rows = keyboard(following)
+            await show_rows(query.message, rows.inline_keyboard if rows else ())
+        if not following:
+            await self.talk.say(update, say("start_without" if answer == "no" else "start_done"))
+
+    def _told(self, asked: str, answer: str) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+        """What is learned from an answer, and what does not hold any more."""
+        if asked == "age":
+            grown = Fact("setting", f"age={self.talk.resources.help.full_age}")
+            young = Fact("setting", UNDER_AGE)
+            learned, gone = (grown, young) if answer == "yes" else (young, grown)
+            return (learned,), (gone,)
+        wanted = TASTES.get(asked, {}).get(answer)
+        if wanted is None:
+            return (), ()
+        named = (
+            each for each in say(f"start_{answer}_button").split() if any(map(str.isalpha, each))
+        )
+        return (Fact("like", written(wanted), " ".join(named)),), ()
 
 
 def is_overheard(update: Update) -> bool:
@@ -287,29 +335,6 @@ async def _show(query: CallbackQuery, title: str, rows: Rows) -> None:
         log.debug("The settings could not be shown: %s", error)
 
 
-def open_setting(user_id: int, name: str) -> str:
-    """Return the data of a button that shows the choices of a setting."""
-    return _data(user_id, name)
-
-
-TAPS: Final = "ob:"
-TASTES: Final[Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]] = {
-    "style": {
-        "red": {"styles": ("red",)},
-        "white": {"styles": ("white",)},
-        "rose": {"styles": ("rose",)},
-        "sparkling": {"styles": ("sparkling",)},
-    },
-    "build": {
-        "light": {"bodies": ("light", "medium_light")},
-        "full": {"bodies": ("medium_full", "full")},
-        "dry": {"sweetness": ("bone_dry", "dry")},
-        "fruity": {"sweetness": ("off_dry", "medium")},
-    },
-}
-"""The two questions of taste, and what each answer likes."""
-
-
 async def greet(talk: Conversation, update: Update) -> None:
     """Say who this is and what to ask, and what is not known yet of who is greeted."""
     await talk.say(update, say("greeting"), await welcome(talk, update))
@@ -323,51 +348,10 @@ async def welcome(talk: Conversation, update: Update) -> Rows:
     if settings_of(await talk.facts(update)).get("age", "") == str(age):
         return ()
     _, user_id = people_of(update)
-    language = Button(f"🌐 {say('language_name')}", open_setting(user_id, CHOSEN))
+    language = Button(f"🌐 {say('language_name')}", _data(user_id, CHOSEN))
     older = Button(say("start_older", age=age), f"{TAPS}age:yes")
     younger = Button(say("start_younger", age=age), f"{TAPS}age:no")
     return ((language,), (older, younger))
-
-
-@dataclass(frozen=True, slots=True)
-class Onboarding:
-    """Asks what is not known of who is greeted."""
-
-    talk: Conversation
-
-    def handlers(self) -> list[AnyHandler]:
-        """Make the handlers."""
-        return [CallbackQueryHandler(self.pressed, pattern=f"^{TAPS}")]
-
-    async def pressed(self, update: Update, context: Context) -> None:
-        """An answer: kept, and the next question put in its place."""
-        query = press_of(update)
-        _, asked, answer = [*(query.data or "").split(":"), "", ""][:3]
-        learned, gone = self._told(asked, answer)
-        if learned:
-            await self.talk.change(update, learned=learned, unlearned=gone)
-        await acknowledge(query)
-        following = following_question(asked, answer)
-        if isinstance(query.message, Message):
-            rows = keyboard(following)
-            await show_rows(query.message, rows.inline_keyboard if rows else ())
-        if not following:
-            await self.talk.say(update, say("start_without" if answer == "no" else "start_done"))
-
-    def _told(self, asked: str, answer: str) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
-        """What is learned from an answer, and what does not hold any more."""
-        if asked == "age":
-            grown = Fact("setting", f"age={self.talk.resources.help.full_age}")
-            young = Fact("setting", UNDER_AGE)
-            learned, gone = (grown, young) if answer == "yes" else (young, grown)
-            return (learned,), (gone,)
-        wanted = TASTES.get(asked, {}).get(answer)
-        if wanted is None:
-            return (), ()
-        named = (
-            each for each in say(f"start_{answer}_button").split() if any(map(str.isalpha, each))
-        )
-        return (Fact("like", written(wanted), " ".join(named)),), ()
 
 
 def following_question(asked: str, answer: str) -> Rows:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from agent.engine.limits import NOTHING_SPENT
 from agent.engine.run import StepsChanged
@@ -209,20 +209,6 @@ def recorded_result(step: Step, name: str) -> object:
     if step.name != name:
         raise StepsChanged(name)
     try:
-        return _whole(pickle.loads(step.result))  # noqa: S301 - nobody else writes to this table
-    except Exception:  # what an earlier release recorded
+        return pickle.loads(step.result)  # noqa: S301 - nobody else writes to this table
+    except Exception:  # an earlier release recorded other fields
         raise StepsChanged(name) from None
-
-
-def _whole(result: object) -> object:
-    """A result that was recorded by the places of its fields, with those that have come since."""
-    if is_dataclass(result):
-        for each in fields(result):
-            if hasattr(result, each.name):
-                _whole(getattr(result, each.name))
-            else:
-                object.__setattr__(result, each.name, each.default)
-    elif isinstance(result, tuple | list):
-        for part in result:
-            _whole(part)
-    return result

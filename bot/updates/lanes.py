@@ -17,13 +17,7 @@ from telegram.ext import ApplicationHandlerStop
 
 from agent.engine.run import StepsChanged
 from agent.i18n import say, speaking
-from agent.repositories import (
-    AcceptedUpdate,
-    Payload,
-    ReceivedUpdate,
-    TurnTaken,
-    UpdateRepository,
-)
+from agent.repositories import AcceptedUpdate, Payload, ReceivedUpdate, TurnTaken, UpdateRepository
 from bot.metrics import Metrics, UpdateResult
 from bot.telegram.connection import AnyApplication
 from bot.turn import DATABASE, Course, retry_forever
