@@ -3,7 +3,7 @@
 What needs no Telegram is opened in `bot.resources`; `bot.running` has the bot run.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,9 +34,9 @@ from bot.telegram.connection import (
     close_application,
     telegram_application,
 )
-from bot.telegram.conversation import Conversation
+from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
-from bot.telegram.handlers import Group, Handlers
+from bot.telegram.handlers import Handlers
 from bot.telegram.inline import InlineMode
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
@@ -104,8 +104,7 @@ async def open_app(
             access = Access(talk, admins, allow_list=allow_list)
             stack.push_async_callback(bounded, "who wrote", access.close)
         changed = exporter.wake if exporter else lambda: None
-        groups = handlers_of(settings, talk, admins, changed)
-        further = [handler for group in groups for handler in group.handlers()]
+        further = handlers_of(settings, talk, admins, changed)
         Handlers(talk, access).register(application, further)
         yield App(application=application, talk=talk, exporter=exporter, forgetting=forgetting)
 
@@ -169,14 +168,14 @@ def sommelier_of(resources: Resources) -> Remembering:
 
 def handlers_of(
     settings: Settings, talk: Conversation, admins: frozenset[int], changed: Callable[[], None]
-) -> Sequence[Group]:
-    """Every further group of handlers, in the order in which they are asked.
+) -> list[AnyHandler]:
+    """Every further handler, in the order in which they are asked.
 
     `changed` is called when there is feedback to deliver.
     """
     tracing, has_langfuse = settings.tracing, settings.tracing.langfuse_keys is not None
     only_allowed = settings.access.mode == "allow_list"
-    return (
+    groups = (
         InlineMode(talk),
         AdminCommands(talk, admins, trace_link(settings), only_allowed=only_allowed),
         MemoryCommands(
@@ -193,6 +192,7 @@ def handlers_of(
         Media(talk, pages_of),
         LookUps(talk),
     )
+    return [handler for group in groups for handler in group.handlers()]
 
 
 def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit:

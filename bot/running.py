@@ -47,10 +47,10 @@ LOOK_SECONDS: Final = 5.0
 """How often the only process looks for what an operator wants tried again."""
 
 
-async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool:
+async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
     """Answer people in Telegram until SIGTERM or SIGINT, or until `stop` is set.
 
-    False if turns were left unfinished: they are resumable, and the process must end at once.
+    If turns are left unfinished, the process ends at once: they are resumable.
 
     Raises:
         AlreadyRunning: another process answers from this SQLite file.
@@ -77,7 +77,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> bool
         gc.freeze()  # what is there for good is not looked through again and again
         await run_tasks([*tasks_of(settings, resources, app, lanes), *further], stop)
         if await lanes.finish(settings.updates.shutdown_seconds):
-            return True
+            return
         if app.exporter is not None:
             await bounded("tracing", app.exporter.round)
         os._exit(0)

@@ -33,11 +33,10 @@ from agent.tracing.masking import mask
 from agent.turn import Reply
 from bot.telegram.buttons import (
     Button,
-    KeyboardRows,
     Rows,
     acknowledge,
+    in_rows,
     is_first_press,
-    keyboard,
     pressed_message,
     rows_of,
     show_rows,
@@ -113,18 +112,13 @@ def offered(wines: Sequence[Wine], asked: WineQuery | None = None) -> list[str]:
     return [name for name, each in named if wines and each.makes_sense(wines, fixed)][:MOST]
 
 
-def buttons(names: Sequence[str]) -> Rows:
-    """The buttons of follow-ups, in rows."""
-    made = [Button(say(f"next_{name}"), f"{NEXT}{name}") for name in names]
-    return tuple(tuple(made[at : at + IN_A_ROW]) for at in range(0, len(made), IN_A_ROW))
-
-
 def follow_up_buttons(question: Question, reply: Reply) -> Rows:
     """The buttons under an answer; none where it shows wines of somebody else's list."""
     wines = [each for each in reply.wines if isinstance(each, Wine)]
     if question.kind not in KINDS or len(wines) < len(reply.wines):
         return ()
-    return buttons(_offered(wines, question.text))
+    names = _offered(wines, question.text)
+    return in_rows([Button(say(f"next_{each}"), f"{NEXT}{each}") for each in names], IN_A_ROW)
 
 
 def _offered(wines: Sequence[Wine], asked: str) -> list[str]:
@@ -185,10 +179,9 @@ class FollowUps:
         return {each.role: each for each in said if each.turn_id == turn.turn_id}
 
 
-def _goes_with(pressed: object, data: object) -> bool:
+def _goes_with(pressed: object, data: str) -> bool:
     """Whether a button is taken away with one that is pressed."""
-    is_follow_up = isinstance(data, str) and data.startswith(NEXT)
-    return data == pressed if pressed == STAYS else is_follow_up
+    return data == pressed if pressed == STAYS else data.startswith(NEXT)
 
 
 ANSWER_SECONDS: Final = 0.5
@@ -253,22 +246,11 @@ def rating(turn_id: int, feedback: Feedback | None = None) -> Rows:
     )
     if feedback is None or verdict != "disliked":
         return (thumbs,)
-    choices = tuple(
+    choices = [
         button(say(f"reason_{reason}"), reason, chosen=feedback.reason == reason)
         for reason in REASONS
-    )
-    return (thumbs, choices[:2], choices[2:], (button(say("in_my_words"), WORDS),))
-
-
-def rated(rows: KeyboardRows, feedback: Feedback) -> KeyboardRows:
-    """The buttons of a message where those that rate it show what is thought now."""
-    others = tuple(row for row in rows if not any(_rates(each.callback_data) for each in row))
-    shown = keyboard(rating(feedback.turn_id, feedback))
-    return others + (shown.inline_keyboard if shown else ())
-
-
-def _rates(data: object) -> bool:
-    return isinstance(data, str) and data.startswith(RATES)
+    ]
+    return (thumbs, *in_rows(choices, 2), (button(say("in_my_words"), WORDS),))
 
 
 def verdict_in(reactions: Sequence[ReactionType]) -> Verdict | None:
@@ -327,8 +309,10 @@ class RatingButtons:
         if isinstance(kept, str):
             return
         self.changed()
-        rows = rated(rows_of(message), kept)
-        if rows != rows_of(message):
+        shown = rows_of(message)
+        others = tuple(row for row in shown if not any(each.data.startswith(RATES) for each in row))
+        rows = others + rating(kept.turn_id, kept)
+        if rows != shown:
             await show_rows(message, rows)
         if press.in_words:
             await self._ask(update, press.turn_id)

@@ -27,9 +27,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-KeyboardRows = tuple[tuple[InlineKeyboardButton, ...], ...]
-"""Buttons as they stand under a message."""
-
 LONGEST_TOAST: Final = 200  # characters
 
 
@@ -45,7 +42,12 @@ Rows = tuple[tuple[Button, ...], ...]
 """Buttons side by side in rows."""
 
 
-def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
+def in_rows(buttons: Sequence[Button], count: int) -> Rows:
+    """Buttons in rows of so many."""
+    return tuple(tuple(buttons[at : at + count]) for at in range(0, len(buttons), count))
+
+
+def keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
     """The buttons as Telegram takes them; None without any."""
     shown = [
         [InlineKeyboardButton(each.label, callback_data=each.data) for each in row] for row in rows
@@ -80,15 +82,18 @@ async def answer_inline(
         log.debug("An inline query was not answered: %s", error)
 
 
-def rows_of(message: Message) -> KeyboardRows:
+def rows_of(message: Message) -> Rows:
     """The buttons under a message."""
-    return message.reply_markup.inline_keyboard if message.reply_markup else ()
+    rows = message.reply_markup.inline_keyboard if message.reply_markup else ()
+    return tuple(
+        tuple(Button(each.text, str(each.callback_data or "")) for each in row) for row in rows
+    )
 
 
-async def show_rows(message: Message, rows: KeyboardRows) -> bool:
+async def show_rows(message: Message, rows: Rows) -> bool:
     """Let these buttons stand under a message; False if they already do."""
     try:
-        await message.edit_reply_markup(InlineKeyboardMarkup(rows) if rows else None)
+        await message.edit_reply_markup(keyboard(rows))
     except BadRequest as error:
         if "not modified" in str(error).lower():
             return False
@@ -98,14 +103,12 @@ async def show_rows(message: Message, rows: KeyboardRows) -> bool:
     return True
 
 
-async def is_first_press(
-    journal: Journal, message: Message, goes: Callable[[object], bool]
-) -> bool:
+async def is_first_press(journal: Journal, message: Message, goes: Callable[[str], bool]) -> bool:
     """Take away the buttons whose data `goes`; whether they were there, so that nothing is stored.
 
     A turn that goes on after a crash may find them taken away by itself.
     """
-    kept = (tuple(each for each in row if not goes(each.callback_data)) for row in rows_of(message))
+    kept = (tuple(each for each in row if not goes(each.data)) for row in rows_of(message))
     resumed = await is_resumed(journal)
     left = tuple(row for row in kept if row)
     is_first = await journal.step("button", partial(show_rows, message, left))

@@ -395,11 +395,11 @@ class _Answer:
 
     async def _meant(self) -> int | None:
         """The id of the turn that is replied to."""
-        if self.about is None:
+        if (about := self.about) is None:
             return None
-        of_message = self.talk.repositories.turns.of_message
-        find = partial(of_message, self.question.chat_id, self.about)
-        turn = await or_else(find, None, "What is replied to could not be read")
+        kept, chat_id = self.talk.repositories, self.question.chat_id
+        what = "What is replied to could not be read"
+        turn = await or_else(lambda: kept.turns.of_message(chat_id, about), None, what)
         return turn.turn_id if turn else None
 
 

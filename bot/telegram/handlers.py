@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from telegram import (
     Bot,
@@ -62,14 +62,6 @@ SERVICE: Final = (
     | filters.SUCCESSFUL_PAYMENT
 )
 """What Telegram tells of a chat: nobody said it."""
-
-
-class Group(Protocol):
-    """Handlers that belong together."""
-
-    def handlers(self) -> list[AnyHandler]:
-        """Make them, in the order in which they are asked."""
-        ...
 
 
 class StopPressed(TypeHandler[Update, Context, None]):

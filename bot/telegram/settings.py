@@ -22,7 +22,7 @@ from agent.memory.wording import spent_in_words
 from agent.person import PRICES, UNDER_AGE, Change, Fact, facts_of, settings_of
 from agent.sommelier.taste import written
 from agent.text import fold, spoken_in
-from bot.telegram.buttons import Button, Rows, acknowledge, keyboard, show_rows
+from bot.telegram.buttons import Button, Rows, acknowledge, in_rows, keyboard, show_rows
 from bot.telegram.conversation import (
     TYPED,
     AnyHandler,
@@ -238,8 +238,7 @@ class SettingsCommands:
         await acknowledge(query)
         following = following_question(asked, answer)
         if isinstance(query.message, Message):
-            rows = keyboard(following)
-            await show_rows(query.message, rows.inline_keyboard if rows else ())
+            await show_rows(query.message, following)
         if not following:
             await self.talk.say(update, say("start_without" if answer == "no" else "start_done"))
 
@@ -307,9 +306,8 @@ def choices(
         )
         for each in setting.values()
     ]
-    pairs = [tuple(buttons[at : at + 2]) for at in range(0, len(buttons), 2)]
     back = ((Button(say("back_button"), _data(user_id)),),) if goes_back else ()
-    return (*pairs, *back)
+    return in_rows(buttons, 2) + back
 
 
 def told(name: str, value: str) -> str:
@@ -367,4 +365,4 @@ def following_question(asked: str, answer: str) -> Rows:
         for each in TASTES[following]
     ]
     skip = Button(say("start_skip_button"), f"{TAPS}{following}:skip")
-    return (tuple(labels[:2]), tuple(labels[2:]), (skip,))
+    return (*in_rows(labels, 2), (skip,))
