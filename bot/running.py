@@ -25,13 +25,13 @@ from bot.console import TOKEN, LocalTelegram
 from bot.resources import Resources, admin_page, open_resources
 from bot.tasks import Task, attempt, bounded, cancelled_at_stop, every, run_tasks, stop_on_signals
 from bot.telegram.conversation import question_of
-from bot.telegram.handlers import show_commands
+from bot.telegram.handlers import dispatch, is_readable, origin, show_commands, tell_heard
 from bot.telegram.memory import Reminding
 from bot.telegram.settings import speak_with
 from bot.turn import Course, Turns
 from bot.updates.accept import introduce, point_webhook, poll, single_process
 from bot.updates.journal import StepJournal
-from bot.updates.lanes import Lanes, Lock, dispatch, is_readable, of_one_process, origin, tell_heard
+from bot.updates.lanes import Lanes, Lock, of_one_process
 from config import Settings
 from db.engine import is_passing
 

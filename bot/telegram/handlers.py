@@ -1,7 +1,8 @@
-"""The handlers of every conversation, and the menu of commands. Never silence."""
+"""What becomes of an update, by the handlers of every conversation; the menu. Never silence."""
 
 import logging
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -27,6 +28,7 @@ from telegram.ext import (
 )
 
 from agent.i18n import ENGLISH, languages, say, speaking
+from agent.repositories import Payload
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import (
@@ -44,7 +46,8 @@ from bot.telegram.conversation import (
 from bot.telegram.sender import Destination
 from bot.telegram.settings import greet, speak_with
 from bot.updates.accept import until_reached
-from bot.updates.bursts import STOPPED, chat_of, number, part
+from bot.updates.bursts import STOPPED, chat_of, message_in, number, part
+from bot.updates.lanes import Unreadable
 
 log = logging.getLogger(__name__)
 
@@ -232,3 +235,73 @@ async def _show_menu(
         is_shown = False
     if not is_shown:
         await bot.set_my_commands(menu, scope, code)
+
+
+async def dispatch(application: AnyApplication, payload: Payload) -> None:
+    """Give an update to the first handler of each group that takes it; errors come through.
+
+    A handler that raises `ApplicationHandlerStop` is the last.
+
+    Raises:
+        Unreadable: the library cannot make an update of it.
+    """
+    update = read(payload, application.bot)
+    for group in sorted(application.handlers):
+        for handler in application.handlers[group]:
+            check = handler.check_update(update)
+            if check is None or check is False:
+                continue
+            context = application.context_types.context.from_update(update, application)
+            try:
+                await handler.handle_update(update, application, check, context)
+            except ApplicationHandlerStop:
+                return
+            break
+
+
+async def tell_heard(payload: Payload, bot: Bot) -> None:
+    """Tell who pressed a button that it is their turn in a moment.
+
+    Raises:
+        TelegramError: Telegram refuses that.
+    """
+    query = part(payload, "callback_query")
+    with speaking(str(part(query, "from").get("language_code") or "")):
+        await bot.answer_callback_query(str(query.get("id")), say("one_moment"))
+
+
+def read(payload: Payload, bot: Bot) -> Update:
+    """The update that a payload is.
+
+    Raises:
+        Unreadable: the library cannot make one of it.
+    """
+    try:
+        return Update.de_json(dict(payload), bot)
+    except Exception as error:
+        raise Unreadable(type(error).__name__) from None
+
+
+def is_readable(payload: Payload, bot: Bot) -> bool:
+    """Whether the library can make an update of a payload."""
+    try:
+        read(payload, bot)
+    except Unreadable:
+        return False
+    return True
+
+
+def origin(payload: Payload, bot: Bot) -> Update | None:
+    """The update, or as much of it as says where it came from; None if nobody is to be told of it.
+
+    What cannot be read is a matter to people only if somebody wrote it to the bot alone.
+    """
+    with suppress(Unreadable):
+        return read(payload, bot)
+    sender, chat_id = part(message_in(payload), "from"), chat_of(payload)
+    if chat_id <= 0 or sender.get("is_bot") is not False:
+        return None
+    chat = {"id": chat_id, "type": "private"}
+    person = {"id": chat_id, "is_bot": False, "first_name": ""}
+    known = {"message_id": 0, "date": 0, "chat": chat, "from": person}
+    return Update.de_json({"update_id": payload["update_id"], "message": known}, bot)

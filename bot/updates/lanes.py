@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,14 +12,9 @@ from itertools import count
 from traceback import format_tb
 from typing import Final
 
-from telegram import Bot, Update
-from telegram.ext import ApplicationHandlerStop
-
 from agent.engine.run import StepsChanged
-from agent.i18n import say, speaking
 from agent.repositories import AcceptedUpdate, Payload, ReceivedUpdate, TurnTaken, UpdateRepository
 from bot.metrics import Metrics, UpdateResult
-from bot.telegram.connection import AnyApplication
 from bot.turn import DATABASE, Course, retry_forever
 from bot.updates.bursts import (
     INLINE,
@@ -451,73 +446,3 @@ def received(payload: Payload) -> ReceivedUpdate:
 def place(error: Exception) -> str:
     """Where an error was raised, and of which kind it is: its words may be a person's."""
     return f"{type(error).__name__}\nTraceback:\n{''.join(format_tb(error.__traceback__))}"
-
-
-async def dispatch(application: AnyApplication, payload: Payload) -> None:
-    """Give an update to the first handler of each group that takes it; errors come through.
-
-    A handler that raises `ApplicationHandlerStop` is the last.
-
-    Raises:
-        Unreadable: the library cannot make an update of it.
-    """
-    update = read(payload, application.bot)
-    for group in sorted(application.handlers):
-        for handler in application.handlers[group]:
-            check = handler.check_update(update)
-            if check is None or check is False:
-                continue
-            context = application.context_types.context.from_update(update, application)
-            try:
-                await handler.handle_update(update, application, check, context)
-            except ApplicationHandlerStop:
-                return
-            break
-
-
-async def tell_heard(payload: Payload, bot: Bot) -> None:
-    """Tell who pressed a button that it is their turn in a moment.
-
-    Raises:
-        TelegramError: Telegram refuses that.
-    """
-    query = part(payload, "callback_query")
-    with speaking(str(part(query, "from").get("language_code") or "")):
-        await bot.answer_callback_query(str(query.get("id")), say("one_moment"))
-
-
-def read(payload: Payload, bot: Bot) -> Update:
-    """The update that a payload is.
-
-    Raises:
-        Unreadable: the library cannot make one of it.
-    """
-    try:
-        return Update.de_json(dict(payload), bot)
-    except Exception as error:
-        raise Unreadable(type(error).__name__) from None
-
-
-def is_readable(payload: Payload, bot: Bot) -> bool:
-    """Whether the library can make an update of a payload."""
-    try:
-        read(payload, bot)
-    except Unreadable:
-        return False
-    return True
-
-
-def origin(payload: Payload, bot: Bot) -> Update | None:
-    """The update, or as much of it as says where it came from; None if nobody is to be told of it.
-
-    What cannot be read is a matter to people only if somebody wrote it to the bot alone.
-    """
-    with suppress(Unreadable):
-        return read(payload, bot)
-    sender, chat_id = part(message_in(payload), "from"), chat_of(payload)
-    if chat_id <= 0 or sender.get("is_bot") is not False:
-        return None
-    chat = {"id": chat_id, "type": "private"}
-    person = {"id": chat_id, "is_bot": False, "first_name": ""}
-    known = {"message_id": 0, "date": 0, "chat": chat, "from": person}
-    return Update.de_json({"update_id": payload["update_id"], "message": known}, bot)

@@ -31,9 +31,9 @@ from bot.budgets import Budgets
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication, close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation
-from bot.telegram.handlers import Handlers, show_commands
+from bot.telegram.handlers import Handlers, dispatch, show_commands
 from bot.updates.accept import introduce
-from bot.updates.lanes import Lanes, dispatch
+from bot.updates.lanes import Lanes
 from config import SettingsError, load_settings, settings_of
 from db.engine import Sessions
 from db.models import TurnRow
