@@ -61,8 +61,8 @@ class App:
 
     application: AnyApplication
     talk: Conversation
-    exporter: Exporter | None = None
-    forgetting: Forgetting | None = None
+    forgetting: Forgetting
+    exporter: Exporter | None
 
 
 @asynccontextmanager

@@ -109,8 +109,7 @@ async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterato
                 sending.cancel()
                 await asyncio.wait([sending])
             await bounded("what was told", partial(forget_told, app, telegram.chat_id))
-            if app.forgetting is not None:
-                await bounded("forgetting people", app.forgetting.round)
+            await bounded("forgetting people", app.forgetting.round)
 
 
 async def forget_told(app: App, person: int) -> None:
@@ -200,11 +199,10 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
         cancelled_at_stop(partial(receive, settings, app, lanes)),
         cancelled_at_stop(resources.sessions.watch),
         every(FORGET_SECONDS, "forgetting what is old", forget),
+        every(LOOK_SECONDS, "forgetting people", app.forgetting.round),
     ]
     if app.exporter is not None:
         tasks.append(cancelled_at_stop(app.exporter.run))
-    if app.forgetting is not None:
-        tasks.append(every(LOOK_SECONDS, "forgetting people", app.forgetting.round))
     reminding = Reminding(
         memory=app.talk.repositories.memory,
         accept=lanes.accept,

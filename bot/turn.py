@@ -252,7 +252,9 @@ class Turns:
                 reply = await self._with_what_was_lost(question, reply)
             messages = rendered(reply, show)
             if reply.outcome != "care" and question.to is not None:
-                messages = [*messages[:-1], self._with_buttons(messages[-1], question, reply)]
+                *others, last = messages
+                further = self.follow_ups(question, reply) + self.rating(question.id)
+                messages = [*others, replace(last, buttons=last.buttons + further)]
             delivery = await self._send(question, messages, span)
             if reply.audio and question.to is not None and self.sender is not None:
                 await self.sender.send_file(question.to, SPOKEN, reply.audio, kind="voice")
@@ -402,10 +404,6 @@ class Turns:
             is_first = partial(or_else, partial(retry_briefly, warn), False, what)
             note = note if await self.journal.step("warned", is_first) else None
         return replace(reply, notes=(*reply.notes, note.text)) if note else reply
-
-    def _with_buttons(self, last: Outgoing, question: Question, reply: Reply) -> Outgoing:
-        further = self.follow_ups(question, reply)
-        return replace(last, buttons=last.buttons + further + self.rating(question.id))
 
     async def _send(self, question: Question, messages: Sequence[Outgoing], span: Span) -> Delivery:
         """Send an answer; one that Telegram refuses as a whole is replaced by a sentence."""

@@ -22,7 +22,7 @@ from agent.tracing.recorder import Recorder
 from bot.app import App
 from bot.resources import Repositories, Resources
 from bot.running import open_lanes, run_bot
-from bot.tasks import cancelled_at_stop, run_tasks, unless
+from bot.tasks import Forgetting, cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
 from bot.telegram.connection import (
     AnyApplication,
@@ -41,6 +41,7 @@ from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes
 from config import settings_of
 from db.engine import Sessions
+from db.repositories.privacy import SqlDeletionRepository
 from db.repositories.traces import TraceRows
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
@@ -218,7 +219,8 @@ async def running(
     look_ups = LookUps(conversation).handlers() if sources else []
     handlers = Handlers(conversation, access(conversation))
     handlers.register(application, [*further(conversation), *look_ups])
-    app = App(application=application, talk=conversation)
+    forgetting = Forgetting(deletions=SqlDeletionRepository(Sessions(engine)))
+    app = App(application=application, talk=conversation, forgetting=forgetting, exporter=None)
     async with open_lanes(settings, app) as (lanes, looking):
         serving = asyncio.create_task(serve())
         try:

@@ -14,7 +14,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Final
 
 from telegram import Bot
@@ -24,7 +23,7 @@ from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, Tele
 from agent.engine.run import ShowDraft
 from bot.telegram.connection import Clock, RateLimit
 from bot.telegram.render import split_messages
-from bot.telegram.sender import NO_PREVIEW, Destination, reply_to
+from bot.telegram.sender import NO_PREVIEW, Destination, reply_to, seconds_of
 
 log = logging.getLogger(__name__)
 
@@ -202,8 +201,7 @@ class Drafts:
         try:
             await request
         except RetryAfter as error:
-            told = error.retry_after
-            seconds = told.total_seconds() if isinstance(told, timedelta) else told
+            seconds = seconds_of(error)
             forming.due_at = forming.typed_at = self.clock() + seconds
             if forming.to.is_group:
                 self.rate_limit.hold(forming.to.chat_id, seconds)

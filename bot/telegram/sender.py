@@ -37,7 +37,7 @@ from agent import lengths
 from agent.engine.errors import Backoff, Sleep, or_else, retry
 from agent.engine.run import NO_JOURNAL, Journal
 from agent.markdown import live
-from agent.repositories import ChatRepository, ChatState
+from agent.repositories import ChatRepository
 from bot.telegram.buttons import Rows, keyboard
 from bot.telegram.connection import RateLimit
 from bot.telegram.render import split_messages, utf16_units, visible_text
@@ -207,11 +207,13 @@ class Sender:
         return replace(sent, began_ns=began, ended_ns=time.time_ns())
 
     async def _tried(self, message: "_Message") -> Delivery:
-        state = await self._state(message.to.chat_id)
-        if state.unreachable is not None:
+        chat_id, state = message.to.chat_id, None
+        if self.chats is not None:
+            state = await _stored(partial(self.chats.state, chat_id), chat_id)
+        if state is not None and state.unreachable is not None:
             log.info("Nothing is sent to chat %s: %s", state.chat_id, state.unreachable)
             return Delivery(error="unreachable")
-        if state.chat_id != message.to.chat_id:
+        if state is not None and state.chat_id != chat_id:
             message = message.moved(state.chat_id)
         tries, mended = 0, message
 
@@ -247,7 +249,7 @@ class Sender:
                 await _stored(migrate, chat_id)
             return message.moved(error.new_chat_id)
         if isinstance(error, RetryAfter):
-            self.rate_limit.hold(chat_id, _seconds(error))
+            self.rate_limit.hold(chat_id, seconds_of(error))
         elif message.to.edits is not None and _is_gone(error):
             return replace(message, to=replace(message.to, edits=None))
         elif message.as_html and "can't parse entities" in str(error).lower():
@@ -256,12 +258,6 @@ class Sender:
         elif _kind(error) == "unreachable" and self.chats is not None:
             await _stored(partial(self.chats.unreachable, chat_id, str(error)), chat_id)
         return message
-
-    async def _state(self, chat_id: int) -> ChatState:
-        state = None
-        if self.chats is not None:
-            state = await _stored(partial(self.chats.state, chat_id), chat_id)
-        return state or ChatState(chat_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +351,8 @@ async def _stored(call: Callable[[], Awaitable[R]], chat_id: int) -> R | None:
     return await or_else(call, None, f"What is known of chat {chat_id} could not be read or stored")
 
 
-def _seconds(error: RetryAfter) -> float:
+def seconds_of(error: RetryAfter) -> float:
+    """How long Telegram wants to be left alone."""
     told = error.retry_after
     return told.total_seconds() if isinstance(told, timedelta) else told
 
