@@ -1,7 +1,7 @@
 """`python -m benchmarks.answers`: what is shown of altered answers and of true ones.
 
-Judged by `agent.documents.sources` alone: nobody is asked. Most cases are a paraphrase of a starter
-article and the same with a number, a name or a denial changed, or with a clause or a link added.
+Judged by `agent.documents.grounding` alone, nobody is asked. Most cases are a paraphrase of a
+starter article and the same with a number, name or denial changed, or a clause or link added.
 Those of the set `outside` were written by others, each with the passage that it paraphrases or
 alters.
 """
@@ -16,8 +16,8 @@ from typing import Final, Literal, get_args
 
 from pydantic import TypeAdapter
 
+from agent.documents.grounding import Standing, standing
 from agent.documents.passages import Chunk, numbers
-from agent.documents.sources import Standing, standing
 from agent.text import pattern, sentences
 from db.documents.chunking import chunk
 from db.documents.indexing import STARTER

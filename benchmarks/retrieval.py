@@ -32,9 +32,8 @@ from benchmarks.environments import ROOT
 from benchmarks.report import machine, with_measured
 from benchmarks.retrieval_corpus import DIMENSIONS, PARTS, WORDS, Corpus
 from db.documents.chunking import Section, postings, query_terms, term_number, terms
-from db.documents.index import VectorIndex, WordIndex
 from db.documents.reading import Document
-from db.documents.retrieval import Retrieval
+from db.documents.retrieval import Retrieval, VectorIndex, WordIndex
 from db.engine import Sessions, create_engine, upgrade_schema
 from db.repositories.documents import SqlDocumentStore
 

@@ -46,8 +46,8 @@ from bot.telegram.settings import SettingsCommands
 from bot.turn import Turns
 from bot.updates.journal import StepJournal
 from config import Settings
-from db.documents.pages import pages_of
-from db.wines.cellars import read_bottles, write_bottles
+from db.documents.reading import pages_of
+from db.wines.importing import read_bottles, write_bottles
 
 if TYPE_CHECKING:
     from bot.updates.replicas import ReplicaLocks

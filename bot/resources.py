@@ -15,10 +15,10 @@ from pydantic import SecretStr, ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.care_help import Help, help_texts
-from agent.documents.passages import DocumentStore
-from agent.documents.quotes import QuoteCache
+from agent.documents.answer import ask_documents_tool
+from agent.documents.passages import DocumentStore, search_documents_tool
+from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.documents.refine import refinement_wanted
-from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
 from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.places.find import PlaceSearch, find_places_tool

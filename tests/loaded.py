@@ -14,7 +14,7 @@ import bot.__main__
 import bot.console
 import bot.http.server
 import bot.running
-import db.documents.text
+import db.documents.formats
 from agent.care import care_of
 from agent.house_sommelier.lexicon import lexicon
 from agent.i18n import in_every_language

@@ -26,27 +26,38 @@ from agent.documents.citations import (
     uncited,
     without_citations,
 )
-from agent.documents.grounding import supported
+from agent.documents.grounding import (
+    Passage,
+    Standing,
+    StandingKind,
+    read_sources,
+    source_of,
+    supported,
+)
 from agent.documents.passages import (
     DEFAULT_CHUNKS,
     SHOWN_PASSAGES,
+    TOOL_LIMITS,
     Chunk,
     DocumentStore,
     LookedUp,
+    Text,
     as_data,
     best_passage,
+    by_chunk,
+    excerpts,
     outcome_of,
     record,
     retrieve,
     telling_words,
 )
 from agent.documents.refine import Refinement, refine_question
-from agent.documents.sources import Passage, Standing, StandingKind, read_sources, source_of
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
+from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import say
 from agent.prompts import prompt_for
 from agent.text import Match, pattern, sentences
@@ -163,11 +174,6 @@ def once_more(limits: Limits) -> Limits:
     return replace(
         limits, structured_output_max_retries=min(1, limits.structured_output_max_retries)
     )
-
-
-def excerpts(chunks: Sequence[Chunk]) -> str:
-    """Return chunks as the model reads them: `[path]: text`."""
-    return "\n\n".join(f"[{as_data(chunk.path)}]: {as_data(chunk.text)}" for chunk in chunks)
 
 
 def cited_answer(chunks: Sequence[Chunk], question: str = "") -> OutputContract[str]:
@@ -402,3 +408,19 @@ def _closest(chunks: Sequence[Chunk], said: str) -> Chunk:
 
 def _citation(number: int, chunk: Chunk, said: str) -> Citation:
     return Citation(number, chunk.path, chunk.title, chunk.location, best_passage(chunk.text, said))
+
+
+def ask_documents_tool(documents: DocumentStore, *, refine: bool = False) -> Tool:
+    """Make ask_documents over `documents`, with questions refined or not."""
+
+    async def ask_documents(question: Text, run: Run) -> ToolOutput:
+        """A verified answer from the wine library, with a [path] citation for every statement; use
+        it for questions about wine in general. Keep the citations when you repeat the answer.
+        """
+        run = replace(run, limits=TOOL_LIMITS)
+        answer = await answer_question(question, documents=documents, run=run, refine=refine)
+        sources = {each.path: each.title for each in answer.citations}
+        content = {"answer": answer.text, "sources": sources, "found": answer.enough_information}
+        return ToolOutput(content, by_chunk(each for each in answer.chunks if each.path in sources))
+
+    return tool(ask_documents)

@@ -5,18 +5,21 @@ numbers by what they are worth (`lexicon.toml`).
 """
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Final, Protocol, TypeVar
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from agent.classifier import Meanings
+from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse
+from agent.engine.run import Run
 from agent.engine.span import PromptRef, Span
+from agent.engine.tools import Tool, ToolOutput, tool
 from agent.tables import Strict, read_toml
 from agent.text import (
     LANGUAGES,
@@ -452,3 +455,35 @@ def record(
     errors = error_types(response) if response else ()
     retries = response.retry_count if response else 0
     record_outcome(span, outcome, retries=retries, error_types=errors, prompt=prompt)
+
+
+Text = Annotated[str, Field(max_length=200)]
+Count = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
+
+NOTHING: Final = "nothing in the library matches; say so, do not answer from memory"
+TOOL_LIMITS: Final = Limits(structured_output_max_retries=1, seconds=12)
+"""Below the time a tool has, so that the best passages are returned instead of a time-out."""
+
+
+def search_documents_tool(documents: DocumentStore) -> Tool:
+    """Make search_documents over `documents`."""
+
+    async def search_documents(query: Text, run: Run, limit: Count = DEFAULT_CHUNKS) -> ToolOutput:
+        """Excerpts from the wine library on regions, grapes, methods, faults, serving, storing,
+        pairing and labels. Cite what you use as [path], exactly as it stands before the excerpt.
+        What you put in quotation marks must be copied letter for letter.
+        """
+        chunks = await retrieve(documents, [query], limit, run.span)
+        return ToolOutput(excerpts(chunks) or NOTHING, by_chunk(chunks))
+
+    return tool(search_documents)
+
+
+def excerpts(chunks: Sequence[Chunk]) -> str:
+    """Return chunks as the model reads them: `[path]: text`."""
+    return "\n\n".join(f"[{as_data(chunk.path)}]: {as_data(chunk.text)}" for chunk in chunks)
+
+
+def by_chunk(chunks: Iterable[Chunk]) -> dict[str, object]:
+    """Return chunks as evidence."""
+    return {chunk.id: chunk for chunk in chunks}

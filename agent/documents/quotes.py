@@ -11,33 +11,37 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from agent.documents.citations import Statement, admission, reworded
+from agent.documents.grounding import read_sources, source_of
 from agent.documents.passages import (
     DEFAULT_CHUNKS,
     SHOWN_PASSAGES,
+    TOOL_LIMITS,
     WIDE,
     WORD,
     Chunk,
     DocumentStore,
     LookedUp,
+    Text,
     as_data,
     best_passage,
+    by_chunk,
     outcome_of,
     record,
     retrieve,
     verbatim,
 )
-from agent.documents.sources import read_sources, source_of
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
+from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import say, spoken
 from agent.prompts import prompt_for
 from agent.turn import Outcome, error_types
@@ -368,3 +372,23 @@ def _quote(chunk: Chunk, content: str, relevance: str) -> Quote:
         path=chunk.path,
         chunk_id=chunk.id,
     )
+
+
+def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None = None) -> Tool:
+    """Make quote_documents over `documents`."""
+
+    async def quote_documents(query: Text, run: Run) -> ToolOutput:
+        """Passages of the wine library word for word, with their sources; use it when the guest
+        wants a quote, a definition or the exact wording. Never change a quote.
+        """
+        run = replace(run, limits=TOOL_LIMITS)
+        found = await find_quotes(query, documents=documents, run=run, cache=cache)
+        content = {
+            "quotes": [asdict(each) for each in found.quotes],
+            "summary": found.summary,
+            "no_results": found.no_results,
+        }
+        quoted = {each.chunk_id for each in found.quotes}
+        return ToolOutput(content, by_chunk(each for each in found.chunks if each.id in quoted))
+
+    return tool(quote_documents)

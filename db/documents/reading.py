@@ -4,6 +4,8 @@ Whatever a file contains, only `Unreadable` is raised, whose text says why. The 
 may hang or take all memory over a file made for it: a `Reader` runs them in a process of its own.
 """
 
+import asyncio
+import codecs
 import hashlib
 import logging
 import multiprocessing
@@ -12,15 +14,20 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from agent import lengths
+from agent.senses.pictures import LONGEST_SIDE, NO_PICTURE, TOO_LARGE, Pages, Unusable
 from agent.text import pattern
 from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
 from db.models import storable
+
+if TYPE_CHECKING:
+    from charset_normalizer import CharsetMatch
 
 R = TypeVar("R")
 
@@ -54,6 +61,9 @@ KINDS_SAID: Final = "Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel
 MARKS: Final = pattern(r"(\p{M}{30})\p{M}+")
 """More marks on one letter than any writing has: to put them in order takes quadratic time."""
 SPACES: Final = pattern(r"[-_\s]+")
+PAGES_SECONDS: Final = 30.0
+LEAST_LETTERS: Final = 40
+"""Of a page: what has fewer is a picture of one."""
 
 
 class Unreadable(ValueError):
@@ -246,16 +256,16 @@ def _read(data: bytes, kind: Kind) -> tuple[Outline, str]:
 
             return read_pdf(data)
         case "docx" | "epub" | "xlsx":
-            from db.documents import office  # noqa: PLC0415
+            from db.documents.formats import read_docx, read_epub, read_xlsx  # noqa: PLC0415
 
-            readers = {"docx": office.read_docx, "epub": office.read_epub, "xlsx": office.read_xlsx}
+            readers = {"docx": read_docx, "epub": read_epub, "xlsx": read_xlsx}
             return readers[kind](data), ""
         case _:
             return _read_text(data, kind)
 
 
 def _read_text(data: bytes, kind: Kind) -> tuple[Outline, str]:
-    from db.documents.text import decode, read_markdown  # noqa: PLC0415
+    from db.documents.formats import read_csv, read_markdown  # noqa: PLC0415
 
     text, note = decode(data, declares=kind == "html")
     match kind:
@@ -266,8 +276,6 @@ def _read_text(data: bytes, kind: Kind) -> tuple[Outline, str]:
         case "markdown":
             return read_markdown(text), note
         case "csv":
-            from db.documents.office import read_csv  # noqa: PLC0415
-
             return read_csv(text), note
         case _:
             return outline(map(Block, BLANK_LINE.split(text.strip()))), note
@@ -276,3 +284,161 @@ def _read_text(data: bytes, kind: Kind) -> tuple[Outline, str]:
 def _name(path: str) -> str:
     words = SPACES.sub(" ", Path(path).stem).strip() or path
     return words[:1].upper() + words[1:]
+
+
+# The mark of UTF-32 begins like that of UTF-16, so it comes first.
+BYTE_ORDER_MARKS: Final = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+USUAL: Final = (
+    "cp1252 cp1251 koi8_r cp932 euc_jp gb18030 big5 cp949 cp1250 cp1253 cp1254 cp1255 cp1256 "
+    "cp1257 iso8859_2 cp866"
+).split()
+"""What text that is not UTF-8 is mostly written in; of two that fit as well, the first is meant."""
+LATIN: Final = "cp1252"
+DECLARED: Final = pattern(
+    r"(?i)<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*=\s*[\"']?\s*([-\w]+)"
+)
+HEAD: Final = 4_000
+"""Bytes at the beginning of a page that may declare its encoding."""
+CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\f\r\x1a\x1b"))
+MOST_CONTROLS: Final = 0.001
+MOST_BROKEN: Final = 0.001
+"""Of all bytes: what has more that no text holds is none."""
+TYPOGRAPHY: Final = b"\x80\x85\x91\x92\x93\x94\x96\x97\xa0\xab\xbb"
+"""Quotation marks, dashes and the like in Latin-1 as Windows has it."""
+FOREIGN: Final = 0.2
+"""Of all bytes, those beyond ASCII: with fewer it is Latin letters with accents."""
+
+
+def decode(data: bytes, *, declares: bool = False) -> tuple[str, str]:
+    """Return the text of a file with `\\n` line ends, and a note if its encoding was guessed.
+
+    With `declares` a page may say how it is encoded.
+
+    Raises:
+        Unreadable: it is binary, or in no encoding that can be told.
+    """
+    text, note = _decoded(data, declares)
+    return text.replace("\r\n", "\n").replace("\r", "\n"), note
+
+
+def _decoded(data: bytes, declares: bool) -> tuple[str, str]:
+    encoding = next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), "")
+    if not encoding and b"\0" in data:
+        raise Unreadable("is binary, not text")
+    try:
+        return data.decode(encoding or "utf-8"), ""
+    except UnicodeDecodeError as error:
+        if encoding:
+            raise Unreadable(f"is not {encoding.upper()} as it claims") from error
+    if declares and (declared := DECLARED.search(data[:HEAD].decode("latin-1"))):
+        try:
+            return data.decode(declared[1]), ""
+        except (LookupError, UnicodeDecodeError):
+            pass  # it is not what it claims to be
+    if len(data) - len(data.translate(None, CONTROLS)) > MOST_CONTROLS * len(data):
+        raise Unreadable("is binary, not text")
+    return _mended(data) or _guessed(data)
+
+
+def _mended(data: bytes) -> tuple[str, str] | None:
+    """What is UTF-8 but for some bytes, perhaps because it was cut off."""
+    text = data.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    beyond = sum(not sign.isascii() for sign in text) - broken
+    if beyond <= broken or broken > max(1, MOST_BROKEN * len(data)):
+        return None
+    return text, f"is UTF-8 with {broken} broken places, shown as \ufffd"
+
+
+def _guessed(data: bytes) -> tuple[str, str]:
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - heavy, and seldom needed
+
+    told = data.translate(None, TYPOGRAPHY)
+    beyond = len(told) - len(told.translate(None, bytes(range(128, 256))))
+    if beyond < FOREIGN * len(data) and (text := _latin(data)):
+        found = [match for match in from_bytes(data, cp_isolation=USUAL) if match.coherence > 0]
+    else:
+        text, found = "", list(from_bytes(data, cp_isolation=USUAL))
+    best = max(found, key=_fit, default=None)
+    if best is not None and (best.encoding != LATIN or not text):
+        return str(best), _doubt(best.encoding)
+    if not text:
+        raise Unreadable("is in no encoding that can be told; save it as UTF-8")
+    return text, _doubt("Latin-1")
+
+
+def _fit(match: "CharsetMatch") -> tuple[float, int]:
+    """How well letters follow each other as in a language; then how usual the encoding is."""
+    return round(match.coherence - match.chaos, 2), -USUAL.index(match.encoding)
+
+
+def _doubt(encoding: str) -> str:
+    return f"is not UTF-8 and was read as {encoding}, which is a guess: look whether it reads well"
+
+
+def _latin(data: bytes) -> str:
+    """Latin-1 as it is mostly meant: with the quotation marks, dashes and € of Windows."""
+    try:
+        return data.decode(LATIN)
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+async def pages_of(data: bytes) -> Pages:
+    """Read a PDF file that somebody sent, by a process of its own, which takes nobody along.
+
+    Raises:
+        Unusable: it is none, is encrypted or takes too long.
+    """
+    reader = Reader(PAGES_SECONDS)
+    try:
+        return await asyncio.to_thread(_ask_pages, reader, data)
+    except TakesTooLong:
+        raise Unusable(TOO_LARGE) from None
+    except Unreadable:
+        raise Unusable(NO_PICTURE) from None
+    finally:
+        reader.kill()
+
+
+def _ask_pages(reader: Reader, data: bytes) -> Pages:
+    try:
+        return reader.ask(read_pages, data)
+    finally:
+        reader.close()
+
+
+def read_pages(data: bytes) -> Pages:
+    """Return the text of a file, or the first of its pages as JPEG if they are pictures.
+
+    Raises:
+        Unreadable: it is no PDF file, or encrypted.
+    """
+    from pypdfium2 import PdfDocument  # noqa: PLC0415
+
+    from db.documents.pdf import read_pdf  # noqa: PLC0415
+
+    with suppress(Unreadable):
+        outline, _ = read_pdf(data)
+        text = "\n".join(section.text for section in outline.sections)
+        if len(text) >= LEAST_LETTERS:
+            return Pages(text[: lengths.DOCUMENT])
+    try:
+        document = PdfDocument(data)
+        shown = [_drawn(document[at]) for at in range(min(len(document), lengths.IMAGES))]
+    except Exception as error:
+        raise Unreadable("is no PDF file that can be read") from error
+    return Pages("", tuple(shown), len(document))
+
+
+def _drawn(page: Any) -> bytes:
+    """A page as JPEG."""
+    scale, written = LONGEST_SIDE / max(*page.get_size(), 1), BytesIO()
+    page.render(scale=min(scale, 4)).to_pil().convert("RGB").save(written, "JPEG")
+    return written.getvalue()

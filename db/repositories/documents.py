@@ -1,31 +1,31 @@
-"""The documents over SQL."""
+"""The documents over SQL.
+
+Vectors come from an embedding source, which may be anything; nothing it returns is trusted. They
+are scaled to length 1.
+"""
 
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Collection, Sequence
+import math
+import struct
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from sqlalchemy import delete, func, insert, or_, select, tuple_
+from sqlalchemy import delete, exists, func, insert, or_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.passages import Chunk, Embedder, StoredDocument
+from agent.engine.errors import AgentError
 from db.documents.chunking import Piece, chunk, postings
 from db.documents.reading import Document
-from db.documents.retrieval import (
-    BATCH,
-    EmbeddingError,
-    Retrieval,
-    change,
-    embed,
-    fuse,
-    save_vectors,
-    spread,
-    without_vectors,
-)
 from db.engine import Sessions, take_turns
-from db.models import ChunkRow, DocumentRow, record_of, storable, utc_now
+from db.models import ChunkRow, ChunkVectorRow, DocumentRow, record_of, storable, utc_now
+
+if TYPE_CHECKING:
+    from db.documents.retrieval import Retrieval
 
 Fate = Literal["added", "updated", "unchanged"]
 Row = dict[str, object]
@@ -37,6 +37,15 @@ INDEX_SECONDS: Final = 60.0
 """How long the embedding source may take for a question, and for a batch of chunks."""
 MOST_REFUSED: Final = 3
 """Chunks that the embedding source may refuse one after another before it counts as down."""
+BATCH: Final = 64
+"""Texts sent to the embedding source at once."""
+RANK_CONSTANT: Final = 60
+"""Of reciprocal rank fusion, from Cormack, Clarke and Buettcher (2009)."""
+MAX_PER_DOCUMENT: Final = 3
+_CHANGE: Final = text("""
+    INSERT INTO library (id, changes) VALUES (1, :count)
+    ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
+""")
 LOCK: Final = 7_303_015
 """Any number that nothing else locks on this database."""
 
@@ -58,7 +67,7 @@ class SqlDocumentStore:
         self._sessions = sessions
         self._embedder = embedder
         self._now = now
-        self._retrieval = Retrieval(sessions)
+        self._opened: Retrieval | None = None
         self._embedder_failed = False
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
@@ -67,13 +76,14 @@ class SqlDocumentStore:
             return []
         candidates = max(CANDIDATES, limit * 5)
         vectors = await self._vectors_of(asked, SEARCH_SECONDS)
-        rankings = await self._retrieval.by_words(asked, candidates)
-        rankings += await self._retrieval.by_meaning(self._model, vectors, candidates)
+        retrieval = await self._retrieval()
+        rankings = await retrieval.by_words(asked, candidates)
+        rankings += await retrieval.by_meaning(self._model, vectors, candidates)
         scores = dict(fuse(rankings))
-        documents = await self._retrieval.sources(list(scores))
+        documents = await retrieval.sources(list(scores))
         ranked = [number for number in scores if number in documents]
         best = spread(ranked, limit, documents.__getitem__)
-        return await self._retrieval.chunks({number: scores[number] for number in best})
+        return await retrieval.chunks({number: scores[number] for number in best})
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         wanted = {path for path in paths if path == storable(path)}
@@ -174,6 +184,11 @@ class SqlDocumentStore:
             found += [(number, vector) for vector in one]
         return found
 
+    async def _retrieval(self) -> "Retrieval":
+        if self._opened is None:
+            self._opened = await asyncio.to_thread(_retrieval_of, self._sessions)
+        return self._opened
+
     @property
     def _model(self) -> str:
         return self._embedder.name if self._embedder else ""
@@ -246,3 +261,130 @@ def _to_chunk_row(owner: str, title: str, position: int, piece: Piece) -> Row:
         "text": piece.text,
         "postings": postings(" ".join([title, *piece.headings]), piece.text),
     }
+
+
+def _retrieval_of(sessions: Sessions) -> "Retrieval":
+    from db.documents.retrieval import Retrieval  # noqa: PLC0415 - numpy, when first needed
+
+    return Retrieval(sessions)
+
+
+async def change(session: AsyncSession, chunks: int = 0) -> int:
+    """Tell every process that documents change; return the number of the first of new chunks.
+
+    Whoever changes documents has the lock of the store until the transaction ends.
+    """
+    changes: int = await session.scalar(_CHANGE, {"count": chunks + 1})
+    return changes - chunks
+
+
+def fuse(rankings: Iterable[Sequence[int]]) -> list[tuple[int, float]]:
+    """Merge rankings: items with their scores, best first.
+
+    An item scores 1 / (60 + its rank) in each ranking; equals keep the order of the smaller number.
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, 1):
+            scores[item] = scores.get(item, 0.0) + 1 / (RANK_CONSTANT + rank)
+    return sorted(scores.items(), key=lambda scored: (-scored[1], scored[0]))
+
+
+def spread(
+    ranked: Sequence[int],
+    limit: int,
+    document_of: Callable[[int], str],
+    most: int = MAX_PER_DOCUMENT,
+) -> list[int]:
+    """Take the first `limit` items, at most `most` of a document unless nothing else matches."""
+    taken: Counter[str] = Counter()
+    chosen: list[int] = []
+    spare: list[int] = []
+    for item in ranked:
+        document = document_of(item)
+        taken[document] += 1
+        (chosen if taken[document] <= most else spare).append(item)
+    kept = {*chosen[:limit], *spare[: max(limit - len(chosen), 0)]}
+    return [item for item in ranked if item in kept]
+
+
+class EmbeddingError(Exception):
+    """The embedding source is down, too slow, or returned something other than vectors."""
+
+
+async def embed(embedder: Embedder, texts: Sequence[str], seconds: float) -> list[list[float]]:
+    """Return one vector of length 1 for each text, in order; `seconds` is the time limit.
+
+    Raises:
+        EmbeddingError: no vectors, whatever the reason.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            vectors = await embedder.embed(texts)
+    except TimeoutError:
+        raise EmbeddingError(f"{embedder.name} did not answer within {seconds:g} s") from None
+    except AgentError as error:
+        raise EmbeddingError(f"{embedder.name} failed: {error}") from error
+    except Exception as error:
+        raise EmbeddingError(f"{embedder.name} failed: {type(error).__name__}") from error
+    try:
+        return _checked(vectors, len(texts))
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"{embedder.name} gave no vectors: {error}") from None
+
+
+def _checked(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]]:
+    if len(vectors) != count:
+        raise ValueError(f"{len(vectors)} for {count} texts")
+    if len({len(vector) for vector in vectors}) > 1:
+        raise ValueError("they are of different lengths")
+    return [_unit(vector) for vector in vectors]
+
+
+def _unit(vector: Sequence[float]) -> list[float]:
+    length = math.hypot(*vector)
+    if not math.isfinite(length) or length == 0:
+        raise ValueError("one has no direction")
+    return [value / length for value in vector]
+
+
+async def without_vectors(
+    session: AsyncSession, model: str, limit: int, after: int = 0
+) -> list[tuple[int, str]]:
+    """Find at most `limit` chunks that `model` has not seen: numbers, and the texts to see.
+
+    In order, from the first number above `after`.
+    """
+    seen = exists().where(ChunkVectorRow.chunk == ChunkRow.number, ChunkVectorRow.model == model)
+    wanted = (
+        select(ChunkRow, DocumentRow.title)
+        .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
+        .where(~seen, ChunkRow.number > after)
+        .order_by(ChunkRow.number)
+        .limit(limit)
+    )
+    rows = await session.execute(wanted)
+    return [(row.number, "\n".join([title, *row.headings, row.text])) for row, title in rows]
+
+
+async def save_vectors(
+    session: AsyncSession, model: str, vectors: Sequence[tuple[int, Sequence[float]]]
+) -> None:
+    """Store the vectors of chunks, each instead of any that another model gave."""
+    numbers = [number for number, _ in vectors]
+    await session.execute(delete(ChunkVectorRow).where(ChunkVectorRow.chunk.in_(numbers)))
+    present = set(
+        await session.scalars(select(ChunkRow.number).where(ChunkRow.number.in_(numbers)))
+    )
+    rows = [
+        {
+            "chunk": number,
+            "model": model,
+            "dimensions": len(vector),
+            "vector": struct.pack(f"<{len(vector)}f", *vector),
+        }
+        for number, vector in vectors
+        if number in present
+    ]
+    if rows:
+        await session.execute(insert(ChunkVectorRow), rows)

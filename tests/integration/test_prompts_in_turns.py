@@ -6,10 +6,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from agent.documents.answer import answer_question
-from agent.documents.quotes import QuoteCache, find_quotes
+from agent.documents.answer import answer_question, ask_documents_tool
+from agent.documents.quotes import QuoteCache, find_quotes, quote_documents_tool
 from agent.documents.refine import refine_question
-from agent.documents.tools import ask_documents_tool, quote_documents_tool
 from agent.engine.limits import Ledger, Limits, Price, Prices
 from agent.engine.run import NO_JOURNAL, Journal, Prompt, Run
 from agent.engine.span import PromptRef

@@ -4,7 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent.documents.tools import ask_documents_tool, quote_documents_tool, search_documents_tool
+from agent.documents.answer import ask_documents_tool
+from agent.documents.passages import search_documents_tool
+from agent.documents.quotes import quote_documents_tool
 from agent.engine.contract import OutputContract
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response

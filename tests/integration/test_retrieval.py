@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from db.documents.chunking import Section, query_terms, terms
-from db.documents.index import VectorIndex
 from db.documents.reading import Document
-from db.documents.retrieval import fuse, spread
+from db.documents.retrieval import VectorIndex
 from db.engine import Sessions
-from db.repositories.documents import SqlDocumentStore
+from db.repositories.documents import SqlDocumentStore, fuse, spread
 
 SYNTAX = {
     '"': 0,

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent.documents.passages import Chunk
-from agent.documents.tools import search_documents_tool
+from agent.documents.passages import Chunk, search_documents_tool
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier

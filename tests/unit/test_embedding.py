@@ -17,7 +17,7 @@ from agent.documents.embedding import (
     pooling_of,
 )
 from bot.commands import doctor
-from db.documents.retrieval import EmbeddingError, embed
+from db.repositories.documents import EmbeddingError, embed
 
 LOCKED = Path(__file__).parents[2] / "requirements"
 SEVERAL = [f"text {number}" for number in range(40)]

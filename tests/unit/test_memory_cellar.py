@@ -8,7 +8,7 @@ from agent.memory.cellar import chosen, read_cellar, state_of, window_of, wine_o
 from agent.memory.correcting import read_correction
 from agent.memory.reading import read_message
 from agent.person import Bottles, Change, Fact, Person, changed
-from db.wines.cellars import read_bottles, write_bottles
+from db.wines.importing import read_bottles, write_bottles
 
 NOBODY = Person(user_id=1)
 INVENTORY = (

@@ -2,8 +2,8 @@
 
 import pytest
 
+from agent.documents.grounding import standing
 from agent.documents.passages import Chunk
-from agent.documents.sources import standing
 from agent.text import sentences
 from benchmarks.answers import LEAST_SHARE, chunks_of, shares
 

@@ -1,6 +1,6 @@
-"""Word, EPUB and tables as blocks of plain text: what a reader sees. Pure.
+"""Markdown, Word, EPUB and tables as blocks of plain text: what a reader sees. Pure.
 
-The parsers are heavy: import this where a file is read.
+The parsers of packed files are heavy: each is imported where a file of its kind is read.
 """
 
 import csv
@@ -8,19 +8,88 @@ import io
 import posixpath
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from docx import Document
-from docx.table import Table
-from docx.text.paragraph import Paragraph
-from lxml import etree
-from openpyxl import load_workbook
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
 
 from agent.text import pattern
 from db.documents.chunking import Block, Outline, outline
-from db.documents.html import html_blocks
 from db.documents.reading import Unreadable
+
+if TYPE_CHECKING:
+    from docx.table import Table
+    from docx.text.paragraph import Paragraph
+
+_LISTS: Final = frozenset({"bullet_list", "ordered_list"})
+_LINES: Final = frozenset({*_LISTS, "list_item", "table", "thead", "tbody"})
+_FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+_TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
+
+
+def read_markdown(source: str) -> Outline:
+    """Return the outline of a Markdown file: lists and tables in lines.
+
+    A front matter is metadata: its `title` is taken, the rest is not part of the text.
+    """
+    front = _FRONT_MATTER.match(source)
+    title = _TITLE_FIELD.search(front[0]) if front else None
+    root = SyntaxTreeNode(_parser().parse(source[front.end() :] if front else source))
+    blocks = map(_markdown_block, root.children)
+    return outline(blocks, title[1].strip().strip("\"'") if title else "")
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table")
+
+
+def _markdown_block(node: SyntaxTreeNode) -> Block:
+    text = _text(node).strip("\n")
+    if node.type == "heading":
+        return Block(" ".join(text.split()), int(node.tag[1:]))
+    return Block(text.rstrip())
+
+
+def _text(node: SyntaxTreeNode) -> str:
+    match node.type:
+        case "inline":
+            return "".join(map(_inline, node.children)).strip()
+        case "fence" | "code_block":
+            return node.content
+        case "html_block":
+            from db.documents.html import html_blocks  # noqa: PLC0415
+
+            return "\n\n".join(block.text for block in html_blocks(node.content))
+        case "tr":
+            return " | ".join(map(_text, node.children))
+        case _:
+            parts = _items(node) if node.type in _LISTS else map(_text, node.children)
+            return ("\n" if node.type in _LINES else "\n\n").join(filter(None, parts))
+
+
+def _items(node: SyntaxTreeNode) -> Iterator[str]:
+    first = int(node.attrs.get("start", 1))
+    for number, item in enumerate(node.children, first):
+        mark = f"{number}. " if node.type == "ordered_list" else "- "
+        yield mark + _text(item).replace("\n", "\n" + " " * len(mark))
+
+
+def _inline(node: SyntaxTreeNode) -> str:
+    match node.type:
+        case "text" | "code_inline":
+            return node.content
+        case "softbreak":
+            return " "
+        case "hardbreak":
+            return "\n"
+        case "html_inline":
+            return "\n" if node.content.lower().startswith("<br") else ""
+        case _:
+            return "".join(map(_inline, node.children))
+
 
 _HEADING_STYLE: Final = pattern(r"(?i)\Aheading (\d)\Z")
 _WHITE: Final = "FFFFFF"
@@ -38,6 +107,9 @@ def read_docx(content: bytes) -> Outline:
     Raises:
         Unreadable: it is no such file, or would unpack to too much.
     """
+    from docx import Document  # noqa: PLC0415
+    from docx.text.paragraph import Paragraph  # noqa: PLC0415
+
     _unpacked(content).close()
     document = Document(io.BytesIO(content))
     blocks = (
@@ -47,7 +119,7 @@ def read_docx(content: bytes) -> Outline:
     return outline(blocks, (document.core_properties.title or "").strip())
 
 
-def _word_paragraph(paragraph: Paragraph) -> Block:
+def _word_paragraph(paragraph: "Paragraph") -> Block:
     style = (paragraph.style and paragraph.style.name) or ""
     text = "".join(map(_word_text, paragraph.iter_inner_content()))
     if found := _HEADING_STYLE.match(style):
@@ -65,7 +137,7 @@ def _word_text(part: Any) -> str:
     return "" if is_hidden else str(part.text)
 
 
-def _word_table(table: Table) -> str:
+def _word_table(table: "Table") -> str:
     rows = ((" ".join(cell.text.split()) for cell in row.cells) for row in table.rows)
     return "\n".join(" | ".join(row) for row in rows)
 
@@ -76,6 +148,8 @@ def read_epub(content: bytes) -> Outline:
     Raises:
         Unreadable: it is no such file, is encrypted, or would unpack to too much.
     """
+    from db.documents.html import html_blocks  # noqa: PLC0415
+
     with _unpacked(content) as packed:
         if _CONTAINER not in packed.namelist():
             raise Unreadable("is not an EPUB file")
@@ -111,6 +185,8 @@ def _unpacked(content: bytes) -> zipfile.ZipFile:
 
 
 def _xml(packed: zipfile.ZipFile, name: str) -> Any:
+    from lxml import etree  # noqa: PLC0415
+
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
     return etree.fromstring(packed.read(name), parser)
 
@@ -130,6 +206,8 @@ def read_xlsx(content: bytes) -> Outline:
     Raises:
         Unreadable: it is no such file, or would unpack to too much.
     """
+    from openpyxl import load_workbook  # noqa: PLC0415
+
     _unpacked(content).close()
     book = load_workbook(io.BytesIO(content), read_only=True, data_only=True)
     try:
