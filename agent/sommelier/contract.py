@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -21,7 +22,14 @@ from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse
 from agent.i18n import say_in
 from agent.markdown import escape, link, live
-from agent.sommelier.grounding import PLACEHOLDER, Grounds, filled, invention, sentences_that
+from agent.sommelier.grounding import (
+    PLACEHOLDER,
+    Grounds,
+    filled,
+    invention,
+    sentences_that,
+    statements,
+)
 from agent.sommelier.sommelier_prompts import (
     SmallSommelierResponse,
     SommelierResponse,
@@ -37,6 +45,8 @@ BETWEEN: Final = "\n\ue000\n"
 """What no text of an answer holds."""
 MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
 """The end of a sentence with no white space behind it, or letters that stand for words."""
+ENDED: Final = pattern(r"[.!?…。！？\p{So}][\p{Pe}\p{Pf}\"'\s\p{M}\p{Cf}]*\Z")
+"""The end of a text that is over."""
 YEAR: Final = pattern(r"(?:19|20)\d\d")
 SHOWN_IDS: Final = 12
 SURE: Final = {"likely": "read_likely", "unsure": "read_unsure"}
@@ -180,12 +190,16 @@ def unsupported(
 def told_by(response: SommelierResponse) -> list[tuple[str, str]]:
     """List a model's own words, each text with the id of the wine that it describes, if any.
 
-    What no wine parts is read as one.
+    A sentence that goes on in the next text is one of both.
     """
-    if not response.wines:
-        return [("\n".join(filter(None, (response.intro, response.closing))), "")]
     described = ((wine.description, wine.wine_id) for wine in response.wines)
-    return [(response.intro, ""), (response.closing, ""), *described]
+    told = [(response.intro, ""), *described, (response.closing, "")]
+    texts = [text.strip() for text, _ in told if text.strip()]
+    halves = ((one, other) for one, other in pairwise(texts) if not ENDED.search(one))
+    joined = (
+        (f"{[*statements(one)][-1]} – {next(statements(other))}", "") for one, other in halves
+    )
+    return [*told, *joined]
 
 
 def _problem(text: str, wine_id: str, grounds: Grounds, by_rules: bool = False) -> str | None:
@@ -282,7 +296,23 @@ def _supported(response: SommelierResponse, evidence: Evidence) -> SommelierResp
         if not ungrounded_wine(wine, evidence)
     ]
     told = {"intro": kept(response.intro), "closing": kept(response.closing)}
-    return response.model_copy(update={**told, "wines": wines})
+    left = response.model_copy(update={**told, "wines": wines})
+    texts = told_by(left)[len(wines) + 2 :]
+    return _ended(left) if any(_problem(*each, grounds) for each in texts) else left
+
+
+def _ended(response: SommelierResponse) -> SommelierResponse:
+    """Return a response without the sentences that its texts end in before they are over."""
+    wines = [
+        wine.model_copy(update={"description": _whole_sentences(wine.description)})
+        for wine in response.wines
+    ]
+    intro, closing = _whole_sentences(response.intro), _whole_sentences(response.closing)
+    return response.model_copy(update={"intro": intro, "closing": closing, "wines": wines})
+
+
+def _whole_sentences(text: str) -> str:
+    return sentences_that(lambda said: ENDED.search(said) is not None, text)
 
 
 def _supported_text(text: str, wine_id: str, grounds: Grounds) -> str:

@@ -6,12 +6,15 @@ points) must be those of the wine they are said of. What a sommelier's words can
 """
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
+from math import isnan, nan
+from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import BeforeValidator
 
@@ -54,6 +57,9 @@ TOLD: Final = 0.75
 """How many of the words of a claim a source has, if the claim is the source's."""
 TOLD_RUN: Final = 3
 """How many of them in a row, each."""
+CLOSE: Final = 4
+"""Words between a number and what makes it a budget, at most."""
+TENS: Final = range(20, 100)
 SHARED: Final = 2
 """Words that a sentence with a price has in common with the document that tells it."""
 
@@ -104,7 +110,11 @@ class _Tables(Strict):
     offers: _Words
     values: Mapping[float, _Words]
     between: _Words
-    limits: _Words
+    upper: _Words
+    lower: _Words
+    leads: _Words
+    yours: _Words
+    budgets: _Words
     points: _Words
     vintages: _Words
     money: Mapping[str, _Words]
@@ -137,6 +147,19 @@ class _Tables(Strict):
 @cache
 def _tables() -> _Tables:
     return read_toml(_Tables, TABLES)
+
+
+class Price(NamedTuple):
+    """A price of a sentence: as it is written, in which currencies, and of which of its words.
+
+    value: not a number for words that are none here ("mille deux cents").
+    """
+
+    text: str
+    value: float
+    currencies: frozenset[str]
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -177,8 +200,8 @@ class Grounds:
 
     @cached_property
     def figures(self) -> frozenset[float]:
-        """Numbers of people, and of documents."""
-        return self.asked.union(*(map(value, NUMBER.findall(each)) for each in self.chunks))
+        """Numbers of documents."""
+        return frozenset(value(each) for text in self.chunks for each in NUMBER.findall(text))
 
     @cached_property
     def priced(self) -> tuple[tuple[float, str, frozenset[str]], ...]:
@@ -186,9 +209,9 @@ class Grounds:
         found = (each for each in self.evidence.found.values() if isinstance(each, Chunk))
         said = ((each.path, text, tokens(text)) for each in found for text in statements(each.said))
         return tuple(
-            (price, path, _telling(read))
+            (price.value, path, _telling(read))
             for path, text, read in said
-            for _, price, _ in _prices(text, read)
+            for price in _prices(text, read)
         )
 
     @cached_property
@@ -201,8 +224,10 @@ class Grounds:
     @cached_property
     def asked(self) -> frozenset[float]:
         """Numbers of people."""
+        texts = self.evidence.asked
+        priced = (each.value for text in texts for each in _prices(text, tokens(text)))
         return frozenset(
-            value(each) for text in self.evidence.asked for each in NUMBER.findall(text)
+            {value(each) for text in texts for each in NUMBER.findall(text)} | {*priced}
         )
 
     @cached_property
@@ -339,17 +364,23 @@ def made_up_figure(
     sentence: str, said: Sequence[Token], grounds: Grounds, wine: AnyWine | None
 ) -> str | None:
     """Return the first price, vintage or score that is not of the wine it is said of; or None."""
-    meant = [wine] if wine else _meant(said, grounds)
-    known = _figures(meant, grounds)
-    prices = list(_prices(sentence, said))
+    meant = _meant(said, grounds, wine)
+    prices = sorted(_prices(sentence, said), key=attrgetter("start"))
     told = _of_documents(sentence, said, grounds)
-    told |= grounds.asked if _limits(said) else frozenset()
-    sums = {each: _sums(said, meant, each) | told for each in {each for _, _, each in prices}}
-    priced = (text for text, price, each in prices if not _is_price(price, sums[each]))
+    counts = _bottles(said, prices)
+    wines = _taking_turns(said, [each.start for each in prices], grounds, meant)
+    priced = (
+        price.text
+        for price, its in zip(prices, wines, strict=True)
+        if not _is_price(price, _sums(counts, its, price), told)
+        and not _is_limit(price, said, grounds, its)
+        and not (isnan(price.value) and _is_told_in_words(price, said, grounds))
+    )
     scored = (
         f"{number.text} {unit.text}"
-        for number, unit in _counted(said)
-        if unit.folded in _tables().points and value(number.text) not in known
+        for number, unit in _scores(said)
+        if value(number.text) not in _scored(meant, grounds)
+        and (meant or not grounds.known.has([number.folded, unit.folded]))
     )
     short = (each[0] for each in SHORT_YEAR.finditer(sentence))
     signs = (
@@ -359,8 +390,7 @@ def made_up_figure(
     )
     numbers = (each for each in said if each.text.isdecimal() and _is_code(each))
     codes = (each.text for each in numbers if not grounds.known.has([each.folded]))
-    in_words = (_price_in_words(said, grounds), _figure_in_words(said, grounds))
-    others = (*in_words, _vintage(said, known, grounds, wine))
+    others = (_figure_in_words(said, grounds), _vintage(said, grounds, meant, wine))
     return next(filter(None, (*priced, *scored, *short, *signs, *codes, *others)), None)
 
 
@@ -381,26 +411,76 @@ def _telling(said: Sequence[Token]) -> frozenset[str]:
     return frozenset(each.folded for each in long if each.folded not in small)
 
 
-def _limits(said: Sequence[Token]) -> bool:
-    """Whether a sentence speaks of what somebody would pay, not of what something costs."""
-    return not _tables().limits.isdisjoint(each.folded for each in said)
+def _is_limit(
+    price: Price, said: Sequence[Token], grounds: Grounds, wines: Iterable[AnyWine]
+) -> bool:
+    """Whether a price is what a person would pay, and told as that."""
+    if price.value not in grounds.asked:
+        return False
+    tables, told = _tables(), [each.folded for each in said]
+    before, behind = told[max(0, price.start - CLOSE) : price.start], told[price.end :][:2]
+    led = before[1 - CLOSE :]
+    if not tables.yours.isdisjoint(before[-1:]) or not tables.lower.isdisjoint(led):
+        return True
+    if not tables.budgets.isdisjoint([*before, *behind]):
+        return tables.offers.isdisjoint(before)
+    if price.start == 1 and tables.leads.issuperset(before):
+        return not wines and tables.offers.isdisjoint(told[price.end :][:CLOSE])
+    is_range = any(each[0].isnumeric() and value(each) in grounds.asked for each in before[-2:])
+    costs = (min(wine.prices) for wine in wines if wine.prices)
+    is_upper = is_range or not tables.upper.isdisjoint(led)
+    return is_upper and all(each <= price.value for each in costs)
 
 
-def _prices(sentence: str, said: Sequence[Token]) -> Iterator[tuple[str, float, frozenset[str]]]:
-    """The prices of a sentence, each as it is written, as a number and in which currencies."""
-    of = _tables().currencies
+def _is_told_in_words(price: Price, said: Sequence[Token], grounds: Grounds) -> bool:
+    return grounds.known.sources.has(each.folded for each in said[price.start : price.end])
+
+
+def _prices(sentence: str, said: Sequence[Token]) -> Iterator[Price]:
+    """The prices of a sentence, in figures and in words."""
+    of, starts = _tables().currencies, [each.start for each in said]
     for found in () if sentence.isascii() and "$" not in sentence else SIGN.finditer(sentence):
-        sign = found["sign"] or found["behind"]
-        yield found[0], value(found["after"] or found["before"]), of.get(sign, frozenset({sign}))
-    beside = ((each, unit) for unit, each in pairwise(said) if each.is_number)
-    for number, unit in (*_counted(said), *beside):
-        if unit.folded in of:
-            yield f"{number.text} {unit.text}", value(number.text), of[unit.folded]
+        sign, at = found["sign"] or found["behind"], bisect_left(starts, found.start())
+        price = value(found["after"] or found["before"])
+        yield Price(found[0], price, of.get(sign, frozenset({sign})), at, at + 1)
+    for at, unit in enumerate(said):
+        if unit.folded not in of:
+            continue
+        start = _begin_of_number(said, at)
+        figures = [each for each in (at - 2, at - 1, at + 1) if 0 <= each < len(said)]
+        for number in (each for each in figures if said[each].is_number):
+            price, end = value(said[number].text), max(number, at) + 1
+            text = f"{said[number].text} {unit.text}"
+            yield Price(text, price, of[unit.folded], min(number, at), end)
+        if start < at:
+            run = said[start:at]
+            text = " ".join(each.text for each in said[start : at + 1])
+            yield Price(text, _in_words(run), of[unit.folded], start, at + 1)
     for found in BARE_PRICE.finditer(sentence):
-        price = found["value"] or found["whole"]
-        behind = sentence[found.end("value") :][:LONGEST_MEASURE] if found["value"] else ""
-        if not OF_MEASURE.match(behind):
-            yield price, value(price), frozenset()
+        kind = "value" if found["value"] else "whole"
+        at, behind = bisect_left(starts, found.start(kind)), sentence[found.end(kind) :]
+        if kind == "whole" or not OF_MEASURE.match(behind[:LONGEST_MEASURE]):
+            yield Price(found[kind], value(found[kind]), frozenset(), at, at + 1)
+
+
+def _begin_of_number(said: Sequence[Token], end: int) -> int:
+    """Where a number in words begins that ends before a word; there, if there is none."""
+    if end and ROMAN.fullmatch(said[end - 1].text.upper()):
+        return end - 1
+    start = at = end
+    while at and (_counts(said[at - 1]) or (at < end and said[at - 1].folded in _tables().between)):
+        at -= 1
+        start = at if _counts(said[at]) else start
+    return start
+
+
+def _in_words(run: Sequence[Token]) -> float:
+    """Return the number that words are, up to 99, and full ones; not a number for any other."""
+    found = [each for token in run for each in _tables().numeral.findall(token.folded)]
+    values = [_tables().numbers[each] for each in found]
+    falls = len(run) == 1 or values == sorted(values, reverse=True)
+    is_sum = len(values) == 2 and falls and max(values) in TENS and min(values) < min(TENS)
+    return sum(values) if is_sum or len(values) == 1 else nan
 
 
 def _counted(said: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
@@ -410,38 +490,72 @@ def _counted(said: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
             yield from ((token, each) for each in said[at + 1 : at + 3])
 
 
-def _meant(said: Sequence[Token], grounds: Grounds) -> Sequence[AnyWine]:
-    """The wines that a sentence names; else those that the answer shows, or the only one found."""
+def _scores(said: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
+    """The points and stars of a sentence, each with its unit."""
+    return ((number, unit) for number, unit in _counted(said) if unit.folded in _tables().points)
+
+
+def _scored(wines: Iterable[AnyWine], grounds: Grounds) -> frozenset[float]:
+    """The points and stars that wines and documents tell."""
+    texts = (*(wine.said for wine in wines), *grounds.chunks)
+    return frozenset(value(each.text) for text in texts for each, _ in _scores(tokens(text)))
+
+
+def _meant(
+    said: Sequence[Token], grounds: Grounds, wine: AnyWine | None = None
+) -> Sequence[AnyWine]:
+    """The wine described; else those that a sentence names, the answer shows, or the only one."""
     named = [grounds.telling[each.folded] for each in said if each.folded in grounds.telling]
-    if named:
-        return list({each.id: each for each in named}.values())
+    if wine or named:
+        return [wine] if wine else list({each.id: each for each in named}.values())
     shown = [each for each in grounds.wines if each.id in grounds.shown]
     return shown or (grounds.wines if len(grounds.wines) == 1 else ())
 
 
-def _figures(wines: Iterable[AnyWine], grounds: Grounds) -> frozenset[float]:
+def _taking_turns(
+    said: Sequence[Token], figures: Sequence[int], grounds: Grounds, meant: Sequence[AnyWine]
+) -> Iterator[Sequence[AnyWine]]:
+    """Yield for each figure of a sentence the wines that it may be of.
+
+    Names and figures take turns, names first or figures first; what is named together is one turn.
+    """
+    at, named = 0, list[AnyWine]()
+    is_led = any(each.folded in grounds.telling for each in said[: next(iter(figures), 0)])
+    for figure, behind in pairwise([*figures, len(said)]):
+        end = figure if is_led else behind
+        its = [grounds.telling[t.folded] for t in said[at:end] if t.folded in grounds.telling]
+        at, named = end, its or named
+        yield named or meant
+
+
+def _years(wines: Iterable[AnyWine], grounds: Grounds) -> frozenset[float]:
     own = (number for wine in wines for number in NUMBER.findall(wine.said))
     return grounds.figures.union(map(value, own))
 
 
-def _sums(
-    said: Sequence[Token], wines: Iterable[AnyWine], currencies: Collection[str]
-) -> frozenset[float]:
-    """The prices of wines, and of so many bottles of one as a number in the sentence says.
+def _bottles(said: Sequence[Token], prices: Sequence[Price]) -> frozenset[float]:
+    """How many bottles a sentence may speak of: as a number in it says, in words one of a dozen."""
+    counts = frozenset({1.0, *(value(each.text) for each in said if each.is_number)})
+    own = {at for price in prices for at in range(price.start, price.end)}
+    in_words = any(_counts(each) for at, each in enumerate(said) if at not in own)
+    return counts.union(range(2, DOZEN + 1)) if in_words else counts
 
-    They are those in one of some currencies; in any if none is given.
+
+def _sums(counts: frozenset[float], wines: Iterable[AnyWine], price: Price) -> frozenset[float]:
+    """The prices of wines, and of so many bottles of one.
+
+    They are those in one of a price's currencies; in any if it has none.
     """
-    counts = {1.0, *(value(each.text) for each in said if each.is_number)}
-    if any(map(_counts, said)):
-        counts.update(range(2, DOZEN + 1))
+    currencies = price.currencies
     priced = (wine for wine in wines if not currencies or wine.currency in currencies)
     prices = [price for wine in priced for price in wine.prices if price]
     return frozenset(count * price for price in prices for count in counts if count <= MOST_BOTTLES)
 
 
-def _is_price(price: float, known: frozenset[float]) -> bool:
-    return price in known or (
-        price.is_integer() and any(abs(price - each) <= HALF for each in known)
+def _is_price(price: Price, *known: frozenset[float]) -> bool:
+    told, is_whole = price.value, price.value.is_integer()
+    return any(told in each for each in known) or (
+        is_whole and any(abs(told - each) <= HALF for each in chain(*known))
     )
 
 
@@ -452,16 +566,6 @@ def _is_code(token: Token) -> bool:
     """
     long = token.text.isdecimal() and len(token.text) >= SHORTEST_CODE
     return long and not YEAR_OF_ANY_TIME.fullmatch(token.text) and not token.text.endswith("0")
-
-
-def _price_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
-    for before, token in pairwise(said):
-        is_number = _counts(before) or ROMAN.fullmatch(before.text.upper())
-        is_price = token.folded in _tables().currencies and is_number
-        is_asked = _tables().numbers.get(before.folded) in grounds.asked
-        if is_price and not (is_asked or grounds.known.has([before.folded, token.folded])):
-            return f"{before.text} {token.text}"
-    return None
 
 
 def _figure_in_words(said: Sequence[Token], grounds: Grounds) -> str | None:
@@ -494,16 +598,23 @@ def _counts(token: Token) -> bool:
 
 
 def _vintage(
-    said: Sequence[Token], known: frozenset[float], grounds: Grounds, wine: AnyWine | None
+    said: Sequence[Token], grounds: Grounds, meant: Sequence[AnyWine], wine: AnyWine | None
 ) -> str | None:
-    """A year beside a name, or in words on a wine, that is not known of it."""
+    """A year beside a name, or in words on a wine, that is not known of it.
+
+    A person may have named it where no wine found is, or where it is denied.
+    """
     telling = {*grounds.telling, *_tables().vintages}
-    for at, token in enumerate(said):
-        if not YEAR.fullmatch(token.text) or float(token.text) in known:
+    named = not grounds.telling.keys().isdisjoint(each.folded for each in said)
+    is_denied = not _tables().negations.isdisjoint(each.folded for each in said)
+    asked = grounds.asked if is_denied or not (wine or named) else frozenset()
+    years = [at for at, each in enumerate(said) if YEAR.fullmatch(each.text)]
+    for at, its in zip(years, _taking_turns(said, years, grounds, meant), strict=True):
+        if float(said[at].text) in _years(its, grounds) | asked:
             continue
         beside = [*said[max(0, at - 1) : at], *said[at + 1 : at + 2]]
-        named = (is_of_wine(each) or each.folded in telling for each in beside)
-        if wine or any(named) or _is_glued(said, at):
+        told = (is_of_wine(each) or each.folded in telling for each in beside)
+        if wine or any(told) or _is_glued(said, at):
             return " ".join(each.text for each in said[max(0, at - 1) : at + 2])
     return None
 

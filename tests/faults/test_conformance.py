@@ -281,7 +281,7 @@ def assert_ledger(ledger: Ledger, server: ModelServer) -> None:
 
 
 async def test_values_are_never_altered_by_repair(model_server: ModelServer) -> None:
-    intro = "It's “fine”, 1.50 — {not a brace} // not a comment, trailing,"
+    intro = "It's “fine”, your 1.50 — {not a brace} // not a comment, trailing,"
     broken = TEXT.replace("For your lamb:", intro).replace("}]", ",}]")
     model_server.script(search(), answer(broken))
     response = await turn(service(model_server), message="A red for lamb, 1.50")

@@ -133,6 +133,54 @@ def test_a_price_is_that_of_a_wine_shown_or_named() -> None:
     assert in_intro("About €17.", Evidence(found=by_id([CHINON]))) is None
 
 
+ASKED = "a red under 20 euros for 7 guests, I have 25 points and a 2015"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "All of them are under 20 euros.",
+        "It stays within your 20 euros.",
+        "You wanted something from 7 to 20 euros.",
+        "For a budget of 20 euros that is a good choice.",
+        "Con veinte euros también se bebe muy bien.",
+        "A little above your 20 euros, sadly.",
+        "The Chinon is under 20 euros.",
+        "Unter 20 Euro ist der Chinon schwer zu schlagen.",
+        "The Chinon costs €16.50 and the Rioja €22.",
+        "For €16.50 take the Chinon, for €22 the Rioja.",
+        "The Chinon and the Rioja cost €16.50 and €22.",
+        "The Chinon costs seventeen euros.",
+        "What do you call a 2015, old?",
+    ],
+)
+def test_a_limit_of_a_person_is_told_as_that(text: str) -> None:
+    assert in_intro(text, replace(EVIDENCE, asked=[ASKED])) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It costs 20 euros.",
+        "It is around 20 euros.",
+        "For 20 euros it is yours.",
+        "A budget bottle that costs 20 euros.",
+        "It costs twenty euros.",
+        "Your bottle costs 20 euros.",
+        "You save 20 euros with it.",
+        "Getting it to you is another 20 euros.",
+        "The Rioja is under 20 euros.",
+        "It got 25 points.",
+        "It got 22 points.",
+        "The Rioja 2015 is ripe.",
+        "The Chinon costs €22 and the Rioja €16.50.",
+        "The Chinon 2019 and the Rioja 2020 are ripe.",
+    ],
+)
+def test_a_number_of_a_person_is_no_price_score_or_vintage(text: str) -> None:
+    assert in_intro(text, replace(EVIDENCE, asked=[ASKED])) is not None
+
+
 def test_a_number_of_a_document_is_no_price() -> None:
     chunk = replace(SUR_LIE, text="It lay 17 months on its lees and was sold for 30 euros a case.")
     evidence = Evidence({chunk.id: chunk, CHINON.id: CHINON})
@@ -300,9 +348,26 @@ def test_what_is_left_of_a_bracket_is_none_of_it() -> None:
     assert left.intro == "A red goes with it."
 
 
-def test_a_claim_over_two_fields_is_one() -> None:
-    halves = {"intro": "The courier", "closing": "comes on Tuesday"}
-    parted = SommelierResponse(response_type="informational", **halves)
+@pytest.mark.parametrize(
+    "halves",
+    [
+        {"intro": "Good! The courier –", "closing": "comes on Tuesday"},
+        {
+            "intro": "The courier",
+            "wines": [GOOD.model_copy(update={"description": "comes on Tuesday."})],
+        },
+        {
+            "wines": [GOOD.model_copy(update={"description": "Ripe. The courier"})],
+            "closing": "comes on Tuesday. Enjoy!",
+        },
+        {"intro": "Try the Screaming", "closing": "Eagle with it."},
+    ],
+)
+def test_a_claim_over_two_fields_is_one(halves: dict[str, object]) -> None:
+    kind = "recommendation" if "wines" in halves else "informational"
+    parted = SommelierResponse.model_validate({"response_type": kind, **halves})
     assert unsupported(parted, EVIDENCE) is not None
-    for name in halves:
-        assert unsupported(parted.model_copy(update={name: "Enjoy."}), EVIDENCE) is None
+    left = supported_part(parted, EVIDENCE)
+    shown = render(left, EVIDENCE) if left else ""
+    assert "courier" not in shown
+    assert "Screaming" not in shown
