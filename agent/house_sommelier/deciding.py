@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast, get_args
 
+from agent.care import Concern
 from agent.house_sommelier.data import Act, kinds, profiles
 from agent.house_sommelier.merging import KIND, PLACE, wants_it
 from agent.house_sommelier.reading import Change
@@ -111,10 +112,22 @@ class _Case:
         )
 
 
+def concern_of(change: Change) -> Concern | None:
+    """The gravest concern that a message tells of.
+
+    Somebody else who has given up drinking is offered what holds no alcohol, as a guest is.
+    """
+    told = change.care.gravest
+    is_of_another = "dependence" not in change.care.own | change.care.held
+    drinks_none = change.kind == "sober" or change.has("abstains") or change.numbers.sober
+    is_guest = told == "dependence" and is_of_another and drinks_none
+    return "health" if is_guest else told
+
+
 def decide(state: State, change: Change) -> Act:
     """What a message wants done; to whom wine is no help there is no talk of wine."""
     case = _Case(state, change)
-    told = change.care.gravest
+    told = concern_of(change)
     if told and state.care == told:
         if told in {"crisis", "dependence"}:
             return cast("Act", told)

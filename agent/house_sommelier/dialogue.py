@@ -9,7 +9,7 @@ from typing import Final
 from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
 from agent.house_sommelier.acts import language_told, with_kind
 from agent.house_sommelier.data import kinds
-from agent.house_sommelier.deciding import decide
+from agent.house_sommelier.deciding import concern_of, decide
 from agent.house_sommelier.lexicon import parse
 from agent.house_sommelier.merging import KIND, PLACE, wished
 from agent.house_sommelier.plan import is_composed
@@ -154,7 +154,7 @@ def _concern(state: State, change: Change) -> Concern | None:
 
     "Five drive", "half do not drink" tells of guests, not of who asks.
     """
-    told, numbers = change.care.gravest, change.numbers
+    told, numbers = concern_of(change), change.numbers
     counts = numbers.guests is not None or change.has("ask", "quantity") or change.has("half")
     if told and told not in GRAVE and numbers.sober is not None:
         told = None if counts or state.act == "quantity" else told

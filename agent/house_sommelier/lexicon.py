@@ -32,6 +32,8 @@ _NO_VOTE: Final = frozenset("grapes regions entity".split())
 _STEMMED: Final = 4
 _LEAST_SOUNDS: Final = 4
 _MOST_LONGER: Final = 3
+_OF_ANOTHER: Final = 2
+"""Words before a phrase that may name who it is said of."""
 _SHORTEST_SLIP: Final = 5
 _SURE_SLIP: Final = 7
 _SHORTEST_PART: Final = 4
@@ -108,6 +110,12 @@ class Phrases:
         """Whether the word at a place is on a list of words of grammar."""
         inside = 0 <= place < len(self.words)
         return inside and fold(self.words[place].written) in grammar(name)
+
+    def is_of_another(self, span: Span) -> bool:
+        """Whether a phrase is said of somebody else: "my brother does not drink"."""
+        before = range(span.start - _OF_ANOTHER, span.start)
+        lists = ("persons", "third_persons")
+        return any(self.is_among(at, name) for at in before for name in lists)
 
     def written(self, start: int, end: int) -> str:
         """The words from `start` to before `end`, as the person wrote them."""

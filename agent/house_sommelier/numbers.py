@@ -364,6 +364,8 @@ class _Reader:
                 self._use(group, sober=sober)
             elif group:
                 self._mark(group.start, group.end)
+            elif "yes" in span.values("abstains") and self._phrases.is_of_another(span):
+                self._found = replace(self._found, sober=(self._found.sober or 0) + 1)
 
     def _total(self, numbers: Sequence[_Amount]) -> _Amount | None:
         """The number of all the guests, of which others are a part."""
