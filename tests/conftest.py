@@ -69,10 +69,10 @@ def is_local(host: object) -> bool:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """How many workers `-n auto` means: tests wait half of the time, so twice as many as cores."""
+    """How many workers `-n auto` means: of three seconds of a test two are waited, not worked."""
     on_linux = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
-    return min(MOST_WORKERS, 2 * cores)
+    return min(MOST_WORKERS, 3 * cores)
 
 
 def pytest_collection_finish() -> None:
