@@ -35,7 +35,7 @@ from agent.evals.dataset import (
 from agent.evals.pictures import PicturesVariant, drawn, pictures
 from agent.evals.run import QuotesVariant, Result, SommelierVariant, Variant, evaluate
 from agent.house_sommelier import HouseSommelier
-from agent.house_sommelier.model import MODEL_NAME
+from agent.house_sommelier.model import MODEL_NAME as HOUSE
 from agent.memory.service import Remembering
 from agent.memory.tools import memory_tools
 from agent.prompts import REPOSITORY
@@ -56,7 +56,7 @@ from bot.commands.output import (
     show,
     table,
 )
-from bot.commands.prompts import IN_REPOSITORY, prompts_in_use, prompts_to_try
+from bot.commands.prompts import prompts_in_use, prompts_to_try
 from bot.resources import open_database, open_documents, research_tools
 from bot.services import hide, langfuse_client, model_of, prepare_trace, run_of, vision_of
 from config import DatabaseSettings, Settings
@@ -123,13 +123,10 @@ def run(
     Works with no model configured: the house sommelier is evaluated then.
     """
     evaluation = Evaluation(open_settings(), _title(name), concurrency, description)
-    named = wanted_variants(evaluation.settings, model, prompt)
-    found = asyncio.run(read_dataset(evaluation.settings, dataset))
-    cases = selected(found.cases, language=language, kind=kind, limit=limit)
-    if not cases:
-        fail(f"no conversation of {dataset} is of this language and kind", 2)
-    is_starter = dataset in SETS
-    evaluation.run(replace(found, cases=cases), partial(sommeliers, named), starter=is_starter)
+    answerers = sommeliers_wanted(evaluation.settings, model, prompt)
+    select = partial(selected, language=language, kind=kind, limit=limit)
+    chosen = asyncio.run(read_dataset(evaluation.settings, dataset, select))
+    evaluation.run(chosen, answerers, starter=dataset in SETS)
     evaluation.report("evaluation", save, transcripts, as_json=as_json)
 
 
@@ -214,29 +211,35 @@ class Dataset:
     stored: Mapping[str, Item] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Talks(Dataset):
-    """Conversations."""
-
-    cases: Sequence[Conversation]
+Select = Callable[[Sequence[Conversation]], Sequence[Conversation]]
+"""Which of a data set's conversations are tried."""
 
 
-async def read_dataset(settings: Settings, name: str) -> Talks:
-    """Read conversations from a file or from Langfuse; ends the command where there are none."""
+async def read_dataset(settings: Settings, name: str, select: Select) -> Dataset:
+    """Read the conversations that are to be tried, from a file or from Langfuse.
+
+    Ends the command when there is no such data set, or none in it is to be tried.
+    """
+    stored: Mapping[str, Item] = {}
     try:
-        if not name.startswith(LANGFUSE):
-            title = f"sommelier-{name if name in SETS else Path(name).stem}"
-            found = Talks(title, read(SETS.get(name) or Path(name)))
+        if name.startswith(LANGFUSE):
+            title = name.removeprefix(LANGFUSE)
+            found, stored = await _read_langfuse(settings, title)
         else:
-            found = await _read_langfuse(settings, name.removeprefix(LANGFUSE))
+            title = f"sommelier-{name if name in SETS else Path(name).stem}"
+            found = read(SETS.get(name) or Path(name))
     except DatasetError as error:
         fail(str(error), 2)
-    if not found.cases:
+    if not found:
         fail(f"{name} has no conversations", 2)
-    return found
+    if not (chosen := select(found)):
+        fail(f"no conversation of {name} is of this language and kind", 2)
+    return Dataset(title, chosen, stored)
 
 
-async def _read_langfuse(settings: Settings, name: str) -> Talks:
+async def _read_langfuse(
+    settings: Settings, name: str
+) -> tuple[list[Conversation], Mapping[str, Item]]:
     async with open_experiments(settings) as experiments:
         if experiments is None:
             fail(NO_KEYS, 2)
@@ -245,8 +248,7 @@ async def _read_langfuse(settings: Settings, name: str) -> Talks:
         except Unavailable as error:
             fail(f"the data set {name!r} cannot be read: {error}")
     talks = [(conversation_of(item, name), item) for item in items]
-    stored = {each.id: item for each, item in talks}
-    return Talks(name, unique(each for each, _ in talks), stored)
+    return unique(each for each, _ in talks), {each.id: item for each, item in talks}
 
 
 @asynccontextmanager
@@ -295,32 +297,8 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
         yield Bench(settings, SqlCatalogue(sessions), documents, run, stack)
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A variant that is not made yet: no model stands for the house sommelier."""
-
-    label: str
-    model: str | None
-    prompts: Prompts
-
-
-def wanted_variants(
-    settings: Settings, models: Sequence[str] | None, prompts: Sequence[str] | None
-) -> list[Named]:
-    """Name every model with every prompt; unless some are named, with those in production."""
-    if prompts:
-        texts = prompts_to_try(settings, list(dict.fromkeys(prompts)))
-    else:
-        texts = {IN_REPOSITORY: prompts_in_use(settings)}
-    default = settings.model.name if settings.model.is_set else MODEL_NAME
-    names = list(dict.fromkeys(models or [default]))
-    if names != [MODEL_NAME]:
-        require_model(settings)
-    return [
-        Named(f"{name} · {title}" if prompts else name, None if name == MODEL_NAME else name, text)
-        for name in names
-        for title, text in texts.items()
-    ]
+Variants = Callable[[Bench], Sequence[Variant]]
+"""Makes the variants that are compared."""
 
 
 def require_model(settings: Settings) -> None:
@@ -329,28 +307,38 @@ def require_model(settings: Settings) -> None:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
 
 
-Variants = Callable[[Bench], Sequence[Variant]]
-"""Makes the variants that are compared."""
+def sommeliers_wanted(
+    settings: Settings, models: Sequence[str] | None, prompts: Sequence[str] | None
+) -> Variants:
+    """Want every model with every prompt; unless some are named, with those in production."""
+    if prompts:
+        texts = prompts_to_try(settings, list(dict.fromkeys(prompts)))
+    else:
+        texts = {"": prompts_in_use(settings)}
+    names = list(dict.fromkeys(models or [settings.model.name if settings.model.is_set else HOUSE]))
+    if names != [HOUSE]:
+        require_model(settings)
+    return partial(sommeliers, names, texts)
 
 
-def sommeliers(named: Sequence[Named], bench: Bench) -> list[Variant]:
-    """Make the sommelier of the product, with each its own model, prompt and research.
+def sommeliers(names: Sequence[str], texts: Mapping[str, Prompts], bench: Bench) -> list[Variant]:
+    """Make the sommelier of the product of each model and prompts, with its research.
 
     Places are not searched for, which costs and changes daily.
     """
     settings, mode = bench.settings, bench.settings.model.response_mode
-    wanted = dict.fromkeys(each.model for each in named if each.model)
-    models = {name: bench.opened(model_of(settings, name, mode)) for name in wanted}
     looking = research_tools(bench.documents, refinement=settings.documents.refinement)
     tools = [*looking, *memory_tools()]
     answerer = Remembering(
         Sommelier(catalogue=bench.catalogue, house=HouseSommelier(), research_tools=tools)
     )
     made: list[Variant] = []
-    for each in named:
-        asked = [models[each.model]] if each.model else []
-        run = replace(bench.run, models=asked, prompts=each.prompts)
-        made.append(SommelierVariant(each.label, answerer, bench.catalogue, run))
+    for name in names:
+        models = [] if name == HOUSE else [bench.opened(model_of(settings, name, mode))]
+        for title, prompts in texts.items():
+            run = replace(bench.run, models=models, prompts=prompts)
+            label = f"{name} · {title}" if title else name
+            made.append(SommelierVariant(label, answerer, bench.catalogue, run))
     return made
 
 
