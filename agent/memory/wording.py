@@ -1,7 +1,9 @@
-"""What is said of what is remembered: in the language of the guest, and in their own words."""
+"""What guests ask of what is remembered, and what they are told of it in their language."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
 
 from agent.i18n import say_in
 from agent.markdown import escape
@@ -9,9 +11,31 @@ from agent.memory.cellar import state_of, window_of, wine_of
 from agent.person import Bottles, Fact
 from agent.sommelier.taste import budget_of, read
 from agent.sommelier.wine import Currency, money
+from agent.tables import read_toml
+from agent.text import Pattern, of_words, spaced, words
 
+Asked = Literal["forget", "export", "privacy", "taste", "cellar", "agree"]
+LONGEST: Final = 200
+"""Characters of a message that asks for it and for nothing else."""
 FAR: Final = 9999
 """The year until which a wine keeps of which nothing is known."""
+
+
+def asked_of_memory(text: str) -> Asked | None:
+    """Tell what a message, in any language, asks of what is remembered; None for any other."""
+    if len(text) > LONGEST:
+        return None
+    said = spaced(words(text))
+    return next((what for what, pattern in _patterns().items() if pattern.search(said)), None)
+
+
+@cache
+def _patterns() -> Mapping[Asked, Pattern]:
+    written = read_toml(dict[Asked, list[str]], Path(__file__).with_name("asking.toml"))
+    return {
+        what: of_words("|".join(f"(?:{each})" for each in any_of))
+        for what, any_of in written.items()
+    }
 
 
 def in_words(fact: Fact, language: str) -> str:

@@ -130,6 +130,10 @@ KINDS: Final = (
 )
 APOSTROPHES: Final = str.maketrans("", "", "'’")
 
+SHOWN: Final = 60
+LABEL: Final = ("Quarterstone", "Riesling", "1987")
+"""What stands on the label by which it is tried whether a model sees; no wine is called so."""
+
 Download = Callable[[], Awaitable[bytes]]
 """Fetches a picture; raises Unusable if it cannot be had."""
 
@@ -423,3 +427,27 @@ def _read_wine(wine: WineText, name: str) -> ReadWine:
 
 
 ORDER: Final[tuple[Contents, ...]] = ("wine_list", "labels")
+
+
+def label() -> str:
+    """Draw the label, as a data URL; blocks for some 30 ms."""
+    from PIL import Image, ImageDraw, ImageFont  # noqa: PLC0415 - 30 ms, only for pictures
+
+    picture = Image.new("RGB", (480, 320), "ivory")
+    font = ImageFont.load_default(48)
+    ImageDraw.Draw(picture).multiline_text((60, 50), "\n".join(LABEL), "black", font)
+    return as_url(picture)
+
+
+async def misread(model: LLM) -> str:
+    """Tell what a model makes of a label that it is shown; empty if it reads it. A request or two.
+
+    Where it gives no answer that is how the asking ended.
+    """
+    image = await asyncio.to_thread(label)
+    reading = await transcribed(Run(), models=[model], question=QUESTION, images=[image])
+    if reading.why:
+        return reading.why
+    said = " ".join(each.line for each in reading.wines)
+    is_read = {LABEL[0].lower(), LABEL[2]} <= {*words(said)}
+    return "" if is_read else f"it read {said[:SHOWN]!r}"

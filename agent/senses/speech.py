@@ -7,9 +7,13 @@ within the day's budgets.
 
 import asyncio
 import json
+import math
+import wave
+from array import array
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from typing import Any, Final
 
 import httpx2
@@ -33,6 +37,9 @@ from agent.senses.pictures import Unusable
 OPENAI: Final = "https://api.openai.com/v1"
 PASSING: Final = frozenset({408, 409, 425})
 SECONDS_A_MINUTE: Final = 60
+RATE: Final = 16_000
+PITCH: Final = 440
+"""Of the tone by which it is tried whether a server hears, in Hz."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,3 +258,25 @@ async def read_aloud(text: str, run: Run, speaker: Speaker) -> bytes:
 def is_passing(error: Exception) -> bool:
     """Tell whether another try may help."""
     return isinstance(error, ModelError) and not isinstance(error, ModelRejected)
+
+
+def tone() -> bytes:
+    """Make a second of a tone, as a WAV file."""
+    turn = 2 * math.pi * PITCH / RATE
+    samples = array("h", (int(8000 * math.sin(turn * at)) for at in range(RATE)))
+    written = BytesIO()
+    with wave.open(written, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(RATE)
+        sound.writeframes(samples.tobytes())
+    return written.getvalue()
+
+
+async def hears(transcriber: Transcriber) -> None:
+    """Have a second of a tone written down, whatever that comes to.
+
+    Raises:
+        ModelError: the server writes nothing down.
+    """
+    await transcriber.transcribe(tone(), "tone.wav")

@@ -18,7 +18,8 @@ from agent.documents.passages import Embedder
 from agent.engine.errors import AgentError
 from agent.engine.llm import advice
 from agent.engine.trial import MODES
-from agent.senses.trial import hears, misread
+from agent.senses.pictures import misread
+from agent.senses.speech import hears
 from agent.tracing.langfuse import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.commands.local_models import in_words, servers_here, tried
