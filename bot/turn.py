@@ -50,7 +50,8 @@ class Course:
     """What others know of a turn while it runs, and how they end it.
 
     `before` and `trace` are of tries that a further message made void: what they used still counts.
-    All of them show their answer in the message of `placeholder`.
+    All of them show their answer in the message of `placeholder`. `facts` are those of who asks,
+    where they were read as it began.
     """
 
     stop: Stop = field(default_factory=Stop)
@@ -58,6 +59,7 @@ class Course:
     trace: TraceRecord | None = None
     ledger: Ledger | None = None
     placeholder: Placeholder = field(default_factory=Placeholder)
+    facts: Sequence[Fact] | None = None
     is_forgotten: bool = False
 
     @property
@@ -238,7 +240,8 @@ class Turns:
                 care = await self.carer.care_for(
                     question.text, question.chat_id, question.user_id, span
                 )
-                person = await self.person(question.chat_id, question.user_id, care)
+                told = question.course.facts
+                person = await self.person(question.chat_id, question.user_id, care, told)
                 own = settings_of(person.facts)
                 if span.trace is not None:
                     span.trace.is_hidden = own.get("traces") == "numbers"
@@ -260,14 +263,16 @@ class Turns:
                 await self.sender.send_file(question.to, SPOKEN, reply.audio, kind="voice")
         return question, replace(reply, spent=run.ledger.spent), delivery
 
-    async def person(self, chat_id: int, user_id: int, care: Care) -> Person:
-        """What is known of who asks; care alone if the rest cannot be read."""
+    async def person(
+        self, chat_id: int, user_id: int, care: Care, told: Sequence[Fact] | None = None
+    ) -> Person:
+        """What is known of who asks, `told` where it was read; care alone if that cannot be."""
         memory = self.memory
         if memory is None or not user_id:
             return Person(care)
 
         async def remembered() -> Person:
-            facts = await memory.facts(user_id)
+            facts = await memory.facts(user_id) if told is None else told
             is_seen = chat_id == user_id or Fact("setting", SHARED.format(chat_id)) in facts
             bottles = await memory.bottles(user_id) if is_seen else ()
             held = {each.value for each in facts if each.kind == "allergy"}

@@ -200,7 +200,7 @@ def destination(update: Update) -> Destination:
     message = message_of(update)
     thread = message.message_thread_id if message.is_topic_message else None
     reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id
-    return Destination(message.chat.id, thread, reply_to)
+    return Destination(message.chat.id, thread, reply_to, is_answer=True)
 
 
 R = TypeVar("R")

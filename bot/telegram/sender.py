@@ -86,13 +86,15 @@ DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", 
 class Destination:
     """Where an answer goes: a chat, a topic of it, and the message it replies to.
 
-    With `edits` it takes the place of a message of ours.
+    With `edits` it takes the place of a message of ours. An answer goes to where somebody has just
+    written from: whether that can be reached is not looked up.
     """
 
     chat_id: int
     thread_id: int | None = None
     reply_to: int | None = None
     edits: int | None = None
+    is_answer: bool = False
 
     @property
     def is_group(self) -> bool:
@@ -208,7 +210,7 @@ class Sender:
 
     async def _tried(self, message: "_Message") -> Delivery:
         chat_id, state = message.to.chat_id, None
-        if self.chats is not None:
+        if self.chats is not None and not message.to.is_answer:
             state = await _stored(partial(self.chats.state, chat_id), chat_id)
         if state is not None and state.unreachable is not None:
             log.info("Nothing is sent to chat %s: %s", state.chat_id, state.unreachable)

@@ -6,7 +6,7 @@ nothing waits for them: a question that is asked instead is answered at once.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -36,6 +36,7 @@ from bot.telegram.conversation import (
 )
 from bot.telegram.render import to_telegram_html
 from bot.turn import retry_briefly
+from bot.updates.journal import running_turn
 
 log = logging.getLogger(__name__)
 
@@ -125,8 +126,11 @@ async def speak_with(talk: Conversation, update: Update) -> None:
     """Speak the language of who an update is from, which they change by writing another."""
     user = update.effective_user
     speak(user.language_code if user else None)
-    if user is None or is_overheard(update) or (known := await chosen_by(talk, user.id)) is None:
+    if user is None or is_overheard(update) or (facts := await told_by(talk, user.id)) is None:
         return
+    if (turn := running_turn()) is not None:
+        turn.course.facts = facts
+    known = settings_of(facts)
     phone = spoken()
     new = {} if phone == known.get(PHONE, ENGLISH) else {PHONE: phone}
     if (written := written_in(update)) not in (None, language_of_person(known, phone)):
@@ -138,14 +142,18 @@ async def speak_with(talk: Conversation, update: Update) -> None:
 
 async def spoken_by(talk: Conversation, user_id: int) -> str | None:
     """The language that somebody is spoken to in who does not write now; None: not known."""
-    return language_of_person(await chosen_by(talk, user_id) or {})
+    return language_of_person(await chosen_by(talk, user_id))
 
 
-async def chosen_by(talk: Conversation, user_id: int) -> dict[str, str] | None:
-    """What a person chose; None if the database does not say."""
+async def chosen_by(talk: Conversation, user_id: int) -> dict[str, str]:
+    """What a person chose; nothing if the database does not say."""
+    return settings_of(await told_by(talk, user_id) or ())
+
+
+async def told_by(talk: Conversation, user_id: int) -> Sequence[Fact] | None:
+    """What a person told; None if the database does not say."""
     read = partial(retry_briefly, partial(talk.repositories.memory.facts, user_id))
-    facts = await or_else(read, None, "What a person chose could not be read")
-    return None if facts is None else settings_of(facts)
+    return await or_else(read, None, "What a person chose could not be read")
 
 
 async def _keep(
@@ -185,7 +193,7 @@ class SettingsCommands:
             await self.talk.say(update, say("only_in_private"))
             return
         _, user_id = people_of(update)
-        rows = menu(user_id, await chosen_by(self.talk, user_id) or {}, self.hidden)
+        rows = menu(user_id, await chosen_by(self.talk, user_id), self.hidden)
         await self.talk.say(update, say("settings"), rows)
 
     async def language(self, update: Update, context: Context) -> None:
@@ -196,7 +204,7 @@ class SettingsCommands:
             await self._choose(user_id, CHOSEN, named)
             await self.talk.say(update, told(CHOSEN, named))
             return
-        chosen = await chosen_by(self.talk, user_id) or {}
+        chosen = await chosen_by(self.talk, user_id)
         rows = choices(SETTINGS[CHOSEN], user_id, chosen, goes_back=is_private(update))
         await self.talk.say(update, say("setting_language_ask"), rows)
 
@@ -208,7 +216,7 @@ class SettingsCommands:
         if owner != str(user_id):
             await acknowledge(query, say("not_your_settings"))
             return
-        chosen = await chosen_by(self.talk, user_id) or {}
+        chosen = await chosen_by(self.talk, user_id)
         if setting is None or value not in setting.values():
             await acknowledge(query)
             ask = say(f"setting_{name}_ask") if setting else say("settings")
@@ -223,7 +231,7 @@ class SettingsCommands:
         await _show(query, ask, rows)
 
     async def _choose(self, user_id: int, name: str, value: str) -> None:
-        known = await chosen_by(self.talk, user_id) or {}
+        known = await chosen_by(self.talk, user_id)
         await _keep(self.talk, user_id, known, {name: value})
         if name == CHOSEN:
             speak(language_of_person({**known, name: value}, spoken()))
