@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from agent.classifier import Meanings, classifier, features, hashed
-from agent.house_sommelier.data import SCALES, kinds, load
+from agent.house_sommelier.data import SCALE_OF, SCALES, kinds, load
 from agent.house_sommelier.reading import NO_WISHES, Change
 from agent.house_sommelier.topics import SURE, is_likely
 from agent.text import LANGUAGES, Language, words
@@ -42,9 +42,6 @@ _FACTS: Final = (
     "is_question", "unknown", "entities", "denied", "allergens", "purpose", "definite",
 )  # fmt: skip
 _COUNTS: Final = ("guests", "sober", "hours", "bottles", "has_price")
-_SCALES: Final = {
-    "sweetness": "sweetness", "bodies": "body", "tannins": "tannin", "acidities": "acidity",
-}  # fmt: skip
 _NAMES: Final = frozenset({"ordinal", "dish", "text", "allergen", "litres"})
 """Marks of which the value tells nothing of what is wanted."""
 
@@ -76,6 +73,9 @@ def with_kind(change: Change, context: Context) -> Change:
         change = replace(change, wishes=replace(change.wishes, name=" ".join(names)))
     added = (mark.partition(":") for mark in kinds()[kind].marks)
     marks = tuple((name, value) for name, _, value in added)
+    if is_of_shown and change.has("copula") and change.wishes.said & SCALE_OF.keys():
+        # "Is the second too heavy?" asks of its body, whatever else it sounds like.
+        marks = tuple(each for each in marks if each[0] != "trait")
     if kind in ("most", "pick") and change.has("cue", "cheaper", "dearer"):
         # "The cheaper of the two" is one of them.
         order = "cheapest" if change.has("cue", "cheaper") else "dearest"
@@ -89,7 +89,7 @@ def with_kind(change: Change, context: Context) -> Change:
 
 def _asks_which(change: Change, kind: str) -> bool:
     """Whether one of the wines shown is to be named by its taste: "not too sour, so which?"."""
-    tastes = change.wishes.said <= _SCALES.keys() and bool(change.wishes.said)
+    tastes = change.wishes.said <= SCALE_OF.keys() and bool(change.wishes.said)
     asks = change.has("ask", "which") or kind in ("most", "pick")
     return asks and tastes and not change.has("ask", "choose")
 
@@ -98,9 +98,9 @@ def _by_taste(change: Change) -> Change:
     """`change` with the taste that it wishes as the end of a scale: "not too sour" as "mildest"."""
     ends: list[tuple[str, str]] = []
     for slot in change.wishes.said:
-        steps, told = SCALES[_SCALES[slot]], getattr(change.wishes, slot)
+        steps, told = SCALES[SCALE_OF[slot]], getattr(change.wishes, slot)
         is_low = steps.index(told[0]) + steps.index(told[-1]) < len(steps)
-        ends.append(("most", f"{_SCALES[slot]}:{'low' if is_low else 'high'}"))
+        ends.append(("most", f"{SCALE_OF[slot]}:{'low' if is_low else 'high'}"))
     return replace(change, wishes=NO_WISHES, marks=(*ends, *change.marks))
 
 
@@ -188,7 +188,7 @@ def signs_of(change: Change, context: Context) -> frozenset[str]:
         if held
     }
     signs = marks | holds | {f"slot:{name}" for name in change.wishes.said or ("none",)}
-    signs |= {f"{name}:{value}" for name in _SCALES for value in getattr(change.wishes, name)} | {
+    signs |= {f"{name}:{value}" for name in SCALE_OF for value in getattr(change.wishes, name)} | {
         f"order:{change.wishes.order}"
     }
     signs.add(f"words:{min(change.words, _LONG)}")

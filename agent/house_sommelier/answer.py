@@ -485,8 +485,9 @@ def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierRes
         return _goes_with(state, change, wines, found[1:])
     if told := verdict(wines, state, change):
         return inform(told, _notes(state, change))
-    if change.kind == "fits" and not state.pointed:
-        return inform(say("unsure_dish", language))
+    if change.kind == "fits":
+        told = "; ".join(f"{wine.name}: {suiting(wine, (), language)}" for wine in wines)
+        return inform(say("fits_occasion", language, told=told))
     return SommelierResponse(
         response_type="recommendation",
         intro=say("details", language),

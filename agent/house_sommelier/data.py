@@ -32,6 +32,10 @@ SCALES: Final[Mapping[str, Sequence[str]]] = {
     "sweetness": [*Sweetness],
 }
 """The steps of what is told by degrees, from the least to the most."""
+SCALE_OF: Final[Mapping[str, str]] = {
+    "sweetness": "sweetness", "bodies": "body", "tannins": "tannin", "acidities": "acidity",
+}  # fmt: skip
+"""The scale of each slot of a taste."""
 WORDS: Final = ("styles", "words", "questions", "guests", "places", "numbers")
 """The files of plain words; what a later one says of a phrase adds to what an earlier one does."""
 

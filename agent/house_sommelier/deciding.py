@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, cast, get_args
 
 from agent.care import Concern
-from agent.house_sommelier.data import Act, kinds, profiles
+from agent.house_sommelier.data import SCALE_OF, Act, kinds, profiles
 from agent.house_sommelier.merging import KIND, PLACE, wants_it
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
@@ -24,6 +24,7 @@ _UNLESS_CERTAIN: Final = frozenset({"search", "ask", "like", "off_topic", "help"
 _OF_NUMBERS: Final = frozenset({"total", "price", "quantity", "versus", "foods", "take", "pick"})
 """Kinds that a question in a talk may look like: "how much ice do I take?"."""
 _FINED: Final = frozenset({"egg", "milk", "fish"})
+_SOME_WORDS: Final = 3
 _FEW_WORDS: Final = 4
 _ONLY_NAMED: Final = 2
 
@@ -166,7 +167,9 @@ def _is_beyond(case: _Case) -> bool:
 
 def _is_question_of_topic(case: _Case) -> bool:
     """Whether a message is certainly of a topic of wine, or asks of one."""
+    top = case.change.topics[0].name if case.change.topics else ""
     is_open = case.act in _UNLESS_CERTAIN or case.kind in _OF_NUMBERS
+    is_open |= case.act == "about" and kinds()[case.kind].topic not in ("", top)
     if not is_open or "measures" in case.change.subjects or _limits(case):
         return False
     if case.kind == "search" and _asks_of_topic(case):
@@ -260,7 +263,8 @@ def _held_against(case: _Case) -> Act:
     """Two grapes or places are compared; of what nothing is known, the library may tell."""
     told = [each for each in case.change.entities if each in profiles()]
     known = [each for each in case.state.names if each in profiles()]
-    is_wish = case.change.has("ask", "choose") or not (case.asks or case.change.words > _FEW_WORDS)
+    compares = case.asks or case.change.marks.count(("ask", "compare")) > 1
+    is_wish = case.change.has("ask", "choose") or not compares
     is_open = len(told) < 2 and is_wish
     if case.said and (is_open or not (case.change.entities or known)):
         return "search"
@@ -278,12 +282,15 @@ def _unsure(case: _Case) -> Act:
         return "taken"
     if case.state.pointed:
         return "like" if case.said & (KIND | PLACE) and not case.asks else "about"
-    asks = _asks_of_topic(case)
+    is_of_kind = (
+        change.has("copula") and change.entities and case.said <= KIND | PLACE | SCALE_OF.keys()
+    )
+    asks = _asks_of_topic(case) or bool(is_of_kind and change.has("ask", "why"))
     if not asks and (case.said or change.denied or change.allergens or change.wishes.name):
         return "search"
     goes_on = case.state.act == "knowledge" and case.state.context == "told"
     asks |= change.has("ask", "what") and bool(change.unknown)
-    if asks or change.subjects or (goes_on and change.words >= _FEW_WORDS):
+    if asks or change.subjects or (goes_on and change.words >= _SOME_WORDS):
         return "knowledge"
     return cast("Act", next((each for each in change.said("talk") if each in get_args(Act)), "ask"))
 
@@ -292,7 +299,11 @@ def _is_wish_beside(case: _Case) -> bool:
     """Whether a greeting or thanks holds a wish; a complaint only where it asks for another."""
     change = case.change
     asks = change.denied or any(map(change.has, ("cue", "replace", "most"))) or case.asks
-    asks = bool(asks) or change.has("ask", "choose") or change.words <= _FEW_WORDS + 1
+    asks = (
+        bool(asks or len(change.slots) > 1)
+        or change.has("ask", "choose")
+        or change.words <= _FEW_WORDS + 1
+    )
     return bool(
         case.act in _CHAT
         and case.said

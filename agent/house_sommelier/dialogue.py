@@ -4,11 +4,11 @@ Nothing is stored: the state is worked out again from the messages of each reque
 """
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
 from agent.house_sommelier.acts import language_told, with_kind
-from agent.house_sommelier.data import kinds
+from agent.house_sommelier.data import SCALE_OF, kinds
 from agent.house_sommelier.deciding import concern_of, decide
 from agent.house_sommelier.lexicon import parse
 from agent.house_sommelier.merging import KIND, PLACE, wished
@@ -24,7 +24,7 @@ from agent.house_sommelier.table import (
     pointed,
     spoken_of,
 )
-from agent.house_sommelier.topics import SURE, asked_for, is_likely, offered, topics_in
+from agent.house_sommelier.topics import SURE, asked_for, is_likely, topics_in
 from agent.i18n import is_chosen, spoken
 from agent.text import pattern, words
 
@@ -94,6 +94,8 @@ def heard(state: State, change: Change) -> State:
             return _questioned(state, change)
         case "compare":
             return compared(state, change)
+        case "search" if change.kind == "stock" and not change.wishes.said and state.topic.said:
+            return wished(state, replace(change, wishes=state.topic))
         case "search" | "like" | "care":
             return wished(state, change)
         case "foods":
@@ -192,10 +194,11 @@ def _questioned(state: State, change: Change) -> State:
     is_again = not (is_own or change.wishes.said) and {*told} <= {*state.subjects}
     if state.act_before == "knowledge" and is_again:
         # What was just told is not told again, if another topic is near.
-        told = tuple(each for each in offered(change.topics) if each not in told)[:1] or told
+        told = tuple(each for each in asked_for(change.topics) if each not in told) or told
     if not told and change.kind and kinds()[change.kind].topic:
         told = (kinds()[change.kind].topic,)
     goes_on = asked != change.text and not change.wishes.said
-    topic = state.topic if goes_on else change.wishes
+    untold: dict[str, Any] = dict.fromkeys(SCALE_OF, ()) if change.has("copula") else {}
+    topic = state.topic if goes_on else replace(change.wishes, **untold)
     names = state.names if goes_on else change.entities
     return replace(state, topic=topic, subjects=told, asked=asked, names=names)

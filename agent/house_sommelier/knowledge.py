@@ -156,12 +156,39 @@ def compare(state: State, change: Change) -> SommelierResponse:
     if len(known) < 2:
         return explain(state, change, "")
     verdict = _verdict(state, change, known)
+    if change.kind == "why":
+        return inform(f"{verdict} {_differences(known, language)}".strip())
     sure = (each.name for each in change.topics if each.share >= SURE)
     topic = "" if verdict else of_topics(tuple(sure), language)
     is_told = not topic and (len(change.entities) > 1 or not verdict or change.has("ask", "why"))
     told = [_told(each, language) for each in known] if is_told else [topic]
     closing = say("compare_closing", language)
     return inform("\n\n".join(filter(None, (verdict, *told))), closing)
+
+
+def _differences(known: Sequence[Profile], language: Language) -> str:
+    """In which of body, tannin and acidity two differ."""
+    one, other = known[:2]
+    told = []
+    for scale in _STRUCTURE:
+        ranks = (one.profile.rank(scale), other.profile.rank(scale))
+        names = {"first": one.name, "second": other.name}
+        key = f"compare_{scale}_{'high' if ranks[0] > ranks[1] else 'low'}"
+        told += [say(key, language, **names)] if ranks[0] != ranks[1] else []
+    return " ".join(told)
+
+
+def said_before(state: State, change: Change) -> SommelierResponse:
+    """What of a topic that was just told answers the next question; or that there is no more."""
+    language = state.language
+    asked = {stem(word, language) for word in words(change.text)} - stop_words()
+    told = [each for name in state.subjects for each in sentences(topics(language)[name].answer)]
+    found = [each for each in told if asked & {stem(word, language) for word in words(each)}]
+    return (
+        inform(found[0], say("knowledge_more", language))
+        if found
+        else inform(say("all_told", language))
+    )
 
 
 def _told(profile: Profile, language: Language) -> str:

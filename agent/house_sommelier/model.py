@@ -20,12 +20,14 @@ from agent.house_sommelier.knowledge import (
     explain,
     inform,
     of_topics,
+    said_before,
 )
 from agent.house_sommelier.plan import bottles_for, sympathy
 from agent.house_sommelier.reading import Change, read
 from agent.house_sommelier.searching import LIBRARY, Wish, filters_of, first_calls, next_calls
 from agent.house_sommelier.state import Conversation, State, ToolResult, read_conversation
 from agent.house_sommelier.table import labels
+from agent.house_sommelier.topics import fault_in
 from agent.house_sommelier.wines import read_result, wine_listed
 from agent.house_sommelier.wording import country_in_words, either, say, search_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -158,8 +160,9 @@ def _calls(state: State, change: Change) -> tuple[Wish, ...]:
 def _spoken(state: State, change: Change) -> SommelierResponse:
     """An answer that needs no tool; it owns up to words that were not understood."""
     kind = "off_topic" if state.act in _OFF_TOPIC else "informational"
-    if fault := of_topics(change.subjects, state.language) if state.act == "complaint" else "":
-        sorry = f"{say('sorry', state.language)} {fault}"
+    faults = fault_in(change.topics) if state.act == "complaint" else ()
+    if faults:
+        sorry = f"{say('sorry', state.language)} {of_topics(faults, state.language)}"
         return inform(sorry, say("complaint_fault", state.language))
     comfort = sympathy(change, state.language) if state.act in _KIND_WORDS else ""
     unclear = not_understood(change, state.language) if state.act == "ask" and not comfort else ""
@@ -190,7 +193,7 @@ def _explained(
     answer = explain(state, change, content)
     said = conversation.before[-1].reply if conversation.before else ""
     is_said = bool(state.subjects) and answer.intro[:_ALIKE] in said
-    return inform(say("all_told", state.language)) if is_said else answer
+    return said_before(state, change) if is_said else answer
 
 
 def query_for(text: str) -> WineQuery:

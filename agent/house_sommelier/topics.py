@@ -37,6 +37,13 @@ LEAD: Final = 2.5
 """How many times likelier than the next a topic is that is answered alone."""
 TOGETHER: Final = 0.4
 """From how likely on two topics that none leads are answered both."""
+FAULTS: Final = frozenset(
+    "cork_taint volatile_acidity oxidation reduction heat_damage brettanomyces mousiness fizz "
+    "leaking_bottle gushing cloudy_wine light_damage smoke_taint geranium_taint broken_glass "
+    "cork_crumbs broken_cork mould_on_cork sediment tartrates".split()
+)
+_FAULTY: Final = 0.06
+"""From how likely on a fault is what a complaint tells of."""
 _BEGINNINGS: Final = (4, 5, 6)
 _MOST_WORDS: Final = 60
 _MOST_PAIRED: Final = 10
@@ -170,6 +177,11 @@ def asked_for(likely: Sequence[Likely]) -> tuple[str, ...]:
     if first.share >= max(LIKELY, LEAD * second.share):
         return (first.name,)
     return (first.name, second.name) if first.share + second.share >= TOGETHER else ()
+
+
+def fault_in(likely: Iterable[Likely]) -> tuple[str, ...]:
+    """Return the fault of a wine that a complaint most likely tells of, or none."""
+    return tuple(each.name for each in likely if each.name in FAULTS and each.share >= _FAULTY)[:1]
 
 
 def is_likely(likely: Iterable[Likely], share: float) -> bool:

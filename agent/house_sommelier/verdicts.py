@@ -6,7 +6,7 @@ Only what the catalogue says, and where it is silent, that is the answer. Pure.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from agent.house_sommelier.data import SCALES, Pairing, aromas, load, profiles
+from agent.house_sommelier.data import SCALE_OF, SCALES, Pairing, aromas, load, profiles
 from agent.house_sommelier.plan import is_composed, total_of
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.searching import pairings_of, why_it_suits
@@ -58,7 +58,7 @@ def _of_each(wines: Sequence[ListedWine], change: Change, language: Language) ->
     """What is asked of each wine, said once where all are alike; empty if nothing is known."""
     asked = traits(change)
     told = {
-        wine.name: " ".join(dict.fromkeys(told_of(wine, each, change, language) for each in asked))
+        wine.name: " ".join(dict.fromkeys(_told(wine, each, change, language) for each in asked))
         for wine in wines
     }
     said = {text.strip() for text in told.values()}
@@ -90,9 +90,8 @@ def traits(change: Change) -> list[str]:
     if len(asked) > 1 and "price" in asked and not change.wishes.order:
         asked.remove("price")
     scales = [most.partition(":")[0] for most in change.said("most")]
-    slots = {"sweetness": "sweetness", "bodies": "body", "tannins": "tannin"}
     if (change.has("copula") or change.has("ordinal")) and not asked:
-        scales += [trait for slot, trait in slots.items() if slot in change.wishes.said]
+        scales += [trait for slot, trait in SCALE_OF.items() if slot in change.wishes.said]
     return list(dict.fromkeys([*asked, *scales]))
 
 
@@ -191,6 +190,18 @@ def _is_kind_for(wine: ListedWine, wanted: Pairing) -> bool:
     mild = not wanted.tannins or not wine.tannin or wine.tannin in wanted.tannins
     sweet = not wanted.sweetness or not wine.sweetness or wine.sweetness in wanted.sweetness
     return wine.style in wanted.styles and near and mild and sweet
+
+
+def _told(wine: ListedWine, trait: str, change: Change, language: Language) -> str:
+    """What is known of a trait, after a yes or no where it is asked whether it is so."""
+    told = told_of(wine, trait, change, language)
+    slot = next((slot for slot, scale in SCALE_OF.items() if scale == trait), "")
+    asked, level = getattr(change.wishes, slot, ()), getattr(wine, trait, "")
+    if not (told and asked and level) or change.has("most"):
+        return told
+    # "Too heavy?" is read as a wish for lighter ones.
+    is_so = (level in asked) != change.has("cue", "refine")
+    return f"{say('yes' if is_so else 'no', language)} {told}"
 
 
 def told_of(wine: ListedWine, trait: str, change: Change, language: Language) -> str:

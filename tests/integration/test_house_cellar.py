@@ -209,7 +209,7 @@ async def test_a_choice_left_to_the_house_is_one_wine(
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (("rioja or ribera for lamb", "why"), ("Rioja:", "Ribera del Duero:", "Lamb likes")),
+        (("rioja or ribera for lamb", "why"), ("Rioja is usually", "Lamb likes")),
         (("nebbiolo o sangiovese?", "e tu da che parte stai"), ("aprirei", "Sangiovese")),
         (("tempranillo, garnacha o monastrell?", "explica las tres"), ("Grenache:", "Monastrell:")),
         (("prosecco cava oder champagner?", "welcher ist der trockenste"), ("Flasche zu Flasche",)),

@@ -202,3 +202,23 @@ def test_two_topics_near_each_other_are_both_answered_and_none_far_behind() -> N
     assert asked_for([Likely("port", 0.4), *near[2:]]) == ("port",)
     assert asked_for([Likely("port", 0.15), Likely("sherry", 0.01)]) == ()
     assert offered([Likely("port", 0.15), Likely("sherry", 0.01)]) == ("port",)
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        (("I bought a red here, 20 euros, and it smelled of wet cardboard",), "cork taint"),
+        (("der Rosé von euch war eine süße Plörre, 14 euro!",), "Das tut mir leid"),
+        (("a che ora chiudete stasera?",), "orari"),
+        (("haha ok. y cómo sabes a qué sabe un vino?",), "comparo"),
+        (("how do I store wine at home?", "next to the fridge ok?"), "kitchen"),
+        (("what is corked wine?", "can i drink it or will i get ill?"), "not make you ill"),
+        (("cos'è il metodo classico?", "e il Franciacorta è fatto così?"), "Franciacorta"),
+        (("Sancerre ou Chablis ?", "lequel avec des huîtres ?", "pourquoi"), "huîtres"),
+    ],
+)
+async def test_what_people_ask_and_tell_in_talks_is_met(said: tuple[str, ...], says: str) -> None:
+    messages = conversation(*said, reply="So it is.")
+    answer = answer_of(await HouseSommelier().generate_with_tools(messages))
+    assert says in f"{answer.intro} {answer.closing}"
+    assert not answer.wines
