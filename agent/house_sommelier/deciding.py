@@ -346,6 +346,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: _changes_plan(c) or _asks_plan(c), "search"),
     (lambda c: c.kind in ("", "unclear"), _unsure),
     (_is_beyond, "which"),
+    (lambda c: c.act == "about" and c.change.has("like") and c.said and not c.asks, "like"),
     (
         lambda c: c.state.pointed and c.kind == "search" and c.asks and c.change.has("trait"),
         "about",
