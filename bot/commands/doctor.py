@@ -17,12 +17,11 @@ from agent.documents.embedding import LocalModelError
 from agent.documents.passages import Embedder
 from agent.engine.errors import AgentError
 from agent.engine.llm import advice
-from agent.engine.trial import MODES
 from agent.senses.pictures import misread
 from agent.senses.speech import hears
 from agent.tracing.langfuse import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
-from bot.commands.local_models import in_words, servers_here, tried
+from bot.commands.local_models import MODES, in_words, servers_here, tried
 from bot.resources import open_documents, open_engine, require_newest_schema
 from bot.services import (
     embedder_of,

@@ -21,7 +21,7 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, f
 
 from agent.i18n import say, spoken
 from agent.memory.cellar import due_in, told_in
-from agent.memory.wording import Asked, asked_of_memory, cellar, in_words, told, whole_cellar
+from agent.memory.service import Asked, asked_of_memory, cellar, in_words, told, whole_cellar
 from agent.person import SHARED, TOLD, Bottles, Change, Fact
 from agent.repositories import MemoryRepository
 from agent.sommelier.taste import taste_of, written

@@ -18,7 +18,7 @@ from telegram.ext import CallbackQueryHandler, CommandHandler
 
 from agent.engine.errors import or_else
 from agent.i18n import ENGLISH, FAHRENHEIT, in_every_language, languages, say, say_in, speak, spoken
-from agent.memory.wording import spent_in_words
+from agent.memory.service import spent_in_words
 from agent.person import PRICES, UNDER_AGE, Change, Fact, facts_of, settings_of
 from agent.sommelier.taste import written
 from agent.text import fold, spoken_in

@@ -17,10 +17,10 @@ from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import Message, ResponseMode
 from agent.engine.run import Run
-from agent.engine.trial import Abilities, try_model
 from agent.prompts import REPOSITORY
 from agent.sommelier.contract import SMALL_SOMMELIER
 from agent.sommelier.tools import wine_tools
+from bot.commands.local_models import Abilities, try_model
 from tests.commands import sommelier
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, tool_call

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.memory.wording import asked_of_memory
+from agent.memory.service import asked_of_memory
 
 ASKED = {
     "forget": """
