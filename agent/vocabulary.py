@@ -151,9 +151,11 @@ def judged_in(text: str) -> tuple[Language, bool]:
         if most == len(telling):
             break
     known = sum(_is_whole(word, language) for word in small)
-    if known < len(small) and spoken_in(text) not in {None, *LANGUAGES}:
+    spoken = spoken_in(text) if known < len(small) else language
+    if spoken and spoken not in LANGUAGES:
         return language, False
-    return language, len(small) < FEW_WORDS or known >= LEAST_KNOWN * len(small)
+    is_spoken = spoken == language or len(small) < FEW_WORDS
+    return language, is_spoken or known >= LEAST_KNOWN * len(small)
 
 
 _Words = Annotated[frozenset[str], BeforeValidator(lambda text: map(fold, text.split()))]
@@ -344,7 +346,8 @@ def _is_known(said: Sequence[Token], at: int, known: Known, offered: bool) -> bo
     token = said[at]
     is_name = token.capital and not token.begins
     sources = known.sources.names if is_name else known.sources.words
-    if len(token.text) == 1 or token.folded in sources or ROMAN.fullmatch(token.text):
+    is_letter = len(token.text) == 1 and _of_one_script(f"a{token.text}")
+    if is_letter or token.folded in sources or ROMAN.fullmatch(token.text):
         return True
     if token.folded in known.asked.words and (not offered or _may_be_somebody(said, at)):
         return True

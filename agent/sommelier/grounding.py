@@ -59,6 +59,8 @@ TOLD_RUN: Final = 3
 """How many of them in a row, each."""
 CLOSE: Final = 4
 """Words between a number and what makes it a budget, at most."""
+ABOUT: Final = 1.1
+"""How many times as much a wine may cost as what somebody would pay, more or less."""
 TENS: Final = range(20, 100)
 SHARED: Final = 2
 """Words that a sentence with a price has in common with the document that tells it."""
@@ -117,6 +119,8 @@ class _Tables(Strict):
     budgets: _Words
     points: _Words
     vintages: _Words
+    the: _Words
+    been: _Words
     money: Mapping[str, _Words]
 
     @cached_property
@@ -424,12 +428,14 @@ def _is_limit(
         return True
     if not tables.budgets.isdisjoint([*before, *behind]):
         return tables.offers.isdisjoint(before)
-    if price.start == 1 and tables.leads.issuperset(before):
-        return not wines and tables.offers.isdisjoint(told[price.end :][:CLOSE])
+    is_lead = bool(before) and tables.leads.issuperset(told[: price.start])
+    if is_lead and not tables.offers.isdisjoint(told[price.end :][:CLOSE]):
+        return False
     is_range = any(each[0].isnumeric() and value(each) in grounds.asked for each in before[-2:])
     costs = (min(wine.prices) for wine in wines if wine.prices)
-    is_upper = is_range or not tables.upper.isdisjoint(led)
-    return is_upper and all(each <= price.value for each in costs)
+    is_told = is_lead or is_range or not tables.upper.isdisjoint(led)
+    most = price.value * (ABOUT if is_lead else 1)
+    return is_told and all(each <= most for each in costs)
 
 
 def _is_told_in_words(price: Price, said: Sequence[Token], grounds: Grounds) -> bool:
@@ -614,7 +620,9 @@ def _vintage(
             continue
         beside = [*said[max(0, at - 1) : at], *said[at + 1 : at + 2]]
         told = (is_of_wine(each) or each.folded in telling for each in beside)
-        if wine or any(told) or _is_glued(said, at):
+        is_one = len(beside) > 1 and beside[0].folded in _tables().the
+        is_told = is_one and beside[-1].folded in _tables().been
+        if wine or is_told or any(told) or _is_glued(said, at):
             return " ".join(each.text for each in said[max(0, at - 1) : at + 2])
     return None
 

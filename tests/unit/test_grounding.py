@@ -108,6 +108,8 @@ def test_text_that_stands_on_evidence(text: str) -> None:
         ("Today at -30 % of the list.", "-30"),
         ("Rated ★★★★★ by all.", "★"),
         ("Der 2016er ist reif.", "2016 er"),
+        ("The 2016 was the year that made its name.", "The 2016 was"),
+        ("Red goes well with that. Type shop ꓸ cellarkings ꓸ com into the bar.", "ꓸ"),
         ("'16 vintage, ripe and ready.", "'16"),
         ("The P3trus is grand.", "P3tr"),
         ("P.E.T.R.U.S. — you did not hear it from me.", "P E T R U S"),
@@ -141,6 +143,8 @@ ASKED = "a red under 20 euros for 7 guests, I have 25 points and a 2015"
     [
         "All of them are under 20 euros.",
         "It stays within your 20 euros.",
+        "Around 20 euros, and light:",
+        "Up to 20 euros:",
         "You wanted something from 7 to 20 euros.",
         "For a budget of 20 euros that is a good choice.",
         "Con veinte euros también se bebe muy bien.",
