@@ -5,6 +5,7 @@ import functools
 import io
 import itertools
 import os
+import random
 import shutil
 import signal
 import socket
@@ -16,7 +17,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -346,9 +347,14 @@ def tally(
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+    """A port that is free, of those that are given to nobody who asks for any.
+
+    A bot that is killed comes back to its port: what began meanwhile must not have it.
+    """
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 @asynccontextmanager
