@@ -484,7 +484,7 @@ def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierRes
     if change.wishes.dishes and not (traits(change) or change.has("trait", "total")):
         return _goes_with(state, change, wines, found[1:])
     if told := verdict(wines, state, change):
-        return inform(told, _notes(state, change))
+        return inform(told, "" if change.has("litres") else _notes(state, change))
     if change.kind == "fits":
         told = "; ".join(f"{wine.name}: {suiting(wine, (), language)}" for wine in wines)
         return inform(say("fits_occasion", language, told=told))

@@ -265,7 +265,7 @@ def _held_against(case: _Case) -> Act:
     known = [each for each in case.state.names if each in profiles()]
     compares = case.asks or case.change.marks.count(("ask", "compare")) > 1
     is_wish = case.change.has("ask", "choose") or not compares
-    is_open = len(told) < 2 and is_wish
+    is_open = max(len(told), len(known)) < 2 and is_wish
     if case.said and (is_open or not (case.change.entities or known)):
         return "search"
     if (case.change.numbers.has_price or case.change.wishes.order) and not told:
@@ -293,6 +293,13 @@ def _unsure(case: _Case) -> Act:
     if asks or change.subjects or (goes_on and change.words >= _SOME_WORDS):
         return "knowledge"
     return cast("Act", next((each for each in change.said("talk") if each in get_args(Act)), "ask"))
+
+
+def _is_of_standing(case: _Case) -> bool:
+    """Whether a kind is asked of as such, and for no dish: "is Franciacorta a poor show?"."""
+    dishes = case.change.wishes.dishes or case.state.wishes.dishes
+    told = any(each in profiles() for each in case.change.entities)
+    return case.kind == "fits" and told and not (dishes or case.state.pointed)
 
 
 def _is_wish_beside(case: _Case) -> bool:
@@ -346,6 +353,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: _changes_plan(c) or _asks_plan(c), "search"),
     (lambda c: c.kind in ("", "unclear"), _unsure),
     (_is_beyond, "which"),
+    (_is_of_standing, "knowledge"),
     (lambda c: c.act == "about" and c.change.has("like") and c.said and not c.asks, "like"),
     (
         lambda c: c.state.pointed and c.kind == "search" and c.asks and c.change.has("trait"),

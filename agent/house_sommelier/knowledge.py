@@ -34,7 +34,8 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     """The short answer and what the library says of just that; else an honest no."""
     language = state.language
     entity = _of_entity(change, language)
-    if change.has("opinion") and (entity or (state.topic.said and not state.subjects)):
+    is_opinion = change.has("opinion") or change.kind == "fits"
+    if is_opinion and (entity or (state.topic.said and not state.subjects)):
         return _opinion(change, entity, language)
     of_kind = _asked_of_kind(state, change)
     is_enough = of_kind and change.words <= _FEW_WORDS

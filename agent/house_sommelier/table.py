@@ -216,7 +216,8 @@ def asked_about(state: State, change: Change) -> tuple[str, ...]:
 
 def named_in(state: State, reply: str) -> tuple[str, ...]:
     """The wine of the choice that a reply names, if it names one alone: "it" means that then."""
-    found = tuple(each for each, name in state.called.items() if name and name in reply)
+    first = reply.partition("\n\n")[0]
+    found = tuple(each for each, name in state.called.items() if name and name in first)
     return found if len(found) == 1 else ()
 
 

@@ -84,7 +84,7 @@ def _reasons(wines: Sequence[ListedWine], state: State) -> str:
 def traits(change: Change) -> list[str]:
     """What a message asks of a wine."""
     asked = [trait for trait in change.said("trait") if trait != "total"]
-    asked += ["size"] if change.has("litres") else []
+    asked += ["size"] if change.has("litres") and not asked else []
     if change.wishes.order and "price" not in asked:
         asked.append("price")
     if len(asked) > 1 and "price" in asked and not change.wishes.order:
@@ -127,7 +127,8 @@ def _end_of_scale(wines: Sequence[ListedWine], change: Change, language: Languag
         f"is_{'renowned' if scale == 'renown' else 'most'}", language, name=chosen.name, fact=fact
     )
     rest = [f"{wine.name} ({_fact(wine, scale, language)})" for _, wine in values if wine != chosen]
-    return f"{told} {say('the_others', language, others=both(rest, language))}" if rest else told
+    others = say("the_others", language, others=both(rest, language)) if rest else ""
+    return f"{told}\n\n{others}".strip()
 
 
 def _value(wine: ListedWine, scale: str) -> float | None:
