@@ -96,17 +96,26 @@ def model_of(
     base_url: str | None = None,
     api_key: SecretStr | None = None,
 ) -> LLMService:
-    """One model of the configured server, or of one of its own.
-
-    The key of the model's server is not sent to a server of another address.
-    """
+    """One model of the configured server, or of one of its own."""
+    base_url, api_key = server_of(settings, base_url, api_key)
     return LLMService(
         model=name,
-        api_key=api_key or (None if base_url else settings.model.api_key),
-        base_url=base_url or (None if api_key else settings.model.base_url),
+        api_key=api_key,
+        base_url=base_url,
         mode=mode,
         timeout_seconds=settings.model.timeout_seconds,
         context_tokens=settings.model.context_tokens,
+    )
+
+
+def server_of(
+    settings: Settings, base_url: str | None, api_key: SecretStr | None
+) -> tuple[str | None, SecretStr | None]:
+    """A server of its own, or the model's: address and key; the key of one goes to no other."""
+    return (
+        (base_url, api_key)
+        if base_url or api_key
+        else (settings.model.base_url, settings.model.api_key)
     )
 
 
@@ -171,16 +180,12 @@ def _audio_server(
     base_url: str | None,
     api_key: SecretStr | None,
 ) -> AudioServer | None:
-    """A server of its own, or the model's; the key of one is not sent to the other."""
-    model, is_own = settings.model, base_url is not None or api_key is not None
-    if not (is_own or model.is_set):
+    """A server of its own, or the model's; None if neither is set."""
+    if not (base_url or api_key or settings.model.is_set):
         return None
-    return AudioServer(
-        http=http,
-        base_url=base_url if is_own else model.base_url,
-        api_key=api_key if is_own else model.api_key,
-        timeout_seconds=model.timeout_seconds,
-    )
+    base_url, api_key = server_of(settings, base_url, api_key)
+    seconds = settings.model.timeout_seconds
+    return AudioServer(http=http, base_url=base_url, api_key=api_key, timeout_seconds=seconds)
 
 
 def place_search(settings: Settings, http: httpx2.AsyncClient) -> PlaceSearch | None:

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from agent.care import Care, care_of
 from agent.engine.errors import Backoff, or_else, retry
@@ -116,19 +116,11 @@ Show = Callable[[Any], Sequence[Outgoing]]
 FollowUps = Callable[[Question, Reply], Rows]
 """Makes the buttons of what may be wanted next of a reply."""
 
-
-class Keep(Protocol):
-    """Keeps what a turn came to, what was said in it, its trace, what it changes of a person."""
-
-    async def __call__(
-        self,
-        record: TurnRecord,
-        said: Sequence[StoredMessage] = (),
-        trace: TraceRecord | None = None,
-        changes: Sequence[Change] = (),
-        /,
-    ) -> None:
-        """Keep all of it, or nothing."""
+Keep = Callable[
+    [TurnRecord, Sequence[StoredMessage], TraceRecord | None, Sequence[Change]], Awaitable[None]
+]
+"""Keeps, whole or not at all, what a turn came to, what was said in it, its trace, and what it
+changes of a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,12 +152,8 @@ class RateLimit:
         Those who wait for one chat are let through in the order in which they came.
         """
         line = self._line(chat_id)
-        line.waiting += 1
-        try:
-            async with line.turn:
-                await self._pass(line)
-        finally:
-            line.waiting -= 1
+        async with line.turn:
+            await self._pass(line)
 
     def take(self, chat_id: int) -> bool:
         """Count a message that may as well not be sent; False, and not counted, if it may not be.
@@ -220,7 +216,6 @@ class _Line:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.turn = asyncio.Lock()
-        self.waiting = 0
         self.sent: deque[float] = deque(maxlen=max((limit.messages for limit in limits), default=0))
         self.held_until = float("-inf")
 
@@ -238,7 +233,7 @@ class _Line:
             2 * sum(at > now - limit.seconds for at in self.sent) < limit.messages
             for limit in self.limits
         )
-        return used and not self.waiting and self.held_until <= now
+        return used and not self.turn.locked() and self.held_until <= now
 
     def hold(self, until: float) -> None:
         """Let nothing through before `until`."""
@@ -248,4 +243,4 @@ class _Line:
         """Whether forgetting this line could let a message through too early."""
         longest = max((limit.seconds for limit in self.limits), default=0.0)
         recent = bool(self.sent) and self.sent[-1] + longest > now
-        return self.waiting > 0 or self.held_until > now or recent
+        return self.turn.locked() or self.held_until > now or recent

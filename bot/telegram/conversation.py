@@ -80,7 +80,7 @@ def is_addressed(message: Message, bot: Bot) -> bool:
     """
     if message.chat.type == ChatType.PRIVATE:
         return True
-    return replied_to_bot(message, bot) or any(
+    return answer_meant(message, bot) is not None or any(
         _names(entity, text, bot) for entity, text in _entities(message).items()
     )
 
@@ -125,16 +125,17 @@ def with_context(words: str, message: Message, bot: Bot) -> str:
     replied = message.reply_to_message
     if message.quote is not None:
         return f"{words}\n\n{_fenced(message.quote.text)}".strip()
-    if replied is None or replied_to_bot(message, bot):
+    if replied is None or answer_meant(message, bot) is not None:
         return words
     said = _fenced(replied.text or replied.caption or "")
     return f"{words}\n\n{said}".strip() if said else words
 
 
-def replied_to_bot(message: Message, bot: Bot) -> bool:
-    """Whether a message is a reply to one of the bot's."""
+def answer_meant(message: Message, bot: Bot) -> int | None:
+    """The id of the bot's message that a message replies to; None if it replies to none of them."""
     replied = message.reply_to_message
-    return bool(replied and replied.from_user and replied.from_user.id == bot.id)
+    is_ours = replied and replied.from_user and replied.from_user.id == bot.id
+    return replied.message_id if replied and is_ours else None
 
 
 def _fenced(said: str) -> str:
@@ -297,9 +298,8 @@ class Conversation:
         if question == words and (unworded := without_words(words)):
             await self.say(update, say(unworded))
             return
-        replied = message.reply_to_message if replied_to_bot(message, context.bot) else None
         asked = question_of(update, context.bot, question)
-        await self.respond(asked, replied.message_id if replied else None)
+        await self.respond(asked, answer_meant(message, context.bot))
 
     async def edited(self, update: Update, context: Context) -> None:
         """An edited message: the last turn is run again on its new words."""

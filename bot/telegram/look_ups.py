@@ -4,12 +4,12 @@ Titles, passages, snippets and queries come from documents, models and the web: 
 The buttons need nothing stored: what they are about stands in the message itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import eq
-from typing import Final
+from typing import Any, Final
 
 from telegram import Message, MessageEntity, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
@@ -273,16 +273,15 @@ class LookUps:
         if await self._objected(update, query, say("quotes_usage")):
             return
 
-        async def look_up(run: Run) -> Reply:
-            named, resources = guard_input(query, run.span), self.talk.resources
-            documents, cache = resources.documents, resources.cache
-            found = await find_quotes(named, documents=documents, run=run, cache=cache)
-            if not found.chunks and not await documents.count():
-                return Reply(text=say("no_documents"))
+        def reply(found: Quotes) -> Reply:
             return found.reply("\n\n".join(quote_texts(found)))
 
+        def show(found: Quotes) -> list[Outgoing]:
+            return [*map(Outgoing, quote_texts(found))]
+
         asked = question_of(update, context.bot, f"/quotes {query}", kind="quotes")
-        await self._turn(asked, look_up, lambda found: [*map(Outgoing, quote_texts(found))])
+        look_up = partial(find_quotes, cache=self.talk.resources.cache)
+        await self._turn(asked, self._in_documents(query, look_up, reply), show)
 
     async def find(self, update: Update, context: Context) -> None:
         """/find CATEGORY PLACE: places, or ten searches for them."""
@@ -360,22 +359,26 @@ class LookUps:
         return bool(objection)
 
     async def _ask(self, question: Question, *, refine: bool) -> None:
-        resources = self.talk.resources
+        server = self.talk.resources.refinement
+        wanted = refinement_wanted(server, True if refine else None)
+        look_up = partial(answer_question, refine=wanted)
+        may_refine = not refine and server is not False and bool(self.talk.turns.run.models)
+        show = partial(answer_messages, may_refine=may_refine)
+        await self._turn(question, self._in_documents(question.text, look_up, answer_reply), show)
 
-        async def look_up(run: Run) -> Reply:
-            found = await answer_question(
-                guard_input(question.text, run.span),
-                documents=resources.documents,
-                run=run,
-                refine=refinement_wanted(resources.refinement, True if refine else None),
-            )
-            if not found.chunks and not await resources.documents.count():
+    def _in_documents(
+        self, words: str, look_up: Callable[..., Awaitable[Any]], reply: Callable[[Any], Reply]
+    ) -> Work:
+        """The work of looking something up in the documents, if there are any."""
+        documents = self.talk.resources.documents
+
+        async def work(run: Run) -> Reply:
+            found = await look_up(guard_input(words, run.span), documents=documents, run=run)
+            if not found.chunks and not await documents.count():
                 return Reply(text=say("no_documents"))
-            return answer_reply(found)
+            return reply(found)
 
-        is_possible = resources.refinement is not False and bool(self.talk.turns.run.models)
-        may_refine = not refine and is_possible
-        await self._turn(question, look_up, partial(answer_messages, may_refine=may_refine))
+        return work
 
     async def _find(self, question: Question, category: str, place: str) -> None:
         async def look_up(run: Run) -> Reply:

@@ -28,10 +28,10 @@ from bot.telegram.conversation import (
     Context,
     Conversation,
     Enclosed,
+    answer_meant,
     is_addressed,
     message_of,
     question_of,
-    replied_to_bot,
     with_context,
     wording,
 )
@@ -87,11 +87,10 @@ class Media:
             await self.talk.say(update, say("cannot_read") if is_file else say("cannot_see"))
             return
         asked = with_context(words, message, bot) if words else PICTURE
-        replied = message.reply_to_message if replied_to_bot(message, bot) else None
         note = say("not_read") if is_file else say("not_seen")
         await self.talk.respond(
             question_of(update, bot, asked, kind="label" if can_see else "chat"),
-            replied.message_id if replied else None,
+            answer_meant(message, bot),
             Enclosed(read=partial(self._read, files, bot), note=note),
         )
 
