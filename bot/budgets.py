@@ -53,8 +53,8 @@ class Budgets:
         return allowance_of(
             self.person,
             self.everyone,
-            by_person=added(spending.by_person, each, spending.persons_under_way),
-            by_everyone=added(spending.by_everyone, each, spending.under_way),
+            by_person=spending.by_person + each * spending.persons_under_way,
+            by_everyone=spending.by_everyone + each * spending.under_way,
             now=now,
         )
 
@@ -71,7 +71,7 @@ class Budgets:
             return Note(f"{over} {resets}")
         if not allowance.person.is_set:
             return None
-        used = added(used_of(self.person, allowance.person), spent)
+        used = used_of(self.person, allowance.person) + spent
         if limit := self.person.reached(used):
             return Note(f"{_used_up(limit)} {resets}")
         if limit := self.person.reached(used, WARN_AT):
@@ -96,15 +96,6 @@ def one_turn(spending: Spending) -> Spent:
         return TYPICAL
     total, turns = spending.by_everyone, spending.turns
     return Spent(round(total.requests / turns), round(total.tokens / turns), total.cost_usd / turns)
-
-
-def added(spent: Spent, each: Spent, times: int = 1) -> Spent:
-    """What was used, and so many times as much as `each`."""
-    return Spent(
-        spent.requests + each.requests * times,
-        spent.tokens + each.tokens * times,
-        spent.cost_usd + each.cost_usd * times,
-    )
 
 
 def used_of(budget: DailyBudget, left: DailyBudget) -> Spent:

@@ -226,6 +226,9 @@ class Spent:
             self.cost_usd + other.cost_usd,
         )
 
+    def __mul__(self, times: int) -> "Spent":
+        return Spent(self.requests * times, self.tokens * times, self.cost_usd * times)
+
 
 NOTHING_SPENT: Final = Spent()
 
