@@ -159,10 +159,7 @@ async def hear_others(locks: "ReplicaLocks", lanes: Lanes, turns: Turns) -> None
 
 
 def lanes_of(
-    settings: Settings,
-    app: App,
-    unowned: Callable[[], Awaitable[Sequence[str]]],
-    lock: Lock,
+    settings: Settings, app: App, unowned: Callable[[], Awaitable[Sequence[str]]], lock: Lock
 ) -> Lanes:
     """What makes turns of updates, in the order of each chat."""
     # The last word is no step: a turn that is given up may have recorded others in its place.
@@ -287,11 +284,7 @@ async def serve(
         ],
     )
     await serve_http(
-        page,
-        host=http.host,
-        port=http.port or 0,
-        stop=stop,
-        trusted_proxies=http.trusted_proxies,
+        page, host=http.host, port=http.port or 0, stop=stop, trusted_proxies=http.trusted_proxies
     )
 
 

@@ -175,10 +175,7 @@ def speaker_of(settings: Settings, http: httpx2.AsyncClient) -> Speaker | None:
 
 
 def _audio_server(
-    settings: Settings,
-    http: httpx2.AsyncClient,
-    base_url: str | None,
-    api_key: SecretStr | None,
+    settings: Settings, http: httpx2.AsyncClient, base_url: str | None, api_key: SecretStr | None
 ) -> AudioServer | None:
     """A server of its own, or the model's; None if neither is set."""
     if not (base_url or api_key or settings.model.is_set):

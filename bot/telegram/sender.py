@@ -147,12 +147,7 @@ class Sender:
     journal: Journal = NO_JOURNAL
     sleep: Sleep = asyncio.sleep
 
-    async def send(
-        self,
-        to: Destination,
-        markdown: str,
-        buttons: Rows = (),
-    ) -> Delivery:
+    async def send(self, to: Destination, markdown: str, buttons: Rows = ()) -> Delivery:
         """Send Markdown as one or more messages, in order. Never raises a Telegram error.
 
         The buttons stand under the last message.
@@ -177,23 +172,13 @@ class Sender:
         return delivery
 
     async def send_file(
-        self,
-        to: Destination,
-        name: str,
-        content: bytes,
-        *,
-        kind: FileKind = "document",
+        self, to: Destination, name: str, content: bytes, *, kind: FileKind = "document"
     ) -> Delivery:
         """Send a file of this name as one step; like a message otherwise."""
         message = _Message(to, "", file=(name, content), kind=kind)
         return await self.journal.step(f"telegram.{kind}", partial(self._send, message))
 
-    async def ask(
-        self,
-        to: Destination,
-        html: str,
-        placeholder: str,
-    ) -> Delivery:
+    async def ask(self, to: Destination, html: str, placeholder: str) -> Delivery:
         """Send a message that asks for a reply, as one step; `placeholder` stands in the field."""
         message = _Message(to, html, placeholder=placeholder)
         return await self.journal.step("telegram.ask", partial(self._send, message))

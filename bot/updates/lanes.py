@@ -404,11 +404,7 @@ class Lanes:
         return end - self.now()
 
     async def _set_aside(
-        self,
-        update: AcceptedUpdate,
-        error: str,
-        course: Course,
-        result: UpdateResult = "set_aside",
+        self, update: AcceptedUpdate, error: str, course: Course, result: UpdateResult = "set_aside"
     ) -> None:
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
