@@ -27,8 +27,8 @@ _CELSIUS: Final = pattern(
     r"(?<!\d)(?:(?P<low>\d{1,2})(?P<to> ?[-–—] ?| (?:to|and|bis|und|à|et|a|y|e|tot|en) ))?"
     r"(?P<high>\d{1,2}) ?° ?C\b"
 )
-_SPOKEN: Final = ContextVar("language", default=ENGLISH)
-_CHOSEN: Final = ContextVar("chosen", default=False)
+_SPOKEN: Final = ContextVar("spoken", default=(ENGLISH, False))
+"""The language that is spoken, and whether it was chosen."""
 
 
 def say(name: str, /, **values: str | float) -> str:
@@ -56,12 +56,12 @@ def say_in(language: str, name: str, /, **values: str | float) -> str:
 
 def spoken() -> str:
     """Return the code of the language that is spoken now, as in "de"."""
-    return _SPOKEN.get()
+    return _SPOKEN.get()[0]
 
 
 def is_chosen() -> bool:
     """Whether who is spoken to chose the language that is spoken, whatever they write."""
-    return _CHOSEN.get()
+    return _SPOKEN.get()[1]
 
 
 def speak(language: str | None, *, is_chosen: bool = False) -> None:
@@ -71,19 +71,18 @@ def speak(language: str | None, *, is_chosen: bool = False) -> None:
     is the first language; one without a catalogue is English.
     """
     code = "".join(takewhile(str.isalpha, (language or "").lower()))
-    _SPOKEN.set(code if code in languages() else ENGLISH)
-    _CHOSEN.set(is_chosen)
+    _SPOKEN.set((code if code in languages() else ENGLISH, is_chosen))
 
 
 @contextmanager
 def speaking(language: str | None) -> Iterator[None]:
     """Speak a language within the block."""
-    before, was_chosen = spoken(), is_chosen()
+    before = _SPOKEN.get()
     try:
         speak(language)
         yield
     finally:
-        speak(before, is_chosen=was_chosen)
+        _SPOKEN.set(before)
 
 
 @cache

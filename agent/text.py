@@ -564,6 +564,7 @@ def spaced(said: Iterable[str]) -> str:
     return f" {'  '.join(said)} "
 
 
-def of_words(source: str) -> Pattern:
-    """Make a pattern of words: a space parts two, `\\b` begins or ends one, anywhere in it."""
+def of_words(sources: Iterable[str]) -> Pattern:
+    """Make a pattern of any of these: a space parts words, `\\b` begins or ends one in it."""
+    source = "|".join(f"(?:{each})" for each in sources)
     return pattern(source.replace(" ", "  ").replace(r"\b", " ").replace("  *$", " *$"))

@@ -100,11 +100,19 @@ def with_notes(text: str, notes: Sequence[str]) -> str:
 
 
 def record_turn(span: Span, reply: Reply) -> None:
-    """Put what a turn came to onto its root span, as the list of traces shows and filters it."""
+    """Put what a turn came to onto its root span, as the list of traces shows and filters it.
+
+    The score `grounding` is the share of attempts that named nothing but what tools returned.
+    """
     retries, errors = reply.retries, reply.error_types
     span.update(output=reply.shown)
     record_outcome(span, reply.outcome, retries=retries, error_types=errors, prompt=reply.prompt)
-    score_turn(span, reply.outcome, retries=retries, error_types=errors)
+    invented = min(invented_attempts(errors), retries + 1)
+    span.score("structured_retries", retries, "NUMERIC")
+    span.score("outcome", reply.outcome, "CATEGORICAL")
+    span.score("grounding", 1 - invented / (retries + 1), "NUMERIC")
+    if errors:
+        span.score("first_error", errors[0], "CATEGORICAL")
 
 
 def error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
@@ -147,21 +155,6 @@ def record_outcome(
     if prompt is not None and prompt.label:
         metadata["prompt_label"] = prompt.label
     span.update(metadata=metadata, level=LEVELS.get(outcome))
-
-
-def score_turn(
-    span: Span, outcome: Outcome, *, retries: int, error_types: Sequence[str] = ()
-) -> None:
-    """Score the trace of a turn.
-
-    `grounding` is the share of attempts that named nothing but what tools returned.
-    """
-    invented = min(invented_attempts(error_types), retries + 1)
-    span.score("structured_retries", retries, "NUMERIC")
-    span.score("outcome", outcome, "CATEGORICAL")
-    span.score("grounding", 1 - invented / (retries + 1), "NUMERIC")
-    if error_types:
-        span.score("first_error", error_types[0], "CATEGORICAL")
 
 
 def record_ledger(span: Span, ledger: Ledger) -> None:

@@ -17,7 +17,6 @@ from agent.engine.errors import (
     ModelTimeout,
     ModelUnavailable,
     ParameterDeclined,
-    Sleep,
     log_failure,
     retry,
 )
@@ -62,7 +61,6 @@ class ModelChain:
     """
 
     run: Run
-    sleep: Sleep = asyncio.sleep
     steps: int = 0
     _current: int = field(default=0)
 
@@ -80,7 +78,6 @@ class ModelChain:
                     tries=self.run.limits.model_tries,
                     on=worth_a_wait,
                     until=self.run.deadline,
-                    sleep=self.sleep,
                 )
             except ModelError:
                 if self._current + 1 == len(self.run.models):

@@ -87,7 +87,7 @@ def _windows() -> _Windows:
 
 @cache
 def _pattern(cue: Cue) -> Pattern:
-    return of_words("|".join(f"(?:{each})" for each in getattr(_words(), cue)))
+    return of_words(getattr(_words(), cue))
 
 
 @cache

@@ -86,8 +86,7 @@ def _words() -> _Words:
 @cache
 def _pattern(name: str, language: Language = "en") -> Pattern:
     listed = getattr(_words(), name)
-    parts = [listed[language]] if isinstance(listed, dict) else listed
-    return of_words("|".join(f"(?:{each})" for each in parts))
+    return of_words([listed[language]] if isinstance(listed, dict) else listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +238,7 @@ class _Sentence:
 
     def facts(self, *, is_kept: bool) -> Iterator[Fact]:
         """What the sentence tells of who writes; `is_kept`: it is to be remembered."""
-        yield from self._allergies()
+        yield from (Fact("allergy", value, said) for value, said in self._allergens)
         if (budget := self._budget(is_kept=is_kept)) is not None:
             yield budget
         told = [*self._ratings()] or [*self._tastes(is_kept=is_kept)]
@@ -302,7 +301,7 @@ class _Sentence:
                 cues = [(s.start, s.end, "hate") for s in self._denials(start, end)]
             named = [each for each in self.objects if start <= each[0] < end]
             passing = not is_kept and self._stands("now", start, end)
-            asks = self._asks_at(end) and not is_kept
+            asks = self._folded[end : end + 1] == ["?"] and not is_kept
             if passing or asks or self._stands("others", start, end):
                 before, pending = None, []
             elif cues:
@@ -355,9 +354,6 @@ class _Sentence:
     def _stands(self, name: str, start: int, end: int) -> bool:
         return any(start <= at < end for at, _ in self.found(name))
 
-    def _asks_at(self, end: int) -> bool:
-        return end < len(self._folded) and self._folded[end] == "?"
-
     def _is_bare(self, start: int, end: int, named: Iterable[tuple[int, int, Wanted, str]]) -> bool:
         """Whether a part of a sentence only goes on with a list."""
         own = {at for a, z, _, _ in named for at in range(a, z)}
@@ -381,9 +377,6 @@ class _Sentence:
             if value in ALLERGIES and (reacts or value in by_care)
         }
         return [*({value: str(value) for value in sorted(by_care)} | found).items()]
-
-    def _allergies(self) -> Iterator[Fact]:
-        yield from (Fact("allergy", value, said) for value, said in self._allergens)
 
     def _budget(self, *, is_kept: bool) -> Fact | None:
         """What who writes usually spends on a bottle."""

@@ -224,10 +224,7 @@ def asked_of_memory(text: str) -> Asked | None:
 @cache
 def _patterns() -> Mapping[Asked, Pattern]:
     written = read_toml(dict[Asked, list[str]], Path(__file__).with_name("asking.toml"))
-    return {
-        what: of_words("|".join(f"(?:{each})" for each in any_of))
-        for what, any_of in written.items()
-    }
+    return {what: of_words(any_of) for what, any_of in written.items()}
 
 
 def in_words(fact: Fact, language: str) -> str:

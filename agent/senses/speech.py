@@ -30,6 +30,7 @@ from agent.engine.errors import (
     retry,
 )
 from agent.engine.limits import NOTHING_SPENT, Spent, is_local
+from agent.engine.model_chain import worth_a_wait
 from agent.engine.run import Run
 from agent.markdown import visible
 from agent.senses.pictures import Unusable
@@ -62,6 +63,11 @@ class AudioServer:
     base_url: str | None = None
     api_key: SecretStr | None = None
     timeout_seconds: float = 60
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it is on this machine or in its own network, and asks nothing."""
+        return self.base_url is not None and is_local(self.base_url)
 
     async def post(self, path: str, most: int, **body: Any) -> bytes:
         """Return the body of an answer, of `most` bytes.
@@ -112,8 +118,7 @@ class Transcriber:
 
     def cost(self, seconds: float) -> float:
         """What so many seconds cost, in US dollars; a server on this machine asks nothing."""
-        is_free = self.server.base_url is not None and is_local(self.server.base_url)
-        return 0.0 if is_free else seconds / SECONDS_A_MINUTE * self.usd_per_minute
+        return 0.0 if self.server.is_free else seconds / SECONDS_A_MINUTE * self.usd_per_minute
 
     async def transcribe(self, audio: bytes, name: str) -> Transcript:
         """Write down what is said in `audio`; the end of `name` tells its format.
@@ -160,8 +165,7 @@ class Speaker:
 
     def cost(self, text: str) -> float:
         """What reading a text aloud costs, in US dollars; a server on this machine asks nothing."""
-        is_free = self.server.base_url is not None and is_local(self.server.base_url)
-        return 0.0 if is_free else len(text) / 1_000_000 * self.usd_per_million
+        return 0.0 if self.server.is_free else len(text) / 1_000_000 * self.usd_per_million
 
     async def read_aloud(self, text: str) -> bytes:
         """Return a text as Ogg/Opus, which Telegram plays as a voice message.
@@ -210,7 +214,7 @@ async def hear(
             try:
                 audio = await download()
                 transcript = await retry(
-                    lambda: transcriber.transcribe(audio, name), tries=TRIES, on=is_passing
+                    lambda: transcriber.transcribe(audio, name), tries=TRIES, on=worth_a_wait
                 )
             except (Unusable, ModelError) as error:
                 kind = str(error) if isinstance(error, Unusable) else log_failure("hearing", error)
@@ -239,7 +243,7 @@ async def read_aloud(text: str, run: Run, speaker: Speaker) -> bytes:
             if not said or run.is_over_budget:
                 return b"", NOTHING_SPENT, ""
             try:
-                audio = await retry(lambda: speaker.read_aloud(said), tries=TRIES, on=is_passing)
+                audio = await retry(lambda: speaker.read_aloud(said), tries=TRIES, on=worth_a_wait)
             except ModelError as error:
                 return b"", Spent(requests=1), log_failure("reading aloud", error)
             return audio, Spent(1, 0, speaker.cost(said)), ""
@@ -253,11 +257,6 @@ async def read_aloud(text: str, run: Run, speaker: Speaker) -> bytes:
             level="WARNING" if why else None,
         )
     return audio
-
-
-def is_passing(error: Exception) -> bool:
-    """Tell whether another try may help."""
-    return isinstance(error, ModelError) and not isinstance(error, ModelRejected)
 
 
 def tone() -> bytes:

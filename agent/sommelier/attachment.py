@@ -59,7 +59,6 @@ class Attachment(BaseModel):
 
     `unreadable` lines of a list could not be read, nor could `failed` pictures, and `left_out` were
     not looked at: there were too many. `seen` is what shows no wine. Of a list so many wines are
-    `ruled_out` by what was asked. Of a list so many are
     `ruled_out` by what was asked.
     """
 
@@ -111,7 +110,7 @@ def _said(name: str, text: str) -> bool:
 @cache
 def _patterns() -> Mapping[str, Pattern]:
     listed = read_toml(dict[str, list[str]], Path(__file__).with_suffix(".toml"))
-    return {name: of_words("|".join(each)) for name, each in listed.items()}
+    return {name: of_words(each) for name, each in listed.items()}
 
 
 @cache

@@ -344,7 +344,8 @@ class Sommelier:
     ) -> Response:
         tools = offer.sober if caring.care_in(run).forbids_alcohol else offer.all
         if attached is not None:
-            left = [each for each in tools.tools if not (attached.is_choice and is_of_cellar(each))]
+            out = OF_CELLAR if attached.is_choice else frozenset[str]()
+            left = [each for each in tools.tools if each.name not in out]
             asked: Message = {"role": "user", "content": message}
             before = () if attached.now else run.history
             limits = self._house.caring(caring.care_in(run)).limits_in([*before, asked])
@@ -354,11 +355,6 @@ class Sommelier:
         return await generate_agentic_response(
             message, run=run, contract=contract, tools=tools, first=first
         )
-
-
-def is_of_cellar(tool: Tool) -> bool:
-    """Tell whether a tool finds wines of the catalogue."""
-    return tool.name in OF_CELLAR
 
 
 def _with_care(run: Run, care: Care) -> Run:

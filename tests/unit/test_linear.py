@@ -79,7 +79,7 @@ LATE: dict[Callable[..., Any], Callable[[], object]] = {
     _brackets: lambda: _brackets(["a[1].md", "[b]/c d.md"]),
     cellar._pattern: lambda: list(map(cellar._pattern, get_args(cellar.Cue))),
     reading._pattern: lambda: list(map(_told, reading._Words.model_fields)),
-    text.of_words: lambda: text.of_words(r"\ba *$"),
+    text.of_words: lambda: text.of_words([r"\ba *$"]),
 }
 """Functions that make patterns of what they are given, each with a call that makes some."""
 
