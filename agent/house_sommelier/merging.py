@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import load
+from agent.house_sommelier.data import load, profiles
 from agent.house_sommelier.plan import (
     over,
     slot_at,
@@ -144,6 +144,10 @@ def merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
     kept: dict[str, Any] = {name: getattr(old, name) for name in names}
     for name in kept.keys() & {"grapes", "countries", "regions"}:
         kept[name] = tuple(each for each in kept[name] if (name, each) not in change.denied)
+    if kept.get("grapes") == () and not (new.styles or kept.get("styles")):
+        # "One that is no Albariño then" is a white one all the same.
+        out = (profiles()[each].profile for each in old.grapes if each in profiles())
+        kept["styles"] = tuple(dict.fromkeys(str(each.colour) for each in out if each))
     if narrowed := tuple(each for each in new.bodies if each in old.bodies):
         # "Even lighter" stays within what was light before.
         kept["bodies"] = narrowed

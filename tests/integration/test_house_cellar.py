@@ -151,6 +151,9 @@ KISTE = "scatola da 6 a massimo 70 euro, 4 rossi e 2 bianchi"
         (("12 bouteilles, 6 rouges, 4 blancs et 2 champagnes", "sans le champagne"),
          {"red": 7, "white": 5}, None),
         (("rioja or ribera del duero for lamb?", "one of each under 30"), {"red": 2}, None),
+        (("vino para 25 personas, barbacoa, presupuesto total 150 euros", "y la mitad blanco"),
+         {"red": 8, "white": 8}, 150),
+        (("120 invités, un blanc et un rouge pour le repas",), {"white": 30, "red": 30}, None),
     ],
 )  # fmt: skip
 async def test_a_plan_keeps_its_kinds_numbers_and_budget(
@@ -234,3 +237,18 @@ async def test_a_follow_up_is_of_what_is_on_the_table(
 ) -> None:
     text, _ = await talk(sommelier, *said)
     assert [each for each in told if each not in text] == []
+
+
+async def test_what_a_grape_that_is_ruled_out_was_stays(
+    sommelier: Sommelier, wines: dict[str, Wine]
+) -> None:
+    _, shown = await talk(sommelier, "busco un albariño", "mejor uno que no sea albariño")
+    assert {wines[each].style for each in shown} == {"white"}
+
+
+async def test_a_brother_who_drinks_nothing_is_one_drinker_fewer(sommelier: Sommelier) -> None:
+    text, shown = await talk(
+        sommelier, "goose for 8 adults, how many bottles?", "my brother doesnt drink"
+    )
+    assert "I count 7 who drink" in text
+    assert not shown
