@@ -96,17 +96,10 @@ class Prices:
         """Look a model's price up; the first look-up of a model not listed here takes 0.2 s."""
         return listed(model, self.own) or known_price(model, base_url)
 
-    def cost(self, response: LLMResponse) -> float:
-        """What a response cost, in US dollars."""
-        return sum(self.costs(response).values())
-
     def costs(self, response: LLMResponse) -> dict[str, float]:
         """What a response cost by bucket of tokens; nothing if it used none."""
         used = response.usage
         return self.of(response.model, response.base_url).parts(used) if used.total_tokens else {}
-
-
-KNOWN_PRICES: Final = Prices()
 
 
 @cache
@@ -260,12 +253,12 @@ class Ledger:
             self.requests, self.cost_usd = spent.requests, spent.cost_usd
             self.usage = Usage(prompt_tokens=spent.tokens)
 
-    def add(self, response: LLMResponse) -> float:
-        """Count a response's tokens and cost; returns the cost of this response in US dollars."""
-        cost = self.prices.cost(response)
+    def add(self, response: LLMResponse) -> dict[str, float]:
+        """Count a response's tokens and cost; returns the latter in US dollars by bucket."""
+        costs = self.prices.costs(response)
         self.usage += response.usage
-        self.cost_usd += cost
-        return cost
+        self.cost_usd += sum(costs.values())
+        return costs
 
     def take(self, spent: Spent) -> None:
         """Count what a part of the turn used that had a ledger of its own."""

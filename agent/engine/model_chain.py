@@ -123,14 +123,14 @@ class ModelChain:
 
     def _count(self, response: LLMResponse, span: Span) -> None:
         """Put what a request brought back, and took, into the ledger and onto its span."""
-        cost = self.run.ledger.add(response)
+        costs = self.run.ledger.add(response)
         if span.recording:
             span.update(
                 model=response.model or None,
                 output=as_output(response),
                 usage=response.usage,
-                cost_usd=cost,
-                costs=self.run.ledger.prices.costs(response),
+                cost_usd=sum(costs.values()),
+                costs=costs,
                 metadata={"mode": response.mode} if response.mode else None,
                 first_token_ns=response.first_token_ns,
             )

@@ -1,7 +1,7 @@
 """What the sommelier answers: by a model, or by rules when there is none or it fails."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -100,6 +100,30 @@ class Offer:
         self.sober = Toolbox([each for each in tools if each.name != PLACES])
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A message, the run of who asks, and what was read from pictures that it is about."""
+
+    message: str
+    run: Run
+    attached: Attached | None = None
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation up to the message."""
+        return [*self.run.history, {"role": "user", "content": self.message}]
+
+    @property
+    def said(self) -> list[str]:
+        """What the person said in it."""
+        return [str(each["content"]) for each in self.messages if each["role"] == "user"]
+
+    def with_care(self, care: Care) -> "_Asked":
+        """The same of somebody of whom `care` is known."""
+        known = replace(caring.person_in(self.run), care=care)
+        return replace(self, run=replace(self.run, context=known))
+
+
 class Sommelier:
     """Answers messages from a catalogue, by a model or by rules.
 
@@ -138,10 +162,10 @@ class Sommelier:
             # A model tells for itself what goes on with what.
             last = str(run.history[-1]["content"]) if run.history and not run.models else ""
             about = attached and attached.for_message(message, last)
-            return await self._answer(message, run, about)
+            return await self._answer(_Asked(message, run, about))
         language = _of_notes(self.language_in(message, run))
         if message:
-            reply = await self._answer(message, run, attached)
+            reply = await self._answer(_Asked(message, run, attached))
         else:
             reply = await self._what_was_read(attached, run, language)
         return replace(reply, notes=(*reply.notes, *left_out(attached.attachment, language)))
@@ -151,32 +175,32 @@ class Sommelier:
         as_wine = self._house.wine_listed
         return await what_was_read(attached.attachment, self._catalogue, person, language, as_wine)
 
-    async def _answer(self, message: str, run: Run, attached: Attached | None) -> Reply:
-        care = self._care(message, run)
+    async def _answer(self, asked: _Asked) -> Reply:
+        care = self._care(asked)
         if care.is_crisis:
             return Reply(text=self._help.in_crisis(care), outcome="care")
-        run = _with_care(run, care)
+        run = asked.with_care(care).run
         prompt = prompt_for(run, self._prompt)
         told = taste.instructions(caring.person_in(run))
-        pictures = research_rules([READ]) if attached else ""
+        pictures = research_rules([READ]) if asked.attached else ""
         chosen = CHOSEN.format(language=say("language_name")) if is_chosen() else ""
         parts = (self._research_rules, pictures, caring.instructions(care), told, chosen)
         rules = "\n".join(filter(None, parts))
         schema = self._contract.output.text
         instructions = prompt.render(research_rules=rules, schema=schema)
         run = replace(run, instructions=instructions, prompt=prompt.ref)
-        message = guard_input(message, run.span)
+        message = guard_input(asked.message, run.span)
         run = replace(run, progress=partial(self._progress, message=message, run=run))
+        asked = replace(asked, message=message, run=run)
         careful = caring.Careful(self._contract, care, self._help)
         response = None
         if run.models:
-            response = await self._generate(message, run, careful.contract, self._tools, attached)
-        run = self._heard(careful, run)
+            response = await self._generate(asked, careful.contract, self._tools)
+        asked = self._heard(careful, asked)
         if careful.care.is_crisis and response is not None:
             reply = Reply(text=self._help.in_crisis(careful.care), outcome="care")
         else:
-            reply = await self._reply(message, response, run, attached)
-            reply = self._introduced(reply, response, run)
+            reply = self._introduced(await self._reply(asked, response), response, asked.run)
         found = response.found.values() if response else ()
         return replace(
             reply,
@@ -187,20 +211,19 @@ class Sommelier:
             prompt=prompt.ref,
         )
 
-    def _care(self, message: str, run: Run) -> Care:
+    def _care(self, asked: _Asked) -> Care:
         """What is known of who asks: what the product says, or what they say themselves."""
-        if isinstance(run.context, Care | Person):
-            return caring.care_in(run)
-        said = [str(each["content"]) for each in run.history if each["role"] == "user"]
-        return care_in_talk([*said, message], self._help.full_age)
+        if isinstance(asked.run.context, Care | Person):
+            return caring.care_in(asked.run)
+        return care_in_talk(asked.said, self._help.full_age)
 
-    def _heard(self, careful: caring.Careful, run: Run) -> Run:
-        """The run of somebody of whom a model heard more; that stands in the trace."""
+    def _heard(self, careful: caring.Careful, asked: _Asked) -> _Asked:
+        """The same of somebody of whom a model heard more; that stands in the trace."""
         if not careful.heard:
-            return run
-        with run.span.child("guard.care", "guardrail") as guard:
+            return asked
+        with asked.run.span.child("guard.care", "guardrail") as guard:
             guard.update(output=sorted(careful.heard), metadata={"heard_by": "model"})
-        return _with_care(run, careful.care)
+        return asked.with_care(careful.care)
 
     def _introduced(self, reply: Reply, response: Response | None, run: Run) -> Reply:
         """A model's answer below what is to be said of a concern when it is first told."""
@@ -212,78 +235,62 @@ class Sommelier:
             return reply
         return replace(reply, text=f"{why}\n\n{reply.text}")
 
-    async def _reply(
-        self, message: str, response: Response | None, run: Run, attached: Attached | None
-    ) -> Reply:
+    async def _reply(self, asked: _Asked, response: Response | None) -> Reply:
         if response is not None and response.ok and response.outcome != "stopped":
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
-        language = self._house.language_of([*run.history, {"role": "user", "content": message}])
+        language = self._house.language_of(asked.messages)
         if response is not None and response.ok:
             return _shown(response, "stopped", say_in(_of_notes(language), "stopped_here"))
         if response is not None and response.outcome == "stopped":
             return Reply(text=say_in(_of_notes(language), "stopped"), outcome="stopped")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
             return Reply(text=say_in(_of_notes(language), "declined"), outcome="refused")
-        return await self._without_model(message, response, run, attached, language)
+        return await self._without_model(asked, response, language)
 
     async def _without_model(
-        self,
-        message: str,
-        response: Response | None,
-        run: Run,
-        attached: Attached | None,
-        language: Language,
+        self, asked: _Asked, response: Response | None, language: Language
     ) -> Reply:
         """The answer by rules: from a list that is meant, of what was read, or the catalogue."""
+        attached, by_rules = asked.attached, replace(asked, attached=None)
         if (
             attached
             and attached.is_choice
-            and (attached.is_about or self._house.wants_wines(message))
+            and (attached.is_about or self._house.wants_wines(asked.message))
         ):
-            return await self._of_list(message, response, run, attached, language)
+            return await self._of_list(by_rules, attached, response, language)
         if attached and attached.now and attached.attachment.wines:
-            reply = await self._what_was_read(attached, run, _of_notes(language))
+            reply = await self._what_was_read(attached, asked.run, _of_notes(language))
             return reply if response is None else replace(reply, outcome="fallback")
-        return await self._reply_by_rules(message, response, run, language, self._by_rules_tools)
+        return await self._reply_by_rules(by_rules, response, language, self._by_rules_tools)
 
     async def _of_list(
-        self,
-        message: str,
-        response: Response | None,
-        run: Run,
-        attached: Attached,
-        language: Language,
+        self, asked: _Asked, attached: Attached, response: Response | None, language: Language
     ) -> Reply:
         """The answer by rules from a list, in place of the catalogue."""
-        read = await attached.attachment.known_in(self._catalogue, caring.person_in(run))
+        read = await attached.attachment.known_in(self._catalogue, caring.person_in(asked.run))
         listed = ListCatalogue(read.wines, self._house.wine_listed)
         offer = Offer(wine_tools(listed, evidence=listed.found))
-        alone = replace(run, history=()) if attached.now else run
-        reply = await self._reply_by_rules(message, response, alone, language, offer)
+        if attached.now:
+            asked = replace(asked, run=replace(asked.run, history=()))
+        reply = await self._reply_by_rules(asked, response, language, offer)
         unknown = len(read.wines) - len(listed.wines)
         note = say_in(_of_notes(language), "list_unknown", count=unknown) if unknown else ""
         return replace(reply, notes=(*reply.notes, *filter(None, [note])))
 
     async def _reply_by_rules(
-        self,
-        message: str,
-        response: Response | None,
-        run: Run,
-        language: Language,
-        offer: "Offer",
+        self, asked: _Asked, response: Response | None, language: Language, offer: Offer
     ) -> Reply:
-        by_rules = await self._by_rules(message, run, language, offer)
+        by_rules = await self._by_rules(asked, language, offer)
         if not by_rules.ok:
             return Reply(text=say_in(_of_notes(language), "apology"), outcome="failed")
         if response is None:
-            note = "" if run.history else say_in(_of_notes(language), "no_model")
+            note = "" if asked.run.history else say_in(_of_notes(language), "no_model")
             return _shown(by_rules, "answered", note)
         return _shown(by_rules, "fallback", say_in(_of_notes(language), "model_down"))
 
     def language_in(self, message: str, run: Run) -> Language:
         """Tell the language of a message and what was said before, at a glance."""
-        said = [str(each["content"]) for each in run.history if each["role"] == "user"]
-        return self._house.language_at_a_glance([*said, message])
+        return self._house.language_at_a_glance(_Asked(message, run).said)
 
     def language_of(self, message: str) -> Language:
         """Tell the language of a message by itself, for as long as that takes."""
@@ -296,21 +303,17 @@ class Sommelier:
         looked = f": {asked}" if asked and name == "search_wines" else ""
         return f"_{say_in(_of_notes(language), PROGRESS.get(name, 'at_work'))}{looked} …_"
 
-    async def _by_rules(
-        self, message: str, run: Run, language: Language, offer: "Offer"
-    ) -> Response:
+    async def _by_rules(self, asked: _Asked, language: Language, offer: Offer) -> Response:
         """Let the house sommelier answer, whatever is used up.
 
         In a group somebody had better not drink: something for them, and something for the rest.
         """
-        care = caring.care_in(run)
-        own = await self._of_house(message, run, language, offer)
+        care = caring.care_in(asked.run)
+        own = await self._of_house(asked, language, offer)
         if not (own.answer and care.in_group and care.is_cautious):
             return own
-        rest = _with_care(
-            run, Care(allergies=care.allergies, reactions=care.reactions, in_group=True)
-        )
-        others = await self._of_house(message, rest, language, offer)
+        others_care = Care(allergies=care.allergies, reactions=care.reactions, in_group=True)
+        others = await self._of_house(asked.with_care(others_care), language, offer)
         if not others.answer or not others.answer.wines:
             return own
         wines = [*own.answer.wines, *others.answer.wines]
@@ -320,45 +323,35 @@ class Sommelier:
             answer=own.answer.model_copy(update={"wines": wines}),
         )
 
-    async def _of_house(
-        self, message: str, run: Run, language: Language, offer: "Offer"
-    ) -> Response:
+    async def _of_house(self, asked: _Asked, language: Language, offer: Offer) -> Response:
+        run = asked.run
         ledger = Ledger(prices=run.ledger.prices)
         house = self._house.caring(caring.care_in(run))
         by_rules = replace(
             run, models=[house], limits=BY_RULES, ledger=ledger, deadline=None, prompt=None
         )
         contract = in_language(language, self._house.country_name)
-        response = await self._generate(message, by_rules, contract, offer)
+        response = await self._generate(replace(asked, run=by_rules), contract, offer)
         run.ledger.tool_calls += ledger.tool_calls
         run.ledger.tool_errors += ledger.tool_errors
         return response
 
     async def _generate(
-        self,
-        message: str,
-        run: Run,
-        contract: OutputContract[SommelierResponse],
-        offer: "Offer",
-        attached: Attached | None = None,
+        self, asked: _Asked, contract: OutputContract[SommelierResponse], offer: Offer
     ) -> Response:
-        tools = offer.sober if caring.care_in(run).forbids_alcohol else offer.all
+        attached, care = asked.attached, caring.care_in(asked.run)
+        tools = offer.sober if care.forbids_alcohol else offer.all
         if attached is not None:
             out = OF_CELLAR if attached.is_choice else frozenset[str]()
             left = [each for each in tools.tools if each.name not in out]
-            asked: Message = {"role": "user", "content": message}
-            before = () if attached.now else run.history
-            limits = self._house.caring(caring.care_in(run)).limits_in([*before, asked])
+            about = asked.messages[-1:] if attached.now else asked.messages
+            limits = self._house.caring(care).limits_in(about)
             read = attached.tool(self._catalogue, limits, self._house.wine_listed)
             tools = Toolbox([read, *left])
         first = attached.first if attached else ()
         return await generate_agentic_response(
-            message, run=run, contract=contract, tools=tools, first=first
+            asked.message, run=asked.run, contract=contract, tools=tools, first=first
         )
-
-
-def _with_care(run: Run, care: Care) -> Run:
-    return replace(run, context=replace(caring.person_in(run), care=care))
 
 
 def _of_notes(language: Language) -> str:

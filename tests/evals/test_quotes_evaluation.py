@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.documents.passages import Chunk, DocumentStore
-from agent.engine.limits import KNOWN_PRICES, Ledger, Price, Prices
+from agent.engine.limits import Ledger, Price, Prices
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.evals.dataset import Question, ground_truth
@@ -67,8 +67,8 @@ class AllChunks(FakeLibrary):
         return list(CHUNKS)
 
 
-def quoting(label: str, model: LLM, prices: Prices = KNOWN_PRICES, **aside: LLM) -> QuotesVariant:
-    run = Run([model], ledger=Ledger(prices=prices), aside=aside)
+def quoting(label: str, model: LLM, prices: Prices | None = None, **aside: LLM) -> QuotesVariant:
+    run = Run([model], ledger=Ledger(prices=prices or Prices()), aside=aside)
     return QuotesVariant(label, run, AllChunks())
 
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from agent.engine.limits import FREE, KNOWN_PRICES, Ledger, Price, Prices, is_local, price_file
+from agent.engine.limits import FREE, Ledger, Price, Prices, is_local, price_file
 from agent.engine.messages import LLMResponse, Usage
 
 MILLION = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
@@ -14,15 +14,16 @@ def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
     prices = Prices.from_setting('{"house-model": {"prompt": 2, "cached": 1, "completion": 4}}')
     ledger = Ledger(prices=prices)
     usage = Usage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000)
-    assert ledger.add(LLMResponse(model="house-model-2026-01-01", usage=usage)) == 1 + 0.5 + 2
-    assert prices.of("gpt-4o") == KNOWN_PRICES.of("gpt-4o")
+    costs = ledger.add(LLMResponse(model="house-model-2026-01-01", usage=usage))
+    assert sum(costs.values()) == 1 + 0.5 + 2
+    assert prices.of("gpt-4o") == Prices().of("gpt-4o")
 
 
 def test_a_listed_price_is_replaced_and_cached_tokens_cost_like_the_others() -> None:
     prices = Prices.from_setting('{"gpt-4o": {"prompt": 3, "completion": 9.5}}')
     cached = Usage(prompt_tokens=1_000_000, cached_tokens=1_000_000)
-    assert prices.cost(LLMResponse(model="gpt-4o-2024-08-06", usage=cached)) == 3
-    assert prices.of("gpt-4o-mini") == KNOWN_PRICES.of("gpt-4o-mini")
+    assert sum(prices.costs(LLMResponse(model="gpt-4o-2024-08-06", usage=cached)).values()) == 3
+    assert prices.of("gpt-4o-mini") == Prices().of("gpt-4o-mini")
 
 
 @pytest.mark.parametrize(
@@ -47,10 +48,10 @@ def test_a_wrong_setting_is_one_line_that_says_where(setting: str, message: str)
 
 
 def test_a_model_that_is_not_listed_costs_what_is_published() -> None:
-    assert KNOWN_PRICES.of("claude-sonnet-4-5") == Price(prompt=3, cached=0.3, completion=15)
-    assert KNOWN_PRICES.of("gpt-4o-audio-preview") != KNOWN_PRICES.of("gpt-4o-2024-08-06")
-    at_reseller = KNOWN_PRICES.of("anthropic/claude-sonnet-4.5", "https://openrouter.ai/api/v1")
-    behind_a_proxy = KNOWN_PRICES.of("anthropic/claude-sonnet-4-5", "http://litellm:4000/v1")
+    assert Prices().of("claude-sonnet-4-5") == Price(prompt=3, cached=0.3, completion=15)
+    assert Prices().of("gpt-4o-audio-preview") != Prices().of("gpt-4o-2024-08-06")
+    at_reseller = Prices().of("anthropic/claude-sonnet-4.5", "https://openrouter.ai/api/v1")
+    behind_a_proxy = Prices().of("anthropic/claude-sonnet-4-5", "http://litellm:4000/v1")
     assert at_reseller.completion == behind_a_proxy.completion == 15
 
 
@@ -61,7 +62,7 @@ def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
         model="unheard-of-7b", usage=MILLION, base_url="https://models.example/v1"
     )
     with caplog.at_level(logging.WARNING):
-        costs = [KNOWN_PRICES.cost(response) for _ in range(3)]
+        costs = [sum(Prices().costs(response).values()) for _ in range(3)]
     unknown = price_file().unknown
     assert costs == [unknown.prompt + unknown.completion] * 3
     assert [each.getMessage() for each in caplog.records] == [
@@ -73,12 +74,12 @@ def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
 def test_a_model_that_nobody_knows_is_free_on_a_server_of_ones_own(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert KNOWN_PRICES.of("unheard-of:8b", "http://localhost:11434/v1") == FREE
+    assert Prices().of("unheard-of:8b", "http://localhost:11434/v1") == FREE
     assert not caplog.records
 
 
 def test_what_used_no_tokens_needs_no_price(caplog: pytest.LogCaptureFixture) -> None:
-    assert KNOWN_PRICES.cost(LLMResponse(model="rules")) == 0
+    assert sum(Prices().costs(LLMResponse(model="rules")).values()) == 0
     assert not caplog.records
 
 
