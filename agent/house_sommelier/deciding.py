@@ -26,6 +26,7 @@ _OF_NUMBERS: Final = frozenset({"total", "price", "quantity", "versus", "foods",
 _FINED: Final = frozenset({"egg", "milk", "fish"})
 _SOME_WORDS: Final = 3
 _FEW_WORDS: Final = 4
+_MANY_WORDS: Final = 8
 _ONLY_NAMED: Final = 2
 
 
@@ -103,7 +104,7 @@ class _Case:
         moves = ("cue", "refuse", "most", "elsewhere_from", "talk", "less_of")
         goes_on = state.wishes.said or state.topic.said or state.names
         if change.purpose and not tells:
-            return False
+            return change.words > _MANY_WORDS
         return bool(
             tells
             or any(map(change.has, moves))
@@ -327,8 +328,8 @@ def _is_scaled(case: _Case) -> bool:
 
 def _is_for_something_unknown(case: _Case) -> bool:
     change = case.change
-    known = case.said or change.subjects
-    return bool(change.purpose) and change.has("ask", "choose") and not known
+    wants = change.purpose and (change.has("ask", "choose") or not case.asks)
+    return bool(wants and not (case.said or change.subjects))
 
 
 Rule = tuple[Callable[[_Case], object], Act | Callable[[_Case], Act]]

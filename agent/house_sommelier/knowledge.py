@@ -8,7 +8,7 @@ from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.searching import pairings_of
 from agent.house_sommelier.state import State
-from agent.house_sommelier.topics import SURE, offered
+from agent.house_sommelier.topics import CERTAIN, offered
 from agent.house_sommelier.verdicts import told_of, traits
 from agent.house_sommelier.wines import ListedWine
 from agent.house_sommelier.wording import both, either, say, style_in_words
@@ -159,7 +159,7 @@ def compare(state: State, change: Change) -> SommelierResponse:
     verdict = _verdict(state, change, known)
     if change.kind == "why":
         return inform(f"{verdict} {_differences(known, language)}".strip())
-    sure = (each.name for each in change.topics if each.share >= SURE)
+    sure = (each.name for each in change.topics if each.share >= CERTAIN)
     topic = "" if verdict else of_topics(tuple(sure), language)
     is_told = not topic and (len(change.entities) > 1 or not verdict or change.has("ask", "why"))
     told = [_told(each, language) for each in known] if is_told else [topic]
