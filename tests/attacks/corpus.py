@@ -8,7 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -26,11 +26,11 @@ SAID: Final = (
 
 KEPT: Final = (
     *("wine name", "wine note", "document", "asked document", "document title", "inline"),
-    *("web title", "web snippet", "web address", "photo"),
+    *("web title", "web snippet", "web address", *(PICTURED := ("photo", "label"))),
 )
 """Where a source holds a forged text, which the model then repeats; `inline`: a wine's name.
 
-`photo`: a list of wines, of which it is a line.
+`photo`: a list of wines, of which it is a line; `label`: what stands on one.
 """
 
 SENT: Final = (
@@ -174,7 +174,7 @@ def runs(text: str) -> tuple[str, ...]:
 
 def attacks() -> list[Attack]:
     """Every attack, always the same ones in the same order."""
-    return [*forged(), *persons()]
+    return [*forged(), *persons(), *pictured()]
 
 
 def sample(wanted: int) -> list[Attack]:
@@ -197,6 +197,17 @@ def forged() -> Iterator[Attack]:
             wrap = WRAPS[(number * 2 + turn) % len(WRAPS)] if turn else str
             way = ways[(number + turn * 2) % len(ways)]
             yield forgery(ref_of("f", number, turn), way, row, wrap(row["text"]))
+
+
+def pictured() -> Iterator[Attack]:
+    """Every fifth text on a photographed list or label; what a person wrote is obeyed."""
+    told = rows("forged")
+    for number, row in enumerate([*told, *rows("persons")][::5]):
+        text = row.get("text") or row["repeat"][0] * row["repeat"][1]
+        way = PICTURED[number % len(PICTURED)]
+        attack = forgery(ref_of("v", number, 0), way, row | {"text": text}, text)
+        added, marks = ADDED[number % len(ADDED)]
+        yield attack if number * 5 < len(told) else replace(attack, obeyed=added, marks=marks)
 
 
 def forgery(ref: str, way: str, row: dict[str, Any], text: str) -> Attack:

@@ -156,9 +156,11 @@ def picture_in(message: JsonObject) -> Image.Image | None:
 
 
 def transcript(attack: Attack) -> JsonObject:
-    """What the model reads in the picture: a list, the text its second line and a name in it."""
+    """What the model reads in the picture: a list, the text its second line; or a label."""
     wine = {"line": f"Domaine {attack.ref} 2019 23,70", "name": f"Domaine {attack.ref}"}
     named = {"line": attack.text, "name": attack.text, "producer": attack.text[:60], "price": 31}
+    if attack.way == "label":
+        return {"shows": "label", "wines": [named | {"line": attack.text[:300]}], "seen": ""}
     return {"shows": "wine_list", "wines": [wine, named], "seen": attack.text}
 
 

@@ -21,7 +21,7 @@ from PIL import Image
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from tests.attacks.corpus import FORWARDED, OVER_HTTP, Attack
+from tests.attacks.corpus import FORWARDED, OVER_HTTP, PICTURED, Attack
 from tests.attacks.model import ORDINARY, Heard, ObedientModel, width_of
 from tests.commands import empty_home, sommelier
 from tests.crash.doubles import sleep_until
@@ -161,7 +161,7 @@ class Stage:
             self.model.end(attack)
 
     def _sent(self, attack: Attack, chat: int) -> int:
-        if attack.way != "photo":
+        if attack.way not in PICTURED:
             return self.api.push({"message": message_of(self.api, attack, chat)})
         drawn = BytesIO()
         Image.new("RGB", (width_of(attack), 64), "white").save(drawn, "PNG")
