@@ -294,7 +294,7 @@ def _spelled(said: Sequence[Token], known: Known) -> str | None:
             if (
                 letters > len(run) / 2
                 and word not in known.sources.words
-                and word not in _vocabulary()["terms"]
+                and (word not in _vocabulary()["terms"] or word in _vocabulary()["brands"])
             ):
                 return " ".join(letter.text for letter in run)
     return None

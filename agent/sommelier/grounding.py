@@ -618,20 +618,21 @@ def _vintage(
     for at, its in zip(years, _taking_turns(said, years, grounds, meant), strict=True):
         if float(said[at].text) in _years(its, grounds) | asked:
             continue
-        beside = [*said[max(0, at - 1) : at], *said[at + 1 : at + 2]]
+        is_glued = _is_glued(said, at)
+        beside = [*said[max(0, at - 1) : at], *said[at + 1 + is_glued : at + 2 + is_glued]]
         told = (is_of_wine(each) or each.folded in telling for each in beside)
         is_one = len(beside) > 1 and beside[0].folded in _tables().the
         is_told = is_one and beside[-1].folded in _tables().been
-        if wine or is_told or any(told) or _is_glued(said, at):
+        is_decade = said[at].text.endswith("0")
+        if wine or is_told or any(told) or (is_glued and not is_decade):
             return " ".join(each.text for each in said[max(0, at - 1) : at + 2])
     return None
 
 
 def _is_glued(said: Sequence[Token], at: int) -> bool:
-    """Whether an ending stands behind a year that is no decade: "2016er"."""
+    """Whether an ending stands behind a year: "2016er"."""
     year, behind = said[at], said[at + 1 : at + 2]
-    ends = any(each.start == year.start + len(year.text) for each in behind)
-    return ends and not year.text.endswith("0")
+    return any(each.start == year.start + len(year.text) for each in behind)
 
 
 def made_up_claim(sentence: str, said: Sequence[Token], grounds: Grounds) -> str | None:
