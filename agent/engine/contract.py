@@ -72,7 +72,7 @@ Grounding = Callable[[T, Evidence], str | None]
 Render = Callable[[T, Evidence], str]
 
 
-def _no_rule(value: object, evidence: object = None) -> str | None:
+def _nothing(value: object, evidence: object = None) -> None:
     return None
 
 
@@ -86,10 +86,6 @@ def _as_text(value: object, evidence: Evidence) -> str:
     return "\n\n".join(
         text for text in said or [str(leaf).lower() for leaf in found] if text.strip()
     )
-
-
-def _no_salvage(value: T, evidence: Evidence) -> T | None:
-    return None
 
 
 def _never_as_good(answer: T, left: T) -> bool:
@@ -112,10 +108,10 @@ class OutputContract(Generic[T]):
     """
 
     type: type[T] | TypeAdapter[T]
-    semantic: Semantic[T] = _no_rule
-    grounding: Grounding[T] = _no_rule
+    semantic: Semantic[T] = _nothing
+    grounding: Grounding[T] = _nothing
     render: Render[T] = _as_text
-    salvage: Callable[[T, Evidence], T | None] = _no_salvage
+    salvage: Callable[[T, Evidence], T | None] = _nothing
     as_good: Callable[[T, T], bool] = _never_as_good
     partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None
     read_text: Callable[[str], object | None] | None = None

@@ -128,6 +128,8 @@ KINDS: Final = (
     ("label", "labels"),
     ("bottle", "labels"),
 )
+ORDER: Final[tuple[Contents, ...]] = ("wine_list", "labels")
+"""What goes first where pictures show both."""
 APOSTROPHES: Final = str.maketrans("", "", "'’")
 
 SHOWN: Final = 60
@@ -408,7 +410,8 @@ async def attachment_of(
     found = [wine for reading in of_kind for wine in reading.wines][: lengths.LIST_WINES]
 
     async def made() -> Attachment:
-        read = (_read_wine(wine, f"{kind}{number}") for number, wine in enumerate(found, start=1))
+        said = (wine.model_dump(exclude_none=True) for wine in found)
+        read = (ReadWine(id=f"{kind}{at}", **each) for at, each in enumerate(said, start=1))
         return Attachment(
             shows=shows,
             wines=tuple([await with_ours(each, catalogue) for each in read]),
@@ -419,14 +422,6 @@ async def attachment_of(
         )
 
     return await run.step("attachment", made, run.span)
-
-
-def _read_wine(wine: WineText, name: str) -> ReadWine:
-    said = wine.model_dump(exclude_none=True)
-    return ReadWine(id=name, **said)
-
-
-ORDER: Final[tuple[Contents, ...]] = ("wine_list", "labels")
 
 
 def label() -> str:
