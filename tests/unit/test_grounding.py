@@ -360,14 +360,14 @@ def test_what_is_left_of_a_bracket_is_none_of_it() -> None:
 @pytest.mark.parametrize(
     "halves",
     [
-        {"intro": "Good! The courier –", "closing": "comes on Tuesday"},
+        {"intro": "Good! Before I forget, your table –", "closing": "is ready at eight"},
         {
-            "intro": "The courier",
-            "wines": [GOOD.model_copy(update={"description": "comes on Tuesday."})],
+            "intro": "Before I forget, your table",
+            "wines": [GOOD.model_copy(update={"description": "is ready at eight."})],
         },
         {
-            "wines": [GOOD.model_copy(update={"description": "Ripe. The courier"})],
-            "closing": "comes on Tuesday. Enjoy!",
+            "wines": [GOOD.model_copy(update={"description": "Ripe. Before I forget, your table"})],
+            "closing": "is ready at eight. Enjoy!",
         },
         {"intro": "Try the Screaming", "closing": "Eagle with it."},
     ],
@@ -378,5 +378,5 @@ def test_a_claim_over_two_fields_is_one(halves: dict[str, object]) -> None:
     assert unsupported(parted, EVIDENCE) is not None
     left = supported_part(parted, EVIDENCE)
     shown = render(left, EVIDENCE) if left else ""
-    assert "Tuesday" not in shown
-    assert not all(word in shown for word in ("Screaming", "Eagle"))
+    for both in (("table", "eight"), ("Screaming", "Eagle")):
+        assert not all(word in shown for word in both)
