@@ -42,7 +42,10 @@ CARE: Final = (
     *("care", "care_dialogue", "care_talk", "care_written", "care_retractions", "care_near"),
     "messages",
 )
-CARE_OUTSIDE: Final = ("care", "care_more", "care_open", "care_unseen", "care_held", "care_five")
+CARE_OUTSIDE: Final = (
+    *("care", "care_more", "care_open", "care_unseen", "care_held", "care_five"),
+    "care_eight",
+)
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""
 OUTSIDE_TEXT: Final = (

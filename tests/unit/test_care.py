@@ -61,6 +61,10 @@ OF_OTHERS: list[tuple[str, dict[str, Any]]] = [
     ("I was pregnant last year, a red now!", {}),
     ("Ich bin nicht schwanger, ein Roter bitte", {}),
     ("mein Sohn ist 30 und fährt uns heim", {"others": {"driving"}}),
+    ("mijn vrouw is zwanger en drinkt water, voor mij een glas rood bij de biefstuk", {}),
+    ("minha mulher está grávida e bebe água, para mim um copo de tinto com o bife", {}),
+    ("estou de cinco meses, um copinho pode", {"own": {"pregnancy"}}),
+    ("nasceu a minha sobrinha, que espumante", {}),
 ]
 
 
