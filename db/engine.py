@@ -4,9 +4,9 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import suppress
 from datetime import datetime
 from functools import cache, partial
 from importlib import resources
@@ -35,7 +35,6 @@ from sqlalchemy.ext.asyncio import (
     async_sessionmaker,
     create_async_engine,
 )
-from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from db.models import FULL_TEXT, utc_now
@@ -102,15 +101,8 @@ class Sessions:
         event.listen(engine.sync_engine, "engine_disposed", lambda _: self._close())
 
     def __call__(self) -> AsyncSession:
-        """A session for reading; objects stay readable after a commit."""
+        """A session for reading much, part by part."""
         return self._make()
-
-    @asynccontextmanager
-    async def begin(self) -> AsyncIterator[AsyncSession]:
-        """A session in a transaction that is committed at the end."""
-        alone = self._writer.worker.alone if self.is_sqlite else nullcontext()
-        async with alone, self._make.begin() as session:
-            yield session
 
     async def read(self, work: Work[R]) -> R:
         """Return what `work` reads; nothing is begun, so nothing is rolled back.
@@ -371,14 +363,13 @@ def create_engine(url: str) -> AsyncEngine:
     return create_async_engine(parsed, pool_pre_ping=True, hide_parameters=True)
 
 
-def take_turns(on: Connection | Session, number: int) -> None:
+def take_turns(on: Connection, number: int) -> None:
     """Have transactions that say this number run one after the other, until each has ended.
 
     SQLite locks with the first write, Postgres has to be told.
     """
-    connection = on if isinstance(on, Connection) else on.connection()
-    if connection.dialect.name == "postgresql":
-        connection.execute(ADVISORY_LOCK, {"number": number})
+    if on.dialect.name == "postgresql":
+        on.execute(ADVISORY_LOCK, {"number": number})
 
 
 async def check(engine: AsyncEngine) -> None:

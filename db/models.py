@@ -28,7 +28,6 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 if TYPE_CHECKING:
@@ -496,15 +495,8 @@ def values_of(record: "DataclassInstance", model: type[Base]) -> dict[str, Any]:
     return {each.name: _stored(getattr(record, each.name)) for each in columns}
 
 
-def record_of(kind: type[T], row: Base, **others: object) -> T:
-    """The record that a row holds; `others` are the fields that are not columns of it."""
-    wanted = {each.name for each in fields(kind)} - others.keys()
-    values = {name: _read(getattr(row, name)) for name in wanted if name in row.__table__.columns}
-    return kind(**values | others)
-
-
 def loaded(kind: type[T], row: Row[Any], **others: object) -> T:
-    """The record that a row holds which was read on a connection."""
+    """The record that a row holds; `others` are the fields that are not columns of it."""
     columns = row._mapping
     wanted = [each.name for each in fields(kind) if each.name in columns]
     return kind(**{name: _read(columns[name]) for name in wanted} | others)
@@ -530,30 +522,27 @@ def table_of(model: type[Base]) -> Table:
     return cast("Table", model.__table__)
 
 
-Database = AsyncSession | Connection
 Inserting = postgresql.Insert | sqlite.Insert
 
 
-def insert_into(on: Database, model: type[Base]) -> Inserting:
+def insert_into(on: Connection, model: type[Base]) -> Inserting:
     """An insert of this database, that can say what is to happen to a row that is there."""
-    dialect = on.dialect if isinstance(on, Connection) else on.get_bind().dialect
-    # The table, not its class: what is executed on a connection knows nothing of objects.
-    return _insert(dialect.name, table_of(model) if isinstance(on, Connection) else model)
+    return _insert(on.dialect.name, table_of(model))
 
 
-def insert_once(on: Database, model: type[Base]) -> Inserting:
+def insert_once(on: Connection, model: type[Base]) -> Inserting:
     """An insert that leaves a row that is there already as it is."""
     return _once(insert_into(on, model))
 
 
-def upsert(on: Database, model: type[Base], *changed: str) -> Inserting:
+def upsert(on: Connection, model: type[Base], *changed: str) -> Inserting:
     """An insert that replaces a row that is there already, or only what is `changed` of it."""
     return _replacing(insert_into(on, model), model, changed)
 
 
 # Made once each: to make a statement takes longer than to execute it.
 @cache
-def _insert(dialect: str, into: Table | type[Base]) -> Inserting:
+def _insert(dialect: str, into: Table) -> Inserting:
     return sqlite.insert(into) if dialect == "sqlite" else postgresql.insert(into)
 
 

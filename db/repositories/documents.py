@@ -12,17 +12,26 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from sqlalchemy import delete, exists, func, insert, or_, select, text, tuple_
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import Connection, delete, exists, func, or_, select, text, tuple_
 
 from agent.documents.passages import Chunk, Embedder, StoredDocument
 from agent.engine.errors import AgentError
 from db.documents.chunking import Piece, chunk, postings
 from db.documents.reading import Document
 from db.engine import Sessions, take_turns
-from db.models import ChunkRow, ChunkVectorRow, DocumentRow, record_of, storable, utc_now
+from db.models import (
+    ChunkRow,
+    ChunkVectorRow,
+    DocumentRow,
+    insert_into,
+    loaded,
+    storable,
+    table_of,
+    utc_now,
+)
 
 if TYPE_CHECKING:
     from db.documents.retrieval import Retrieval
@@ -88,24 +97,24 @@ class SqlDocumentStore:
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         wanted = {path for path in paths if path == storable(path)}
         known = select(DocumentRow.path).where(DocumentRow.path.in_(wanted))
-        async with self._sessions() as session:
-            return set(await session.scalars(known))
+        return await self._sessions.read(lambda on: set(on.scalars(known)))
 
     async def count(self) -> int:
-        async with self._sessions() as session:
-            return await session.scalar(select(func.count(DocumentRow.id))) or 0
+        return await self._sessions.search(
+            lambda on: on.scalar(select(func.count(DocumentRow.id))) or 0
+        )
 
     async def documents(self) -> list[StoredDocument]:
-        async with self._sessions() as session:
-            rows = await session.scalars(select(DocumentRow).order_by(DocumentRow.path))
-            documents = [record_of(StoredDocument, row) for row in rows]
+        rows = select(table_of(DocumentRow))
+        documents = await self._sessions.search(
+            lambda on: [loaded(StoredDocument, row) for row in on.execute(rows)]
+        )
         return sorted(documents, key=lambda document: document.path)
 
     async def hashes(self) -> dict[str, str]:
         """The content hash of every document, by path."""
-        async with self._sessions() as session:
-            rows = await session.execute(select(DocumentRow.path, DocumentRow.content_hash))
-            return dict(rows.all())
+        rows = select(DocumentRow.path, DocumentRow.content_hash)
+        return await self._sessions.search(lambda on: dict(on.execute(rows).all()))
 
     async def remove(self, path: str) -> int:
         """Forget the document at `path`, or all below it; how many there were."""
@@ -113,16 +122,15 @@ class SqlDocumentStore:
         if not wanted:
             return 0
         below = DocumentRow.path.startswith(f"{wanted}/", autoescape=True)
-        async with self._sessions.begin() as session:
-            await session.run_sync(take_turns, LOCK)
-            gone = await session.scalars(
-                delete(DocumentRow)
-                .where(or_(DocumentRow.path == wanted, below))
-                .returning(DocumentRow.id)
-            )
-            if count := len(gone.all()):
-                await change(session)
+        these = delete(DocumentRow).where(or_(DocumentRow.path == wanted, below))
+
+        def write(on: Connection) -> int:
+            take_turns(on, LOCK)
+            if count := on.execute(these).rowcount:
+                change(on)
             return count
+
+        return await self._sessions.write(write)
 
     async def save(self, *documents: Document) -> list[Fate]:
         """Store documents and their chunks in place of older versions: all of them, or none.
@@ -131,18 +139,20 @@ class SqlDocumentStore:
         """
         made = await asyncio.to_thread(lambda: [_to_rows(each, self._now()) for each in documents])
         rows = [row for row, _ in made]
-        async with self._sessions.begin() as session:
-            await session.run_sync(take_turns, LOCK)
-            updated, known = await _forget_older(session, rows)
+
+        def write(on: Connection) -> list[Fate]:
+            take_turns(on, LOCK)
+            updated, known = _forget_older(on, rows)
             new = [each for each in made if each[0]["id"] not in known]
             if new:
                 added = [chunk for _, chunks in new for chunk in chunks]
-                first = await change(session, len(added))
-                for number, each in enumerate(added, first):
-                    each["number"] = number
-                await session.execute(insert(DocumentRow), [row for row, _ in new])
-                await session.execute(insert(ChunkRow), added)
-        return [_fate(str(row["id"]), updated, known) for row in rows]
+                first = change(on, len(added))
+                numbered = [each | {"number": at} for at, each in enumerate(added, first)]
+                on.execute(insert_into(on, DocumentRow), [row for row, _ in new])
+                on.execute(insert_into(on, ChunkRow), numbered)
+            return [_fate(str(row["id"]), updated, known) for row in rows]
+
+        return await self._sessions.write(write)
 
     async def embed_missing(self, progress: Callable[[int], None] | None = None) -> int:
         """Give a vector to every chunk that has none of this model; how many now have one.
@@ -152,15 +162,13 @@ class SqlDocumentStore:
         """
         done = last = 0
         while self._embedder is not None:
-            async with self._sessions() as session:
-                missing = await without_vectors(session, self._model, BATCH, after=last)
+            missing = await self._sessions.search(
+                partial(without_vectors, self._model, BATCH, last)
+            )
             found = await self._embedded(missing)
             if not found:
                 break
-            async with self._sessions.begin() as session:
-                await session.run_sync(take_turns, LOCK)
-                await change(session)
-                await save_vectors(session, self._model, found)
+            await self._sessions.write(partial(save_vectors, self._model, found))
             done, last = done + len(found), missing[-1][0]
             if progress:
                 progress(done)
@@ -213,19 +221,15 @@ def document_id(path: str) -> str:
     return hashlib.sha256(path.encode()).hexdigest()[:12]
 
 
-async def _forget_older(session: AsyncSession, rows: Sequence[Row]) -> tuple[set[str], set[str]]:
+def _forget_older(on: Connection, rows: Sequence[Row]) -> tuple[set[str], set[str]]:
     """Delete older versions; the ids of these, and of documents that are there as they are."""
     ids = [row["id"] for row in rows]
     versions = [(row["id"], row["content_hash"]) for row in rows]
     outdated = tuple_(DocumentRow.id, DocumentRow.content_hash).not_in(versions)
     # A write comes first: in SQLite it is what takes the lock before anything is read.
-    gone = await session.scalars(
-        delete(DocumentRow).where(DocumentRow.id.in_(ids), outdated).returning(DocumentRow.id)
-    )
-    updated = set(gone.all())
-    return updated, set(
-        await session.scalars(select(DocumentRow.id).where(DocumentRow.id.in_(ids)))
-    )
+    gone = delete(DocumentRow).where(DocumentRow.id.in_(ids), outdated).returning(DocumentRow.id)
+    updated = set(on.scalars(gone))
+    return updated, set(on.scalars(select(DocumentRow.id).where(DocumentRow.id.in_(ids))))
 
 
 def _fate(document: str, updated: Collection[str], known: Collection[str]) -> Fate:
@@ -269,12 +273,12 @@ def _retrieval_of(sessions: Sessions) -> "Retrieval":
     return Retrieval(sessions)
 
 
-async def change(session: AsyncSession, chunks: int = 0) -> int:
+def change(on: Connection, chunks: int = 0) -> int:
     """Tell every process that documents change; return the number of the first of new chunks.
 
     Whoever changes documents has the lock of the store until the transaction ends.
     """
-    changes: int = await session.scalar(_CHANGE, {"count": chunks + 1})
+    changes: int = on.scalar(_CHANGE, {"count": chunks + 1})
     return changes - chunks
 
 
@@ -348,34 +352,32 @@ def _unit(vector: Sequence[float]) -> list[float]:
     return [value / length for value in vector]
 
 
-async def without_vectors(
-    session: AsyncSession, model: str, limit: int, after: int = 0
-) -> list[tuple[int, str]]:
+def without_vectors(model: str, limit: int, after: int, on: Connection) -> list[tuple[int, str]]:
     """Find at most `limit` chunks that `model` has not seen: numbers, and the texts to see.
 
     In order, from the first number above `after`.
     """
     seen = exists().where(ChunkVectorRow.chunk == ChunkRow.number, ChunkVectorRow.model == model)
     wanted = (
-        select(ChunkRow, DocumentRow.title)
+        select(ChunkRow.number, DocumentRow.title, ChunkRow.headings, ChunkRow.text)
         .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
         .where(~seen, ChunkRow.number > after)
         .order_by(ChunkRow.number)
         .limit(limit)
     )
-    rows = await session.execute(wanted)
-    return [(row.number, "\n".join([title, *row.headings, row.text])) for row, title in rows]
+    rows = on.execute(wanted)
+    return [(row.number, "\n".join([row.title, *row.headings, row.text])) for row in rows]
 
 
-async def save_vectors(
-    session: AsyncSession, model: str, vectors: Sequence[tuple[int, Sequence[float]]]
+def save_vectors(
+    model: str, vectors: Sequence[tuple[int, Sequence[float]]], on: Connection
 ) -> None:
     """Store the vectors of chunks, each instead of any that another model gave."""
+    take_turns(on, LOCK)
+    change(on)
     numbers = [number for number, _ in vectors]
-    await session.execute(delete(ChunkVectorRow).where(ChunkVectorRow.chunk.in_(numbers)))
-    present = set(
-        await session.scalars(select(ChunkRow.number).where(ChunkRow.number.in_(numbers)))
-    )
+    on.execute(delete(ChunkVectorRow).where(ChunkVectorRow.chunk.in_(numbers)))
+    present = set(on.scalars(select(ChunkRow.number).where(ChunkRow.number.in_(numbers))))
     rows = [
         {
             "chunk": number,
@@ -387,4 +389,4 @@ async def save_vectors(
         if number in present
     ]
     if rows:
-        await session.execute(insert(ChunkVectorRow), rows)
+        on.execute(insert_into(on, ChunkVectorRow), rows)

@@ -37,7 +37,6 @@ from db.models import (
     insert_into,
     insert_once,
     loaded,
-    record_of,
     storable,
     table_of,
     upsert,
@@ -73,9 +72,8 @@ class SqlPeopleRepository(SqlRepository):
         return cast("Access | None", found)
 
     async def decide(self, user_id: int, access: Access) -> None:
-        async with self._sessions.begin() as session:
-            insert = upsert(session, PersonRow, "access")
-            await session.execute(insert.values(user_id=user_id, access=access))
+        row = {"user_id": user_id, "access": access}
+        await self._sessions.write(lambda on: on.execute(upsert(on, PersonRow, "access"), row))
 
     async def warned(self, user_id: int, day: date) -> bool:
         earlier = PersonRow.warned_on.is_(None) | (PersonRow.warned_on < day)
@@ -95,16 +93,17 @@ class SqlPeopleRepository(SqlRepository):
             .where(PersonRow.chat_id.is_not(None), welcome, ChatRow.unreachable_since.is_(None))
             .order_by(PersonRow.user_id)
         )
-        async with self._sessions() as session:
-            return [chat_id for chat_id in await session.scalars(query) if chat_id is not None]
+        return await self._sessions.search(lambda on: [each for each in on.scalars(query) if each])
 
     async def _first(self, user_id: int, note: dict[str, date], new: ColumnElement[bool]) -> bool:
         """Whether this is who makes a note: one statement decides, of several replicas one does."""
-        async with self._sessions.begin() as session:
-            insert = insert_into(session, PersonRow).values(user_id=user_id, **note)
+
+        def write(on: Connection) -> bool:
+            insert = insert_into(on, PersonRow).values(user_id=user_id, **note)
             noted = insert.on_conflict_do_update(index_elements=["user_id"], set_=note, where=new)
-            found = await session.scalars(noted.returning(PersonRow.user_id))
-            return found.first() is not None
+            return on.scalar(noted.returning(PersonRow.user_id)) is not None
+
+        return await self._sessions.write(write)
 
 
 def _seen_again(insert: postgresql.Insert | sqlite.Insert) -> dict[str, object]:
@@ -125,20 +124,20 @@ class SqlBroadcastRepository(SqlRepository):
         text = storable(text)
         same = (BroadcastRow.text == text) & (BroadcastRow.created_by == by)
         query = select(BroadcastRow.id).where(same, BroadcastRow.state == DRAFT)
-        async with self._sessions.begin() as session:
-            if (known := await session.scalar(query.limit(1))) is not None:
+        row = {"text": text, "created_by": by, "created_at": self._now(), "state": DRAFT}
+
+        def write(on: Connection) -> int:
+            if (known := on.scalar(query.limit(1))) is not None:
                 return known
-            row = BroadcastRow(
-                text=text, created_by=by, created_at=self._now(), state=DRAFT, sent=0, failed=0
-            )
-            session.add(row)
-            await session.flush()
-            return row.id
+            insert = insert_into(on, BroadcastRow).returning(BroadcastRow.id)
+            return int(on.execute(insert, row | {"sent": 0, "failed": 0}).scalar_one())
+
+        return await self._sessions.write(write)
 
     async def get(self, broadcast_id: int) -> Broadcast | None:
-        async with self._sessions() as session:
-            row = await session.get(BroadcastRow, broadcast_id)
-            return record_of(Broadcast, row) if row else None
+        query = select(table_of(BroadcastRow)).where(BroadcastRow.id == broadcast_id)
+        row = await self._sessions.read(lambda on: on.execute(query).one_or_none())
+        return loaded(Broadcast, row) if row else None
 
     async def begin(self, broadcast_id: int) -> bool:
         return await self._from_draft(broadcast_id, SENDING)

@@ -18,7 +18,6 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json
 from sqlalchemy import (
     Connection,
-    RowMapping,
     Select,
     String,
     case,
@@ -32,7 +31,7 @@ from sqlalchemy import (
 from agent.engine.span import Level, TraceRecord
 from agent.repositories import TracedStep, TracedTurn, TraceFilter, TraceSummary
 from db.engine import Sessions, SqlRepository
-from db.models import FeedbackRow, TraceRow, TurnRow, storable, table_of, upsert, utc_now
+from db.models import FeedbackRow, TraceRow, TurnRow, loaded, storable, table_of, upsert, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -105,15 +104,15 @@ class SqlTraceStore(KeepingTraces):
             LookupError: none does, or several do; the message says which.
         """
         begins = TraceRow.trace_id.startswith(trace_id.lower(), autoescape=True)
-        query = select(TraceRow.trace_id).where(begins, TraceRow.record.is_not(None))
-        async with self._sessions() as session:
-            ids = (await session.scalars(query.order_by(TraceRow.trace_id).limit(3))).all()
-            ids = ids if trace_id else ()
-            if len(ids) == 1 and (row := await session.get(TraceRow, ids[0])):
-                return unpacked(row.record or b"")
-        if not ids:
+        query = select(T.trace_id, T.record).where(begins, T.record.is_not(None))
+        query = query.order_by(T.trace_id).limit(3)
+        found = await self._sessions.search(lambda on: on.execute(query).all()) if trace_id else ()
+        if not found:
             raise LookupError(f"there is no trace {trace_id!r} in the local store")
-        raise LookupError(f"more than one trace begins with {trace_id!r}: {', '.join(ids)}")
+        if len(found) > 1:
+            ids = ", ".join(row.trace_id for row in found)
+            raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
+        return unpacked(found[0].record)
 
     async def summaries(
         self, limit: int = 20, which: TraceFilter | None = None, *, failing_first: bool = True
@@ -124,10 +123,10 @@ class SqlTraceStore(KeepingTraces):
             query = _filtered(query, which)
         if failing_first:
             query = query.order_by(case(FAILING_FIRST, value=TraceRow.level, else_=2))
-        query = query.order_by(TraceRow.started_at.desc(), TraceRow.trace_id)
-        async with self._sessions() as session:
-            rows = (await session.execute(query.limit(max(limit, 0)))).mappings()
-            return [_summary(row) for row in rows]
+        query = query.order_by(TraceRow.started_at.desc(), TraceRow.trace_id).limit(max(limit, 0))
+        return await self._sessions.search(
+            lambda on: [loaded(TraceSummary, row) for row in on.execute(query)]
+        )
 
     async def traced(self, since: datetime) -> list[TracedTurn]:
         """The numbers of all traces since a moment, also of those whose words are forgotten."""
@@ -232,11 +231,6 @@ def _filtered(query: Select[Any], which: TraceFilter) -> Select[Any]:
         listed = cast(TraceRow.tags, String)
         query = query.where(listed.contains(json.dumps(tag), autoescape=True))
     return query
-
-
-def _summary(row: RowMapping) -> TraceSummary:
-    lists = {"error_types": tuple(row["error_types"]), "tags": tuple(row["tags"])}
-    return TraceSummary(**dict(row) | lists)
 
 
 def to_row(trace: TraceRecord, *, exported: bool, now: datetime) -> Json:

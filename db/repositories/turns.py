@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
@@ -56,7 +56,6 @@ from db.models import (
     insert_into,
     insert_once,
     loaded,
-    record_of,
     storable,
     table_of,
     upsert,
@@ -364,12 +363,15 @@ class SqlFeedbackRepository(SqlRepository):
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> Feedback | None:
         other = FeedbackRow.verdict.is_distinct_from(verdict)
-        async with self._sessions.begin() as session:
+
+        def write(on: Connection) -> Feedback | None:
             if verdict is not None:
-                await self._rate_first(session, turn_id, verdict)
-            await self._change(session, turn_id, other, verdict=verdict, **NOTHING_SAID)
-            await _rate_taste(session, turn_id, verdict, self._now())
-            return await _load_feedback(session, turn_id)
+                self._rate_first(on, turn_id, verdict)
+            self._change(on, turn_id, other, verdict=verdict, **NOTHING_SAID)
+            _rate_taste(on, turn_id, verdict, self._now())
+            return _load_feedback(on, turn_id)
+
+        return await self._sessions.write(write)
 
     async def reason(self, turn_id: int, reason: FeedbackReason) -> Feedback | None:
         other = FeedbackRow.reason.is_distinct_from(reason)
@@ -388,18 +390,16 @@ class SqlFeedbackRepository(SqlRepository):
         query = select(FeedbackRow.turn_id).where(
             FeedbackRow.asked_chat_id == chat_id, FeedbackRow.asked_message_id == message_id
         )
-        async with self._sessions() as session:
-            return await session.scalar(query.limit(1))
+        return await self._sessions.read(lambda on: on.scalar(query.limit(1)))
 
     async def get(self, turn_id: int) -> Feedback | None:
-        async with self._sessions() as session:
-            return await _load_feedback(session, turn_id)
+        return await self._sessions.read(lambda on: _load_feedback(on, turn_id))
 
     async def of_trace(self, trace_id: str) -> Feedback | None:
         """What is thought of the turn with this trace; None if nobody ever said."""
-        async with self._sessions() as session:
-            row = (await session.execute(_joined().where(TurnRow.trace_id == trace_id))).first()
-            return _feedback(row) if row else None
+        query = _joined().where(TurnRow.trace_id == trace_id)
+        row = await self._sessions.read(lambda on: on.execute(query).first())
+        return loaded(Feedback, row) if row else None
 
     async def undelivered(self, limit: int = 50) -> list[Feedback]:
         changed = FeedbackRow.revision > FeedbackRow.delivered_revision
@@ -412,15 +412,16 @@ class SqlFeedbackRepository(SqlRepository):
             .order_by(FeedbackRow.updated_at, FeedbackRow.turn_id)
             .limit(max(limit, 0))
         )
-        async with self._sessions() as session:
-            return [_feedback(row) for row in await session.execute(query)]
+        return await self._sessions.read(
+            lambda on: [loaded(Feedback, row) for row in on.execute(query)]
+        )
 
     async def delivered(self, turn_id: int, revision: int) -> None:
         behind = FeedbackRow.delivered_revision < revision
         of_turn = update(FeedbackRow).where(FeedbackRow.turn_id == turn_id, behind)
         await self._write(of_turn.values(delivered_revision=revision))
 
-    async def _rate_first(self, session: AsyncSession, turn_id: int, verdict: Verdict) -> None:
+    def _rate_first(self, on: Connection, turn_id: int, verdict: Verdict) -> None:
         """Insert the first verdict on a turn, if there is such a turn."""
         row = {
             "turn_id": TurnRow.turn_id,
@@ -431,55 +432,52 @@ class SqlFeedbackRepository(SqlRepository):
             "updated_at": literal(self._now(), UtcDateTime),
         }
         of_turn = select(*row.values()).where(TurnRow.turn_id == turn_id)
-        insert = insert_into(session, FeedbackRow).from_select(list(row), of_turn)
-        await session.execute(insert.on_conflict_do_nothing())
+        insert = insert_into(on, FeedbackRow).from_select(list(row), of_turn)
+        on.execute(insert.on_conflict_do_nothing())
 
     async def _say(self, turn_id: int, other: ColumnElement[bool], **said: str) -> Feedback | None:
         disliked = FeedbackRow.verdict == "disliked"
-        async with self._sessions.begin() as session:
-            await self._change(session, turn_id, disliked & other, **said)
-            found = await _load_feedback(session, turn_id)
+
+        def write(on: Connection) -> Feedback | None:
+            self._change(on, turn_id, disliked & other, **said)
+            return _load_feedback(on, turn_id)
+
+        found = await self._sessions.write(write)
         return found if found and found.verdict == "disliked" else None
 
-    async def _change(
-        self, session: AsyncSession, turn_id: int, where: ColumnElement[bool], **values: object
+    def _change(
+        self, on: Connection, turn_id: int, where: ColumnElement[bool], **values: object
     ) -> None:
         row = update(FeedbackRow).where(FeedbackRow.turn_id == turn_id, where)
         counted = {"revision": FeedbackRow.revision + 1, "updated_at": self._now()}
-        await session.execute(row.values(values | counted))
+        on.execute(row.values(values | counted))
 
 
-def _joined() -> Select[FeedbackRow, str | None, str | None, datetime]:
-    return select(FeedbackRow, TurnRow.trace_id, TurnRow.root_id, TurnRow.at).join(
+def _joined() -> Select[Any]:
+    answered_at = TurnRow.at.label("answered_at")
+    return select(table_of(FeedbackRow), TurnRow.trace_id, TurnRow.root_id, answered_at).join(
         TurnRow, TurnRow.turn_id == FeedbackRow.turn_id
     )
 
 
-async def _rate_taste(
-    session: AsyncSession, turn_id: int, verdict: Verdict | None, now: datetime
-) -> None:
+def _rate_taste(on: Connection, turn_id: int, verdict: Verdict | None, now: datetime) -> None:
     """Have a verdict say of a person's taste what the first grapes of the wines shown tell."""
-    await session.execute(delete(FactRow).where(FactRow.turn_id == turn_id, FactRow.kind == RATED))
+    on.execute(delete(FactRow).where(FactRow.turn_id == turn_id, FactRow.kind == RATED))
     if verdict is None:
         return
     shown = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn_id)
-    ids = {each for listed in await session.scalars(shown) for each in listed}
+    ids = {each for listed in on.scalars(shown) for each in listed}
     first = select(WineGrapeRow.grape).where(
         WineGrapeRow.wine_id.in_(ids), WineGrapeRow.position == 0
     )
-    grapes = sorted({*await session.scalars(first)}) if ids else []
-    user_id = await session.scalar(select(TurnRow.user_id).where(TurnRow.turn_id == turn_id))
+    grapes = sorted({*on.scalars(first)}) if ids else []
+    user_id = on.scalar(select(TurnRow.user_id).where(TurnRow.turn_id == turn_id))
     for grape in grapes if user_id else ():
         of_turn = {"user_id": user_id, "kind": RATED, "turn_id": turn_id, "at": now}
         said = {"value": f"grapes={grape}", "said": "+" if verdict == "liked" else "-"}
-        await session.execute(insert_into(session, FactRow).values(of_turn | said))
+        on.execute(insert_into(on, FactRow), of_turn | said)
 
 
-async def _load_feedback(session: AsyncSession, turn_id: int) -> Feedback | None:
-    found = (await session.execute(_joined().where(FeedbackRow.turn_id == turn_id))).first()
-    return _feedback(found) if found else None
-
-
-def _feedback(found: Row[FeedbackRow, str | None, str | None, datetime]) -> Feedback:
-    row, trace_id, root_id, answered_at = found
-    return record_of(Feedback, row, trace_id=trace_id, root_id=root_id, answered_at=answered_at)
+def _load_feedback(on: Connection, turn_id: int) -> Feedback | None:
+    row = on.execute(_joined().where(FeedbackRow.turn_id == turn_id)).first()
+    return loaded(Feedback, row) if row else None

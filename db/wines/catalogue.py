@@ -31,13 +31,11 @@ from sqlalchemy import (
     case,
     delete,
     func,
-    insert,
     literal,
     select,
     true,
     union_all,
 )
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
 from db.engine import Sessions
@@ -80,8 +78,8 @@ class SqlCatalogue:
         return [found[wine_id] for wine_id in wanted if wine_id in found]
 
     async def count(self) -> int:
-        async with self._sessions() as session:
-            return await session.scalar(select(func.count(WineRow.number))) or 0
+        count = select(func.count(WineRow.number))
+        return await self._sessions.search(lambda on: on.scalar(count) or 0)
 
 
 def _search(on: Connection, query: WineQuery, like: Wine | None) -> WineSearchResult:
@@ -197,24 +195,24 @@ def load_wines(on: Connection, wine_ids: Sequence[str]) -> dict[str, Wine]:
     return found
 
 
-async def sources_of(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, str]:
+def sources_of(on: Connection, wine_ids: Sequence[str]) -> dict[str, str]:
     """Return the names of the files that these wines came from, by id."""
     statement = select(WineRow.id, WineRow.source).where(WineRow.id.in_(wine_ids))
-    return {row.id: row.source for row in await session.execute(statement)}
+    return {row.id: row.source for row in on.execute(statement)}
 
 
-async def save_wines(session: AsyncSession, wines: Sequence[Wine], source: str = "") -> None:
+def save_wines(on: Connection, wines: Sequence[Wine], source: str = "") -> None:
     """Insert these wines of a file, or replace those whose ids exist. Does not commit."""
-    statement = insert_into(session, WineRow)
+    statement = insert_into(on, WineRow)
     kept = ("number", "id")
     changed = {c.key: statement.excluded[c.key] for c in WineRow.__table__.columns}
     changed = {name: value for name, value in changed.items() if name not in kept}
     upsert = statement.on_conflict_do_update(index_elements=["id"], set_=changed)
-    await session.execute(upsert, [_to_record(wine) | {"source": source} for wine in wines])
+    on.execute(upsert, [_to_record(wine) | {"source": source} for wine in wines])
     for name, model in _LISTS.items():
-        await session.execute(delete(model).where(model.wine_id.in_([wine.id for wine in wines])))
+        on.execute(delete(model).where(model.wine_id.in_([wine.id for wine in wines])))
         if items := [item for wine in wines for item in _items(wine, name)]:
-            await session.execute(insert(model), items)
+            on.execute(insert_into(on, model), items)
 
 
 def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

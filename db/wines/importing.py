@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
-from sqlalchemy import exists, func, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import Connection, exists, func, select, update
 
 from agent.memory.cellar import YEARS, bottles_of, guessed, window_of, wine_of
 from agent.person import Bottles
@@ -251,9 +250,8 @@ async def import_catalogue(
 
 async def load_starter(sessions: Sessions, path: Path = STARTER) -> ImportReport | None:
     """Import the starter catalogue into an empty database; None if it holds wines already."""
-    async with sessions() as session:
-        if await session.scalar(select(exists(select(WineRow.number)))):
-            return None
+    if await sessions.read(lambda on: on.scalar(select(exists(select(WineRow.number))))):
+        return None
     return await import_catalogue(sessions, path, source=SAMPLES)
 
 
@@ -270,44 +268,44 @@ async def import_wines(
     What an earlier file of this name held and this one does not is out of stock from now on, and
     so is every wine of the starter catalogue `without_samples`.
     """
-    fates: Counter[str] = Counter()
-    async with sessions.begin() as session:
+
+    def write(on: Connection) -> ImportReport:
+        fates: Counter[str] = Counter()
         for wines in chunks(file.wines):
-            on = await session.connection()
-            stored = await on.run_sync(load_wines, [wine.id for wine in wines])
-            sources = await sources_of(session, list(stored))
+            stored = load_wines(on, [wine.id for wine in wines])
+            sources = sources_of(on, list(stored))
             changed = [wine for wine in wines if stored.get(wine.id) != wine]
             moved = [w for w in wines if stored.get(w.id) == w and sources[w.id] != file.source]
             fates["added"] += sum(wine.id not in stored for wine in wines)
             fates["updated"] += sum(wine.id in stored for wine in changed)
             fates["unchanged"] += len(wines) - len(changed)
             if (to_save := changed + moved) and not dry_run:
-                await save_wines(session, to_save, file.source)
-            session.expunge_all()
+                save_wines(on, to_save, file.source)
             if progress:
                 progress(fates.total(), len(file.wines))
-        gone = await _gone(session, file, without_samples=without_samples)
+        gone = _gone(on, file, without_samples=without_samples)
         if not dry_run:
             for ids in chunks(gone):
                 away = update(WineRow).where(WineRow.id.in_(ids)).values(in_stock=False)
-                await session.execute(away)
-    return ImportReport(**fates, gone=len(gone))
+                on.execute(away)
+        return ImportReport(**fates, gone=len(gone))
+
+    return await sessions.write(write)
 
 
-async def _gone(session: AsyncSession, file: CatalogueFile, *, without_samples: bool) -> list[str]:
+def _gone(on: Connection, file: CatalogueFile, *, without_samples: bool) -> list[str]:
     """The ids of wines in stock that came from a file of this name, and are not in it."""
     sources = {file.source, *([SAMPLES] if without_samples else [])} - {""}
     of_source = WineRow.source.in_(sources) & WineRow.in_stock
     here = {wine.id for wine in file.wines}
-    found = await session.scalars(select(WineRow.id).where(of_source))
+    found = on.scalars(select(WineRow.id).where(of_source))
     return [wine_id for wine_id in found if wine_id not in here]
 
 
 async def count_samples(sessions: Sessions) -> int:
     """Count the wines of the starter catalogue that are in stock."""
-    async with sessions() as session:
-        samples = (WineRow.source == SAMPLES) & WineRow.in_stock
-        return await session.scalar(select(func.count()).where(samples)) or 0
+    samples = (WineRow.source == SAMPLES) & WineRow.in_stock
+    return await sessions.read(lambda on: on.scalar(select(func.count()).where(samples)) or 0)
 
 
 def read_catalogue(path: Path, encoding: str | None = None) -> CatalogueFile:

@@ -50,10 +50,10 @@ async def test_who_goes_away_while_it_is_written_has_written_it(sessions: Sessio
 async def test_a_connection_that_was_cut_is_made_anew_unseen(sessions: Sessions) -> None:
     assert await add(sessions, 1) == "added 1"
     assert await added(sessions) == [1]
-    async with sessions.begin() as session:
+    async with sessions() as session:
         await session.execute(CUT)
     assert await add(sessions, 2) == "added 2"
-    async with sessions.begin() as session:
+    async with sessions() as session:
         await session.execute(CUT)
     assert await added(sessions) == [1, 2]
 

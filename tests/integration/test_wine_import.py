@@ -8,8 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import event
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import Engine, event
 
 from agent.sommelier.wine import (
     Allergen,
@@ -124,7 +123,7 @@ async def test_a_bad_row_keeps_the_whole_file_out(sessions: Sessions, tmp_path: 
 
 
 async def test_a_database_that_fails_half_way_keeps_the_whole_file_out(
-    sessions: Sessions, engine: AsyncEngine, tmp_path: Path
+    sessions: Sessions, tmp_path: Path
 ) -> None:
     rows = "".join(f"Maker,Wine {number},Italy,red\n" for number in range(500))
     inserts = 0
@@ -135,10 +134,10 @@ async def test_a_database_that_fails_half_way_keeps_the_whole_file_out(
         if inserts == 3:
             raise OSError("disk full")
 
-    event.listen(engine.sync_engine, "before_cursor_execute", fail_at_the_third_chunk)
+    event.listen(Engine, "before_cursor_execute", fail_at_the_third_chunk)
     with pytest.raises(OSError, match="disk full"):
         await import_catalogue(sessions, write(tmp_path, SMALL + rows))
-    event.remove(engine.sync_engine, "before_cursor_execute", fail_at_the_third_chunk)
+    event.remove(Engine, "before_cursor_execute", fail_at_the_third_chunk)
     assert await SqlCatalogue(sessions).count() == 0
 
 
