@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.engine.run import NO_JOURNAL
 from agent.house_sommelier import HouseSommelier
-from agent.memory.service import Remembering
-from agent.memory.tools import memory_tools
+from agent.memory.service import Remembering, memory_tools
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import Exporter
 from agent.tracing.masking import mask

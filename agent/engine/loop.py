@@ -8,11 +8,10 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.conversation import Conversation
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, Stopped
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Message, ToolCall
-from agent.engine.model_chain import ModelChain, Request
+from agent.engine.model_chain import Conversation, ModelChain, Request
 from agent.engine.parsing import ParseResult, parse_response, salvage
 from agent.engine.run import Run, render
 from agent.engine.span import Span

@@ -26,8 +26,7 @@ from agent.house_sommelier.lexicon import (
     tokens,
 )
 from agent.house_sommelier.numbers import NO_NUMBERS, Numbers, read_numbers
-from agent.house_sommelier.scope import Scope, foods_with_their_tastes
-from agent.house_sommelier.slots import parts
+from agent.house_sommelier.scope import Scope, foods_with_their_tastes, parts
 from agent.house_sommelier.topics import Likely, asked_for, topics_in
 from agent.sommelier.wine import Currency
 from agent.text import Language, fold

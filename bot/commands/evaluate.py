@@ -36,8 +36,7 @@ from agent.evals.pictures import PicturesVariant, drawn, pictures
 from agent.evals.run import QuotesVariant, Result, SommelierVariant, Variant, evaluate
 from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.model import MODEL_NAME as HOUSE
-from agent.memory.service import Remembering
-from agent.memory.tools import memory_tools
+from agent.memory.service import Remembering, memory_tools
 from agent.prompts import REPOSITORY
 from agent.senses.pictures import VISION
 from agent.sommelier.service import Sommelier

@@ -12,7 +12,7 @@ from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
-from agent.memory.tools import memory_tools
+from agent.memory.service import memory_tools
 from agent.person import Person
 from agent.places.find import PlaceHit
 from agent.sommelier.contract import in_markdown, unknown_address, unsupported

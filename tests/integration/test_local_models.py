@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.engine.contract import OutputContract
-from agent.engine.conversation import Conversation, tokens_of
 from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import Message, ResponseMode
+from agent.engine.model_chain import Conversation, tokens_of
 from agent.engine.run import Run
 from agent.prompts import REPOSITORY
 from agent.sommelier.contract import SMALL_SOMMELIER
