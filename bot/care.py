@@ -13,6 +13,7 @@ from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.repositories import CareRepository
+from agent.text import LANGUAGES
 from agent.turn import Reply, Work
 
 LASTING: Final = frozenset(
@@ -72,10 +73,13 @@ class Carer:
     def work(self, care: Care, work: Work, *, is_look_up: bool = False) -> Work:
         """Return the work of a turn: in a crisis help is all that is said, without a model.
 
-        Nothing is looked up for who must not drink, and who had better not is told so beside it.
+        So it is to who tells in Portuguese why they must not drink. Nothing is looked up for who
+        must not drink, and who had better not is told so beside it.
         """
         in_crisis = self.help.in_crisis(care) if care.is_crisis else ""
-        said = self.help.instead(care) if is_look_up else in_crisis
+        # Where the house sommelier has no words, what it would say is said here.
+        is_ours = bool(care.news) and care.language not in ("", *LANGUAGES)
+        said = self.help.instead(care) if is_look_up or is_ours else in_crisis
         beside = self.help.beside(care) if is_look_up else ""
 
         async def careful(run: Run) -> Reply:

@@ -358,6 +358,23 @@ async def test_help_is_said_without_the_answerer_and_without_buttons(
     assert not any(each.get("reply_markup") for each in sent)
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("Tenho 15 anos, que vinho levo para a festa?", "A quem não tem 18 anos"),
+        ("Não consigo parar de beber, que tinto me dás?", "Obrigado por me dizer."),
+    ],
+)
+async def test_who_must_not_drink_is_told_so_in_portuguese_too(
+    bot_api: BotApi, messages: SqlMessageRepository, told: str, said: str
+) -> None:
+    listener = Listener()
+    async with running(bot_api, listener, messages, RecordingTracer()):
+        await say(bot_api, told)
+    assert [each["text"].startswith(said) for each in bot_api.messages(CHAT)] == [True]
+    assert listener.cares == []
+
+
 @pytest.mark.parametrize("told", ["I'm 15", "I'm a recovering alcoholic"])
 async def test_nothing_is_looked_up_for_who_must_not_drink(
     bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository, told: str
