@@ -7,8 +7,11 @@ from pathlib import Path
 
 from benchmarks.profile import price_of_a_turn
 
-MOST = {"modules": 74, "functions": 1050, "calls": 6400, "statements": 28, "commits": 7}
-"""Of a turn with one tool on SQLite, a few in a hundred more than when this was last lowered."""
+MOST = {"modules": 74, "functions": 1050, "calls": 6400, "statements": 30, "commits": 7}
+"""Of a turn with one tool on SQLite, a few in a hundred more than when this was last lowered.
+
+Of the statements two may be those of rounds that run beside the turn.
+"""
 
 
 async def test_a_turn_takes_no_more_than_it_did(tmp_path: Path) -> None:
