@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import combinations, groupby, pairwise, product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Annotated, Final, Literal, get_args
 
 from pydantic import BeforeValidator
 
 from agent.classifier import LONGEST_WORD, Meanings, classifier, hashed
 from agent.tables import Strict, read_toml
-from agent.text import Pattern, fold, pattern
+from agent.text import LANGUAGES, Pattern, fold, pattern
+from agent.vocabulary import is_word
 
 PARTS: Final = (3, 4, 5)
 """Letters of the parts of words that the classifier looks at."""
@@ -25,6 +27,8 @@ REMEMBERED: Final = 8192
 """Words whose parts are kept."""
 YOUNGEST: Final = 8
 """From how many years on a number may be the age of somebody who writes."""
+SHORTEST_SLIP: Final = 4
+"""Letters of a word from which on it may be mistyped."""
 _TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[^\s\p{L}0-9]")
 _STOPS: Final = frozenset(".!?,")
 _LONGEST_PHRASE: Final = 3
@@ -79,7 +83,10 @@ class Message:
 
     def __init__(self, text: str) -> None:
         self._text = fold(text)
-        self._tokens = _TOKEN.findall(self._text)
+        written = _TOKEN.findall(self._text)
+        self._tokens = [*map(_spelt, written)]
+        if self._tokens != written:
+            self._text = _TOKEN.sub(lambda found: _spelt(found[0]), self._text)
 
     def certain(self, full_age: int) -> Iterator[str]:
         """Tell the concerns that some words leave no doubt of."""
@@ -137,6 +144,39 @@ class Message:
             one in said and any(abs(at - place) <= within for place in places)
             for at, said in enumerate(self.reactions)
         )
+
+
+@cache
+def _words() -> Mapping[str, int]:
+    """The words that messages of care are made of, with their places, the commonest first."""
+    said = CARE_WORDS.read_text("utf-8").split()
+    return {word: place for place, word in enumerate(said)}
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _spelt(word: str) -> str:
+    """The word of care that is meant by one that no language has: a single slip apart from it."""
+    known = _words()
+    if not SHORTEST_SLIP <= len(word) <= LONGEST_WORD or word in known or not word.isalpha():
+        return word
+    if any(is_word(word, language) for language in LANGUAGES):
+        return word
+    return min(known.keys() & slips(word), key=known.__getitem__, default=word)
+
+
+def slips(word: str) -> frozenset[str]:
+    """Return what a word may be meant for: with one letter more or less, another, or two exchanged.
+
+    A short word only with one more or two exchanged, as others lie too near.
+    """
+    cuts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
+    exchanged = {head + tail[1] + tail[0] + tail[2:] for head, tail in cuts if len(tail) > 1}
+    more = {head + letter + tail for head, tail in cuts for letter in ascii_lowercase}
+    if len(word) == SHORTEST_SLIP:
+        return frozenset(exchanged | more)
+    less = {head + tail[1:] for head, tail in cuts if tail}
+    other = {head + letter + tail[1:] for head, tail in cuts if tail for letter in ascii_lowercase}
+    return frozenset(exchanged | more | less | other)
 
 
 def _number(word: str) -> int | None:
@@ -216,6 +256,8 @@ FULL_AGE: Final = 18
 LONGEST: Final = 4096
 """Characters of a message that are looked at."""
 
+CARE_WORDS: Final = Path(__file__).with_name("care_words.txt")
+"""What messages of care are made of; written when the classifier is fitted."""
 CARE_CLASSIFIER: Final = Path(__file__).with_name("care.bin")
 """Tells a concern, or none."""
 WHOSE_CLASSIFIER: Final = Path(__file__).with_name("care_whose.bin")
@@ -223,8 +265,8 @@ WHOSE_CLASSIFIER: Final = Path(__file__).with_name("care_whose.bin")
 LANGUAGE_CLASSIFIER: Final = Path(__file__).with_name("care_language.bin")
 """Tells the language of a short message, so that help is said in it."""
 LEAST: Final[Mapping[Concern, float]] = {
-    "crisis": 0.55,
-    "dependence": 0.52,
+    "crisis": 0.6,
+    "dependence": 0.55,
     "under_age": 0.55,
     "pregnancy": 0.45,
     "medication": 0.5,
@@ -232,6 +274,8 @@ LEAST: Final[Mapping[Concern, float]] = {
     "driving": 0.55,
 }
 """From which likelihood of any concern on there is one, by the likeliest (docs/evaluation.md)."""
+UNSURE: Final = 0.2
+"""From which likelihood on such a concern may be meant: a line beside the answer asks."""
 LEAST_OF_EACH: Final = 0.25
 """From which likelihood on a concern is told beside a likelier one."""
 LEAST_OF_OTHERS: Final = 0.3
@@ -257,7 +301,7 @@ class Care:
     what wines may not hold and `reactions` the kinds of wine that are not to be offered to anybody,
     `retracted` what of before was a misunderstanding. `people` are the
     persons it names, `beneficiaries` those of them that wine is wanted for. `held` is what was
-    known before of who writes, who may do so `in_group`.
+    known before of who writes, who may do so `in_group`; `unsure` is what may be meant.
     """
 
     own: frozenset[Concern] = frozenset()
@@ -272,6 +316,7 @@ class Care:
     language: str = ""
     held: frozenset[Concern] = frozenset()
     in_group: bool = False
+    unsure: frozenset[Concern] = frozenset()
 
     @property
     def all(self) -> frozenset[Concern]:
@@ -305,6 +350,11 @@ class Care:
         return gravest((self.own | self.others) - self.held)
 
     @property
+    def doubt(self) -> Concern | None:
+        """The gravest concern that may be meant, where none is known; None without one."""
+        return None if self.all else gravest(self.unsure)
+
+    @property
     def kept(self) -> frozenset[str]:
         """What is to be remembered of who writes, as names for `holding`."""
         return self.own | self.held | self.allergies | self.reactions
@@ -336,12 +386,14 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
     `full_age` is the age in years from which wine is offered.
     """
     message = Message(text[:LONGEST])
-    own, others = set[Concern](), set[Concern]()
+    own, others, unsure = set[Concern](), set[Concern](), set[Concern]()
     language = ""
     for found in message.windows(full_age):
-        if concerns := frozenset(_concerns(found)):
+        concerns, is_sure = _concerns(found)
+        if concerns and is_sure:
             whose = classifier(WHOSE_CLASSIFIER).likelihoods_of(found)
             (others if whose["other"] >= LEAST_OF_OTHERS else own).update(concerns)
+        unsure |= concerns
         language = language or _language(found)
     certain = set(message.certain(full_age))
     own |= {each for each in CONCERNS if each in certain} - (others & {"crisis"})
@@ -357,15 +409,18 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
         people=message.people(),
         beneficiaries=message.people(behind="beneficiary"),
         language=language,
+        unsure=frozenset(unsure),
     )
 
 
-def _concerns(found: Collection[int]) -> Iterator[Concern]:
-    """What the classifier is sure enough of."""
+def _concerns(found: Collection[int]) -> tuple[frozenset[Concern], bool]:
+    """What may be meant, and whether the classifier is sure enough of it."""
     likely = classifier(CARE_CLASSIFIER).likelihoods_of(found)
-    best = max(CONCERNS, key=likely.__getitem__)
-    if 1 - likely["none"] >= LEAST[best]:
-        yield from (each for each in CONCERNS if each == best or likely[each] >= LEAST_OF_EACH)
+    best, any_of_them = max(CONCERNS, key=likely.__getitem__), 1 - likely["none"]
+    if any_of_them < UNSURE:
+        return frozenset(), False
+    told = {each for each in CONCERNS if each == best or likely[each] >= LEAST_OF_EACH}
+    return frozenset(told), any_of_them >= LEAST[best]
 
 
 def _language(found: Collection[int]) -> str:

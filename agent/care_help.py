@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from pydantic import TypeAdapter, model_validator
 
-from agent.care import FULL_AGE, Care, Concern
+from agent.care import CONCERNS, FULL_AGE, Care, Concern
 from agent.tables import Strict, read_toml
 
 EVERYWHERE: Final = "any"
@@ -19,7 +19,10 @@ EVERYWHERE: Final = "any"
 
 
 class HelpTexts(Strict):
-    """The sentences of one language, and its help lines by country (ISO 3166)."""
+    """The sentences of one language, and its help lines by country (ISO 3166).
+
+    `perhaps` are those for what may be meant.
+    """
 
     crisis: str
     dependence: str
@@ -29,11 +32,15 @@ class HelpTexts(Strict):
     health: str
     driving: str
     lines: Mapping[str, str]
+    perhaps: Mapping[Concern, str]
 
     @model_validator(mode="after")
     def _crisis_names_help(self) -> Self:
-        if "{lines}" not in self.crisis:
-            raise ValueError("crisis must hold {lines}: where help is to be had")
+        for crisis in (self.crisis, self.perhaps.get("crisis", "")):
+            if "{lines}" not in crisis:
+                raise ValueError("crisis must hold {lines}: where help is to be had")
+        if missing := set(CONCERNS) - set(self.perhaps):
+            raise ValueError(f"perhaps must hold {', '.join(sorted(missing))} too")
         if EVERYWHERE not in self.lines:
             raise ValueError(f"lines must hold {EVERYWHERE}: where help is to be had elsewhere")
         return self
@@ -77,6 +84,15 @@ class Help:
     def beside(self, care: Care) -> str:
         """Say what stands beside what was looked up when a concern is first told; may be empty."""
         return self.why(care) if care.is_cautious and care.news else ""
+
+    def perhaps(self, care: Care) -> str:
+        """Ask about what may be meant, beside an answer; empty where nothing is in doubt."""
+        if care.doubt is None:
+            return ""
+        texts = self.texts.get(care.language, self.texts["en"])
+        return texts.perhaps[care.doubt].format(
+            age=self.full_age, lines=" · ".join(self._lines(texts))
+        )
 
     def why(self, care: Care) -> str:
         """Say why no alcohol is offered, or why what is without comes first; empty without care."""

@@ -19,9 +19,11 @@ import numpy as np
 
 from agent.care import (
     CARE_CLASSIFIER,
+    CARE_WORDS,
     CONCERNS,
     FULL_AGE,
     LANGUAGE_CLASSIFIER,
+    SHORTEST_SLIP,
     WHOSE_CLASSIFIER,
     Message,
     care_of,
@@ -30,7 +32,8 @@ from agent.claims import CLAIMS_CLASSIFIER, features_of
 from agent.claims import LABELS as CLAIMS
 from agent.classifier import Classifier, features, written
 from agent.documents import citations
-from agent.text import sentences
+from agent.text import LANGUAGES as HOUSE_LANGUAGES
+from agent.text import Language, sentences, words
 from agent.vocabulary import SPELLINGS, spelling
 from benchmarks.answers import cases
 from benchmarks.grounding import rows_of
@@ -65,6 +68,13 @@ NOTICES: Final = (
     *("last_bottles", "delivery", "medical", "tool_instruction"),
 )
 """Kinds of hostile texts that claim something by more than a name."""
+TYPED: Final = Path(__file__).with_name("acts")
+"""Messages by language and by what they ask of the house; `[act context]` stands above them."""
+NOT_PLAIN: Final = frozenset({"sober", "quantity"})
+"""What is asked where somebody may be spoken of who does not drink."""
+MISTYPED: Final = 0.25
+"""How many of the longer words are mistyped where messages are learnt from once more."""
+SHORTEST_MISTYPED: Final = 4
 EPOCHS: Final = 20
 RATE: Final = 0.5
 
@@ -107,14 +117,56 @@ def care_lines() -> Iterator[dict[str, Any]]:
     for line in (EVALS / "outside" / f"{ORDINARY}.jsonl").read_text("utf-8").splitlines():
         yield {"label": "none", "who": "", "batch": ORDINARY} | json.loads(line)
 
+    for _, language, text, act, _ in typed():
+        if act not in NOT_PLAIN:
+            yield {"text": text, "language": language, "label": "none", "who": "", "batch": "typed"}
+
+
+def typed(folder: Path = TYPED) -> Iterator[tuple[int, Language, str, str, str]]:
+    """Yield line, language, message, act and context (empty for any) of what people type."""
+    for language in HOUSE_LANGUAGES:
+        act = context = ""
+        lines = (folder / f"{language}.txt").read_text("utf-8").splitlines()
+        for at, line in enumerate(lines):
+            if line.startswith("[") and line.endswith("]"):
+                act, _, context = line[1:-1].partition(" ")
+            else:
+                yield at, language, line, act, context
+
 
 def care_rows(labelled: str, labels: Sequence[str]) -> Iterator[Row]:
-    """Read the sentences of care that have one of some labels, each text once."""
-    known = set[str]()
+    """Read the sentences of care that have one of some labels, each text once and mistyped once."""
+    known, chance = set[str](), random.Random(7)
     for line in care_lines():
         if line[labelled] in labels and line["text"] not in known:
             known.add(line["text"])
             yield Row(line["text"], line[labelled], line["batch"])
+            if line["batch"] != "typed":
+                yield Row(mistyped(line["text"], chance), line[labelled], line["batch"])
+
+
+def care_words() -> str:
+    """Return the words that the messages of concerns are made of, the commonest first."""
+    count = Counter[str]()
+    for line in care_lines():
+        if line["label"] in CONCERNS:
+            count.update({word for word in words(line["text"]) if len(word) >= SHORTEST_SLIP})
+    said = sorted(count, key=lambda word: (-count[word], word))
+    known = [word for word in said if word.isalpha() and count[word] > 1]
+    return "\n".join(" ".join(known[at : at + 12]) for at in range(0, len(known), 12)) + "\n"
+
+
+def mistyped(text: str, chance: random.Random) -> str:
+    """Return a text with letters of some words exchanged, left out or doubled."""
+    said = text.split(" ")
+    for place, word in enumerate(said):
+        if len(word) >= SHORTEST_MISTYPED and word.isalpha() and chance.random() < MISTYPED:
+            at = chance.randrange(1, len(word) - 1)
+            one, two = word[at], word[at + 1]
+            said[place] = (
+                word[:at] + chance.choice((two + one, two, one + one + two)) + word[at + 2 :]
+            )
+    return " ".join(said)
 
 
 def admission_rows() -> Iterator[Row]:
@@ -174,7 +226,12 @@ WHOSE: Final = ("self", "other")
 LANGUAGES: Final = ("en", "de", "fr", "es", "it", "nl", "pt")
 TASKS: Final = {
     "care": Task(
-        LABELS, CARE_CLASSIFIER, lambda: care_rows("label", LABELS), care_features, 1 << 16
+        LABELS,
+        CARE_CLASSIFIER,
+        lambda: care_rows("label", LABELS),
+        care_features,
+        1 << 16,
+        epochs=40,
     ),
     "whose": Task(WHOSE, WHOSE_CLASSIFIER, lambda: care_rows("who", WHOSE), care_features, 1 << 14),
     "language": Task(
@@ -321,6 +378,8 @@ def main() -> None:
     if given.on:
         print(*report(given.on), sep="\n")
     elif given.write:
+        if task.file == CARE_CLASSIFIER:
+            CARE_WORDS.write_text(care_words(), "utf-8")
         task.file.write_bytes(written(fitted(list(task.rows()), task)))
     else:
         validate(task)

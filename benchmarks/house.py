@@ -21,31 +21,24 @@ from agent.house_sommelier.acts import (
 )
 from agent.house_sommelier.reading import read
 from agent.text import LANGUAGES, Language
-from benchmarks.classifiers import Row, Task, fitted
+from benchmarks.classifiers import TYPED, Row, Task, fitted, typed
 
-ACTS: Final = Path(__file__).with_name("acts")
-UNSEEN: Final = ACTS / "unseen"
+UNSEEN: Final = TYPED / "unseen"
 """Messages that nothing is fitted to."""
 FOLDS: Final = ("0", "1", "2", "3")
 SURE: Final = 0.25
 """From how likely on the house acts on what it hears."""
 
 
-def messages(folder: Path = ACTS) -> Iterator[tuple[Language, str, str, str, Context]]:
+def messages(folder: Path = TYPED) -> Iterator[tuple[Language, str, str, str, Context]]:
     """Yield language, message, act, quarter and context; what fits anywhere in two contexts."""
-    for language in LANGUAGES:
-        label, contexts = "", CONTEXTS
-        lines = (folder / f"{language}.txt").read_text("utf-8").splitlines()
-        for at, line in enumerate(lines):
-            if line.startswith("[") and line.endswith("]"):
-                label, _, context = line[1:-1].partition(" ")
-                contexts = tuple(each for each in CONTEXTS if context in (each, ""))
-                continue
-            for place in sorted({contexts[at % len(contexts)], contexts[(at + 1) % len(contexts)]}):
-                yield language, line, label, FOLDS[at % len(FOLDS)], place
+    for at, language, line, label, context in typed(folder):
+        contexts = tuple(each for each in CONTEXTS if context in (each, ""))
+        for place in sorted({contexts[at % len(contexts)], contexts[(at + 1) % len(contexts)]}):
+            yield language, line, label, FOLDS[at % len(FOLDS)], place
 
 
-def act_rows(folder: Path = ACTS) -> Iterator[Row]:
+def act_rows(folder: Path = TYPED) -> Iterator[Row]:
     """Read the messages by act, each with its context and language before it."""
     for language, line, label, fold, context in messages(folder):
         yield Row(f"{context} {language} {line}", label, fold)

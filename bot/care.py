@@ -74,21 +74,23 @@ class Carer:
         """Return the work of a turn: in a crisis help is all that is said, without a model.
 
         So it is to who tells in Portuguese why they must not drink. Nothing is looked up for who
-        must not drink, and who had better not is told so beside it.
+        must not drink, and who had better not is told so beside it; where that may be meant and may
+        not, the answer stands and is followed by a question.
         """
         in_crisis = self.help.in_crisis(care) if care.is_crisis else ""
         # Where the house sommelier has no words, what it would say is said here.
         is_ours = bool(care.news) and care.language not in ("", *LANGUAGES)
         said = self.help.instead(care) if is_look_up or is_ours else in_crisis
         beside = self.help.beside(care) if is_look_up else ""
+        perhaps = self.help.perhaps(care)
 
         async def careful(run: Run) -> Reply:
             if said:
                 return Reply(text=said, outcome="care")
             reply = await work(run)
-            return replace(reply, notes=(beside, *reply.notes))
+            return replace(reply, notes=(beside, *reply.notes, perhaps))
 
-        return careful if said or beside else work
+        return careful if said or beside or perhaps else work
 
     async def _held(self, chat_id: int, user_id: int) -> frozenset[str]:
         if self.cares is None or not chat_id:

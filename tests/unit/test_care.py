@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.care import care_in_talk, care_of
+from agent.care import CONCERNS, Care, Concern, care_in_talk, care_of
 from agent.care_help import Help, help_texts
 from agent.text import LANGUAGES
 
@@ -190,3 +190,28 @@ def test_a_kind_of_wine_that_makes_somebody_ill_is_told(text: str, expected: set
 
 def test_every_language_has_every_sentence() -> None:
     assert set(Help().texts) == {*LANGUAGES, "pt"}
+
+
+@pytest.mark.parametrize("language", sorted(help_texts()))
+@pytest.mark.parametrize("concern", CONCERNS)
+def test_what_may_be_meant_is_asked_in_the_language_of_the_person(
+    concern: Concern, language: str
+) -> None:
+    said = Help(region="AT").perhaps(Care(unsure=frozenset({concern}), language=language))
+    assert said
+    assert "{" not in said
+    assert ("142" in said) == (concern == "crisis")
+
+
+def test_nothing_is_asked_of_who_told_already() -> None:
+    unsure = Care(unsure=frozenset({"driving"}))
+    assert Help().perhaps(unsure)
+    assert not Help().perhaps(unsure.holding(["pregnancy"]))
+    assert not Help().perhaps(care_of("ein Rotwein zum Braten"))
+
+
+def test_who_mistypes_is_heard() -> None:
+    assert "dependence" in care_of("i cnat stop drinkng").own
+    assert "under_age" in care_of("im fiften, wich wine for me").own
+    assert "pregnancy" in care_of("soy embarzada, que puedo tomar").own
+    assert told("nebiolo or gewurtztraminer with spetzle") == set()
