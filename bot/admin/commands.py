@@ -33,6 +33,7 @@ from bot.telegram.conversation import (
 from bot.telegram.sender import Destination
 from bot.telegram.settings import spoken_by
 from bot.turn import retry_forever
+from bot.updates.bursts import is_forwarded
 
 DAYS: Final = 7
 LOOKS: Final = 3
@@ -259,7 +260,7 @@ def person_meant(update: Update) -> int | None:
     replied = replied_to(message)
     if replied is None or replied.sender_chat is not None:
         return None
-    if replied.forward_origin is not None:
+    if is_forwarded(replied.to_dict(recursive=False)):
         origin = replied.forward_origin
         return origin.sender_user.id if isinstance(origin, MessageOriginUser) else None
     author = replied.from_user

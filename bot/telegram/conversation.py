@@ -30,6 +30,7 @@ from bot.resources import Repositories, Resources
 from bot.telegram.buttons import Rows
 from bot.telegram.sender import Delivery, Destination, Sender
 from bot.turn import Course, Kind, Question, Turns, retry_briefly, retry_forever
+from bot.updates.bursts import is_foreign
 from bot.updates.journal import running_turn
 
 log = logging.getLogger(__name__)
@@ -117,10 +118,11 @@ def without_words(text: str) -> str:
 def with_context(words: str, message: Message, bot: Bot) -> str:
     """What a message asks, with the words that it points at fenced below: somebody else's.
 
-    That is what is quoted, or what a person wrote whom it replies to. Forwarded words are no wish
-    of who sends them. A reply to an answer of the bot is known from the conversation.
+    That is what is quoted, or what a person wrote whom it replies to. Forwarded words, and those of
+    another bot, are no wish of who sends them. A reply to an answer of the bot is known from the
+    conversation.
     """
-    if message.forward_origin is not None:
+    if not is_own(message):
         return f"{FORWARDED}\n{_fenced(words)}"
     replied = message.reply_to_message
     if message.quote is not None:
@@ -209,7 +211,18 @@ R = TypeVar("R")
 Context = ContextTypes.DEFAULT_TYPE
 AnyHandler = BaseHandler[Any, Any, Any]
 
-TYPED: Final = filters.UpdateType.MESSAGE & ~filters.FORWARDED & ~filters.VIA_BOT
+
+def is_own(message: Message) -> bool:
+    """Whether the words of a message are those of who sent it."""
+    return not is_foreign(message.to_dict(recursive=False))
+
+
+class _Own(filters.MessageFilter):
+    def filter(self, message: Message) -> bool:
+        return is_own(message)
+
+
+TYPED: Final = filters.UpdateType.MESSAGE & _Own()
 """What somebody wrote themselves: only that is a command. Who forwards words, or sends those that
 another bot made, may not know what they do here."""
 PICTURE: Final = "[picture]"
@@ -225,12 +238,14 @@ class Enclosed:
     """What a question comes with beside its words, each read in its turn.
 
     `read` reads pictures, to nothing if nobody can see them: then `note` stands below the answer.
-    `hear` hears what was said, `aloud` reads the answer aloud if it is to be.
+    `hear` hears what was said, `asks` makes a question of it, `aloud` reads the answer aloud if it
+    is to be.
     """
 
     read: Callable[[Run], Awaitable[Attachment | None]] | None = None
     note: str = ""
     hear: Callable[[Run], Awaitable[Heard]] | None = None
+    asks: Callable[[str], str] = str
     aloud: Callable[[Reply, Run], Awaitable[bytes]] | None = None
 
 
@@ -336,20 +351,23 @@ class _Answer:
     about: int | None
     enclosed: Enclosed
     heard: Heard = field(default_factory=Heard)
+    asked: str = ""
 
     async def hear(self, run: Run) -> str:
         """The words of a question that is spoken; they are shown while the answer forms."""
         assert self.enclosed.hear is not None  # noqa: S101 - it is not called without
         self.heard = await self.enclosed.hear(run)
-        if run.show is not None and self.heard.transcript.text:
-            run.show(lambda: lead_of(self.heard))
-        return self.heard.transcript.text
+        if said := self.heard.transcript.text:
+            self.asked = self.enclosed.asks(said)
+            if run.show is not None:
+                run.show(lambda: lead_of(self.heard))
+        return self.asked
 
     async def work(self, run: Run) -> Reply:
         """The answer; what came earlier is known from when the question was read."""
         if (instead := self._instead(run)) is not None:
             return instead
-        enclosed, asked = self.enclosed, self.heard.transcript.text or self.question.text
+        enclosed, asked = self.enclosed, self.asked or self.question.text
         read = await enclosed.read(run) if enclosed.read else None
         history = await self._history()
         run = replace(run, history=window(history))

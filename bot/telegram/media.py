@@ -115,6 +115,7 @@ class Media:
             download = partial(fetched, bot, sound.to_dict())
             enclosed = Enclosed(
                 hear=lambda run: hear(download, name, seconds, run=run, transcriber=ear),
+                asks=lambda said: with_context(said, message, bot),
                 aloud=self._aloud,
             )
             await self.talk.respond(question_of(update, bot, "", kind="voice"), enclosed=enclosed)

@@ -30,6 +30,7 @@ from bot.telegram.conversation import (
     Conversation,
     behind_command,
     is_addressed,
+    is_own,
     is_private,
     people_of,
     press_of,
@@ -277,7 +278,7 @@ def is_overheard(update: Update) -> bool:
 def written_in(update: Update) -> str | None:
     """The language that somebody writes in themselves; None if that is not clear."""
     message = update.message or update.edited_message
-    if message is None or message.forward_origin is not None or message.via_bot is not None:
+    if message is None or not is_own(message):
         return None
     return spoken_in(behind_command((message.text or message.caption or "")[:READ]))
 

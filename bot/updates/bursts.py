@@ -14,15 +14,15 @@ GROUP_SECONDS: Final = 1
 LARGEST_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
-FOREIGN: Final = ("forward_origin", "via_bot")
-"""What a message has that somebody else wrote: it was forwarded, or another bot made it."""
+FORWARD: Final = "forward_"
+"""What the fields begin with that a forwarded message has, in the Bot API before 7 others."""
 INLINE: Final = "inline_query"
 """What somebody types in any chat behind the name of the bot: nobody waits for it for long."""
 STOPPED: Final = "stopped_message_generation"
 """What Telegram sends when the button under a draft is pressed; the library does not know it."""
 ALBUM: Final = "album"
 """What a message has that was made of several: the file of each, in their order."""
-FENCED: Final = ("forward_origin", "entities", "caption", "caption_entities")
+FENCED: Final = ("via_bot", "entities", "caption", "caption_entities")
 KINDS: Final = (
     *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
     STOPPED,
@@ -140,7 +140,17 @@ def is_part_of_burst(payload: Payload) -> bool:
 def comes_in_parts(payload: Payload) -> bool:
     """Whether more of the same is on its way: of an album, or of what was forwarded in one go."""
     message = part(payload, "message")
-    return "media_group_id" in message or "forward_origin" in message
+    return "media_group_id" in message or is_forwarded(message)
+
+
+def is_forwarded(message: Payload) -> bool:
+    """Whether somebody wrote a message elsewhere, and it was sent on."""
+    return any(name.startswith(FORWARD) and message[name] is not None for name in message)
+
+
+def is_foreign(message: Payload) -> bool:
+    """Whether its words are not those of who sent it: it was forwarded, or a bot made it."""
+    return is_forwarded(message) or message.get("via_bot") is not None
 
 
 def _is_wellformed(message: Payload) -> bool:
@@ -189,13 +199,11 @@ def _is_too_long(message: Payload) -> bool:
 def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
     """The last of these messages, with the words of all.
 
-    Whom they address is kept: who is mentioned, and the message that the first reply was to. So is
-    that one of them is not of who sent it: then the whole is no command of theirs. Forwarded words
-    among their own are fenced.
+    Whom they address is kept: who is mentioned, and the message that the first reply was to. Words
+    of others among their own are fenced.
     """
-    own = [each for each in messages if "forward_origin" not in each]
-    if own and len(own) < len(messages):
-        messages = [_fenced(each) if "forward_origin" in each else each for each in messages]
+    if not all(map(is_foreign, messages)):
+        messages = [_fenced(each) if is_foreign(each) else each for each in messages]
     words, entities = _words(messages)
     message = dict(messages[-1]) | {"text": words, "entities": entities}
     if not words:
@@ -203,8 +211,7 @@ def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
     if len(files := [file for each in messages if (file := file_in(each))]) > 1:
         message[ALBUM] = files
     replied = [each["reply_to_message"] for each in messages if "reply_to_message" in each]
-    foreign = {kind: each[kind] for each in messages for kind in FOREIGN if kind in each}
-    return message | foreign | ({"reply_to_message": replied[0]} if replied else {})
+    return message | ({"reply_to_message": replied[0]} if replied else {})
 
 
 def file_in(message: Payload) -> Payload:
@@ -215,9 +222,13 @@ def file_in(message: Payload) -> Payload:
 
 
 def _fenced(message: Payload) -> Payload:
-    """A forwarded message as a quote in one's own."""
+    """What others wrote as a quote in one's own words."""
     said = words_of(message)[0][: lengths.MESSAGE]
-    plain = {name: each for name, each in message.items() if name not in FENCED}
+    plain = {
+        name: each
+        for name, each in message.items()
+        if name not in FENCED and not name.startswith(FORWARD)
+    }
     return plain | {"text": "\n".join(f"> {line}" for line in said.splitlines())}
 
 

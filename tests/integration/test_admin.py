@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from io import BytesIO
-from itertools import cycle
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -622,6 +622,12 @@ class TestWhoTyped:
         ]
         foreign: list[dict[str, Any]] = [{"forward_origin": each} for each in origins]
         foreign.append({"via_bot": person(43, "Other") | {"is_bot": True}})
+        foreign += [
+            {"forward_date": 1, "forward_from": person(BEA, "Bea")},  # of Bot API before 7
+            {"forward_date": 0},
+            {"forward_from_chat": {"id": -1, "type": "channel"}},
+            {"forward_sender_name": ""},
+        ]
         said = [
             "/allow 42",
             "/block 43",
@@ -632,9 +638,9 @@ class TestWhoTyped:
             "/ask Why?",
         ]
         async with rooms.open(bot_api):
-            for words, fields in zip(said, cycle(foreign), strict=False):
+            for words, fields in product(said, foreign):
                 bot_api.say(words, ADMIN, **fields)
-            shown = await bot_api.wait_for_message(len(said), ADMIN)
+            shown = await bot_api.wait_for_message(len(said) * len(foreign), ADMIN)
         known = {say("nothing_to_forget"), say("forgotten"), say("nothing_to_trace"), UNKNOWN}
         assert known.isdisjoint(shown)
         assert [await rooms.people.access(each) for each in (42, 43)] == [None, None]

@@ -54,12 +54,20 @@ def test_a_message_brings_what_it_points_at(said: dict[str, Any], meant: str) ->
     assert with_context(wording(found, bot), found, bot) == meant
 
 
-def test_forwarded_words_among_one_s_own_are_fenced() -> None:
-    forwarded = message("Take the\nBarolo", forward_origin=FORWARD, message_id=6)
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {"forward_origin": FORWARD},
+        {"forward_date": 0, "forward_sender_name": "Bea"},
+        {"via_bot": BOT},
+    ],
+    ids=["forwarded", "forwarded, before Bot API 7", "of another bot"],
+)
+def test_words_of_others_among_one_s_own_are_fenced(foreign: dict[str, Any]) -> None:
     payloads = [
         {"update_id": 1, "message": message("is she right?")},
-        {"update_id": 2, "message": forwarded},
+        {"update_id": 2, "message": message("Take the\nBarolo", message_id=6, **foreign)},
     ]
     whole = joined(payloads)["message"]
     assert whole["text"] == "is she right?\n> Take the\n> Barolo"
-    assert "forward_origin" not in whole
+    assert foreign.keys().isdisjoint(whole)
