@@ -54,6 +54,9 @@ def with_kind(change: Change, context: Context) -> Change:
         kind = "search"
     if not kind:
         return change
+    if kind == "sober" and change.denied:
+        # "One guest doesn't drink red": that is no word against wine.
+        kind = "search"
     if kind == "sober":
         hues = tuple(each for each in change.wishes.styles if each in _HUES)
         # What was asked for first holds; one bottle for a guest beside others does not.

@@ -148,6 +148,12 @@ def grammar(name: str) -> frozenset[str]:
 
 
 @cache
+def grammar_phrases(name: str) -> tuple[str, ...]:
+    """One list of phrases of grammar, folded; commas part them."""
+    return tuple(fold(each.strip()) for each in load("grammar")[name].split(","))
+
+
+@cache
 def speech() -> Mapping[Language, Mapping[str, Any]]:
     """The sentences of every language."""
     return {language: load(f"speech/{language}") for language in LANGUAGES}

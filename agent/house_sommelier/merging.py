@@ -159,6 +159,7 @@ def _forgotten(old: Wishes, new: Wishes, change: Change) -> frozenset[str]:
     said = new.said
     table = dict(_FORGETS)
     is_corrected = change.kind in _CORRECTING or "meant" in refers(change)
+    is_corrected |= change.has("served_with") and bool(old.dishes)
     if is_corrected or not set(old.dishes) - set(new.dishes):
         # "I said risotto" corrects the dish, and nothing else.
         table["dishes"] = _CALLED
@@ -176,6 +177,12 @@ def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
     foods = {food for dish in old.dishes for food in dish.foods}
     if change.kind in _CORRECTING and all(foods.issuperset(dish.foods) for dish in new.dishes):
         new = replace(new, dishes=old.dishes, named_dishes=old.named_dishes)
+    if change.has("served_with") and old.dishes and new.dishes:
+        # "With hollandaise and ham, I mean": the dish before is served with it.
+        both = dict(
+            zip((*old.dishes, *new.dishes), (*old.named_dishes, *new.named_dishes), strict=True)
+        )
+        new = replace(new, dishes=tuple(both), named_dishes=tuple(both.values()))
     if old.styles == ("sparkling",) and new.styles == ("rose",):
         return replace(new, styles=(), colours=new.styles)
     if "alcohol_free" in new.styles:

@@ -12,6 +12,7 @@ from agent.house_sommelier.data import (
     SCALES,
     Dish,
     dishes,
+    grammar_phrases,
     load,
     pairings,
 )
@@ -199,7 +200,7 @@ def read(text: str, spoken: Language | None = None) -> Change:
         count=_count(phrases, numbers),
         slots=_slots(scope, phrases, wishes),
         words=sum(word.is_word for word in words),
-        is_question="?" in text,
+        is_question="?" in text or _ends_asking(words),
         marks=tuple(marks),
         topics=topics,
         definite=_definite(scope),
@@ -274,7 +275,14 @@ def _opening(phrases: Phrases) -> list[tuple[str, str]]:
     found = (
         [("ask", "why")] if asks and said in load("questions")["begins"][language].split() else []
     )
+    found += [("served_with", "yes")] if phrases.is_among(at, "opens_with") else []
     return found + ([("copula", "yes")] if phrases.is_among(at, "copulas") else [])
+
+
+def _ends_asking(words: Sequence[Token]) -> bool:
+    """Whether the last words ask: "or not", "oder nich", "no vero"."""
+    said = " ".join(["", *(each.stem for each in words[-2:])])
+    return any(said.endswith(f" {tag}") for tag in grammar_phrases("tags_of_questions"))
 
 
 def _deictic(phrases: Phrases) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import SCALES, Build, Dish, Pairing, pairings, profiles
+from agent.house_sommelier.data import SCALES, Build, Dish, Pairing, load, pairings, profiles
 from agent.house_sommelier.plan import slot_states
 from agent.house_sommelier.reading import MOST_SHOWN, Change, Wishes
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
@@ -389,6 +389,8 @@ def _with_exclusions(filters: dict[str, Any], state: State, wishes: Wishes) -> d
     for field, value in state.denied:
         if name := _EXCLUDED.get(field):
             left.setdefault(name, set()).add(value)
+    if any(each.startswith("unusual") for each in wishes.text) and not wishes.grapes:
+        left.setdefault("without_grapes", set()).update(load("grapes")["common"])
     filters |= {name: sorted(values)[:_LIMIT] for name, values in left.items() if values}
     if state.allergens:
         filters["without_allergens"] = list(state.allergens)
