@@ -36,7 +36,7 @@ SHORT: Final = 8
 SHOWN: Final = 3
 PARTS: Final = pattern(r"[;:!?\n]+|[.,](?:\s+|$)")
 """What stands between parts of a message."""
-ASKING: Final = frozenset("foods fits temperature decant ageing glass keeps compare".split())
+ASKING: Final = frozenset("foods fits temperature decant ageing glass keeps compare knowledge".split())
 """Kinds of what is asked of wine."""
 
 
@@ -133,7 +133,7 @@ def read_cellar(message: str, person: Person, *, follows: bool = False) -> Cella
     has_any = any(each.count for each in person.bottles)
     owns = has("own") or (follows and has_any and has("of_them") and not has("count"))
     bought = has("bought")
-    asks = "?" in text or (bought and any(map(_asks, PARTS.split(text))))
+    asks = "?" in text or ((bought or owns) and any(map(_asks, PARTS.split(text))))
     told = [each for each in sentences(text) if owns or not each.rstrip().endswith("?")]
     adds = (bought or owns) and not has("drank") and (owns or not has("wish"))
     added = tuple(bottles for each in told for bottles in _entries(each)) if adds else ()
