@@ -55,7 +55,8 @@ from agent.house_sommelier.wording import (
 )
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency, Style, in_euros, money
-from agent.text import Language
+from agent.text import Language, fold
+from agent.vocabulary import is_word
 
 _PRICES: Final = frozenset({"min_price", "max_price"})
 _PROTECTING: Final = frozenset({"not_ids", "in_stock_only"})
@@ -248,7 +249,10 @@ def _closing(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
 
 def not_understood(change: Change, language: Language, *, purpose: bool = False) -> str:
     """A sentence about the words that nothing knows; for `purpose` those that name the occasion."""
-    unknown = change.purpose if purpose else change.unknown[:4]
+    named = [
+        each for each in change.unknown[:4] if each.istitle() or not is_word(fold(each), language)
+    ]
+    unknown = change.purpose if purpose else named
     return say("unclear", language, words=" ".join(unknown)) if unknown else ""
 
 
@@ -412,6 +416,7 @@ def _notes(state: State, change: Change) -> str:
         say("unknown_size", language) if change.has("litres") else "",
         say("histamine_note", language) if is_histamine else "",
         say("other_allergens", language) if change.elsewhere and not is_histamine else "",
+        say("sulphites", language) if "sulphites" in change.allergens else "",
         say("check_label", language) if state.allergens and not change.elsewhere else "",
     ]
     return " ".join(filter(None, notes))

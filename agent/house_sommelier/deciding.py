@@ -136,6 +136,8 @@ def decide(state: State, change: Change) -> Act:
         return "drunk" if told == "driving" and change.care.has_drunk else "care"
     act = next(act for holds, act in _RULES if holds(case))
     found = act(case) if callable(act) else act
+    if found in ("ask", "which") and state.care == "under_age":
+        return "care"
     grave = "grapes" if "grapes" in state.reacts else state.care if state.care in GRAVE else None
     is_free = grave == "dependence" and "alcohol_free" in change.wishes.styles
     return cast("Act", grave) if grave and found in _FOR_WINE and not is_free else found
@@ -171,7 +173,11 @@ def _is_question_of_topic(case: _Case) -> bool:
     top = case.change.topics[0].name if case.change.topics else ""
     is_open = case.act in _UNLESS_CERTAIN or case.kind in _OF_NUMBERS
     is_open |= case.act == "about" and kinds()[case.kind].topic not in ("", top)
-    if not is_open or "measures" in case.change.subjects or _limits(case):
+    is_of_plan = case.state.slots and case.change.has("cue")
+    is_counted = case.kind == "quantity" and case.change.numbers.guests is not None
+    if is_of_plan or is_counted or not is_open:
+        return False
+    if "measures" in case.change.subjects or _limits(case):
         return False
     if case.kind == "search" and _asks_of_topic(case):
         return True
@@ -212,6 +218,12 @@ def _is_for_a_dish(case: _Case) -> bool:
     asks = case.change.has("ask", "choose") and case.said & KIND
     is_question = case.act == "knowledge" and (asks or case.kind == "temperature")
     return is_question and "dishes" in case.said
+
+
+def _asks_what_and_how_many(case: _Case) -> bool:
+    """Whether a dish for so many is told, and both what to open and how many bottles is asked."""
+    is_party = case.change.numbers.guests is not None and "dishes" in case.said
+    return case.act == "quantity" and is_party and case.change.has("ask", "choose")
 
 
 def _goes_on_asking(case: _Case) -> bool:
@@ -379,6 +391,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),
     (lambda c: c.act == "knowledge" and c.said and c.change.words <= _ONLY_NAMED, "search"),
     (_is_for_a_dish, "search"),
+    (_asks_what_and_how_many, "search"),
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
     (lambda c: c.act in ("knowledge", "foods") and _is_for_something_unknown(c), "ask"),

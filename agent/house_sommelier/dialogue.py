@@ -168,7 +168,8 @@ def _concern(state: State, change: Change) -> Concern | None:
         and not change.denied
     ):
         told = "health"
-    for_others = bool(change.care.beneficiaries - state.concerned) and state.care not in GRAVE
+    holds = state.care in GRAVE or "under_age" in change.care.held
+    for_others = bool(change.care.beneficiaries - state.concerned) and not holds
     return told or (None if for_others else state.care)
 
 
@@ -201,4 +202,6 @@ def _questioned(state: State, change: Change) -> State:
     untold: dict[str, Any] = dict.fromkeys(SCALE_OF, ()) if change.has("copula") else {}
     topic = state.topic if goes_on else replace(change.wishes, **untold)
     names = state.names if goes_on else change.entities
+    if not goes_on and change.has("adds") and state.context == "told":
+        names = tuple(dict.fromkeys((*state.names, *names)))
     return replace(state, topic=topic, subjects=told, asked=asked, names=names)

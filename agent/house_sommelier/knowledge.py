@@ -182,14 +182,16 @@ def _differences(known: Sequence[Profile], language: Language) -> str:
 def said_before(state: State, change: Change) -> SommelierResponse:
     """What of a topic that was just told answers the next question; or that there is no more."""
     language = state.language
+    if (named := _named(change)) and change.words <= _FEW_WORDS:
+        # "And Weißburgunder?"
+        return inform(_told(named, language), say("knowledge_closing", language))
     asked = {stem(word, language) for word in words(change.text)} - stop_words()
     told = [each for name in state.subjects for each in sentences(topics(language)[name].answer)]
-    found = [each for each in told if asked & {stem(word, language) for word in words(each)}]
-    return (
-        inform(found[0], say("knowledge_more", language))
-        if found
-        else inform(say("all_told", language))
-    )
+    shared = {each: len(asked & {stem(word, language) for word in words(each)}) for each in told}
+    best = max(told, key=shared.__getitem__, default="")
+    if not shared.get(best):
+        return inform(say("all_told", language))
+    return inform(best, say("knowledge_more", language))
 
 
 def _told(profile: Profile, language: Language) -> str:

@@ -104,9 +104,12 @@ def wished(state: State, change: Change) -> State:
 
 
 def _of_kind(state: State, change: Change) -> tuple[str, ...]:
-    """The wines of the choice that are of the kind that a message names."""
-    of_kind = (each for each in state.choice if {*change.wishes.styles} & {*style_of(state, each)})
-    return tuple(of_kind)
+    """The wines of the choice that are of the kind, or for the course, that a message names."""
+    wishes = change.wishes
+    courses = [{*slot.wishes.dishes} & {*wishes.dishes} for slot in state.slots]
+    if any(courses) and len(courses) == len(state.choice):
+        return tuple(wine for wine, course in zip(state.choice, courses, strict=True) if course)
+    return tuple(each for each in state.choice if {*wishes.styles} & {*style_of(state, each)})
 
 
 def _instead(state: State, change: Change, told: Wishes) -> Wishes:

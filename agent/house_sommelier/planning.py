@@ -94,6 +94,11 @@ def _left(change: Change, before: State) -> tuple[Slot, ...]:
     out |= {"sweet"} if wishes.sweetness and "sweet" not in wishes.sweetness else set()
     dropped = [dish for at, dish in enumerate(dishes()) if f"dish:{at}" in change.dropped]
     out |= {"sweet"} if any(map(is_dessert, dropped)) else set()
+    if dropped and wishes.dishes and old:
+        # "The venison is off, it is pike-perch now."
+        return tuple(
+            _served(each, wishes) if {*dropped} & {*each.wishes.dishes} else each for each in old
+        )
     left = tuple(
         each for each in old if not (out & _told_of(each) or set(dropped) & set(each.wishes.dishes))
     )
@@ -105,6 +110,12 @@ def _left(change: Change, before: State) -> tuple[Slot, ...]:
         return tuple(each for each in left if {*wishes.styles} & {*each.wishes.styles})
     is_new_meal = wishes.dishes and any(each.wishes.dishes or each.course for each in left)
     return () if is_new_meal else left
+
+
+def _served(slot: Slot, wishes: Wishes) -> Slot:
+    """A slot with other dishes."""
+    served = replace(slot.wishes, dishes=wishes.dishes, named_dishes=wishes.named_dishes)
+    return replace(slot, wishes=served)
 
 
 def _told_of(slot: Slot) -> set[str]:

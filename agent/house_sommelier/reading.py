@@ -320,7 +320,7 @@ def _purpose(words: Sequence[Token], unknown: set[int], wishes: Wishes) -> tuple
             following = words[at + 1 : at + 6]
             if {each.stem for each in following[:2]} & grammar_stems("own"):
                 continue
-            after = dropwhile(lambda each: each.start not in unknown, following)
+            after = dropwhile(lambda each: each.start not in unknown, following[: _NEAR + 1])
             run = list(takewhile(lambda each: each.start in unknown, after))
             if run and max(len(each.stem) for each in run) > 3:
                 return tuple(each.written for each in run)
@@ -388,6 +388,9 @@ def _kinds(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) 
     if "alcohol_free" in styles or numbers.alcohol_free or _is_for_abstainers(said, scope, numbers):
         fizzy = {"text": ("sparkling",)} if "sparkling" in styles else {}
         return {"styles": ("alcohol_free",), "colours": hues, **fizzy}
+    if "sweet" in said.get("sweetness", ()) and hues == ("white",):
+        # A white that is to be sweet may be one that a list calls sweet.
+        return {"styles": tuple(dict.fromkeys((*hues, *styles, "sweet")))}
     qualifies = _WITH_OWN_COLOUR & set(styles) or "luscious" in said.get("sweetness", ())
     if hues and qualifies and not (_are_alternatives(scope) or parts(scope.phrases, scope.wanted)):
         return {"styles": styles, "colours": hues}

@@ -36,7 +36,9 @@ SHORT: Final = 8
 SHOWN: Final = 3
 PARTS: Final = pattern(r"[;:!?\n]+|[.,](?:\s+|$)")
 """What stands between parts of a message."""
-ASKING: Final = frozenset("foods fits temperature decant ageing glass keeps compare knowledge".split())
+ASKING: Final = frozenset(
+    "foods fits temperature decant ageing glass keeps compare knowledge".split()
+)
 """Kinds of what is asked of wine."""
 
 
