@@ -136,7 +136,7 @@ def decide(state: State, change: Change) -> Act:
         return "drunk" if told == "driving" and change.care.has_drunk else "care"
     act = next(act for holds, act in _RULES if holds(case))
     found = act(case) if callable(act) else act
-    if found in ("ask", "which") and state.care == "under_age":
+    if found in ("ask", "which") and state.is_minor:
         return "care"
     grave = "grapes" if "grapes" in state.reacts else state.care if state.care in GRAVE else None
     is_free = grave == "dependence" and "alcohol_free" in change.wishes.styles

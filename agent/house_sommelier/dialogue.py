@@ -39,7 +39,9 @@ def read_state(conversation: Conversation, care: Care | None = None) -> tuple[St
     `care` is what is known of who wrote the last; in a group the others told of themselves.
     """
     known = care or NO_CARE
-    state = State(care=gravest(known.held), reacts=known.allergies | known.reactions)
+    is_minor = "under_age" in known.held
+    reacts = known.allergies | known.reactions
+    state = State(care=gravest(known.held), is_minor=is_minor, reacts=reacts)
     for exchange in conversation.before:
         change = _read(exchange.request, state, NO_CARE if known.in_group else None)
         state = _answered(heard(state, change), exchange)
@@ -132,6 +134,7 @@ def _with_facts(state: State, change: Change) -> State:
         denied=state.denied | ruled_out,
         allergens=tuple(dict.fromkeys(allergens)),
         care=concern,
+        is_minor=state.is_minor or "under_age" in care.own,
         concerned=care.people if care.gravest else state.concerned,
         reacts=state.reacts | care.allergies | care.reactions | ({care.intolerance} - {""}),
         guests=numbers.guests or _bare_number(change) or state.guests,
@@ -168,7 +171,7 @@ def _concern(state: State, change: Change) -> Concern | None:
         and not change.denied
     ):
         told = "health"
-    holds = state.care in GRAVE or "under_age" in change.care.held
+    holds = state.care in GRAVE or state.is_minor
     for_others = bool(change.care.beneficiaries - state.concerned) and not holds
     return told or (None if for_others else state.care)
 

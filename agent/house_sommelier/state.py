@@ -127,6 +127,8 @@ class State:
     denied: frozenset[tuple[str, str]] = frozenset()
     allergens: tuple[str, ...] = ()
     care: Concern | None = None
+    is_minor: bool = False
+    """Whether who writes told that they are under age."""
     concerned: frozenset[str] = frozenset()
     reacts: frozenset[str] = frozenset()
     language: Language = field(default_factory=_of_person)
