@@ -458,9 +458,15 @@ def _reactions(message: Message) -> Iterator[Reaction]:
             behind = part[harm : harm + NEAR]
             joined = [at for at, each in enumerate(behind) if "joins" in each and at <= _JOINED]
             is_borne = "bears" in part[harm]
-            named = (*part[:harm], *(behind if is_borne or joined else ()))
+            before = (each for at, each in enumerate(part[:harm]) if not _is_wished(part, at))
+            named = (*before, *(behind if is_borne or joined else ()))
             for each in named:
                 yield from (kind for kind in REACTIONS if kind in each and "dish" not in each)
+
+
+def _is_wished(part: Sequence[frozenset[str]], at: int) -> bool:
+    """Whether a word names what is looked for: "I want a white, I have reflux"."""
+    return any("wishes" in said for said in part[max(0, at - _JOINED) : at])
 
 
 def _is_of_illness(said: frozenset[str]) -> bool:

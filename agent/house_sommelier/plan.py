@@ -112,8 +112,10 @@ def capped(state: State) -> State:
     """The state with what one bottle may cost, if a price was told for all."""
     if state.budget is None:
         return state
-    share = round(state.budget / max(1, sum(bottles_of(state))), 2)
-    return replace(state, wishes=replace(state.wishes, min_price=None, max_price=share))
+    bottles = max(1, sum(bottles_of(state)))
+    least = state.wishes.min_price if bottles == 1 else None
+    share = round(state.budget / bottles, 2)
+    return replace(state, wishes=replace(state.wishes, min_price=least, max_price=share))
 
 
 def slot_at(state: State, wine_id: str) -> int:
