@@ -157,7 +157,7 @@ def sommelier_of(resources: Resources) -> Remembering:
     )
     sommelier = Sommelier(
         catalogue=resources.repositories.wines,
-        house=HouseSommelier(),
+        house=HouseSommelier(meaning=resources.meaning),
         research_tools=[*tools, *memory_tools()],
         help=resources.help,
         small=resources.small,

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.care_help import Help, help_texts
 from agent.documents.answer import ask_documents_tool
-from agent.documents.passages import DocumentStore, search_documents_tool
+from agent.documents.passages import DocumentStore, Embedder, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.documents.refine import refinement_wanted
 from agent.engine.run import Run
@@ -65,6 +65,7 @@ from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
 
 if TYPE_CHECKING:
+    from agent.house_sommelier.meaning import MeaningIndex
     from bot.admin.page import AdminPage
 
 
@@ -105,6 +106,7 @@ class Resources:
     cache: QuoteCache = field(default_factory=QuoteCache)
     help: Help = field(default_factory=Help)
     small: bool = False
+    meaning: "MeaningIndex | None" = None
 
 
 @asynccontextmanager
@@ -118,11 +120,15 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
     """
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_database(settings))
-        documents = await stack.enter_async_context(open_documents(settings, sessions))
+        embedder = await stack.enter_async_context(open_embedder(settings))
+        documents = SqlDocumentStore(sessions, embedder)
+        meaning = meaning_of(embedder)
+        if meaning is not None:
+            stack.push_async_callback(bounded, "the phrases' vectors", meaning.close)
         models, aside = models_of(settings), aside_of(settings)
         for model in (*models, *aside.values()):
             stack.push_async_callback(bounded, "the model", model.close)
-        able = [with_tools(settings, model) for model in models]
+        able = [with_tools(settings, model, meaning) for model in models]
         http = httpx2.AsyncClient()
         stack.push_async_callback(bounded, "the place search", http.aclose)
         prompts = await stack.enter_async_context(open_prompts(settings))
@@ -137,6 +143,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             refinement=settings.documents.refinement,
             help=help_of(settings),
             small=settings.model.profile == "small",
+            meaning=meaning,
         )
 
 
@@ -188,9 +195,29 @@ async def open_documents(settings: Settings, sessions: Sessions) -> AsyncIterato
     Raises:
         SettingsError: the embedding model is to run here, and what runs it is not installed.
     """
+    async with open_embedder(settings) as embedder:
+        yield SqlDocumentStore(sessions, embedder)
+
+
+def meaning_of(embedder: Embedder | None) -> "MeaningIndex | None":
+    """What the house sommelier understands by meaning; None without an embedding source."""
+    if embedder is None:
+        return None
+    from agent.house_sommelier.meaning import MeaningIndex  # noqa: PLC0415 - brings numpy
+
+    return MeaningIndex(embedder)
+
+
+@asynccontextmanager
+async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
+    """The configured source of vectors; None if there is none.
+
+    Raises:
+        SettingsError: the embedding model is to run here, and what runs it is not installed.
+    """
     embedder = embedder_of(settings)
     try:
-        yield SqlDocumentStore(sessions, embedder)
+        yield embedder
     finally:
         if embedder is not None:
             await bounded("the embedding source", embedder.close)

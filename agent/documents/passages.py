@@ -4,6 +4,8 @@ Words are compared by their stems, by what they mean in six languages and by the
 numbers by what they are worth (`lexicon.toml`).
 """
 
+import asyncio
+import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from typing import Annotated, Final, Protocol, TypeVar
 from pydantic import BeforeValidator, Field
 
 from agent.classifier import Meanings
+from agent.engine.errors import AgentError
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
@@ -107,6 +110,46 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in order. Raises anything when the source is down."""
+
+
+class EmbeddingError(Exception):
+    """The embedding source is down, too slow, or returned something other than vectors."""
+
+
+async def embed(embedder: Embedder, texts: Sequence[str], seconds: float) -> list[list[float]]:
+    """Return one vector of length 1 for each text, in order; `seconds` is the time limit.
+
+    Raises:
+        EmbeddingError: no vectors, whatever the reason.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            vectors = await embedder.embed(texts)
+    except TimeoutError:
+        raise EmbeddingError(f"{embedder.name} did not answer within {seconds:g} s") from None
+    except AgentError as error:
+        raise EmbeddingError(f"{embedder.name} failed: {error}") from error
+    except Exception as error:
+        raise EmbeddingError(f"{embedder.name} failed: {type(error).__name__}") from error
+    try:
+        return _checked(vectors, len(texts))
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"{embedder.name} gave no vectors: {error}") from None
+
+
+def _checked(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]]:
+    if len(vectors) != count:
+        raise ValueError(f"{len(vectors)} for {count} texts")
+    if len({len(vector) for vector in vectors}) > 1:
+        raise ValueError("they are of different lengths")
+    return [_unit(vector) for vector in vectors]
+
+
+def _unit(vector: Sequence[float]) -> list[float]:
+    length = math.hypot(*vector)
+    if not math.isfinite(length) or length == 0:
+        raise ValueError("one has no direction")
+    return [value / length for value in vector]
 
 
 LONGEST: Final = 2_000

@@ -213,8 +213,7 @@ def entries() -> Iterator[Entry]:
         yield from _entries(table, (("dish", (str(number),)),))
     for name in WORDS:
         for table in load(name)["word"]:
-            meant = {key: value for key, value in table.items() if key not in (*LANGUAGES, "any")}
-            yield from _entries(table, tuple((key, _values(each)) for key, each in meant.items()))
+            yield from _entries(table, _meant(table))
     for file, kind, field in (("grapes", "grape", "grapes"), ("compared", "wine", "entity")):
         for table in load(file)[kind]:
             names = (table["name"], *table.get("any", ())) if kind == "grape" else table.get("any")
@@ -223,6 +222,17 @@ def entries() -> Iterator[Entry]:
         for number, spoken in enumerate(written.split(","), start=2):
             words_ = tuple(map(str.strip, spoken.split("/")))
             yield Entry((("number", (str(number),)),), language, words_)
+
+
+def described() -> Iterator[Entry]:
+    """What tastes feel like: nobody says it in these words, but something near to them."""
+    for table in load("described")["taste"]:
+        yield from _entries(table, _meant(table))
+
+
+def _meant(table: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    meant = {key: value for key, value in table.items() if key not in (*LANGUAGES, "any")}
+    return tuple((key, _values(each)) for key, each in meant.items())
 
 
 def _entries(

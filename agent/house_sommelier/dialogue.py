@@ -3,6 +3,7 @@
 Nothing is stored: the state is worked out again from the messages of each request.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -10,11 +11,11 @@ from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
 from agent.house_sommelier.acts import language_told, with_kind
 from agent.house_sommelier.data import SCALE_OF, kinds
 from agent.house_sommelier.deciding import concern_of, decide
-from agent.house_sommelier.lexicon import parse
+from agent.house_sommelier.lexicon import Glossary, parse
 from agent.house_sommelier.merging import KIND, PLACE, wished
 from agent.house_sommelier.plan import is_composed
 from agent.house_sommelier.planning import planned
-from agent.house_sommelier.reading import Change, read
+from agent.house_sommelier.reading import Change, read, whole
 from agent.house_sommelier.state import GRAVE, Conversation, Exchange, State
 from agent.house_sommelier.table import (
     asked_about,
@@ -24,34 +25,68 @@ from agent.house_sommelier.table import (
     pointed,
     spoken_of,
 )
-from agent.house_sommelier.topics import SURE, asked_for, is_likely, topics_in
+from agent.house_sommelier.topics import CERTAIN, SURE, Likely, asked_for, is_likely, topics_in
 from agent.i18n import is_chosen, spoken
-from agent.text import pattern, words
+from agent.text import Language, pattern, words
 
 _MOST_GUESTS: Final = 500
 _FEW_WORDS: Final = 3
+_OPEN: Final = frozenset({"search", "ask", "knowledge"})
+"""Acts of messages in which more may be meant than the tables know."""
 _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 
 
-def read_state(conversation: Conversation, care: Care | None = None) -> tuple[State, Change]:
+def read_state(
+    conversation: Conversation, care: Care | None = None, glossary: Glossary = ()
+) -> tuple[State, Change]:
     """The state after the last message of a conversation, and that message as a change.
 
     `care` is what is known of who wrote the last; in a group the others told of themselves.
     """
+    *_, last = _states(conversation, care, glossary)
+    return last
+
+
+def unheard(conversation: Conversation, care: Care | None = None) -> tuple[list[str], Language]:
+    """What the tables leave open in a conversation, to be looked up by meaning; its language.
+
+    Words that nothing knows, and whole messages of which nothing was made.
+    """
+    asked, language = list[str](), State().language
+    for state, change in _states(conversation, care, ()):
+        language = state.language
+        if state.act not in _OPEN:
+            continue
+        is_question = state.act == "knowledge"
+        asked += () if is_question else change.unheard
+        told = (state.subjects or change.entities) if is_question else change.wishes.said
+        is_open = state.act != "search" or change.unheard
+        if is_open and not told and change.words >= _FEW_WORDS:
+            asked.append(whole(change.text))
+    return list(dict.fromkeys(asked)), language
+
+
+def _states(
+    conversation: Conversation, care: Care | None, glossary: Glossary
+) -> Iterator[tuple[State, Change]]:
+    """The state after each message of a conversation, with the message as a change."""
     known = care or NO_CARE
     is_minor = "under_age" in known.held
     reacts = known.allergies | known.reactions
     state = State(care=gravest(known.held), is_minor=is_minor, reacts=reacts)
     for exchange in conversation.before:
-        change = _read(exchange.request, state, NO_CARE if known.in_group else None)
-        state = _answered(heard(state, change), exchange)
-    change = _read(conversation.request, state, known if known.in_group else None)
-    return heard(state, change), change
+        change = _read(exchange.request, state, NO_CARE if known.in_group else None, glossary)
+        state = heard(state, change)
+        yield state, change
+        state = _answered(state, exchange)
+    change = _read(conversation.request, state, known if known.in_group else None, glossary)
+    yield heard(state, change), change
 
 
-def _read(text: str, state: State, care: Care | None) -> Change:
-    said = read(text, state.language if state.turns else None)
-    change = completed(state, with_kind(said, state.context), said)
+def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Change:
+    own = tuple(each for each in glossary if each[0] in text)
+    said = read(text, state.language if state.turns else None, own)
+    change = _asking(completed(state, with_kind(said, state.context), said), own)
     change = change if care is None else replace(change, care=care)
     ill_of = (state.reacts | change.care.reactions).intersection(REACTIONS)
     wishes = replace(
@@ -61,6 +96,16 @@ def _read(text: str, state: State, care: Care | None) -> Change:
     )
     out = change.denied.union(("styles", each) for each in ill_of)
     return replace(change, wishes=wishes, denied=out) if ill_of else change
+
+
+def _asking(change: Change, glossary: Glossary) -> Change:
+    """A question with the topic that it means, where the glossary has one."""
+    asks = change.is_question or change.has("copula") or change.has("ask", "what", "why")
+    if not asks and not (change.kind and kinds()[change.kind].alone == "knowledge"):
+        return change
+    meant = dict(glossary).get(whole(change.text), ())
+    found = tuple(Likely(each.values[0], CERTAIN) for each in meant if each.field == "topic")
+    return replace(change, topics=(*found, *change.topics))
 
 
 def _answered(state: State, exchange: Exchange) -> State:

@@ -51,6 +51,10 @@ class Meaning(NamedTuple):
     values: tuple[str, ...]
 
 
+Glossary = tuple[tuple[str, tuple[Meaning, ...]], ...]
+"""Texts that no table knows, and what they mean."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A word, a number or a sign: as written, as compared, and where it stands."""

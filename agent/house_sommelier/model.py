@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
@@ -13,7 +13,7 @@ from agent.engine.feedback import is_feedback
 from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
 from agent.house_sommelier.acts import language_at_a_glance
 from agent.house_sommelier.answer import answer_wines, not_understood
-from agent.house_sommelier.dialogue import heard, read_state
+from agent.house_sommelier.dialogue import heard, read_state, unheard
 from agent.house_sommelier.knowledge import (
     asked_of_library,
     compare,
@@ -22,6 +22,7 @@ from agent.house_sommelier.knowledge import (
     of_topics,
     said_before,
 )
+from agent.house_sommelier.lexicon import Glossary
 from agent.house_sommelier.plan import bottles_for, sympathy
 from agent.house_sommelier.reading import Change, read
 from agent.house_sommelier.searching import LIBRARY, Wish, filters_of, first_calls, next_calls
@@ -33,6 +34,9 @@ from agent.house_sommelier.wording import country_in_words, either, say, search_
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import ReadWine, Wine, WineQuery
 from agent.text import Language
+
+if TYPE_CHECKING:
+    from agent.house_sommelier.meaning import MeaningIndex
 
 MODEL_NAME: Final = "house-sommelier"
 _ALIKE: Final = 60
@@ -57,11 +61,13 @@ _KIND_WORDS: Final = frozenset({"ask", "hello", "off_topic"})
 class HouseSommelier:
     """An `LLM` that answers by rules, from `messages` alone: no key, no network, no state.
 
-    `care` is what is known of who asks; without it that is what the messages say.
+    `care` is what is known of who asks; without it that is what the messages say. With `meaning`
+    it understands more than the tables know, at a request to the embedding source.
     """
 
     care: Care | None = None
     model: str = MODEL_NAME
+    meaning: "MeaningIndex | None" = None
 
     def caring(self, care: Care) -> "HouseSommelier":
         """Make the same for somebody of whom `care` is known."""
@@ -115,7 +121,10 @@ class HouseSommelier:
         Never raises. The answer is the JSON of a `SommelierResponse`, whatever `output`,
         `max_tokens` and `temperature` say; usage is zero.
         """
-        reply = respond(messages, frozenset(tool.name for tool in tools), self.care)
+        conversation = read_conversation(messages)
+        glossary = await self._glossary(conversation)
+        offered = frozenset(tool.name for tool in tools)
+        reply = respond(conversation, offered, self.care, glossary)
         if isinstance(reply, SommelierResponse):
             return LLMResponse(content=reply.model_dump_json(), model=MODEL_NAME)
         calls = tuple(
@@ -128,13 +137,23 @@ class HouseSommelier:
         )
         return LLMResponse(tool_calls=calls, finish_reason="tool_calls", model=MODEL_NAME)
 
+    async def _glossary(self, conversation: Conversation) -> Glossary:
+        """What words mean that no table knows; while a turn goes on, as it was when it began."""
+        if self.meaning is None:
+            return ()
+        texts, language = unheard(conversation, self.care)
+        may_ask = not conversation.results
+        return await self.meaning.glossary(texts, language, may_ask=may_ask)
+
 
 def respond(
-    messages: Sequence[Message], offered: frozenset[str], care: Care | None = None
+    conversation: Conversation,
+    offered: frozenset[str],
+    care: Care | None = None,
+    glossary: Glossary = (),
 ) -> tuple[Wish, ...] | SommelierResponse:
     """The tools to call, all of those `offered`, or the answer."""
-    conversation = read_conversation(messages)
-    state, change = read_state(conversation, care)
+    state, change = read_state(conversation, care, glossary)
     if conversation.results:
         return _after(state, change, conversation)
     match state.act:
@@ -217,6 +236,7 @@ class WithoutTools:
     """
 
     llm: LLM
+    meaning: "MeaningIndex | None" = None
 
     def __getattr__(self, name: str) -> Any:
         """What else is asked of a model, `llm` tells: its name, whether it streams …."""
@@ -234,7 +254,9 @@ class WithoutTools:
         last = messages[-1]
         is_new = last.get("role") == "user" and not is_feedback(str(last.get("content")))
         if tools and is_new:
-            planned = await HouseSommelier().generate_with_tools(messages, tools)
+            planned = await HouseSommelier(meaning=self.meaning).generate_with_tools(
+                messages, tools
+            )
             if planned.tool_calls:
                 return planned
         return await self.llm.generate_with_tools(handed_over(messages), **asked)

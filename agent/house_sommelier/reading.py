@@ -17,6 +17,7 @@ from agent.house_sommelier.data import (
     pairings,
 )
 from agent.house_sommelier.lexicon import (
+    Glossary,
     Meaning,
     Phrases,
     Span,
@@ -46,6 +47,9 @@ _NARROWER: Final = frozenset({"grapes", "regions", "text"})
 """What they name is less than a kind of wine: no ice wine is no word against sweet ones."""
 _TASTES: Final = frozenset({"sweetness", "bodies", "acidities", "text", "tannins", "trait"})
 _SCALED: Final = frozenset({"bodies", "tannins", "acidities", "sweetness"})
+_FILLED: Final = _SCALED | {"dish", "text"}
+"""Fields that words may fill which mean what a phrase of the tables means."""
+_MOST_WHOLE: Final = 300
 _MOST_VALUES: Final = 6
 _REMEMBERED: Final = 256
 _MOST_TEXT: Final = 200
@@ -139,6 +143,8 @@ class Change:
     """The slots and dishes that no longer count: "forget the lamb", "not for lamb after all"."""
     topics: tuple[Likely, ...] = ()
     """What it may ask to know, the likeliest first."""
+    unheard: tuple[str, ...] = ()
+    """Runs of words that nothing knows and that may be a dish or a taste, as they are written."""
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -158,12 +164,14 @@ NO_CHANGE: Final = Change()
 
 
 @lru_cache(_REMEMBERED)
-def read(text: str, spoken: Language | None = None) -> Change:
+def read(text: str, spoken: Language | None = None, glossary: Glossary = ()) -> Change:
     """What a message says; `spoken` is the language of the talk so far.
 
     A talk is read again for each of its calls of a tool, so the last messages are remembered.
     """
-    phrases = parse(text, spoken)
+    parsed = parse(text, spoken)
+    phrases = _filled(parsed, text, glossary)
+    meant = dict(glossary).get(whole(text), ()) if phrases is parsed else ()
     topics = topics_in(text, phrases.spans)
     numbers = read_numbers(phrases, in_talk=spoken is not None)
     mentioned = [span for span in phrases.spans if _is_mentioned(span, phrases)]
@@ -171,11 +179,14 @@ def read(text: str, spoken: Language | None = None) -> Change:
     phrases = phrases.with_spans(foods_with_their_tastes(phrases, spans))
     unused = (each for each in phrases.spans if not _is_used(each, numbers))
     scope = Scope(phrases.with_spans(unused))
+    tastes = [each for each in meant if each.field in _FILLED - {"dish"} and not scope.denied]
+    scope.implied += tastes
     known = frozenset(scope.denied_words).union(
         numbers.used, *(range(span.start, span.end) for span in (*spans, *mentioned))
     )
     words = phrases.words
     unknown = [word for at, word in enumerate(words) if at not in known and _is_telling(word)]
+    unknown = [] if tastes else unknown
     names = [each for each in _proper_names(phrases, known) if _tells(each)]
     marks = [
         (each.field, value) for s in scope.wanted for each in s.meanings for value in each.values
@@ -205,8 +216,52 @@ def read(text: str, spoken: Language | None = None) -> Change:
         topics=topics,
         definite=_definite(scope),
         dropped=_dropped(scope, wishes),
+        unheard=_unheard(text, words, {word.start for word in unknown}, names),
     )
     return replace(change, wishes=_named(change, names))
+
+
+def whole(text: str) -> str:
+    """A message as it is looked up by what all of it means."""
+    return text.strip()[:_MOST_WHOLE]
+
+
+def _filled(phrases: Phrases, text: str, glossary: Glossary) -> Phrases:
+    """`phrases` with the words that mean a dish or a taste, where the message names none."""
+    told = {field for span in phrases.spans for field in span.fields}
+    known = {at for span in phrases.spans for at in range(span.start, span.end)}
+    found = []
+    for said, meanings in glossary:
+        fields = {each.field for each in meanings}
+        start = text.find(said)
+        if start < 0 or fields & told or not fields <= _FILLED:
+            continue
+        end = start + len(said)
+        at = [
+            at for at, word in enumerate(phrases.words) if start <= word.start and word.end <= end
+        ]
+        if at and not known.intersection(at):
+            found.append(Span(at[0], at[-1] + 1, meanings))
+            told, known = told | fields, known.union(at)
+    spans = (*phrases.spans, *found)
+    return phrases.with_spans(sorted(spans, key=lambda span: span.start)) if found else phrases
+
+
+def _unheard(
+    text: str, words: Sequence[Token], unknown: set[int], names: Sequence[str]
+) -> tuple[str, ...]:
+    """The runs of unknown words; a name only where it says what a wine is for."""
+    runs: list[str] = []
+    for at, word in enumerate(words):
+        if word.start not in unknown or (at and words[at - 1].start in unknown):
+            continue
+        run = [*takewhile(lambda each: each.start in unknown, words[at:])]
+        said = text[run[0].start : run[-1].end][:_MOST_TEXT]
+        leads = grammar_stems("with") | grammar_stems("for")
+        is_for = any(each.stem in leads for each in words[max(at - _NEAR, 0) : at])
+        if is_for or not any(each.written in name for each in run for name in names):
+            runs.append(said)
+    return tuple(dict.fromkeys(runs))
 
 
 def _is_mentioned(span: Span, phrases: Phrases) -> bool:

@@ -1,13 +1,8 @@
-"""The documents over SQL.
-
-Vectors come from an embedding source, which may be anything; nothing it returns is trusted. They
-are scaled to length 1.
-"""
+"""The documents over SQL."""
 
 import asyncio
 import hashlib
 import logging
-import math
 import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -17,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from sqlalchemy import Connection, delete, exists, func, or_, select, text, tuple_
 
-from agent.documents.passages import Chunk, Embedder, StoredDocument
-from agent.engine.errors import AgentError
+from agent.documents.passages import Chunk, Embedder, EmbeddingError, StoredDocument, embed
 from db.documents.chunking import Piece, chunk, postings
 from db.documents.reading import Document
 from db.engine import Sessions, take_turns
@@ -310,46 +304,6 @@ def spread(
         (chosen if taken[document] <= most else spare).append(item)
     kept = {*chosen[:limit], *spare[: max(limit - len(chosen), 0)]}
     return [item for item in ranked if item in kept]
-
-
-class EmbeddingError(Exception):
-    """The embedding source is down, too slow, or returned something other than vectors."""
-
-
-async def embed(embedder: Embedder, texts: Sequence[str], seconds: float) -> list[list[float]]:
-    """Return one vector of length 1 for each text, in order; `seconds` is the time limit.
-
-    Raises:
-        EmbeddingError: no vectors, whatever the reason.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            vectors = await embedder.embed(texts)
-    except TimeoutError:
-        raise EmbeddingError(f"{embedder.name} did not answer within {seconds:g} s") from None
-    except AgentError as error:
-        raise EmbeddingError(f"{embedder.name} failed: {error}") from error
-    except Exception as error:
-        raise EmbeddingError(f"{embedder.name} failed: {type(error).__name__}") from error
-    try:
-        return _checked(vectors, len(texts))
-    except (TypeError, ValueError) as error:
-        raise EmbeddingError(f"{embedder.name} gave no vectors: {error}") from None
-
-
-def _checked(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]]:
-    if len(vectors) != count:
-        raise ValueError(f"{len(vectors)} for {count} texts")
-    if len({len(vector) for vector in vectors}) > 1:
-        raise ValueError("they are of different lengths")
-    return [_unit(vector) for vector in vectors]
-
-
-def _unit(vector: Sequence[float]) -> list[float]:
-    length = math.hypot(*vector)
-    if not math.isfinite(length) or length == 0:
-        raise ValueError("one has no direction")
-    return [value / length for value in vector]
 
 
 def without_vectors(model: str, limit: int, after: int, on: Connection) -> list[tuple[int, str]]:

@@ -16,8 +16,8 @@ from agent.documents.embedding import (
     model_file_of,
     pooling_of,
 )
+from agent.documents.passages import EmbeddingError, embed
 from bot.commands import doctor
-from db.repositories.documents import EmbeddingError, embed
 
 LOCKED = Path(__file__).parents[2] / "requirements"
 SEVERAL = [f"text {number}" for number in range(40)]

@@ -51,9 +51,11 @@ def test_every_topic_is_told_in_every_language_and_can_be_learnt() -> None:
     assert data.load("articles").keys() <= told["en"].keys()
 
 
-@pytest.mark.parametrize("name", ["questions", "guests"])
-def test_every_word_is_told_in_every_language(name: str) -> None:
-    for table in data.load(name)["word"]:
+@pytest.mark.parametrize(
+    ("name", "of"), [("questions", "word"), ("guests", "word"), ("described", "taste")]
+)
+def test_every_word_is_told_in_every_language(name: str, of: str) -> None:
+    for table in data.load(name)[of]:
         assert set(LANGUAGES) <= table.keys(), table
 
 
@@ -64,7 +66,7 @@ def test_every_counted_word_is_told_in_every_language(name: str) -> None:
 
 
 def test_every_value_is_one_of_the_catalogue() -> None:
-    for entry in data.entries():
+    for entry in (*data.entries(), *data.described()):
         for field, values in entry.meanings:
             assert entry.phrases
             assert values
