@@ -11,11 +11,11 @@ from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
 from agent.house_sommelier.acts import language_told, with_kind
 from agent.house_sommelier.data import SCALE_OF, kinds
 from agent.house_sommelier.deciding import concern_of, decide
-from agent.house_sommelier.lexicon import Glossary, parse
+from agent.house_sommelier.lexicon import Glossary, Meaning, parse
 from agent.house_sommelier.merging import KIND, PLACE, wished
 from agent.house_sommelier.plan import is_composed
 from agent.house_sommelier.planning import planned
-from agent.house_sommelier.reading import Change, read, whole
+from agent.house_sommelier.reading import Change, read
 from agent.house_sommelier.state import GRAVE, Conversation, Exchange, State
 from agent.house_sommelier.table import (
     asked_about,
@@ -31,8 +31,10 @@ from agent.text import Language, pattern, words
 
 _MOST_GUESTS: Final = 500
 _FEW_WORDS: Final = 3
+_LONGEST_WHOLE: Final = 300
 _OPEN: Final = frozenset({"search", "ask", "knowledge"})
 """Acts of messages in which more may be meant than the tables know."""
+_TASTES: Final = frozenset({"text", *SCALE_OF})
 _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 
 
@@ -62,7 +64,7 @@ def unheard(conversation: Conversation, care: Care | None = None) -> tuple[list[
         told = (state.subjects or change.entities) if is_question else change.wishes.said
         is_open = state.act != "search" or change.unheard
         if is_open and not told and change.words >= _FEW_WORDS:
-            asked.append(whole(change.text))
+            asked.append(_whole(change.text))
     return list(dict.fromkeys(asked)), language
 
 
@@ -86,7 +88,8 @@ def _states(
 def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Change:
     own = tuple(each for each in glossary if each[0] in text)
     said = read(text, state.language if state.turns else None, own)
-    change = _asking(completed(state, with_kind(said, state.context), said), own)
+    change = completed(state, with_kind(said, state.context), said)
+    change = _as_meant(change, dict(own).get(_whole(text), ()))
     change = change if care is None else replace(change, care=care)
     ill_of = (state.reacts | change.care.reactions).intersection(REACTIONS)
     wishes = replace(
@@ -98,14 +101,25 @@ def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Cha
     return replace(change, wishes=wishes, denied=out) if ill_of else change
 
 
-def _asking(change: Change, glossary: Glossary) -> Change:
-    """A question with the topic that it means, where the glossary has one."""
+def _whole(text: str) -> str:
+    """A message as it is looked up by what all of it means."""
+    return text.strip()[:_LONGEST_WHOLE]
+
+
+def _as_meant(change: Change, meanings: tuple[Meaning, ...]) -> Change:
+    """A message of which nothing was made, with what all of it means: a topic, or a taste."""
+    meant = {each.field: each.values for each in meanings}
+    kind = kinds()[change.kind].alone if change.kind else "ask"
     asks = change.is_question or change.has("copula") or change.has("ask", "what", "why")
-    if not asks and not (change.kind and kinds()[change.kind].alone == "knowledge"):
-        return change
-    meant = dict(glossary).get(whole(change.text), ())
-    found = tuple(Likely(each.values[0], CERTAIN) for each in meant if each.field == "topic")
-    return replace(change, topics=(*found, *change.topics))
+    topics = meant.pop("topic", ()) if asks or kind == "knowledge" else ()
+    if topics and kind != "search":
+        found = (Likely(name, CERTAIN) for name in topics)
+        return replace(change, topics=(*found, *change.topics))
+    tastes: dict[str, Any] = {name: meant[name] for name in meant if name in _TASTES}
+    is_open = kind in ("search", "ask") and not (change.wishes.said or change.denied)
+    if tastes and tastes == meant and is_open:
+        return replace(change, wishes=replace(change.wishes, **tastes), unknown=())
+    return change
 
 
 def _answered(state: State, exchange: Exchange) -> State:

@@ -49,7 +49,6 @@ _TASTES: Final = frozenset({"sweetness", "bodies", "acidities", "text", "tannins
 _SCALED: Final = frozenset({"bodies", "tannins", "acidities", "sweetness"})
 _FILLED: Final = _SCALED | {"dish", "text"}
 """Fields that words may fill which mean what a phrase of the tables means."""
-_MOST_WHOLE: Final = 300
 _MOST_VALUES: Final = 6
 _REMEMBERED: Final = 256
 _MOST_TEXT: Final = 200
@@ -169,9 +168,7 @@ def read(text: str, spoken: Language | None = None, glossary: Glossary = ()) -> 
 
     A talk is read again for each of its calls of a tool, so the last messages are remembered.
     """
-    parsed = parse(text, spoken)
-    phrases = _filled(parsed, text, glossary)
-    meant = dict(glossary).get(whole(text), ()) if phrases is parsed else ()
+    phrases = _filled(parse(text, spoken), text, glossary)
     topics = topics_in(text, phrases.spans)
     numbers = read_numbers(phrases, in_talk=spoken is not None)
     mentioned = [span for span in phrases.spans if _is_mentioned(span, phrases)]
@@ -179,14 +176,11 @@ def read(text: str, spoken: Language | None = None, glossary: Glossary = ()) -> 
     phrases = phrases.with_spans(foods_with_their_tastes(phrases, spans))
     unused = (each for each in phrases.spans if not _is_used(each, numbers))
     scope = Scope(phrases.with_spans(unused))
-    tastes = [each for each in meant if each.field in _FILLED - {"dish"} and not scope.denied]
-    scope.implied += tastes
     known = frozenset(scope.denied_words).union(
         numbers.used, *(range(span.start, span.end) for span in (*spans, *mentioned))
     )
     words = phrases.words
     unknown = [word for at, word in enumerate(words) if at not in known and _is_telling(word)]
-    unknown = [] if tastes else unknown
     names = [each for each in _proper_names(phrases, known) if _tells(each)]
     marks = [
         (each.field, value) for s in scope.wanted for each in s.meanings for value in each.values
@@ -221,20 +215,16 @@ def read(text: str, spoken: Language | None = None, glossary: Glossary = ()) -> 
     return replace(change, wishes=_named(change, names))
 
 
-def whole(text: str) -> str:
-    """A message as it is looked up by what all of it means."""
-    return text.strip()[:_MOST_WHOLE]
-
-
 def _filled(phrases: Phrases, text: str, glossary: Glossary) -> Phrases:
     """`phrases` with the words that mean a dish or a taste, where the message names none."""
     told = {field for span in phrases.spans for field in span.fields}
     known = {at for span in phrases.spans for at in range(span.start, span.end)}
     found = []
-    for said, meanings in glossary:
+    for said, all_meanings in glossary:
+        meanings = tuple(each for each in all_meanings if each.field != "topic")
         fields = {each.field for each in meanings}
         start = text.find(said)
-        if start < 0 or fields & told or not fields <= _FILLED:
+        if start < 0 or not fields or fields & told or not fields <= _FILLED:
             continue
         end = start + len(said)
         at = [

@@ -27,6 +27,8 @@ ALIKE = (
     ("warming, like a fireplace on a winter evening", "something that feels like a fireplace"),
     ("why do people swirl wine", "what is the point of swooshing the glass around"),
     ("party", "thingamajig"),
+    ("lamb chop", "lamb shank", "oyster", "hoggety"),
+    ("leg of lamb", "mussel", "neitherish"),
 )
 """Texts that mean the same; all others have something in common, and nothing with these."""
 WIDTH = 48
@@ -68,6 +70,7 @@ CASES: tuple[tuple[tuple[str, ...], dict[str, object]], ...] = (
     (("a wine for pljeskavica under 20",), BURGERS | {"max_price": 20.0}),
     (("Pljeskavica for dinner, which wine?",), BURGERS),
     (("a wine for pljeskavica under 20", "rather a white"), BURGERS | {"styles": ["white"]}),
+    (("which wine with hoggety",), {"foods": ["lamb"]}),
     (("a red like suede",), {"styles": ["red"], "tannins": ["none", "low"]}),
     (("something that feels like a fireplace",), {"bodies": ["medium_full", "full"]}),
     (("what is the point of swooshing the glass around",), {"tool": "search_documents"}),
@@ -88,7 +91,12 @@ async def test_words_that_no_table_knows_fill_the_same_slots() -> None:
             assert len(web.asked) == before
             # What is near to an occasion is no dish, and what is near to many things is none.
             by_tables = HouseSommelier()
-            for text in ("a red for thingamajig", "a red for wibble", "why is flumph flumphy?"):
+            for text in (
+                "a red for thingamajig",
+                "a red for neitherish",
+                "a red for wibble",
+                "why is flumph flumphy?",
+            ):
                 messages = conversation(text)
                 plain = await by_tables.generate_with_tools(messages, TOOLS)
                 assert await house.generate_with_tools(messages, TOOLS) == plain, text
@@ -198,7 +206,10 @@ def database_of(environment: dict[str, str]) -> str:
 async def test_the_bot_uses_the_source_that_its_documents_use(environment: dict[str, str]) -> None:
     with Web(meant) as web:
         settings = settings_with(web, DATABASE_URL=database_of(environment))
-        async with open_resources(settings) as resources:
+        async with open_resources(settings) as resources, asyncio.timeout(60):
+            assert resources.meaning is not None
+            while not await resources.meaning.glossary(["pljeskavica"], "en"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
             reply = await sommelier_of(resources).answer("a red for pljeskavica", resources.run)
     assert "pljeskavica" in reply.text
     assert "pljeskavica" in web.asked
