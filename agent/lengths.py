@@ -4,7 +4,11 @@ All of it is in characters unless the name says bytes. Settings: a tool's result
 (`Limits.result_chars`), a file of the library (`DOCUMENT_MAX_MB`).
 """
 
-from typing import Final
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+R = TypeVar("R")
 
 MESSAGE: Final = 8_000
 """What a person says in a turn, all messages that were sent in one go together."""
@@ -17,6 +21,8 @@ ANSWER: Final = 64_000
 """What a model answers; 4,096 tokens are some 16,000."""
 ON_THE_LOOP: Final = 4_000
 """An answer that is longer is read and rendered in a thread: no chat waits for another's."""
+HEARD_ON_THE_LOOP: Final = 500
+"""So is a message: rules read it closer."""
 ARGUMENTS: Final = 32_000
 """What a model gives a tool."""
 TOOL_CALLS: Final = 64
@@ -49,3 +55,8 @@ PAGES: Final = 2_000
 """Pages of a PDF file."""
 READING_SECONDS: Final = 60.0
 """How long reading a file may take; not a length, but a limit of the same kind."""
+
+
+async def aside(length: int, work: Callable[[], R], most: int = ON_THE_LOOP) -> R:
+    """Do work on so many characters; on more than `most` in a thread, so that nobody waits."""
+    return await asyncio.to_thread(work) if length > most else work()

@@ -45,7 +45,7 @@ from bot.telegram.settings import SettingsCommands
 from bot.turn import Turns
 from bot.updates.journal import StepJournal
 from config import Settings
-from db.documents.reading import pages_of
+from db.documents.reading import SentFiles
 from db.wines.importing import read_bottles, write_bottles
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def handlers_of(
     `changed` is called when there is feedback to deliver.
     """
     tracing, has_langfuse = settings.tracing, settings.tracing.langfuse_keys is not None
-    only_allowed = settings.access.mode == "allow_list"
+    only_allowed, files = settings.access.mode == "allow_list", SentFiles()
     groups = (
         InlineMode(talk),
         AdminCommands(talk, admins, trace_link(settings), only_allowed=only_allowed),
@@ -188,7 +188,7 @@ def handlers_of(
         SettingsCommands(talk),
         RatingButtons(talk, changed, _as_written if tracing.content == "full" else mask),
         FollowUps(talk),
-        Media(talk, pages_of),
+        Media(talk, files.pages, files.picture),
         LookUps(talk),
     )
     return [handler for group in groups for handler in group.handlers()]

@@ -1,13 +1,13 @@
 """What is known of who asks: told in this message, or before in this chat and remembered."""
 
-import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
-from agent.care import Care, care_of
+from agent import lengths
+from agent.care import FULL_AGE, Care, care_of
 from agent.care_help import Help
 from agent.engine.errors import or_else
 from agent.engine.run import Run
@@ -29,8 +29,6 @@ HOLDS: Final[Mapping[str, timedelta]] = {
     "under_age": timedelta(days=365),
 }
 """How long something holds unless /new forgets it before; what is not here holds for good."""
-LONG: Final = 500
-"""From how many characters a message is read beside the event loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +40,7 @@ class Carer:
 
     async def care_for(self, text: str, chat_id: int, user_id: int, span: Span) -> Care:
         """Read what a message tells of who writes, and what they told before; keep what is new."""
-        age = self.help.full_age
-        is_long = len(text) > LONG
-        told = await asyncio.to_thread(care_of, text, age) if is_long else care_of(text, age)
+        told = await heard(text, self.help.full_age)
         held = await self._held(chat_id, user_id)
         if lifted := told.retracted & held:
             await self._keep(chat_id, user_id, dict.fromkeys(lifted, datetime.now(UTC)))
@@ -63,7 +59,7 @@ class Carer:
             Exception: what is kept cannot be read.
         """
         held = await self.cares.held(None, user_id) if self.cares else frozenset()
-        return care_of(text, self.help.full_age).holding(held)
+        return (await heard(text, self.help.full_age)).holding(held)
 
     async def forget(self, chat_id: int) -> None:
         """Forget what was told in a chat, but what lasts."""
@@ -112,3 +108,10 @@ class Carer:
         if self.cares is not None:
             keep = partial(self.cares.keep, chat_id, user_id, until)
             await or_else(keep, None, f"What was told in chat {chat_id} could not be kept")
+
+
+async def heard(text: str, full_age: int = FULL_AGE) -> Care:
+    """Read what a message tells of who writes."""
+    return await lengths.aside(
+        len(text), partial(care_of, text, full_age), lengths.HEARD_ON_THE_LOOP
+    )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Literal, TypeVar
 
-from agent.care import Care, care_of
+from agent.care import Care
 from agent.engine.errors import Backoff, or_else, retry
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
@@ -21,7 +21,7 @@ from agent.text import spoken_in, truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
 from agent.turn import BUDGET, Reply, Work, record_turn, with_notes, worked_on
 from bot.budgets import Budgets
-from bot.care import Carer
+from bot.care import Carer, heard
 from bot.metrics import Metrics
 from bot.telegram.buttons import Rows
 from bot.telegram.drafts import Drafts, Placeholder
@@ -297,7 +297,7 @@ class Turns:
         async def nothing(run: Run) -> Reply:
             return Reply(text="")
 
-        if not care_of(question.text).is_crisis:
+        if not (await heard(question.text)).is_crisis:
             return False
         await self.turn(question, nothing)
         return True

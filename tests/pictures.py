@@ -26,6 +26,13 @@ def drawn(lines: Sequence[str], size: tuple[int, int] = (900, 1200), camera: str
     return written.getvalue()
 
 
+def saved(picture: Image.Image, kind: str, **options: Any) -> bytes:
+    """A picture as a file of some kind."""
+    written = BytesIO()
+    picture.save(written, kind, **options)
+    return written.getvalue()
+
+
 def shown(request: JsonObject) -> list[bytes]:
     """The pictures of a request to a model."""
     parts = [

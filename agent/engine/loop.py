@@ -1,7 +1,6 @@
 """One turn: tools first, then the structured answer, with retries around the answer only."""
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -107,7 +106,7 @@ async def generate_agentic_response(
                     await turn.call_tools(reply)
                     continue
                 attempt = await turn.check(reply, span)
-                if not attempt.result.retryable or turn.is_to_be_cut:
+                if not attempt.result.retryable or await turn.is_to_be_cut():
                     break
                 turn.chat.correct(reply, attempt.result, contract.correction)
         outcome, problem = outcome_of(turn.attempts[-1].result)
@@ -166,26 +165,27 @@ class _Turn(Generic[T]):
         names = self._toolbox.names
         parse = partial(parse_response, reply, self._contract, self._evidence, names)
         with self._run.span.child("guard.output", "guardrail") as guard:
-            result = await aside([reply], parse)
+            result = await lengths.aside(len(reply.content), parse)
         attempt = Attempt.of(reply, result, self.attempts)
         attempt.record(span, guard)
         self.attempts.append(attempt)
         return attempt
 
-    @property
-    def is_to_be_cut(self) -> bool:
+    async def is_to_be_cut(self) -> bool:
         """Whether what nothing grounds was said again, and an answer without it is as good."""
         again = sum(each.result.error_type in UNGROUNDED for each in self.attempts)
-        answer = self.attempts[-1].result.answer
-        if again <= UNGROUNDED_RETRIES or answer is None:
+        last = self.attempts[-1]
+        if again <= UNGROUNDED_RETRIES or (answer := last.result.answer) is None:
             return False
-        left = salvage(answer, self._contract, self._evidence)
+        cut = partial(salvage, answer, self._contract, self._evidence)
+        left = await lengths.aside(len(last.reply.content), cut)
         kept = left.answer if left else None
         return kept is not None and self._contract.as_good(answer, kept)
 
     async def response(self, outcome: Outcome, problem: str | None) -> AgenticResponse[T]:
         """Make the response: the valid answer, else what can be salvaged of the newest."""
-        found = await aside((each.reply for each in self.attempts), partial(self._found, outcome))
+        longest = max((len(each.reply.content) for each in self.attempts), default=0)
+        found = await lengths.aside(longest, partial(self._found, outcome))
         if found and outcome not in {"answered", "stopped"}:
             outcome = "salvaged"
         errors = [each.result.error_type for each in self.attempts]
@@ -213,12 +213,6 @@ class _Turn(Generic[T]):
         answers = (each.result.answer for each in reversed(self.attempts))
         salvaged = (salvage(each, self._contract, self._evidence) for each in answers)
         return next((each for each in salvaged if each is not None), None)
-
-
-async def aside(replies: Iterable[LLMResponse], work: Callable[[], R]) -> R:
-    """Do what is to be done with replies; with a long one in a thread: no other turn waits."""
-    is_long = any(len(reply.content) > lengths.ON_THE_LOOP for reply in replies)
-    return await asyncio.to_thread(work) if is_long else work()
 
 
 def require_parts(run: Run, contract: OutputContract[T]) -> None:

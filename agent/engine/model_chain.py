@@ -439,5 +439,5 @@ def as_output(response: LLMResponse) -> object:
 def _read_arguments(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

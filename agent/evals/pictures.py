@@ -16,7 +16,7 @@ from agent.engine.run import Run
 from agent.evals.dataset import Picture, PictureWine
 from agent.evals.evaluators import Mark
 from agent.evals.run import Outcome, Trial
-from agent.senses.pictures import read_pictures
+from agent.senses.pictures import as_shown, read_pictures
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue, Currency, ReadWine
 from agent.tables import Strict, read_toml
@@ -198,8 +198,8 @@ class PicturesVariant:
         """Read the picture of `trial`, and mark what was read."""
         case = cast(Picture, trial.case)
 
-        async def shown() -> bytes:
-            return drawn(case)
+        async def shown() -> str:
+            return as_shown(drawn(case))
 
         async def work(run: Run) -> Reply:
             read = await read_pictures([shown], run, self.catalogue)

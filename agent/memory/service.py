@@ -7,12 +7,13 @@ and the tool by which a model has something be remembered, in a person's own wor
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent import lengths
 from agent.care import ALLERGIES
 from agent.engine.errors import ToolError
 from agent.engine.messages import Message
@@ -80,10 +81,12 @@ class Remembering:
         person = person_in(run)
         if not person.user_id or person.care.is_crisis:
             return await self.sommelier.answer(message, run, attached)
-        reading, talk = _read(message, run, person)
+        reading, talk = await lengths.aside(
+            len(message), partial(_read, message, run, person), lengths.HEARD_ON_THE_LOOP
+        )
         language = self.sommelier.language_in(message, run)
         if talk or reading.learned or reading.unlearned:
-            language = self._language_told(message, language)
+            language = await self._language_told(message, language)
         heard = Change(
             user_id=person.user_id,
             learned=_fresh(reading, talk, person),
@@ -110,12 +113,12 @@ class Remembering:
             reply = replace(reply, notes=(*reply.notes, said))
         return _told_back(reply, [heard, *others], language)
 
-    def _language_told(self, message: str, of_talk: Language) -> Language:
+    async def _language_told(self, message: str, of_talk: Language) -> Language:
         """The language of a message that is mostly names and numbers.
 
         Where that is what it would be for want of a word that tells, the talk's.
         """
-        own = self.sommelier.language_of(message)
+        own = await self.sommelier.language_of(message)
         tells = own not in ("en", spoken()) or of_talk == "en"
         return own if tells else of_talk
 

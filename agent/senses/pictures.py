@@ -1,7 +1,7 @@
 """What pictures of labels and wine lists say: one request for each, transcribed and held to itself.
 
 A model is shown them upright, small, without what a camera wrote into them; what a picture claims
-to be is looked at before any of it is unpacked, in a thread. The words of a picture are data:
+to be is looked at before any of it is unpacked. The words of a picture are data:
 bounded, and a "wine" that gives orders or has an address is none. What a model adds to a line that
 it copied itself is left out.
 """
@@ -9,6 +9,7 @@ it copied itself is left out.
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
@@ -52,6 +53,13 @@ QUALITIES: Final = (85, 60, 40)
 """Of a JPEG, the first that is small enough."""
 FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "MPO")
 
+LIGHT_BYTES: Final = 1_000_000
+LIGHT_PIXELS: Final = 6_000_000
+"""Photos as Telegram sends them have fewer."""
+SCAN: Final = b"\xff\xda"
+LIGHT_SCANS: Final = 20
+"""Of a JPEG; each goes over the whole of it, and 19 MB hold 250,000."""
+
 TOO_LARGE: Final = "too_large"
 NO_PICTURE: Final = "no_picture"
 
@@ -63,7 +71,7 @@ class Unusable(ValueError):
 def as_shown(data: bytes) -> str:
     """Return a picture as a data URL: a JPEG of 1,568 pixels at most, nothing of its metadata.
 
-    Blocks: call it in a thread.
+    Blocks, over one that is not light for as long as who made it wants.
 
     Raises:
         Unusable: it is too large, or no picture.
@@ -81,6 +89,17 @@ def as_shown(data: bytes) -> str:
     except Exception:  # the readers of formats raise anything at all over a file made for it
         raise Unusable(NO_PICTURE) from None
     raise Unusable(TOO_LARGE)
+
+
+def is_light(data: bytes) -> bool:
+    """Whether `as_shown` takes a moment and some megabytes; of what is no picture, too."""
+    from PIL import Image  # noqa: PLC0415 - see as_shown
+
+    if len(data) > LIGHT_BYTES or data.count(SCAN) > LIGHT_SCANS:
+        return False
+    with suppress(Exception), Image.open(BytesIO(data), formats=FORMATS) as picture:
+        return picture.width * picture.height <= LIGHT_PIXELS
+    return True
 
 
 def as_url(picture: "Picture") -> str:
@@ -136,8 +155,8 @@ SHOWN: Final = 60
 LABEL: Final = ("Quarterstone", "Riesling", "1987")
 """What stands on the label by which it is tried whether a model sees; no wine is called so."""
 
-Download = Callable[[], Awaitable[bytes]]
-"""Fetches a picture; raises Unusable if it cannot be had."""
+Download = Callable[[], Awaitable[str]]
+"""Fetches a picture as a model is shown it; raises Unusable if it cannot be had."""
 
 
 def _line(value: object) -> str:
@@ -244,10 +263,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """A file: its text, or the first of its `count` pages as pictures."""
+    """A file: its text, or the first of its `count` pages as pictures that a model is shown."""
 
     text: str = ""
-    pictures: tuple[bytes, ...] = ()
+    pictures: tuple[str, ...] = ()
     count: int = 0
 
 
@@ -271,7 +290,7 @@ async def read_pages(pages: "Pages", run: Run, catalogue: Catalogue) -> Attachme
     """
     if not pages.text:
 
-        async def page(picture: bytes) -> bytes:
+        async def page(picture: str) -> str:
             return picture
 
         if VISION not in run.aside:
@@ -330,8 +349,9 @@ async def _step(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Reading:
 
 
 async def _read(download: Download, run: Run) -> Reading:
-    image = await asyncio.to_thread(as_shown, await download())
-    return await transcribed(run, models=[run.aside[VISION]], question=QUESTION, images=[image])
+    return await transcribed(
+        run, models=[run.aside[VISION]], question=QUESTION, images=[await download()]
+    )
 
 
 async def transcribed(

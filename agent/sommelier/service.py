@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
 
+from agent import lengths
 from agent.care import Care, care_in_talk
 from agent.care_help import Help
 from agent.engine.contract import OutputContract
@@ -238,7 +239,7 @@ class Sommelier:
     async def _reply(self, asked: _Asked, response: Response | None) -> Reply:
         if response is not None and response.ok and response.outcome != "stopped":
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
-        language = self._house.language_of(asked.messages)
+        language = await self._language_of(asked.messages)
         if response is not None and response.ok:
             return _shown(response, "stopped", say_in(_of_notes(language), "stopped_here"))
         if response is not None and response.outcome == "stopped":
@@ -292,9 +293,13 @@ class Sommelier:
         """Tell the language of a message and what was said before, at a glance."""
         return self._house.language_at_a_glance(_Asked(message, run).said)
 
-    def language_of(self, message: str) -> Language:
+    async def language_of(self, message: str) -> Language:
         """Tell the language of a message by itself, for as long as that takes."""
-        return self._house.language_of([{"role": "user", "content": message}])
+        return await self._language_of([{"role": "user", "content": message}])
+
+    async def _language_of(self, messages: Sequence[Message]) -> Language:
+        length, tell = len(str(messages[-1]["content"])), partial(self._house.language_of, messages)
+        return await lengths.aside(length, tell, lengths.HEARD_ON_THE_LOOP)
 
     def _progress(self, calls: Sequence[ToolCall], *, message: str, run: Run) -> str:
         """What tools do, in words of ours alone: what the model wrote is not checked yet."""

@@ -61,10 +61,14 @@ ABOUT_PICTURE: Final = AboutPicture() & filters.TEXT & ~filters.COMMAND
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """Handles what people send beside words; `pages_of` reads a PDF file."""
+    """Handles what people send beside words.
+
+    `pages_of` reads a PDF file, `as_shown` makes of a picture what a model is shown.
+    """
 
     talk: Conversation
     pages_of: Callable[[bytes], Awaitable[Pages]]
+    as_shown: Callable[[bytes], Awaitable[str]]
 
     def handlers(self) -> list[AnyHandler]:
         """Make the handlers."""
@@ -142,8 +146,11 @@ class Media:
             return await read_pages(pages, run, catalogue)
         if VISION not in run.aside:
             return None
-        downloads = [partial(fetched, bot, each) for each in files]
+        downloads = [partial(self._shown, each, bot) for each in files]
         return await read_pictures(downloads, run, catalogue)
+
+    async def _shown(self, file: Mapping[str, Any], bot: Bot) -> str:
+        return await self.as_shown(await fetched(bot, file))
 
 
 def files_of(message: Message | None) -> list[Mapping[str, Any]]:

@@ -157,9 +157,7 @@ class Sender:
         through. A chat known to be unreachable is not tried: `tries` is 0 then.
         """
         delivery = Delivery()
-        split = partial(split_messages, markdown)
-        is_long = len(markdown) > lengths.ON_THE_LOOP
-        parts = await asyncio.to_thread(split) if is_long else split()
+        parts = await lengths.aside(len(markdown), partial(split_messages, markdown))
         for number, html in enumerate(parts, 1):
             there = to if number == 1 else to.next
             message = _Message(there, html, buttons=buttons if number == len(parts) else ())

@@ -9,19 +9,28 @@ import codecs
 import hashlib
 import logging
 import multiprocessing
+import os
 import signal
 import unicodedata
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BytesIO
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from agent import lengths
-from agent.senses.pictures import LONGEST_SIDE, NO_PICTURE, TOO_LARGE, Pages, Unusable
+from agent.senses.pictures import (
+    LONGEST_SIDE,
+    NO_PICTURE,
+    TOO_LARGE,
+    Pages,
+    Unusable,
+    as_shown,
+    as_url,
+    is_light,
+)
 from agent.text import pattern
 from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
 from db.models import storable
@@ -61,7 +70,8 @@ KINDS_SAID: Final = "Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel
 MARKS: Final = pattern(r"(\p{M}{30})\p{M}+")
 """More marks on one letter than any writing has: to put them in order takes quadratic time."""
 SPACES: Final = pattern(r"[-_\s]+")
-PAGES_SECONDS: Final = 30.0
+SENT_SECONDS: Final = 20.0
+"""How long reading a file may take that somebody sent, and waits for."""
 LEAST_LETTERS: Final = 40
 """Of a page: what has fewer is a picture of one."""
 
@@ -142,33 +152,36 @@ class Reader:
         kind = KINDS[Path(path).suffix.lower()]
         if kind in {"text", "markdown"} and len(content.data) <= SHORT_BYTES:
             return read_document(content, path)
-        return self.ask(read_document, content, path)
+        return self.ask(self._seconds, read_document, content, path)
 
-    def ask(self, read: Callable[..., R], *given: object) -> R:
+    def ask(self, seconds: float, read: Callable[..., R], *given: object) -> R:
         """Return what `read` makes of what is given; a function of a module, plain data.
 
         Raises:
-            TakesTooLong: it takes too long.
-            Unreadable: it says so, or takes too much memory.
+            TakesTooLong: it takes more than so many seconds.
+            Unreadable: it says so, fails, or takes too much memory.
+            Unusable: it says so.
         """
         _, pipe = self._started = self._started or _start()
         try:
-            pipe.send((read, given))
-            is_told = pipe.poll(self._seconds)
-            found: R | Unreadable | None = pipe.recv() if is_told else None
+            pipe.send((seconds, read, given))
+            is_told = pipe.poll(seconds)
+            found: R | Unreadable | Unusable | None = pipe.recv() if is_told else None
         except (EOFError, OSError):
             self.close()
             raise Unreadable("takes too much memory to read; split it") from None
         if not is_told:
             self.close()
-            raise TakesTooLong(f"takes over {self._seconds:g} s to read; split it")
-        if isinstance(found, Unreadable):
+            raise TakesTooLong(f"takes over {seconds:g} s to read; split it")
+        if isinstance(found, Unreadable | Unusable):
             raise found
         return cast("R", found)
 
     def kill(self) -> None:
-        """End the process, whatever it does: who waits for it is told so."""
-        if (started := self._started) is not None:
+        """End the process and those it began, whatever they do: who waits is told so."""
+        if (started := self._started) is not None and (pid := started[0].pid):
+            with suppress(ProcessLookupError):  # it is gone, or has no group of its own yet
+                os.killpg(pid, signal.SIGKILL)
             started[0].kill()
 
     @property
@@ -181,7 +194,7 @@ class Reader:
         if self._started is not None:
             process, pipe = self._started
             pipe.close()
-            process.kill()
+            self.kill()
             process.join()
             self._started = None
 
@@ -196,21 +209,29 @@ def _start() -> tuple[BaseProcess, Connection]:
 
 
 def _read_all(pipe: Connection) -> None:
-    """Read what comes until nothing does any more; with a limit of memory where there is one."""
+    """Read what comes until nothing does any more; with a limit of memory where there is one.
+
+    Its time, too, is limited here: who asked may be gone.
+    """
     with suppress(ImportError, ValueError, OSError):
         import resource  # noqa: PLC0415 - not everywhere
 
         resource.setrlimit(resource.RLIMIT_AS, (READER_BYTES, READER_BYTES))
+    os.setsid()  # so that what it begins can be ended with it
     # Ctrl-C reaches every process of a terminal: this one is ended by who started it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable()  # what parsers mend is no news, and what they cannot read is reported
     with suppress(EOFError):
         while True:
-            read, given = pipe.recv()
+            seconds, read, given = pipe.recv()
+            signal.alarm(int(seconds) + 2)
             try:
                 pipe.send(read(*given))
-            except Unreadable as error:
+            except (Unreadable, Unusable) as error:
                 pipe.send(error)
+            except Exception as error:
+                pipe.send(Unreadable(f"cannot be read: {type(error).__name__}"))
+            signal.alarm(0)
 
 
 def read_document(content: Content, path: str) -> Document:
@@ -390,32 +411,61 @@ def _latin(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-async def pages_of(data: bytes) -> Pages:
-    """Read a PDF file that somebody sent, by a process of its own, which takes nobody along.
+class SentFiles:
+    """Reads pictures and PDF files that people send, in a process of its own, one after the other.
 
-    Raises:
-        Unusable: it is none, is encrypted or takes too long.
+    So however long one takes, and `seconds` at most, nobody waits but who sent such a one. The
+    process ends when nobody waits for it any more.
     """
-    reader = Reader(PAGES_SECONDS)
-    try:
-        return await asyncio.to_thread(_ask_pages, reader, data)
-    except TakesTooLong:
-        raise Unusable(TOO_LARGE) from None
-    except Unreadable:
-        raise Unusable(NO_PICTURE) from None
-    finally:
-        reader.kill()
 
+    def __init__(self, seconds: float = SENT_SECONDS) -> None:
+        self._seconds, self._lock = seconds, asyncio.Lock()
+        self._wanted, self._reader = 0, Reader()
 
-def _ask_pages(reader: Reader, data: bytes) -> Pages:
-    try:
-        return reader.ask(read_pages, data)
-    finally:
-        reader.close()
+    async def pages(self, data: bytes) -> Pages:
+        """Read a PDF file.
+
+        Raises:
+            Unusable: it is none, is encrypted or takes too long.
+        """
+        return await self._ask(read_pages, data)
+
+    async def picture(self, data: bytes) -> str:
+        """Make of a picture what a model is shown: a data URL.
+
+        Raises:
+            Unusable: it is none, is too large or takes too long.
+        """
+        if await asyncio.to_thread(is_light, data):
+            return await asyncio.to_thread(as_shown, data)
+        return await self._ask(as_shown, data)
+
+    async def _ask(self, read: Callable[[bytes], R], data: bytes) -> R:
+        self._wanted += 1
+        try:
+            async with self._lock:
+                try:
+                    return await asyncio.to_thread(self._reader.ask, self._seconds, read, data)
+                except asyncio.CancelledError:
+                    self._end()
+                    raise
+        except TakesTooLong:
+            raise Unusable(TOO_LARGE) from None
+        except Unreadable:
+            raise Unusable(NO_PICTURE) from None
+        finally:
+            self._wanted -= 1
+            if not self._wanted:
+                self._end()
+
+    def _end(self) -> None:
+        """End the process, and with it the thread that waits for it."""
+        self._reader.kill()
+        self._reader = Reader()
 
 
 def read_pages(data: bytes) -> Pages:
-    """Return the text of a file, or the first of its pages as JPEG if they are pictures.
+    """Return the text of a file, or the first of its pages if they are pictures.
 
     Raises:
         Unreadable: it is no PDF file, or encrypted.
@@ -437,8 +487,7 @@ def read_pages(data: bytes) -> Pages:
     return Pages("", tuple(shown), len(document))
 
 
-def _drawn(page: Any) -> bytes:
-    """A page as JPEG."""
-    scale, written = LONGEST_SIDE / max(*page.get_size(), 1), BytesIO()
-    page.render(scale=min(scale, 4)).to_pil().convert("RGB").save(written, "JPEG")
-    return written.getvalue()
+def _drawn(page: Any) -> str:
+    """A page as a model is shown it."""
+    scale = min(LONGEST_SIDE / max(*page.get_size(), 1), 4)
+    return as_url(page.render(scale=scale).to_pil())

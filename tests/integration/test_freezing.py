@@ -38,10 +38,11 @@ FROM_MODELS = {
     "stops": ".!?" * 20_000,
     "mentions": "@a " * 20_000,
     "lines": "* a\n" * 15_000,
+    "prices": "€1" * 30_000,
 }
 FIELDS = {
     f"{name} in a field": json.dumps(ORDINARY | {"intro": FROM_MODELS[name][:60_000]})
-    for name in ("12,000 letters", "names", "quotes", "stops", "mentions", "lines")
+    for name in ("12,000 letters", "names", "quotes", "stops", "mentions", "lines", "prices")
 }
 FROM_PEOPLE = {
     "underscores": ["red wine " + "_" * 4080],

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Callable
-from io import BytesIO
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from agent.senses.pictures import LONGEST_SIDE, PictureText, Unusable, as_shown,
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.contract import read_line
 from agent.sommelier.wine import Allergen, ReadWine, Style, Wine
-from tests.pictures import drawn, opened
+from tests.pictures import drawn, opened, saved
 
 ORIENTATION = 0x0112
 
@@ -24,12 +23,6 @@ ORIENTATION = 0x0112
 def seen(data: bytes) -> Image.Image:
     url = as_shown(data)
     return opened(base64.b64decode(url.removeprefix("data:image/jpeg;base64,")))
-
-
-def saved(picture: Image.Image, kind: str, **options: Any) -> bytes:
-    written = BytesIO()
-    picture.save(written, kind, **options)
-    return written.getvalue()
 
 
 class TestImages:

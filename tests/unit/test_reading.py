@@ -1,5 +1,6 @@
 """Reading files of every kind: what a reader sees, in the order of reading, and nothing else."""
 
+import asyncio
 import os
 import random
 import re
@@ -10,12 +11,23 @@ from typing import Any
 
 import pytest
 from docx.shared import RGBColor
+from PIL import Image
 
 from agent import lengths
+from agent.senses.pictures import SCAN, Unusable
 from db.documents.chunking import Section
 from db.documents.pdf import OCR, unbroken
-from db.documents.reading import Content, Document, Reader, Unreadable, read_bytes, read_document
+from db.documents.reading import (
+    Content,
+    Document,
+    Reader,
+    SentFiles,
+    Unreadable,
+    read_bytes,
+    read_document,
+)
 from tests.files import PICTURE, at, docx, encrypted_pdf, epub, packed, pdf, xlsx
+from tests.pictures import drawn, saved
 
 RUSSIAN = "Красное вино из винограда Саперави выдерживают в дубовых бочках двенадцать месяцев. "
 JAPANESE = "ワインは葡萄の果汁を発酵させて造る酒である。赤ワインは皮ごと発酵させる。"
@@ -388,3 +400,27 @@ class TestRefusals:
                 reader.read(Content(b"text", "2"), "a.pdf")
         finally:
             reader.close()
+
+
+class TestSentFiles:
+    """What somebody sends is read beside everything else, or left."""
+
+    async def test_a_picture_made_to_take_for_ever_is_left_and_others_are_read_meanwhile(
+        self,
+    ) -> None:
+        whole = saved(Image.new("L", (7000, 7000), 128), "JPEG", progressive=True)
+        head, *scans = whole.split(SCAN)
+        endless = SCAN.join([head, *scans[:-1], *[min(scans[:-1], key=len)] * 5000, scans[-1]])
+        files = SentFiles(seconds=1.5)
+        hostile = asyncio.create_task(files.picture(endless))
+        stopped = asyncio.create_task(files.picture(endless))
+        assert (await files.picture(drawn(["Chablis"]))).startswith("data:image/jpeg")
+        assert not hostile.done()
+        stopped.cancel()
+        with pytest.raises(Unusable, match="too_large"):
+            await hostile
+        with pytest.raises(asyncio.CancelledError):
+            await stopped
+        assert (await files.picture(saved(Image.new("1", (5000, 5000)), "PNG"))).startswith("data:")
+        with pytest.raises(Unusable, match="no_picture"):
+            await files.pages(b"%PDF-1.7 and no more")
