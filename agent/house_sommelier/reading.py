@@ -49,6 +49,7 @@ _TASTES: Final = frozenset({"sweetness", "bodies", "acidities", "text", "tannins
 _SCALED: Final = frozenset({"bodies", "tannins", "acidities", "sweetness"})
 _FILLED: Final = _SCALED | {"dish", "text"}
 """Fields that words may fill which mean what a phrase of the tables means."""
+_OF_WINE: Final = _SCALED | {"hue", "styles", "grapes", "text"}
 _MOST_VALUES: Final = 6
 _REMEMBERED: Final = 256
 _MOST_TEXT: Final = 200
@@ -216,25 +217,25 @@ def read(text: str, spoken: Language | None = None, glossary: Glossary = ()) -> 
 
 
 def _filled(phrases: Phrases, text: str, glossary: Glossary) -> Phrases:
-    """`phrases` with the words that mean a dish or a taste, where the message names none."""
-    told = {field for span in phrases.spans for field in span.fields}
-    known = {at for span in phrases.spans for at in range(span.start, span.end)}
-    found = []
+    """`phrases` with the words that mean a dish or a taste, where the message names none.
+
+    Where it names a kind of wine, a dish has to be what that is for.
+    """
+    words, spans = phrases.words, [*phrases.spans]
     for said, all_meanings in glossary:
         meanings = tuple(each for each in all_meanings if each.field != "topic")
         fields = {each.field for each in meanings}
-        start = text.find(said)
+        told = {field for span in spans for field in span.fields}
+        start = next((at for at, each in enumerate(words) if text.startswith(said, each.start)), -1)
         if start < 0 or not fields or fields & told or not fields <= _FILLED:
             continue
-        end = start + len(said)
-        at = [
-            at for at, word in enumerate(phrases.words) if start <= word.start and word.end <= end
-        ]
-        if at and not known.intersection(at):
-            found.append(Span(at[0], at[-1] + 1, meanings))
-            told, known = told | fields, known.union(at)
-    spans = (*phrases.spans, *found)
-    return phrases.with_spans(sorted(spans, key=lambda span: span.start)) if found else phrases
+        last = words[start].start + len(said)
+        end = sum(each.end <= last for each in words)
+        is_known = any(span.start < end and start < span.end for span in spans)
+        is_beside = "dish" in fields and told & _OF_WINE and not _is_led(words, start)
+        if end > start and not is_known and not is_beside:
+            spans.append(Span(start, end, meanings))
+    return phrases.with_spans(sorted(spans, key=lambda span: span.start))
 
 
 def _unheard(
@@ -247,11 +248,15 @@ def _unheard(
             continue
         run = [*takewhile(lambda each: each.start in unknown, words[at:])]
         said = text[run[0].start : run[-1].end][:_MOST_TEXT]
-        leads = grammar_stems("with") | grammar_stems("for")
-        is_for = any(each.stem in leads for each in words[max(at - _NEAR, 0) : at])
-        if is_for or not any(each.written in name for each in run for name in names):
+        if _is_led(words, at) or not any(each.written in name for each in run for name in names):
             runs.append(said)
     return tuple(dict.fromkeys(runs))
+
+
+def _is_led(words: Sequence[Token], at: int) -> bool:
+    """Whether "with" or "for" stands shortly before a word."""
+    leads = grammar_stems("with") | grammar_stems("for")
+    return any(each.stem in leads for each in words[max(at - _NEAR, 0) : at])
 
 
 def _is_mentioned(span: Span, phrases: Phrases) -> bool:

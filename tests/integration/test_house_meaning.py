@@ -12,6 +12,7 @@ import pytest
 from agent.engine.messages import LLMResponse
 from agent.house_sommelier import HouseSommelier
 from agent.house_sommelier.meaning import REST_SECONDS, MeaningIndex
+from agent.house_sommelier.model import WithoutTools
 from bot.app import sommelier_of
 from bot.resources import open_resources
 from bot.services import embedder_of
@@ -84,6 +85,10 @@ async def test_words_that_no_table_knows_fill_the_same_slots() -> None:
                 messages = conversation(*said)
                 asked = calls(await house.generate_with_tools(messages, TOOLS))
                 assert {name: asked.get(name) for name in expected} == expected, said
+            # The tools are called so for a model that calls none itself.
+            model = WithoutTools(HouseSommelier(), house.meaning)
+            messages = conversation("a wine for pljeskavica under 20")
+            assert calls(await model.generate_with_tools(messages, TOOLS))["foods"] == ["burgers"]
             # Known by now, and what the tables understand is not asked.
             before = len(web.asked)
             for text in ("a wine for pljeskavica under 20", "a red for lamb under 30", "hello"):
@@ -95,6 +100,7 @@ async def test_words_that_no_table_knows_fill_the_same_slots() -> None:
                 "a red for thingamajig",
                 "a red for neitherish",
                 "a red for wibble",
+                "a dry white that smells of pljeskavica",
                 "why is flumph flumphy?",
             ):
                 messages = conversation(text)
