@@ -84,7 +84,7 @@ class Carer:
             if said:
                 return Reply(text=said, outcome="care")
             reply = await work(run)
-            return replace(reply, notes=(beside, *reply.notes, perhaps))
+            return replace(reply, notes=tuple(filter(None, (beside, *reply.notes, perhaps))))
 
         return careful if said or beside or perhaps else work
 

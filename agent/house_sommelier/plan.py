@@ -229,7 +229,8 @@ def bottles_for(state: State, change: Change) -> str:
         return f"{_bottles_told(state)} {reckoning(state)}".strip()
     if not drinkers:
         return say("quantity_ask", language)
-    if change.has("trait", "total") or (change.numbers.has_price and state.act_before == state.act):
+    asks_sum = change.has("trait", "total") and change.marks.count(("ask", "quantity")) < 2
+    if asks_sum or (change.numbers.has_price and state.act_before == state.act):
         return _at_price(state, change)
     answer = say(
         "quantity",

@@ -440,7 +440,7 @@ def _kinds(said: Mapping[str, tuple[str, ...]], scope: Scope, numbers: Numbers) 
         return {"styles": ("alcohol_free",), "colours": hues, **fizzy}
     if "sweet" in said.get("sweetness", ()) and hues == ("white",):
         # A white that is to be sweet may be one that a list calls sweet.
-        return {"styles": tuple(dict.fromkeys((*hues, *styles, "sweet")))}
+        return {"styles": tuple(dict.fromkeys((*hues, *styles, "sweet"))), "colours": hues}
     qualifies = _WITH_OWN_COLOUR & set(styles) or "luscious" in said.get("sweetness", ())
     if hues and qualifies and not (_are_alternatives(scope) or parts(scope.phrases, scope.wanted)):
         return {"styles": styles, "colours": hues}

@@ -137,7 +137,8 @@ def criteria(state: State) -> str:
     """What was asked for as a phrase, and what it must be without."""
     language, wishes = state.language, state.wishes
     kinds = [either((style_in_words(each, language) for each in wishes.styles), language)]
-    kinds += [style_in_words(each, language) for each in wishes.colours]
+    colours = (each for each in wishes.colours if each not in wishes.styles)
+    kinds += [style_in_words(each, language) for each in colours]
     parts = (
         " ".join(filter(None, kinds)),
         *tastes_in_words(wishes, language),
