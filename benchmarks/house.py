@@ -7,7 +7,7 @@ in use, which is never fitted to them.
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
@@ -19,10 +19,20 @@ from agent.house_sommelier.acts import (
     Context,
     act_features,
 )
+from agent.house_sommelier.lexicon import parse
+from agent.house_sommelier.polarity import LABELS as POLARITIES
+from agent.house_sommelier.polarity import POLARITY_CLASSIFIER, is_mention
+from agent.house_sommelier.polarity import features as polarity_features
 from agent.house_sommelier.reading import read
-from agent.text import LANGUAGES, Language
+from agent.text import LANGUAGES, Language, pattern
 from benchmarks.classifiers import TYPED, Row, Task, fitted, typed
 
+POLARITY: Final = Path(__file__).with_name("polarity.txt")
+"""A language and a message a line, in which [+wanted] and [-unwanted] are marked."""
+MARKED: Final = pattern(r"\[[+-][^\]]*\]")
+PLAIN: Final = 2
+"""Of how many plain messages one is learnt from."""
+REFUSING: Final = frozenset({"not", "not_before", "refuse", "drop", "allergy"})
 UNSEEN: Final = TYPED / "unseen"
 """Messages that nothing is fitted to."""
 FOLDS: Final = ("0", "1", "2", "3")
@@ -51,6 +61,44 @@ def features_in_context(text: str) -> frozenset[int]:
     return act_features(read(line, spoken), cast("Context", context))
 
 
+def polarity_rows() -> Iterator[Row]:
+    """Read mentions of wines and tastes in messages, each wanted or not.
+
+    Where people look for wine and no word of theirs says no, all that they name is wanted.
+    """
+    for line in POLARITY.read_text("utf-8").splitlines():
+        text, places, read_to = "", dict[int, str](), line.index("\t") + 1
+        for found in MARKED.finditer(line):
+            text += line[read_to : found.start()]
+            places |= dict.fromkeys(range(len(text), len(text) + len(found[0]) - 3), found[0][1])
+            text, read_to = text + found[0][2:-1], found.end()
+        text += line[read_to:]
+        for label, start in _mentions(text, places):
+            yield Row(f"{start} {text}", label, FOLDS[len(text) % len(FOLDS)])
+    plain = dict.fromkeys(text for _, _, text, act, _ in typed() if act == "search")
+    for text in [*plain][::PLAIN]:
+        if not any(span.fields & REFUSING for span in parse(text).spans):
+            for label, start in _mentions(text):
+                yield Row(f"{start} {text}", label, "")
+
+
+def _mentions(text: str, places: Mapping[int, str] | None = None) -> Iterator[tuple[str, int]]:
+    """Yield label and first word of each mention, of those at `places` of letters if given."""
+    phrases = parse(text)
+    for span in filter(is_mention, phrases.spans):
+        at = phrases.words[span.start].start
+        if places is None or at in places:
+            is_out = places is not None and places[at] == "-"
+            yield POLARITIES[is_out], span.start
+
+
+def features_of_mention(text: str) -> frozenset[int]:
+    """Return what the house looks at around a mention of `polarity_rows`."""
+    place, _, said = text.partition(" ")
+    phrases = parse(said)
+    return polarity_features(phrases, phrases.at(int(place)))
+
+
 def speech_rows() -> Iterator[Row]:
     """Read the messages that have words by language, each once, in the first that has it."""
     said = reversed(list(messages()))
@@ -69,6 +117,17 @@ TASKS: Final = {
         epochs=15,
         dropped=0,
         smoothing=0.05,
+    ),
+    "polarity": lambda: Task(
+        POLARITIES,
+        POLARITY_CLASSIFIER,
+        polarity_rows,
+        features_of_mention,
+        1 << 15,
+        FOLDS,
+        epochs=12,
+        rate=0.3,
+        dropped=0.3,
     ),
     "speech": lambda: Task(
         LANGUAGES,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import SCALES, profiles, speech
+from agent.house_sommelier.data import SCALES, grammar, profiles, speech
 from agent.house_sommelier.knowledge import inform
 from agent.house_sommelier.plan import (
     Line,
@@ -55,7 +55,7 @@ from agent.house_sommelier.wording import (
 )
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency, Style, in_euros, money
-from agent.text import Language, fold
+from agent.text import Language, fold, words
 from agent.vocabulary import is_word
 
 _PRICES: Final = frozenset({"min_price", "max_price"})
@@ -291,7 +291,16 @@ def _exact_first(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
     if not least and exact:
         near = [wine for wine in near if not _NAMED_SLOTS & set(misses[wine.wine_id])]
     found = exact if len(exact) >= min(2, state.count or ENOUGH) else [*exact, *near]
-    return moderate_first(found, state)
+    return _unoaked_first(moderate_first(found, state), state)
+
+
+def _unoaked_first(wines: list[ListedWine], state: State) -> list[ListedWine]:
+    """The wines, where wood is not wanted, with those last that tell of it."""
+    if not any(name == "text" and value.startswith("oak") for name, value in state.denied):
+        return wines
+    return sorted(
+        wines, key=lambda wine: bool(grammar("oaked") & {*words(f"{wine.name} {wine.notes}")})
+    )
 
 
 def _intro(

@@ -35,6 +35,7 @@ _LONGEST_WHOLE: Final = 300
 _OPEN: Final = frozenset({"search", "ask", "knowledge"})
 """Acts of messages in which more may be meant than the tables know."""
 _TASTES: Final = frozenset({"text", *SCALE_OF})
+_OF_WISHES: Final = frozenset({"search"})
 _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 
 
@@ -87,7 +88,10 @@ def _states(
 
 def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Change:
     own = tuple(each for each in glossary if each[0] in text)
-    said = read(text, state.language if state.turns else None, own)
+    spoken_before = state.language if state.turns else None
+    said = read(text, spoken_before, own)
+    if with_kind(said, state.context).kind in _OF_WISHES and not said.is_question:
+        said = read(text, spoken_before, own, judges=True)
     change = completed(state, with_kind(said, state.context), said)
     change = _as_meant(change, dict(own).get(_whole(text), ()))
     change = change if care is None else replace(change, care=care)

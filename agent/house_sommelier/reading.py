@@ -164,8 +164,16 @@ NO_CHANGE: Final = Change()
 
 
 @lru_cache(_REMEMBERED)
-def read(text: str, spoken: Language | None = None, glossary: Glossary = ()) -> Change:
+def read(
+    text: str,
+    spoken: Language | None = None,
+    glossary: Glossary = (),
+    *,
+    judges: bool = False,
+) -> Change:
     """What a message says; `spoken` is the language of the talk so far.
+
+    Where wine is looked for, it `judges` by all words around it what is named and not wanted.
 
     A talk is read again for each of its calls of a tool, so the last messages are remembered.
     """
@@ -176,7 +184,7 @@ def read(text: str, spoken: Language | None = None, glossary: Glossary = ()) -> 
     spans = [_in_context(span, phrases) for span in phrases.spans if span not in mentioned]
     phrases = phrases.with_spans(foods_with_their_tastes(phrases, spans))
     unused = (each for each in phrases.spans if not _is_used(each, numbers))
-    scope = Scope(phrases.with_spans(unused))
+    scope = Scope(phrases.with_spans(unused), judges=judges)
     known = frozenset(scope.denied_words).union(
         numbers.used, *(range(span.start, span.end) for span in (*spans, *mentioned))
     )

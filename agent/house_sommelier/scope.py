@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
 from agent.house_sommelier.lexicon import Meaning, Phrases, Span, grammar_stems, lexicon, stop_words
+from agent.house_sommelier.polarity import UNWANTED, is_mention, unwanted
 from agent.text import fold
 from agent.vocabulary import is_word
 
@@ -63,7 +64,7 @@ class Scope:
     `only` the fields said with "only".
     """
 
-    def __init__(self, phrases: Phrases) -> None:
+    def __init__(self, phrases: Phrases, *, judges: bool = False) -> None:
         self.phrases = phrases
         self.wanted: list[Span] = []
         self.denied: list[Span] = []
@@ -92,9 +93,18 @@ class Scope:
                     self._read_word(place)
             at = max(span.end, at + 1)
         self._end()
+        if judges:
+            self._judge()
         out = {span.meanings for span in self.denied}
         # "Nothing Italian, my ex was Italian": what is ruled out is no wish.
         self.wanted = [span for span in self.wanted if span.meanings not in out]
+
+    def _judge(self) -> None:
+        """Rule out what the words around it tell of as unwanted, where no word of grammar does."""
+        for span in [each for each in self.wanted if is_mention(each)]:
+            if unwanted(self.phrases, span) >= UNWANTED:
+                self.wanted.remove(span)
+                self._deny(span)
 
     def _enter(self, mode: Mode) -> None:
         self._mode, self._kinds, self._refusing = mode, frozenset(), None
