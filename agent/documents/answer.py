@@ -50,6 +50,7 @@ from agent.documents.passages import (
     record,
     retrieve,
     telling_words,
+    verbatim,
 )
 from agent.documents.refine import Refinement, refine_question
 from agent.engine.contract import Evidence, OutputContract
@@ -152,13 +153,13 @@ async def answer_question(
             run=replace(
                 run.instructed(prompt, not_enough=NOT_ENOUGH), limits=once_more(run.limits)
             ),
-            contract=cited_answer(chunks, question),
+            contract=cited_answer(chunks),
         )
     written = response.text if response and response.ok else ""
     checked: Collection[str] = ()
     if "check" in run.aside:
         checked = await supported(await asyncio.to_thread(doubtful, written, chunks), run)
-    wording = Wording(chunks, question, checked)
+    wording = Wording(chunks, checked)
     said = await asyncio.to_thread(wording.of, written)
     if said:
         run.span.update(metadata={"sentences": dict(wording.counts)})
@@ -176,14 +177,14 @@ def once_more(limits: Limits) -> Limits:
     )
 
 
-def cited_answer(chunks: Sequence[Chunk], question: str = "") -> OutputContract[str]:
-    """Return the contract of an answer to a question from these chunks."""
+def cited_answer(chunks: Sequence[Chunk]) -> OutputContract[str]:
+    """Return the contract of an answer from these chunks."""
     paths = list(dict.fromkeys(chunk.path for chunk in chunks))
 
     def broken(text: str, evidence: Evidence) -> str | None:
         if problem := unretrieved_citation(text, paths):
             return problem
-        shown = bool(Wording(chunks, question).of(text))
+        shown = bool(Wording(chunks).of(text))
         return None if shown else f"nothing of it stands in the excerpts; if they do: {NOT_ENOUGH}"
 
     def salvage(text: str, evidence: Evidence) -> str | None:
@@ -208,10 +209,8 @@ class Wording:
     says what became of the statements.
     """
 
-    def __init__(
-        self, chunks: Sequence[Chunk], question: str, supported: Collection[str] = ()
-    ) -> None:
-        self._chunks, self._question = tuple(chunks), question
+    def __init__(self, chunks: Sequence[Chunk], supported: Collection[str] = ()) -> None:
+        self._chunks = tuple(chunks)
         self._paths = {chunk.path for chunk in chunks}
         self._supported = supported
         self._shown: list[str] = []
@@ -228,11 +227,16 @@ class Wording:
         match statement.kind:
             case "statement" if statement.cites and not only_cites(statement.text):
                 return self._stated(statement, said)
-            case "heading" if source_of(self._chunks).names(said, self._question):
+            case "heading" if self._is_title(said.rstrip(":： ")):
                 return statement.text
             case "admission":
                 return self._admission(said)
         return ""
+
+    def _is_title(self, said: str) -> bool:
+        """Whether a heading is one of the sources': it claims nothing else."""
+        titles = (f"{chunk.title} > {chunk.location}" for chunk in self._chunks)
+        return any(verbatim(said, each) for each in titles)
 
     def _stated(self, statement: Statement, said: str) -> str:
         told = standing_of(statement, said, self._chunks)

@@ -1,10 +1,10 @@
 """Quotes and statements against what documents say: which stand there, and where.
 
 Whether a sentence says what its source says is not judged by words: no rule of them and no model
-fitted to them could (docs/decisions/0006-answers.md). A sentence stands as it is worded if its
-words are those of a sentence of the source, with some left out at most. In the place of any other
-stand the sentences that share most with it, numbers, names and words in six languages, those
-weighing most that few sentences have.
+fitted to them could (docs/decisions/0006-answers.md). A sentence stands as it is worded if it is a
+whole sentence of the source, word for word. In the place of any other stand the sentences that
+share most with it, numbers, names and words in six languages, those weighing most that few
+sentences have.
 
 A passage counts as a quote of a document when it stands in quotation marks and its sentence has a
 citation, or when it is a Markdown block quote. Shorter ones may be terms, and what the guest wrote,
@@ -28,15 +28,13 @@ from agent.documents.passages import (
     WORD,
     Chunk,
     Keys,
-    Vocabulary,
     as_data,
     comparable,
     is_anaphor,
+    is_whole,
     items,
     numbers,
     stands_in,
-    verbatim,
-    vocabulary,
 )
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
@@ -44,7 +42,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.prompts import prompt_for
 from agent.tables import Strict
-from agent.text import fold, language_of, pattern, sentences, truncate_at_boundary, words
+from agent.text import language_of, pattern, sentences, truncate_at_boundary, words
 
 LEAST_WORDS: Final = 5
 LEAST_CHARS: Final = 25
@@ -283,8 +281,6 @@ TOPIC: Final = 0.3
 """What a word counts that only the title and headings above a sentence have."""
 TYPICAL: Final = 20
 """Sentences of an article: in a shorter text words are as telling as in that."""
-MOST_LEFT_OUT: Final = 4
-"""Words that are left out between others of a sentence that is still its source's own."""
 
 
 StandingKind = Literal["kept", "replaced", "stopped"]
@@ -312,9 +308,7 @@ class Source:
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self._chunks = chunks
         self._language = language_of(" ".join(chunk.text for chunk in chunks))
-        self._told = vocabulary(self._language or "en")
         self._said = [(chunk, said) for chunk in chunks for said in sentences(chunk.text)]
-        self._own = [self._told.telling(said) for _, said in self._said]
         self._keys = [self._of(said) for _, said in self._said]
         topics = {chunk.id: self._of(f"{chunk.title} {chunk.location}") for chunk in chunks}
         self._topics = [topics[chunk.id] for chunk, _ in self._said]
@@ -333,18 +327,8 @@ class Source:
         return Standing("replaced", found) if found else Standing("stopped")
 
     def has(self, text: str) -> bool:
-        """Say whether a text stands there, as a part of it or with words left out of a sentence."""
-        if any(verbatim(text, chunk.text) for chunk in self._chunks):
-            return True
-        said = self._told.telling(text)
-        return not said or any(_is_shortened(said, own, self._told) for own in self._own)
-
-    def names(self, text: str, question: str) -> bool:
-        """Say whether all words of a text that say something are of the passages or a question."""
-        language = language_of(text)
-        told = vocabulary(language or self._language or "en")
-        known = Keys().union(*self._keys, *self._topics, *items(question, language))
-        return all(keys & known for keys in items(" ".join(told.telling(text)), language))
+        """Say whether a text stands there, as one or more whole sentences."""
+        return any(is_whole(text, chunk.text) for chunk in self._chunks)
 
     def _places(self, text: str) -> list[int]:
         """The sentences that a text rests on: those that share most with it, in their order."""
@@ -395,24 +379,6 @@ class Source:
     def _text(self, run: Sequence[int]) -> str:
         said = " ".join(" ".join(self._said[at][1].split()) for at in run)
         return truncate_at_boundary(said.replace("[", "(").replace("]", ")"), PASSAGE_CHARS)
-
-
-def _is_shortened(said: Sequence[str], own: Sequence[str], told: Vocabulary) -> bool:
-    """Whether words are those of another sentence, in its order, with none left out that counts."""
-    exact = [told.exact(token) for token in own]
-    places, at = list[int](), 0
-    for token in map(told.exact, said):
-        at = next((n for n in range(at, len(own)) if exact[n] == token), -1) + 1
-        if not at:
-            return False
-        places.append(at - 1)
-    left = [(n, token) for n, token in enumerate(own) if n not in places]
-    within = [token for n, token in left if places and places[0] < n < places[-1]]
-    return (
-        len(within) <= MOST_LEFT_OUT
-        and not any(each[0].isupper() or each[0].isdecimal() for each in within)
-        and not any(told.is_qualifier(fold(token)) for _, token in left)
-    )
 
 
 @lru_cache(maxsize=64)

@@ -175,8 +175,6 @@ class _File(Strict):
     same: Rows
     numbers: Mapping[Language, str]
     harmless: Mapping[Language, Words]
-    denials: Mapping[Language, str]
-    qualifiers: Mapping[Language, str]
 
 
 class Vocabulary:
@@ -187,10 +185,7 @@ class Vocabulary:
         self._language: Language = language
         place = LANGUAGES.index(language)
         same = {f"={number}": self._stems(row[place]) for number, row in enumerate(file.same)}
-        counts = {"denial": file.denials[language], "other": file.qualifiers[language]}
         self._same = Meanings(same)
-        self._qualifiers = Meanings({kind: self._stems(each) for kind, each in counts.items()})
-        self._harmless = file.harmless[language]
         worth = map(float, (*range(1, 21), *range(30, 101, 10), 1000))
         said = file.numbers[language].split()
         self._numbers: dict[str, float] = dict(zip(said, worth, strict=True))
@@ -205,24 +200,6 @@ class Vocabulary:
         halves = self._halves(word) if len(word) >= COMPOUND else Keys()
         own = (stem(word, self._language), f"{word[:BEGINNING]}~")
         return frozenset({*own, *self._meant(word), *halves})
-
-    def exact(self, token: str) -> str:
-        """Return what a word is the same by in its own language."""
-        word = fold(token)
-        value = self._value(word)
-        return stem(word, self._language) if value is None else f"#{value:g}"
-
-    def telling(self, text: str) -> list[str]:
-        """Return the words of a text without those that may stand in it or not."""
-        return [each for each in TOKEN.findall(text[:LONGEST]) if fold(each) not in self._harmless]
-
-    def is_qualifier(self, word: str) -> bool:
-        """Say whether a sentence says something else without a folded word."""
-        return bool(self._qualifiers.of(stem(word, self._language)))
-
-    def denies(self, word: str) -> bool:
-        """Say whether a folded word denies something."""
-        return "denial" in self._qualifiers.of(stem(word, self._language))
 
     def _stems(self, words: str) -> str:
         """Words by their stems, those that stand for beginnings as they are."""
@@ -271,6 +248,12 @@ def vocabulary(language: Language) -> Vocabulary:
     return Vocabulary(language)
 
 
+def claims_nothing(text: str) -> bool:
+    """Say whether all words of a text are of those that claim nothing, in one language."""
+    said = [fold(each) for each in TOKEN.findall(text[:LONGEST])]
+    return any(all(each in known for each in said) for known in _file().harmless.values())
+
+
 def is_anaphor(word: str) -> bool:
     """Say whether a folded word points back to another sentence."""
     return word in _file().anaphors
@@ -303,6 +286,8 @@ MAX_CHUNKS: Final = 8
 DEFAULT_CHUNKS: Final = 6
 PASSAGE_CHARS: Final = 600
 SHOWN_PASSAGES: Final = 3
+LONGEST_SENTENCES: Final = 1000
+"""Characters of the sentences that a quote stands in; a table that is longer is shown by lines."""
 LONGEST_COMPOSED: Final = 8000
 """Characters of a text whose accents are put together with their letters before it is compared."""
 
@@ -451,31 +436,53 @@ def verbatim(content: str, text: str) -> str | None:
 
     White space and case make no difference, nor do kinds of quotation marks, dashes and dots, which
     models level as they copy; marks and dots around all of it may be the model's. It begins and
-    ends with a word. Where the rest of its sentence denies something, it is the whole sentence: a
-    part of it might say the contrary.
+    ends with a word.
     """
+    place = _place_of(content, text)
+    return text[slice(*place)] if place else None
+
+
+def in_its_sentences(content: str, text: str) -> str | None:
+    """Return the whole sentences of `text` that `content` is of, word for word; None if of none.
+
+    A part might say the contrary of its sentence. Of what has no sentences, as a long table has
+    none, they are the lines.
+    """
+    place = _place_of(content, text)
+    return text[slice(*_around(text, *place))].strip() if place else None
+
+
+def is_whole(content: str, text: str) -> bool:
+    """Say whether a text is one or more sentences of another, word for word."""
+    if (place := _place_of(content, text)) is None:
+        return False
+    (start, end), (first, last) = place, _around(text, *place)
+    return not WORD.search(f"{text[first:start]} {text[end:last]}")
+
+
+def _place_of(content: str, text: str) -> tuple[int, int] | None:
     signs, places = _signs_of_source(text)
     for around in ("", QUOTATION_MARKS, f"{QUOTATION_MARKS}…", f"{QUOTATION_MARKS}….()[]"):
         said = comparable(content.strip().strip(f"{around} ")).strip()
         start = _place(said, signs)
         if start is not None:
-            return _with_denial(text, places[start], places[start + len(said) - 1] + 1)
+            return places[start], places[start + len(said) - 1] + 1
     return None
 
 
-def _with_denial(text: str, start: int, end: int) -> str:
-    """A part of a text, with the whole of its sentences if what is left of them denies."""
+def _around(text: str, start: int, end: int) -> tuple[int, int]:
+    """Where the sentences begin and end that hold a part of a text; lines if they are too long."""
     first = last = at = 0
     for sentence in sentences(text):
         at = text.find(sentence, at)
         first = at if at <= start else first
-        last = at + len(sentence)
+        last = at = at + len(sentence)
         if last >= end:
             break
-        at = last
-    told = vocabulary(language_of(text) or "en")
-    left = words(f"{text[first:start]} {text[end:last]}")
-    return text[first:last] if any(map(told.denies, left)) else text[start:end]
+    if last - first <= LONGEST_SENTENCES:
+        return first, last
+    line_end = text.find("\n", end)
+    return text.rfind("\n", 0, start) + 1, len(text) if line_end < 0 else line_end
 
 
 def outcome_of(response: AgenticResponse[T]) -> Outcome:

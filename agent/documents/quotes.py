@@ -32,6 +32,8 @@ from agent.documents.passages import (
     as_data,
     best_passage,
     by_chunk,
+    claims_nothing,
+    in_its_sentences,
     outcome_of,
     record,
     retrieve,
@@ -131,13 +133,14 @@ def _problems(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> Iterator[str]:
 
 
 def in_sources_words(text: str, chunks: Sequence[Chunk]) -> str:
-    """Return of a summary or a note what is in the sources' words, and admissions."""
+    """Return of a summary or a note what sources say, what claims nothing, and admissions."""
     source = source_of(tuple(chunks))
 
     def say(statement: Statement) -> str:
         if statement.kind == "admission":
             return admission(statement.text)
-        return statement.text if source.has(statement.text) else ""
+        is_kept = source.has(statement.text) or claims_nothing(statement.text)
+        return statement.text if is_kept else ""
 
     return reworded(text, say)
 
@@ -173,9 +176,9 @@ def _where_it_stands(snippet: Snippet, chunks: Sequence[Chunk]) -> str:
 
 
 def located(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | None:
-    """Find the chunk of the named source that a snippet stands in, and its text there; or None."""
+    """Find the chunk of the named source that a snippet stands in, and its sentences; or None."""
     named = (chunk for chunk in chunks if chunk.document_id == snippet.source_id)
-    found = ((chunk, verbatim(snippet.content, chunk.text)) for chunk in named)
+    found = ((chunk, in_its_sentences(snippet.content, chunk.text)) for chunk in named)
     return next(((chunk, text) for chunk, text in found if text), None)
 
 

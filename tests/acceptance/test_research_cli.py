@@ -33,6 +33,11 @@ REFINED = {
     "security_flags": [],
 }
 
+OWN = (
+    "Lees are the sediment that settles after fermentation, mostly dead yeast cells with some "
+    "grape particles and tartrate crystals."
+)
+
 
 def flat(text: str) -> str:
     return " ".join(text.split())
@@ -63,13 +68,13 @@ def test_without_a_model_ask_shows_the_best_passages_with_their_sources(
 def test_an_answer_as_json_names_the_refined_question_and_its_sources(
     home: dict[str, str], model_server: ModelServer
 ) -> None:
-    model_server.script(answer_json(REFINED), answer(f"On its lees [{SUR_LIE}]."))
+    model_server.script(answer_json(REFINED), answer(f"{OWN} [{SUR_LIE}]"))
     settings = model_at(model_server)
     done = sommelier_here("ask", QUESTION, "--refine", "--json", environment=home, **settings)
     assert (done.returncode, done.stderr) == (0, "")
     answered = json.loads(done.stdout)
     assert answered["question"] == QUESTION
-    assert answered["answer"] == f"On its lees [{SUR_LIE}]."
+    assert answered["answer"] == f"{OWN} [{SUR_LIE}]"
     assert answered["refined_question"] == REFINED["refined_query"]
     assert [citation["path"] for citation in answered["citations"]] == [SUR_LIE]
 

@@ -66,8 +66,9 @@ REFINED = {
     "ambiguities": [],
     "security_flags": [],
 }
+ANSWER = "Sur lie means that a wine rests on its fine lees [methods/sur-lie.md]."
 QUOTED = {
-    "content": "a wine rests on its fine lees.",
+    "content": "Sur lie means that a wine rests on its fine lees.",
     "sourceId": "lees",
     "sourceTitle": "Sur lie",
     "sourceLocation": "What the lees are",
@@ -276,7 +277,9 @@ async def test_documents_are_listed_and_searched() -> None:
 
 
 async def test_an_answer_comes_with_what_its_citations_point_at(model_server: ModelServer) -> None:
-    model_server.script(answer("A wine rests on its fine lees [methods/sur-lie.md]."))
+    model_server.script(
+        answer("Sur lie means that a wine rests on its fine lees [methods/sur-lie.md].")
+    )
     async with (
         open_model(model_server) as model,
         serving(api(sources(models=[model])).routes()) as it,
@@ -285,8 +288,8 @@ async def test_an_answer_comes_with_what_its_citations_point_at(model_server: Mo
     assert answered.status_code == 200
     assert answered.json() == {
         "question": QUESTION,
-        "answer": "A wine rests on its fine lees [methods/sur-lie.md].",
-        "footnoted": "A wine rests on its fine lees [1].",
+        "answer": "Sur lie means that a wine rests on its fine lees [methods/sur-lie.md].",
+        "footnoted": "Sur lie means that a wine rests on its fine lees [1].",
         "citations": [
             {
                 "number": 1,
@@ -308,7 +311,7 @@ async def test_an_answer_comes_with_what_its_citations_point_at(model_server: Mo
 async def test_refinement_is_searched_for_and_the_original_question_is_answered(
     model_server: ModelServer,
 ) -> None:
-    model_server.script(answer_json(REFINED), answer("On its lees [methods/sur-lie.md]."))
+    model_server.script(answer_json(REFINED), answer(ANSWER))
     library = FakeLibrary()
     async with (
         open_model(model_server) as model,
@@ -671,7 +674,7 @@ async def test_a_call_is_a_turn_in_the_trace(
 ) -> None:
     model_server.script(
         answer_json(REFINED),
-        answer("On its lees [methods/sur-lie.md]."),
+        answer(ANSWER),
     )
     traces: list[TraceRecord] = []
 
@@ -692,7 +695,7 @@ async def test_a_call_is_a_turn_in_the_trace(
         (span for span in otlp_receiver.spans if span.name == "turn"), key=lambda span: span.start
     )
     assert rewritten.output == REFINED["refined_query"]
-    assert (answered.input, answered.output) == (QUESTION, "On its lees [methods/sur-lie.md].")
+    assert (answered.input, answered.output) == (QUESTION, ANSWER)
     assert (answered.metadata["outcome"], answered.metadata["llm_calls"]) == ("answered", 1)
     assert {span.session for span in otlp_receiver.spans} == {"api"}
     assert {span.user for span in otlp_receiver.spans} == {keyed_hash("api", TOKEN, "key")}
@@ -725,7 +728,7 @@ class TestBudget:
     async def test_when_it_is_used_up_no_model_is_asked_and_that_is_said(
         self, model_server: ModelServer, turns: SqlTurnRepository
     ) -> None:
-        model_server.script(answer("On its lees [methods/sur-lie.md].", usage=(900, 100)))
+        model_server.script(answer(ANSWER, usage=(900, 100)))
         async with self._open(model_server, turns, everyone=DailyBudget(requests=1)) as it:
             first = (await it.post("/api/rag/ask", json={"question": QUESTION})).json()
             body = {"question": QUESTION, "refine_prompt": True}
@@ -759,7 +762,7 @@ class TestBudget:
     async def test_a_persons_budget_does_not_hold_for_who_has_the_token(
         self, model_server: ModelServer, turns: SqlTurnRepository
     ) -> None:
-        model_server.default = answer("On its lees [methods/sur-lie.md].")
+        model_server.default = answer(ANSWER)
         async with self._open(model_server, turns, person=DailyBudget(requests=1)) as it:
             for _ in range(2):
                 said = await it.post("/api/rag/ask", json={"question": QUESTION})

@@ -348,7 +348,7 @@ class TestQuotes:
     async def test_each_quote_is_a_message_and_the_summary_comes_last(
         self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
     ) -> None:
-        first, second = "lees are mostly dead yeast", "a lean white wine"
+        first, second = "lees are mostly dead yeast", OYSTERS.text
         found = {
             "snippets": [quoted(first, SUR_LIE), quoted(second, OYSTERS)],
             "summary": "Lees are mostly dead yeast cells.",
@@ -361,8 +361,8 @@ class TestQuotes:
                 bot_api.say("/quotes lees with oysters")
                 seen = await bot_api.wait_for_message(3)
         assert seen == [
-            "1. Sur lie · What the lees are\nLees are mostly dead   yeast\nIt says so.",
-            "2. Wine with oysters · Section 1 of 1\na lean white wine\nIt says so.",
+            "1. Sur lie · What the lees are\nLees are mostly dead   yeast cells.\nIt says so.",
+            f"2. Wine with oysters · Section 1 of 1\n{second}\nIt says so.",
             "Lees are mostly dead yeast cells.",
         ]
         assert [marks(each) for each in bot_api.messages(CHAT)] == [

@@ -27,10 +27,7 @@ from tests.library import (
 )
 
 QUESTION = "What are the lees of a wine, and why do oysters like them?"
-GOOD = (
-    "Lees are mostly dead yeast cells [methods/sur-lie.md].\n\n"
-    "Oysters ask for a wine rested on them. [pairing/oysters.md]"
-)
+GOOD = f"Lees are mostly dead yeast cells [methods/sur-lie.md].\n\n{OYSTERS.text} [{OYSTERS.path}]"
 FAST = Limits(seconds=10, model_tries=1)
 
 
@@ -106,9 +103,7 @@ class TestAnswers:
 
     async def test_citations_can_be_shown_as_numbers(self, model_server: ModelServer) -> None:
         found = await ask(model_server, answer(GOOD))
-        assert found.footnoted == (
-            "Lees are mostly dead yeast cells [1].\n\nOysters ask for a wine rested on them. [2]"
-        )
+        assert found.footnoted == (f"Lees are mostly dead yeast cells [1].\n\n{OYSTERS.text} [2]")
 
     async def test_not_enough_information_is_a_valid_answer(
         self, model_server: ModelServer
@@ -121,12 +116,18 @@ class TestAnswers:
     @pytest.mark.parametrize(
         ("said", "text"),
         [
-            ("Dead yeast cells [methods/sur-lie.md](methods/sur-lie.md).", "Dead yeast cells [P]."),
             (
-                "A wine rests on its [fine lees](methods/sur-lie.md).",
-                "A wine rests on its fine lees [P].",
+                "Lees are mostly dead yeast cells [methods/sur-lie.md](methods/sur-lie.md).",
+                "Lees are mostly dead yeast cells [P].",
             ),
-            ("Dead yeast cells【methods/sur-lie.md】.", "Dead yeast cells[P]."),
+            (
+                "Lees are mostly dead [yeast cells](methods/sur-lie.md).",
+                "Lees are mostly dead yeast cells [P].",
+            ),
+            (
+                "Lees are mostly dead yeast cells【methods/sur-lie.md】.",
+                "Lees are mostly dead yeast cells[P].",
+            ),
             (
                 "【Lees】 are dead yeast [methods/sur-lie.md].",
                 "“Lees are mostly dead yeast cells.” [P]",
@@ -196,11 +197,13 @@ class TestWording:
         found = await ask(model_server, answer(f"{said} [methods/sur-lie.md]"))
         assert found.text.count("dead yeast") == found.text.count("creamier texture") == 1
 
-    @pytest.mark.parametrize("heading", ["**99 kinds of lees**", "There are 99 kinds of lees:"])
-    async def test_a_heading_has_words_of_the_excerpts_and_the_question(
+    @pytest.mark.parametrize(
+        "heading", ["**99 kinds of lees**", "There are 99 kinds of lees:", "Lees are dead wine:"]
+    )
+    async def test_a_heading_is_one_of_the_sources(
         self, model_server: ModelServer, heading: str
     ) -> None:
-        said = f"**The lees of a wine**\n\n{GOOD}"
+        said = f"**What the lees are**\n\n{GOOD}"
         assert (await ask(model_server, answer(f"{heading}\n\n{said}"))).text == said
 
     async def test_courtesies_are_not_shown(self, model_server: ModelServer) -> None:

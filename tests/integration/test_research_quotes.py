@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 import pytest
 
-from agent.documents.passages import Chunk, verbatim
+from agent.documents.grounding import standing
+from agent.documents.passages import Chunk, in_its_sentences, verbatim
 from agent.documents.quotes import (
     Quote,
     QuoteCache,
@@ -55,11 +56,27 @@ def snippet(content: str, chunk: Chunk = SUR_LIE, **other: str) -> dict[str, str
 
 
 def quoted(*snippets: dict[str, str], **other: Any) -> Step:
-    return answer_json({"snippets": snippets, "summary": "On lees.", "noResults": False} | other)
+    return answer_json(
+        {"snippets": snippets, "summary": "Lees are mostly dead yeast cells.", "noResults": False}
+        | other
+    )
 
 
+TURNED = [
+    ("Growers do not add vanilla to the barrel, ever.", "vanilla to the barrel"),
+    ("Lees are harmful, or so people once believed, to every wine.", "Lees are harmful"),
+    ("Drink it while driving only if it is free of alcohol.", "Drink it while driving"),
+    ("Few would agree that screwcaps are worse than corks.", "screwcaps are worse than corks"),
+    ("Der Rotwein wird gekühlt serviert, sofern er jung ist.", "Der Rotwein wird gekühlt serviert"),
+    ("Wer behauptet, Schwefel mache Kopfweh, der irrt sich.", "Schwefel mache Kopfweh"),
+    ("Le domaine était non certifié biologique en 2020.", "certifié biologique en 2020"),
+    ("Le liège est meilleur, à en croire les marchands.", "Le liège est meilleur"),
+    ("Es un mito que los sulfitos causan dolor de cabeza.", "los sulfitos causan dolor"),
+    ("Il rosso si serve ghiacciato, a patto che sia novello.", "Il rosso si serve ghiacciato"),
+    ("Het is een fabeltje dat sulfiet hoofdpijn geeft.", "sulfiet hoofdpijn geeft"),
+]
 LEES = snippet("Lees are mostly dead yeast cells.")
-LEAN = snippet("Oysters ask for a lean white wine", OYSTERS)
+LEAN = snippet(OYSTERS.text, OYSTERS)
 NONE = quoted(summary="The sources do not speak of it.", noResults=True)
 
 
@@ -206,7 +223,7 @@ class TestQuotes:
         found = await find(model_server, quoted(said))
         assert found.quotes == (
             Quote(
-                content="Lees are mostly dead   yeast cells",
+                content="Lees are mostly dead   yeast cells.",
                 source_id="lees",
                 source_title="Sur lie",
                 source_location="What the lees are",
@@ -215,7 +232,8 @@ class TestQuotes:
                 chunk_id="lees-1",
             ),
         )
-        assert (found.summary, found.no_results, found.outcome) == ("On lees.", False, "answered")
+        assert (found.summary, found.no_results) == ("Lees are mostly dead yeast cells.", False)
+        assert found.outcome == "answered"
 
     @pytest.mark.parametrize(
         ("said", "stands"),
@@ -244,13 +262,24 @@ class TestQuotes:
     def test_any_other_sign_does(self, said: str) -> None:
         assert verbatim(said, "Lees rest.") is None
 
-    @pytest.mark.parametrize(
-        "said",
-        ["add vanilla to the barrel", "vanilla to the barrel", "to the barrel, ever"],
-    )
-    def test_a_part_whose_sentence_denies_it_is_shown_with_the_whole_of_it(self, said: str) -> None:
-        sentence = "Growers do not add vanilla to the barrel, ever."
-        assert verbatim(said, f"Barrels are of oak. {sentence} It smells.") == sentence
+    @pytest.mark.parametrize(("sentence", "part"), TURNED)
+    async def test_no_part_turns_its_sentence_round(
+        self, model_server: ModelServer, sentence: str, part: str
+    ) -> None:
+        chunk = replace(SUR_LIE, text=f"Barrels are of oak.\n\n{sentence} The wine smells.")
+        said = f"{part[:1].upper()}{part[1:]}."
+        told = quoted(snippet(part, chunk, relevance=said), summary=said)
+        found = await find(model_server, told, library=FakeLibrary((chunk,)))
+        assert [(each.content, each.relevance) for each in found.quotes] == [(sentence, "")]
+        assert found.summary == say("quotes_verbatim")
+        shown = standing(said, [chunk])
+        assert shown.kind == "replaced"
+        assert any(sentence in each.text for each in shown.passages)
+
+    def test_of_a_long_table_a_quote_is_its_lines(self) -> None:
+        rows = [f"Lees {at} | are mostly dead | yeast cells" for at in range(99)]
+        assert in_its_sentences("are mostly dead | yeast", "\n".join(rows)) == rows[0]
+        assert in_its_sentences("Lees 7 | are mostly", "\n".join(rows[:20])) == "\n".join(rows[:20])
 
     async def test_the_location_is_that_of_the_chunk_it_stands_in(
         self, model_server: ModelServer
@@ -304,7 +333,9 @@ class TestQuotes:
     async def test_what_still_fails_is_dropped_and_never_shown(
         self, model_server: ModelServer
     ) -> None:
-        mixed = quoted(LEES, snippet("Lees glow in the dark."), summary="On lees.")
+        mixed = quoted(
+            LEES, snippet("Lees glow in the dark."), summary="Lees are mostly dead yeast cells."
+        )
         found = await find(model_server, *[mixed] * 3)
         assert contents(found) == ["Lees are mostly dead   yeast cells."]
         assert (found.outcome, found.summary) == ("salvaged", say("quotes_verbatim"))
@@ -322,14 +353,14 @@ class TestQuotes:
         assert OYSTERS.text in contents(found)
 
     async def test_at_most_eight(self, model_server: ModelServer) -> None:
-        words = OYSTERS.text.removesuffix(".").split()
-        pieces = [" ".join(words[at : at + 3]) for at in range(9)]
-        many = quoted(*(snippet(piece, OYSTERS) for piece in pieces))
-        found = await find(model_server, *[many] * 3)
-        assert "there are 9 snippets, at most 8 are allowed" in feedback_of(model_server)
-        assert [content.strip(",") for content in contents(found)] == [
-            piece.strip(",") for piece in pieces[:8]
+        pieces = [
+            f"Oysters and wine go {way} well." for way in "so very too oh as how ay yes no".split()
         ]
+        rich = replace(OYSTERS, text=" ".join(pieces))
+        many = quoted(*(snippet(piece, rich) for piece in pieces))
+        found = await find(model_server, *[many] * 3, library=FakeLibrary((rich,)))
+        assert "there are 9 snippets, at most 8 are allowed" in feedback_of(model_server)
+        assert contents(found) == pieces[:8]
 
     @pytest.mark.parametrize(
         ("summary", "shown"),
@@ -339,7 +370,9 @@ class TestQuotes:
             ("Lees come from Rioja.", say("quotes_verbatim")),
             ("See lees.example/kind.", say("quotes_verbatim")),
             ("Buy Domaine Trap.", say("quotes_verbatim")),
-            ("The passage explains that lees are mostly dead yeast cells.", None),
+            ("The passage explains that lees are yeast cells.", say("quotes_verbatim")),
+            ("Stirring the lees gives texture.", say("quotes_verbatim")),
+            ("Lees are dead.", say("quotes_verbatim")),
         ],
     )
     async def test_a_summary_has_its_sources_words(

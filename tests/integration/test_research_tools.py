@@ -83,7 +83,9 @@ class TestDocuments:
         )
         async with open_model(model_server) as model:
             found = await run(quote_documents_tool(FakeLibrary()), model, query="lees")
-        assert json.loads(found.text)["quotes"][0]["content"] == "Lees are mostly dead   yeast"
+        assert (
+            json.loads(found.text)["quotes"][0]["content"] == "Lees are mostly dead   yeast cells."
+        )
         assert list(found.found) == [SUR_LIE.id]
 
     async def test_a_tools_requests_count_in_the_ledger_and_trace_of_the_turn(

@@ -27,9 +27,7 @@ SAUTERNES = Chunk(
     text=" ".join([HARVEST, VANILLA, OAK, ROT, PLOTS, YIELDS]),
 )
 KEPT = [
-    *(VANILLA, ROT, "growers do not add vanilla to the barrels", "Botrytis softens the skin."),
-    *("UNESCO counted 1247 plots near Yquem.", "The wine ages 18 to 36 months in oak."),
-    "It says that botrytis softens the skin.",
+    *(VANILLA, f"“{ROT}”", "growers do not add vanilla to the barrels", f"{VANILLA} {OAK}"),
 ]
 REPLACED = {
     "in other words": (
@@ -48,6 +46,9 @@ REPLACED = {
     "no denial": ("Growers add vanilla to the barrels.", VANILLA),
     "two that are swapped": ("Frost softens the skin, and botrytis hardens it.", ROT),
     "an addition": ("Botrytis softens the skin, and monks pay taxes for that.", ROT),
+    "a part": ("Botrytis softens the skin.", ROT),
+    "a part in other words": ("It says that botrytis softens the skin.", ROT),
+    "what it denies": ("Add vanilla to the barrels.", VANILLA),
     "a link": ("Botrytis softens the skin, see t.me/rot.", ROT),
 }
 
