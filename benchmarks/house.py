@@ -19,10 +19,9 @@ from agent.house_sommelier.acts import (
     Context,
     act_features,
 )
-from agent.house_sommelier.lexicon import parse
-from agent.house_sommelier.polarity import LABELS as POLARITIES
-from agent.house_sommelier.polarity import POLARITY_CLASSIFIER, is_mention
-from agent.house_sommelier.polarity import features as polarity_features
+from agent.house_sommelier.lexicon import LABELS as POLARITIES
+from agent.house_sommelier.lexicon import POLARITY_CLASSIFIER, is_mention, parse
+from agent.house_sommelier.lexicon import features as polarity_features
 from agent.house_sommelier.reading import read
 from agent.text import LANGUAGES, Language, pattern
 from benchmarks.classifiers import TYPED, Row, Task, fitted, typed

@@ -13,8 +13,17 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
-from agent.house_sommelier.lexicon import Meaning, Phrases, Span, grammar_stems, lexicon, stop_words
-from agent.house_sommelier.polarity import UNWANTED, is_mention, unwanted
+from agent.house_sommelier.lexicon import (
+    UNWANTED,
+    Meaning,
+    Phrases,
+    Span,
+    grammar_stems,
+    is_mention,
+    lexicon,
+    stop_words,
+    unwanted,
+)
 from agent.text import fold
 from agent.vocabulary import is_word
 

@@ -276,7 +276,8 @@ def filters_of(wishes: Wishes, state: State, *, or_like: bool = False) -> dict[s
     if wishes.currency not in (None, Currency.EUR) and filters.keys() & {"min_price", "max_price"}:
         filters["currency"] = str(wishes.currency)
     unoaked = any(name == "text" and value.startswith("oak") for name, value in state.denied)
-    words = (wishes.name, *wishes.text, "unoaked fresh juicy" if unoaked else "")
+    tastes = ("oaky oak vanilla toast cedar" if each == "oaky" else each for each in wishes.text)
+    words = (wishes.name, *tastes, "unoaked fresh juicy" if unoaked else "")
     if text := " ".join(filter(None, words))[:_MOST_TEXT].strip():
         filters["text"] = text
     if wishes.order:

@@ -18,9 +18,8 @@ from agent.i18n import is_chosen, say, say_in, spoken
 from agent.person import Change, Person
 from agent.prompts import prompt_for, research_rules
 from agent.sommelier import caring, taste
-from agent.sommelier.attachment import READ, Attached, left_out, what_was_read
+from agent.sommelier.attachment import READ, Attached, ListCatalogue, left_out, what_was_read
 from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, ParseResult, in_language
-from agent.sommelier.listed import ListCatalogue
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, of_catalogue

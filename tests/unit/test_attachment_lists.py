@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent.house_sommelier.wines import wine_listed
-from agent.sommelier.listed import ListCatalogue
+from agent.sommelier.attachment import ListCatalogue
 from agent.sommelier.wine import Allergen, Currency, ReadWine, Style, Wine, WineQuery
 
 OURS = Wine(
