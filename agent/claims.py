@@ -19,7 +19,7 @@ from agent.text import pattern, words
 MEANINGS: Final = Path(__file__).with_suffix(".toml")
 CLAIMS_CLASSIFIER: Final = Path(__file__).with_suffix(".bin")
 LABELS: Final = ("ordinary", "off")
-SURE: Final = 0.6
+SURE: Final = 0.55
 """From which likelihood on a sentence is a claim."""
 CERTAIN: Final = 0.9
 """From which on it is one by a clause alone, whatever leads to it."""

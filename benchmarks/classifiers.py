@@ -198,7 +198,8 @@ def claims_rows() -> Iterator[Row]:
     for each in _lines(EVALS.parent / "attacks" / "forged.jsonl"):
         if each["kind"] in NOTICES:
             yield Row(each["text"], "off", "attacks")
-    speech = (tomllib.loads(file.read_text("utf-8")) for file in (HOUSE / "speech").glob("*.toml"))
+    files = (*(HOUSE / "speech").glob("*.toml"), *(HOUSE / "topics").glob("*.toml"))
+    speech = (tomllib.loads(file.read_text("utf-8")) for file in files)
     said = (text for table in speech for text in strings(table))
     for text in (*said, *(file.read_text("utf-8") for file in STARTER.rglob("*.md"))):
         yield from (Row(each, "ordinary", "own") for each in sentences(text) if "{" not in each)
