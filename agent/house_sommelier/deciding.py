@@ -223,7 +223,14 @@ def _is_for_a_dish(case: _Case) -> bool:
 def _asks_what_and_how_many(case: _Case) -> bool:
     """Whether a dish for so many is told, and both what to open and how many bottles is asked."""
     is_party = case.change.numbers.guests is not None and "dishes" in case.said
-    return case.act == "quantity" and is_party and case.change.has("ask", "choose")
+    return case.act == "quantity" and is_party and case.change.has("ask", "choose", "what", "which")
+
+
+def _puts_together(case: _Case) -> bool:
+    """Whether bottles of a kind or a place are wanted for a sum: "3 from Sicily, 60 total"."""
+    numbers = case.change.numbers
+    told = numbers.bottles is not None and numbers.has_price
+    return case.act == "quantity" and told and bool(case.said & (KIND | PLACE))
 
 
 def _goes_on_asking(case: _Case) -> bool:
@@ -391,6 +398,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),
     (lambda c: c.act == "knowledge" and c.said and c.change.words <= _ONLY_NAMED, "search"),
     (_is_for_a_dish, "search"),
+    (_puts_together, "search"),
     (_asks_what_and_how_many, "search"),
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),

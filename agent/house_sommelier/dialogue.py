@@ -190,6 +190,7 @@ def _with_facts(state: State, change: Change) -> State:
     concern = _concern(state, change)
     ruled_out = change.denied if change.kind in ("complaint", "rude") else frozenset()
     asks_of_vegan = change.has("trait", "vegan") and change.is_question
+    asks_of_vegan &= change.kind != "search"
     allergens = (*state.allergens, *(() if asks_of_vegan else change.allergens))
     return replace(
         state,

@@ -219,8 +219,9 @@ def _verdict(state: State, change: Change, known: Sequence[Profile]) -> str:
     best = next((each for each in known if each.name == state.favoured), None)
     if ends := change.said("most"):
         return _by_scale(ends[0], known, best, language)
+    asks_apart = change.has("ask", "compare") and not change.wishes.dishes
     wishes = change.wishes if change.wishes.dishes else state.topic
-    if best and wishes.dishes:
+    if best and wishes.dishes and not asks_apart:
         dish = both(wishes.named_dishes, language)
         told = say("compare_dish", language, first=best.name, dish=dish)
         return f"{told} {pairings_of(wishes.dishes)[0][language]}"

@@ -47,6 +47,8 @@ _FOR_GOOD: Final = frozenset({"grapes", "name", "text", "regions", "countries", 
 _DIRECTIONS: Final = frozenset({"lighter", "fuller", "drier", "sweeter", "softer", "fresher"})
 _CORRECTING: Final = frozenset({"complaint", "rude"})
 _FEW_WORDS: Final = 4
+_BESIDE: Final = frozenset({"vegetables", "salad"})
+"""Pairings of what changes nothing beside a dish."""
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
 _DEAR_EUR: Final = 30.0
@@ -182,9 +184,9 @@ def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
         new = replace(new, dishes=old.dishes, named_dishes=old.named_dishes)
     if change.has("served_with") and old.dishes and new.dishes:
         # "With hollandaise and ham, I mean": the dish before is served with it.
-        both = dict(
-            zip((*old.dishes, *new.dishes), (*old.named_dishes, *new.named_dishes), strict=True)
-        )
+        told = zip(new.dishes, new.named_dishes, strict=True)
+        beside = {dish: name for dish, name in told if dish.pairing not in _BESIDE}
+        both = dict(zip(old.dishes, old.named_dishes, strict=True)) | beside
         new = replace(new, dishes=tuple(both), named_dishes=tuple(both.values()))
     if old.styles == ("sparkling",) and new.styles == ("rose",):
         return replace(new, styles=(), colours=new.styles)

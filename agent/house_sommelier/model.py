@@ -188,7 +188,9 @@ def _spoken(state: State, change: Change) -> SommelierResponse:
     table = either(labels(state), state.language)
     if state.act == "ask" and table and not unclear:
         return inform(say("which_of", state.language, names=table))
-    intro = " ".join(filter(None, (comfort, unclear, say(state.act, state.language))))
+    is_sober = state.act == "dependence" and change.has("recovering")
+    told = say("recovering" if is_sober else state.act, state.language)
+    intro = " ".join(filter(None, (comfort, unclear, told)))
     return SommelierResponse(response_type=kind, intro=intro)
 
 

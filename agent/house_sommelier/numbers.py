@@ -310,6 +310,9 @@ class _Reader:
         is_limited &= limit != "about" or value > _HALF_DAY or self._in_talk
         is_limited = is_limited or (value > _LEAST_RANGE and self._is_for_bottles(amount.end))
         is_most = "max_after" in behind
+        if "about_after" in behind:
+            # "30ish max" is a limit all the same.
+            is_most |= "max_after" in self._phrases.at(self._phrases.at(amount.end).end).fields
         is_about = limit == "about" or (amount.is_rough and limit not in ("max", "min"))
         if amount.low != value:
             self._price(amount.low, value, amount)
@@ -317,7 +320,7 @@ class _Reader:
             return
         elif "total" in self._fields and is_about and not is_most:
             self._price(None, value, amount)
-        elif "about_after" in behind or (is_about and not is_most):
+        elif not is_most and ("about_after" in behind or is_about):
             self._price(round(value * 0.75, 2), round(value * 1.25, 2), amount)
         elif not is_most and (limit == "min" or "min_after" in behind):
             self._price(value, None, amount)

@@ -214,7 +214,7 @@ def read(
         count=_count(phrases, numbers),
         slots=_slots(scope, phrases, wishes),
         words=sum(word.is_word for word in words),
-        is_question="?" in text or _ends_asking(words),
+        is_question="?" in text or _ends_with(words, "tags_of_questions"),
         marks=tuple(marks),
         topics=topics,
         definite=_definite(scope),
@@ -333,14 +333,15 @@ def _opening(phrases: Phrases) -> list[tuple[str, str]]:
     found = (
         [("ask", "why")] if asks and said in load("questions")["begins"][language].split() else []
     )
-    found += [("served_with", "yes")] if phrases.is_among(at, "opens_with") else []
+    is_beside = phrases.is_among(at, "opens_with") or _ends_with(phrases.words, "on_top")
+    found += [("served_with", "yes")] if is_beside else []
     return found + ([("copula", "yes")] if phrases.is_among(at, "copulas") else [])
 
 
-def _ends_asking(words: Sequence[Token]) -> bool:
-    """Whether the last words ask: "or not", "oder nich", "no vero"."""
-    said = " ".join(["", *(each.stem for each in words[-2:])])
-    return any(said.endswith(f" {tag}") for tag in grammar_phrases("tags_of_questions"))
+def _ends_with(words: Sequence[Token], name: str) -> bool:
+    """Whether the last words are on a list of grammar: "or not", "oder nich", "on it"."""
+    said = " ".join(["", *(each.stem for each in words if each.is_word)][-3:])
+    return any(said.endswith(f" {each}") for each in grammar_phrases(name))
 
 
 def _deictic(phrases: Phrases) -> list[tuple[str, str]]:
