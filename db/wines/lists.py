@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from agent.markdown import visible
 from agent.sommelier.wine import (
     Allergen,
     Body,
@@ -150,7 +151,7 @@ def read_table(content: str, known: Callable[[Sequence[str]], int]) -> Table:
             if number == above:
                 names = tuple(name.strip("\ufeff \t") for name in row)
             elif number > above and any(cell.strip() for cell in row):
-                found.append((start, [" ".join(cell.replace("\x00", "").split()) for cell in row]))
+                found.append((start, [" ".join(visible(cell).split()) for cell in row]))
     except csv.Error as error:
         raise CatalogueFileError([Problem(line + 1, "", f"is not CSV: {error}")]) from None
     return Table(delimiter, names, tuple(found))

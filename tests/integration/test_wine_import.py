@@ -344,6 +344,12 @@ def test_stock_grapes_and_strength_are_read_from_words_and_numbers() -> None:
     assert {each.allergens for each in (first, second, third)} == {(Allergen.SULPHITES,)}
 
 
+def test_what_nobody_sees_is_left_out_of_names() -> None:
+    row = '"Esc\x1b[31m\x07 \u202eRtl",Zero\u200bwidth,"Fr\x00ance\u2028",red\n'
+    (wine,) = parse_catalogue(SMALL + row).wines
+    assert (wine.producer, wine.name, wine.country) == ("Esc[31m Rtl", "Zerowidth", "France")
+
+
 def test_of_two_columns_the_one_whose_cells_can_be_read_is_taken() -> None:
     rows = "".join(f"B{n},simple,Rosé wine,A nice bottle\n" for n in range(5))
     file = parse_catalogue("Name,Type,Categories,Body\n" + rows)
