@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
-from telegram.error import InvalidToken, TelegramError
+from telegram.error import InvalidToken
 
 from agent.engine.errors import Backoff, retry
 from agent.repositories import Payload
@@ -227,14 +227,14 @@ async def point_webhook(application: AnyApplication, url: str, secret: str) -> N
 
 
 async def until_reached(call: Callable[[], Awaitable[object]], what: str) -> None:
-    """Call until Telegram answers.
+    """Call until Telegram answers, and with what the library can read.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
 
     def is_passing(error: Exception) -> bool:
-        return isinstance(error, TelegramError) and not isinstance(error, InvalidToken)
+        return not isinstance(error, InvalidToken)
 
     try:
         await retry(call, tries=None, on=is_passing, backoff=BACKOFF, what=what)

@@ -64,13 +64,15 @@ class Call:
 class Fault:
     """What strikes the next `times` calls of `method` (to `chat_id`, if one is given).
 
-    Without an `error`, the call is done and the connection cut.
+    Without an `error` or a `result` in place of the true one, the call is done and the connection
+    cut.
     """
 
     method: str
     times: int
     error: ApiError | None = None
     chat_id: int | None = None
+    result: object = None
 
     def strikes(self, call: Call) -> bool:
         """Whether it strikes `call`; uses up one of `times` if so."""
@@ -296,6 +298,10 @@ class BotApi(LoopbackServer):
         error = ApiError(status, said, retry_after=retry_after, migrate_to_chat_id=migrate_to)
         self._faults.append(Fault(method, times, error, chat_id))
 
+    def garble(self, method: str, result: object) -> None:
+        """Answer the next call of `method` with a result that it never has."""
+        self._faults.append(Fault(method, 1, result=result))
+
     def drop_after(self, method: str, times: int = 1, chat_id: int | None = None) -> None:
         """Do what the next `times` calls of `method` ask, then hang up without an answer."""
         self._faults.append(Fault(method, times, chat_id=chat_id))
@@ -361,7 +367,7 @@ class BotApi(LoopbackServer):
         except ApiError as error:
             call.status = error.status
             return error.to_response()
-        if fault is not None:
+        if fault is not None and fault.result is None:
             return await hang_up(request)
         call.status = 200
         return JSONResponse({"ok": True, "result": result})
@@ -378,6 +384,8 @@ class BotApi(LoopbackServer):
     async def _result(self, call: Call, fault: Fault | None) -> object:
         if fault is not None and fault.error is not None:
             raise fault.error
+        if fault is not None and fault.result is not None:
+            return fault.result
         if call.method == "getUpdates":
             return await self._get_updates(call.params)
         if call.method not in self._methods:

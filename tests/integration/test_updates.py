@@ -116,7 +116,8 @@ async def test_many_who_write_for_the_first_time_at_once_are_answered_once(
 async def test_health_metrics_and_the_api_live_without_telegram(
     bot_api: BotApi, tmp_path: Path
 ) -> None:
-    bot_api.fail("getMe", 500, times=2)
+    bot_api.fail("getMe", 500)
+    bot_api.garble("getMe", [1, 2])
     bot_api.say("a red")
     port = free_port()
     more = {"HTTP_PORT": str(port), "API_TOKEN": "0123456789abcdef"}
