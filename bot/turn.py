@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
+FOR_GOOD: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What is wrong in a call itself; no database that is down answers so."""
 DATABASE: Final = Backoff(first=0.4, longest=2.0)
 BRIEF_TRIES: Final = 4
 MAY_BE_LOST: Final = "send_ambiguous"
@@ -475,9 +477,18 @@ async def retry_briefly(call: Callable[[], Awaitable[R]]) -> R:
     Raises:
         Exception: what the last try raised.
     """
-    return await retry(call, tries=BRIEF_TRIES, backoff=DATABASE)
+    return await retry(call, tries=BRIEF_TRIES, on=_may_pass, backoff=DATABASE)
 
 
 async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
-    """Return what `call` returns, however long the database refuses: no turn is lost for that."""
-    return await retry(call, tries=None, backoff=DATABASE, what="A call of the database")
+    """Return what `call` returns, however long the database refuses: no turn is lost for that.
+
+    Raises:
+        Exception: the call itself is wrong, and would be for ever.
+    """
+    what = "A call of the database"
+    return await retry(call, tries=None, on=_may_pass, backoff=DATABASE, what=what)
+
+
+def _may_pass(error: Exception) -> bool:
+    return not isinstance(error, FOR_GOOD)

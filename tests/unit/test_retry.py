@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent.engine.errors import Backoff, retry
+from bot.turn import retry_briefly, retry_forever
 
 
 class Call:
@@ -97,3 +98,17 @@ async def test_the_log_names_the_type_of_an_error_and_not_its_text(
 
 def test_the_wait_after_very_many_failures_is_still_the_longest() -> None:
     assert Backoff(1, 30).after(10_000) <= 30
+
+
+@pytest.mark.parametrize("error", [AttributeError, TypeError, KeyError, ValueError, OverflowError])
+async def test_a_call_that_is_wrong_itself_holds_no_turn_for_ever(error: type[Exception]) -> None:
+    tried: list[int] = []
+
+    async def call() -> None:
+        tried.append(1)
+        raise error
+
+    for attempt in (retry_forever, retry_briefly):
+        with pytest.raises(error):
+            await attempt(call)
+    assert len(tried) == 2
