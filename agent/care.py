@@ -276,6 +276,8 @@ LEAST: Final[Mapping[Concern, float]] = {
 """From which likelihood of any concern on there is one, by the likeliest (docs/evaluation.md)."""
 UNSURE: Final = 0.2
 """From which likelihood on such a concern may be meant: a line beside the answer asks."""
+STARTLING: Final[Mapping[Concern, float]] = {"crisis": 0.35, "dependence": 0.3}
+"""The same of what startles who only talks of wine."""
 LEAST_OF_EACH: Final = 0.25
 """From which likelihood on a concern is told beside a likelier one."""
 LEAST_OF_OTHERS: Final = 0.3
@@ -417,7 +419,7 @@ def _concerns(found: Collection[int]) -> tuple[frozenset[Concern], bool]:
     """What may be meant, and whether the classifier is sure enough of it."""
     likely = classifier(CARE_CLASSIFIER).likelihoods_of(found)
     best, any_of_them = max(CONCERNS, key=likely.__getitem__), 1 - likely["none"]
-    if any_of_them < UNSURE:
+    if any_of_them < STARTLING.get(best, UNSURE):
         return frozenset(), False
     told = {each for each in CONCERNS if each == best or likely[each] >= LEAST_OF_EACH}
     return frozenset(told), any_of_them >= LEAST[best]

@@ -48,6 +48,7 @@ CARE: Final = (
 CARE_OUTSIDE: Final = (
     *("care", "care_more", "care_open", "care_unseen", "care_held", "care_five"),
     "care_eight",
+    "care_nine",
 )
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""

@@ -226,6 +226,13 @@ def _asks_what_and_how_many(case: _Case) -> bool:
     return case.act == "quantity" and is_party and case.change.has("ask", "choose", "what", "which")
 
 
+def _is_of_guests(case: _Case) -> bool:
+    """Whether it is told who of the guests drinks nothing, and nothing is wanted for them."""
+    is_told = case.change.numbers.sober is not None and case.state.guests is not None
+    only_told = case.state.act == "quantity" and case.kind == "sober" and not case.asks
+    return is_told and (not case.said or (only_told and not case.change.has("ask", "choose")))
+
+
 def _puts_together(case: _Case) -> bool:
     """Whether bottles of a kind or a place are wanted for a sum: "3 from Sicily, 60 total"."""
     numbers = case.change.numbers
@@ -379,10 +386,7 @@ _RULES: Final[tuple[Rule, ...]] = (
         lambda c: c.state.pointed and c.kind == "search" and c.asks and c.change.has("trait"),
         "about",
     ),
-    (
-        lambda c: c.change.numbers.sober is not None and c.state.guests is not None and not c.said,
-        "quantity",
-    ),
+    (_is_of_guests, "quantity"),
     (_is_question_of_topic, "knowledge"),
     (_goes_on_asking, "knowledge"),
     (lambda c: c.change.has("talk", "task", "steer") and not c.said, "off_topic"),
