@@ -356,16 +356,25 @@ def marks(observed: Observed, conversation: Conversation) -> dict[str, Mark]:
 
 
 def _parts(observed: Observed) -> dict[str, str]:
-    """The model's own words: names, origins and prices are nobody's language."""
+    """The model's own words: names, and notes in quotation marks, are nobody's language."""
     if observed.answer is None:
         return {"text": observed.text}
     answer = observed.answer
     described = " ".join(wine.description for wine in answer.wines)
     parts = {"text": f"{answer.intro} {answer.closing}", "descriptions": described}
     names = {name for wine in observed.wines for name in (wine.producer, wine.name) if name}
-    for name in sorted(names, key=len, reverse=True):
+    quoted = {text for wine in observed.wines for text in _quoted(wine.notes)}
+    for name in sorted(names | quoted, key=len, reverse=True):
         parts = {part: text.replace(name, " ") for part, text in parts.items()}
     return parts
+
+
+def _quoted(notes: str) -> tuple[str, ...]:
+    return (
+        tuple(marks.format(notes) for marks in ("« {} »", "«{}»", "„{}“", "„{}”", "“{}”", '"{}"'))
+        if notes
+        else ()
+    )
 
 
 def _not_cheaper(observed: Observed, number: int) -> str:

@@ -109,11 +109,31 @@ class Scope:
         self.wanted = [span for span in self.wanted if span.meanings not in out]
 
     def _judge(self) -> None:
-        """Rule out what the words around it tell of as unwanted, where no word of grammar does."""
-        for span in [each for each in self.wanted if is_mention(each)]:
-            if unwanted(self.phrases, span) >= UNWANTED:
+        """Rule out what the words around it tell of as unwanted, where no word of grammar does.
+
+        What is named in one breath, "Prosecco or other bubbles", is wanted or unwanted as one.
+        """
+        for run in self._mentions():
+            likely = sum(unwanted(self.phrases, each) for each in run) / len(run)
+            for span in run if likely >= UNWANTED else ():
                 self.wanted.remove(span)
                 self._deny(span)
+
+    def _mentions(self) -> list[list[Span]]:
+        """The kinds and tastes named, those together between which there is only an "or"."""
+        runs: list[list[Span]] = []
+        for span in sorted(filter(is_mention, self.wanted), key=lambda each: each.start):
+            between = range(runs[-1][-1].end, span.start) if runs else ()
+            if between and all(self._links(at) for at in between):
+                runs[-1].append(span)
+            else:
+                runs.append([span])
+        return runs
+
+    def _links(self, at: int) -> bool:
+        word = self.phrases.stem(at)
+        is_other = "cue" in self.phrases.at(at).fields
+        return is_other or word in grammar_stems("links") or word in grammar_stems("fillers")
 
     def _enter(self, mode: Mode) -> None:
         self._mode, self._kinds, self._refusing = mode, frozenset(), None

@@ -601,6 +601,18 @@ def test_the_names_of_wines_are_nobodys_language() -> None:
     assert score("language", observed(wine, answer=answer), conversation("fr")) == 1
 
 
+def test_notes_in_quotation_marks_are_nobodys_language() -> None:
+    note = "Skin-steeped Muscat, honey, orange peel and raisin with floral lift."
+    wine = CHINON.model_copy(update={"notes": note})
+    seen = observed(wine)
+    assert seen.answer is not None
+    told = f"Voici ce que j'en sais : un vin doux et puissant pour le fromage. « {note} »"
+    quoted = seen.answer.model_copy(update={"intro": told, "wines": []})
+    copied = seen.answer.model_copy(update={"intro": note, "wines": []})
+    assert score("language", observed(wine, answer=quoted), conversation("fr")) == 1
+    assert score("language", observed(wine, answer=copied), conversation("fr")) == 0
+
+
 # --- the report -----------------------------------------------------------------------------
 
 

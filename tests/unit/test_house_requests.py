@@ -591,6 +591,13 @@ def test_for_one_person_nothing_is_parted() -> None:
         assert not read(text).slots
 
 
+def test_what_is_wished_in_one_breath_is_not_half_ruled_out() -> None:
+    text = "prosecco o altre bollicine per un aperitivo con gli amici, non più di 14 euro"
+    change = read(text, judges=True)
+    assert change.wishes.styles == ("sparkling",)
+    assert not change.denied
+
+
 KINDS = {
     "en": ("a bottle for tonight please", "Merlot", "chianti", "italian", "red"),
     "de": ("eine Flasche für heute Abend bitte", "Merlot", "Chianti", "italienischen", "Rotwein"),
