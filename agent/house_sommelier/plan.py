@@ -32,6 +32,7 @@ SPECIAL_EUR: Final = (20, 45)
 MODERATE_EUR: Final = 26
 """What most would pay for a bottle, if they do not say; for many guests half of it."""
 _MANY: Final = 15
+_TELLING: Final = frozenset({"grapes", "countries", "regions"})
 _LITTLE_POURED: Final = frozenset({"sparkling", "sweet", "fortified"})
 
 
@@ -54,7 +55,13 @@ def slot_states(state: State) -> tuple[State, ...]:
     }
     named = tuple(each for each in wishes.named_dishes if _is_for_all(each, state.slots))
     shared = replace(wishes, **left, named_dishes=named)
-    return tuple(replace(state, slots=(), wishes=over(shared, each)) for each in slots) or (state,)
+    return tuple(_alone_in(state, shared, each) for each in slots) or (state,)
+
+
+def _alone_in(state: State, shared: Wishes, own: Wishes) -> State:
+    """The state of one slot; the place or grape that tells it from the others must be."""
+    insisted = state.insisted | (own.said & _TELLING)
+    return replace(state, slots=(), wishes=over(shared, own), insisted=insisted)
 
 
 def _is_for_all(dish: str, slots: Sequence[Slot]) -> bool:

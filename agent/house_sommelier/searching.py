@@ -120,13 +120,14 @@ def _for_empty_slots(state: State, found: Sequence[Found]) -> tuple[Wish, ...]:
     if len(found) > len(state.slots):
         return ()
     empty = [each for each in found if not offered(each.wines, state)]
-    return tuple(
-        Wish(SEARCH, {**_without_price(each.arguments), "order": "cheapest"}) for each in empty
-    )
+    return tuple(Wish(SEARCH, _nearest(each.arguments)) for each in empty)
 
 
-def _without_price(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if "price" not in name}
+def _nearest(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A search at any price, and of other places and grapes if there is none."""
+    wider = {name: value for name, value in asked.items() if "price" not in name}
+    soft = {*asked.get("soft", ()), *(_PLACE & asked.keys())}
+    return {**wider, "soft": sorted(soft), "order": "cheapest"}
 
 
 def of_slots(state: State, found: Sequence[Found]) -> list[list[ListedWine]]:
