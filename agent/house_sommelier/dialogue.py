@@ -237,7 +237,8 @@ def _concern(state: State, change: Change) -> Concern | None:
         told = "health"
     holds = state.care in GRAVE or state.is_minor
     for_others = bool(change.care.beneficiaries - state.concerned) and not holds
-    return told or (None if for_others else state.care)
+    is_over = for_others or state.care in change.care.retracted
+    return told or (None if is_over else state.care)
 
 
 def _sober(state: State, change: Change) -> float | None:

@@ -147,6 +147,21 @@ def test_who_was_misunderstood_may_say_so() -> None:
     assert not any(care.is_crisis for is_so, care in said if is_so)
 
 
+THREATENED = [
+    "ma femme va me tuer si j'achète encore une caisse",
+    "mi mujer va a matarme si compro otra caja",
+    "mia moglie mi uccide se compro un'altra cassa",
+    "a minha mulher vai me matar se eu comprar outra caixa",
+    "meine Frau bringt mich um, der Rotwein ist auf dem Teppich",
+]
+
+
+@pytest.mark.parametrize("text", THREATENED)
+def test_whom_somebody_else_would_kill_for_a_stain_is_in_no_crisis(text: str) -> None:
+    care = care_of(text)
+    assert not care.own | care.others
+
+
 TALKS: list[tuple[tuple[str, ...], set[str]]] = [
     (("I want to end my life", "a red"), {"crisis"}),
     (("I want to end my life", "no no, I only meant the movie"), set()),
