@@ -21,7 +21,7 @@ from agent.tables import Strict, read_toml
 from agent.text import Pattern, fold, of_words, pattern, sentences, spaced
 
 Cue = Literal[
-    "own", "bought", "drank", "choose", "ready", "opening", "count", "praise", "wish",
+    "own", "at_home", "bought", "drank", "choose", "ready", "opening", "count", "praise", "wish",
     "corrects", "undo", "of_them",
 ]  # fmt: skip
 MOST: Final = 999
@@ -46,6 +46,7 @@ class _Words(Strict):
     """What `cellar.toml` holds."""
 
     own: list[str]
+    at_home: list[str]
     of_them: list[str]
     bought: list[str]
     drank: list[str]
@@ -133,7 +134,8 @@ def read_cellar(message: str, person: Person, *, follows: bool = False) -> Cella
     said = spaced([fold(each.written) for each in tokens(text)])
     has = partial(has_cue, said)
     has_any = any(each.count for each in person.bottles)
-    owns = has("own") or (follows and has_any and has("of_them") and not has("count"))
+    at_hand = has("at_home") or (follows and has("of_them") and not has("count"))
+    owns = has("own") or (has_any and at_hand)
     bought = has("bought")
     asks = "?" in text or ((bought or owns) and any(map(_asks, PARTS.split(text))))
     told = [each for each in sentences(text) if owns or not each.rstrip().endswith("?")]
