@@ -19,6 +19,7 @@ from agent.house_sommelier.plan import (
     reckoning,
     slot_states,
     sympathy,
+    within_budget,
 )
 from agent.house_sommelier.reading import NO_WISHES, Change
 from agent.house_sommelier.searching import (
@@ -54,7 +55,7 @@ from agent.house_sommelier.wording import (
     tastes_in_words,
 )
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.wine import Currency, Style, in_euros, money
+from agent.sommelier.wine import Currency, Style, money
 from agent.text import Language, fold, words
 from agent.vocabulary import is_word
 
@@ -179,15 +180,7 @@ def _sum_of(lines: Sequence[Line], state: State) -> str:
         return say("unknown_price", language)
     bottles = sum(line.bottles for line in lines)
     told = say("plan_total", language, bottles=str(bottles), sum=money(*cost))
-    if state.budget is None:
-        return told
-    code = state.wishes.currency or Currency.EUR
-    paid = cost[0] if cost[1] == code else in_euros(*cost) / in_euros(1, code)
-    left, budget = state.budget - paid, money(state.budget, code)
-    if left >= 0:
-        return f"{told} {say('plan_left', language, budget=budget, left=money(left, code))}"
-    fits = str(int(state.budget * bottles / paid))
-    return f"{told} {say('plan_over', language, budget=budget, over=money(-left, code), fits=fits)}"
+    return f"{told} {within_budget(state, cost, bottles)}".strip()
 
 
 def _why_so_many(state: State, change: Change) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
 from agent.house_sommelier.acts import language_told, with_kind
-from agent.house_sommelier.data import SCALE_OF, kinds
+from agent.house_sommelier.data import SCALE_OF, grammar, kinds
 from agent.house_sommelier.deciding import concern_of, decide
 from agent.house_sommelier.lexicon import Glossary, Meaning, parse
 from agent.house_sommelier.merging import KIND, PLACE, wished
@@ -27,10 +27,11 @@ from agent.house_sommelier.table import (
 )
 from agent.house_sommelier.topics import CERTAIN, SURE, Likely, asked_for, is_likely, topics_in
 from agent.i18n import is_chosen, spoken
-from agent.text import Language, pattern, words
+from agent.text import Language, fold, pattern, words
 
 _MOST_GUESTS: Final = 500
 _FEW_WORDS: Final = 3
+_SHORT: Final = 12
 _LONGEST_WHOLE: Final = 300
 _OPEN: Final = frozenset({"search", "ask", "knowledge"})
 """Acts of messages in which more may be meant than the tables know."""
@@ -92,7 +93,7 @@ def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Cha
     said = read(text, spoken_before, own)
     if with_kind(said, state.context).kind in _OF_WISHES and not said.is_question:
         said = read(text, spoken_before, own, judges=True)
-    change = completed(state, with_kind(said, state.context), said)
+    change = _joined(state, completed(state, with_kind(said, state.context), said))
     change = _as_meant(change, dict(own).get(_whole(text), ()))
     change = change if care is None else replace(change, care=care)
     ill_of = (state.reacts | change.care.reactions).intersection(REACTIONS)
@@ -103,6 +104,20 @@ def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Cha
     )
     out = change.denied.union(("styles", each) for each in ill_of)
     return replace(change, wishes=wishes, denied=out) if ill_of else change
+
+
+def _joined(state: State, change: Change) -> Change:
+    """`change` with those who come besides counted with the others: "20 more are coming"."""
+    numbers, said = change.numbers, {fold(word) for word in words(change.text)}
+    joins = said & grammar("joining") and not said & grammar("remaining")
+    if not (state.guests and joins) or numbers.has_price or change.words > _SHORT:
+        return change
+    told = [int(word) for word in said if word.isdecimal()] if change.has("people") else []
+    number = numbers.guests or (told[0] if len(told) == 1 else 0)
+    if not 0 < number <= _MOST_GUESTS or numbers.sober:
+        return change
+    kind = "quantity" if state.act == "quantity" else change.kind
+    return replace(change, kind=kind, numbers=replace(numbers, guests=state.guests + number))
 
 
 def _whole(text: str) -> str:

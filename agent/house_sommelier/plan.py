@@ -158,7 +158,8 @@ def _filled(state: State, found: Sequence[Sequence[ListedWine]]) -> list[Line]:
         zip(found, bottles, _varieties(state, bottles), strict=True)
     ):
         taken = {line.wine.wine_id for line in lines}
-        chosen = [wine for wine in wines if wine.wine_id not in taken][:kinds]
+        left = {wine.wine_id: wine for wine in wines if wine.wine_id not in taken}
+        chosen = list(left.values())[:kinds]
         for at, wine in enumerate(chosen):
             lines.append(Line(wine, amount // len(chosen) + (at < amount % len(chosen)), slot))
     return lines
@@ -314,7 +315,22 @@ def total_of(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     bottles = sum(each for _, each in counted)
     split = _bottles_told(state) if len(state.slots) > 1 and bottles > len(counted) else ""
     total = say("plan_total", language, bottles=str(bottles), sum=money(*cost))
-    return f"{split} {total}".strip()
+    is_all = {wine.wine_id for wine in wines} == {*state.choice}
+    fits = within_budget(state, cost, bottles) if is_all else ""
+    return " ".join(filter(None, (split, total, fits)))
+
+
+def within_budget(state: State, cost: tuple[float, Currency], bottles: int) -> str:
+    """Tell what a sum leaves of the budget of a plan, or is above it; empty without a budget."""
+    if state.budget is None:
+        return ""
+    code = state.wishes.currency or Currency.EUR
+    paid = cost[0] if cost[1] == code else in_euros(*cost) / in_euros(1, code)
+    left, told = state.budget - paid, {"budget": money(state.budget, code)}
+    if left >= 0:
+        return say("plan_left", state.language, **told, left=money(left, code))
+    fits = str(int(state.budget * bottles / paid))
+    return say("plan_over", state.language, **told, over=money(-left, code), fits=fits)
 
 
 def _bottles_told(state: State) -> str:

@@ -582,16 +582,22 @@ def _slots(scope: Scope, phrases: Phrases, wishes: Wishes) -> tuple[Slot, ...]:
 
 
 def _beside(scope: Scope) -> set[Dish]:
-    """The dishes that are served with the one before: "scallops with cauliflower cream"."""
+    """The dishes that are served with the one before: "scallops with cauliflower and cream"."""
     phrases, found = scope.phrases, set[Dish]()
     spans = [span for span in scope.wanted if "dish" in span.fields]
     for first, second in pairwise(spans):
         joint = range(first.end, second.start)
         is_compound = first.end == second.start
         is_with = any(phrases.is_among(at, "served_with") for at in joint)
-        if is_compound or (is_with and all(phrases.words[at].is_word for at in joint)):
-            found.add(dishes()[int(second.values("dish")[0])])
-    return found - {dishes()[int(span.values("dish")[0])] for span in spans[:1]}
+        is_with &= all(phrases.words[at].is_word for at in joint)
+        goes_on = _dish_of(first) in found and all(phrases.is_among(at, "links") for at in joint)
+        if is_compound or is_with or goes_on:
+            found.add(_dish_of(second))
+    return found - {_dish_of(span) for span in spans[:1]}
+
+
+def _dish_of(span: Span) -> Dish:
+    return dishes()[int(span.values("dish")[0])]
 
 
 def _number_before(span: Span, phrases: Phrases) -> int:

@@ -781,3 +781,33 @@ async def test_a_new_price_for_a_case_is_shared_as_the_first_was() -> None:
     first = "a case of six reds, 60 euros in total"
     assert (await filters(first))["max_price"] == 10
     assert (await filters(first, "and if I go up to 90?"))["max_price"] == 15
+
+
+JOINED = [
+    ("how many bottles for 12 people at dinner", "20 more people are coming", "32"),
+    ("wie viele Flaschen für 12 Leute zum Essen", "es kommen doch noch 5 Leute dazu", "17"),
+    ("combien de bouteilles pour 12 personnes au dîner", "5 personnes de plus", "17"),
+    ("cuántas botellas para 12 personas en una cena", "al final vienen veinte adultos más", "32"),
+    ("quante bottiglie per 12 persone a cena", "vengono altri 5 amici", "17"),
+    ("hoeveel flessen voor 12 personen bij het eten", "er komen toch nog 5 man bij", "17"),
+]
+
+
+@pytest.mark.parametrize(("before", "text", "guests"), JOINED)
+async def test_who_comes_besides_is_counted_with_the_others(
+    before: str, text: str, guests: str
+) -> None:
+    assert f" {guests} " in (await spoken(before, text)).intro
+
+
+SERVED = [
+    ("what wine with labskaus with fried egg and rollmops?", 0),
+    ("Wein zu Labskaus mit Spiegelei und Rollmops?", 0),
+    ("chicken with sour cream, what wine?", 0),
+    ("oysters, then steak, then lemon tart: a wine each", 3),
+]
+
+
+@pytest.mark.parametrize(("text", "courses"), SERVED)
+def test_what_lies_on_one_plate_is_one_course(text: str, courses: int) -> None:
+    assert len(read(text).slots) == courses
