@@ -94,6 +94,7 @@ def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Cha
     if with_kind(said, state.context).kind in _OF_WISHES and not said.is_question:
         said = read(text, spoken_before, own, judges=True)
     change = _joined(state, completed(state, with_kind(said, state.context), said))
+    change = _for_who_drinks_none(state, change)
     change = _as_meant(change, dict(own).get(_whole(text), ()))
     change = change if care is None else replace(change, care=care)
     ill_of = (state.reacts | change.care.reactions).intersection(REACTIONS)
@@ -118,6 +119,15 @@ def _joined(state: State, change: Change) -> Change:
         return change
     kind = "quantity" if state.act == "quantity" else change.kind
     return replace(change, kind=kind, numbers=replace(numbers, guests=state.guests + number))
+
+
+def _for_who_drinks_none(state: State, change: Change) -> Change:
+    """`change` as a wish for no alcohol, where it is for the others of guests who drink none."""
+    is_for_them = state.sober and change.has("others") and change.words <= _SHORT
+    if not is_for_them or change.wishes.said or change.denied or change.numbers.has_price:
+        return change
+    wishes = replace(change.wishes, styles=("alcohol_free",), only=frozenset({"styles"}))
+    return replace(change, kind="sober", wishes=wishes)
 
 
 def _whole(text: str) -> str:

@@ -367,8 +367,14 @@ class _Reader:
                 self._use(group, sober=sober)
             elif group:
                 self._mark(group.start, group.end)
-            elif "yes" in span.values("abstains") and self._phrases.is_of_another(span):
+            elif (total and self._is_one(span)) or (
+                "yes" in span.values("abstains") and self._phrases.is_of_another(span)
+            ):
                 self._found = replace(self._found, sober=(self._found.sober or 0) + 1)
+
+    def _is_one(self, span: Span) -> bool:
+        """Whether a phrase is said of one alone: "one drives", "einer davon fährt"."""
+        return any(self._phrases.is_among(span.start - back, "lone") for back in (1, 2))
 
     def _total(self, numbers: Sequence[_Amount]) -> _Amount | None:
         """The number of all the guests, of which others are a part."""
