@@ -332,7 +332,8 @@ def _is_of_standing(case: _Case) -> bool:
 def _is_wish_beside(case: _Case) -> bool:
     """Whether a greeting or thanks holds a wish; a complaint only where it asks for another."""
     change = case.change
-    asks = change.denied or any(map(change.has, ("cue", "replace", "most"))) or case.asks
+    tells_fault = change.denied or case.said & SCALE_OF.keys()
+    asks = tells_fault or any(map(change.has, ("cue", "replace", "most"))) or case.asks
     asks = (
         bool(asks or len(change.slots) > 1)
         or change.has("ask", "choose")

@@ -21,6 +21,7 @@ from agent.house_sommelier.data import Entry, entries, grammar, load
 from agent.text import LANGUAGES, Language, fold, language_of, pattern
 from agent.text import stem as snowball
 
+_SUPERLATIVE: Final = pattern(r"(\w{2,30})iss?im[oaie]s?\Z")
 _TOKEN: Final = pattern(
     r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
@@ -262,8 +263,8 @@ def _meant(token: Token, languages: Sequence[Language]) -> list[str]:
     """What an unknown word is: spelt otherwise, inflected, put together, mistyped, by ear."""
     word = token.stem
     plain = word.replace("ae", "a").replace("oe", "o").replace("ue", "u")
-    if plain in lexicon().words:
-        return [plain]
+    if said := next((each for each in (plain, *_plainly(token)) if each in lexicon().words), ""):
+        return [said]
     if len(word) < _SHORTEST_SLIP or not word.isalpha():
         return [word]
     for language in languages:
@@ -277,6 +278,12 @@ def _meant(token: Token, languages: Sequence[Language]) -> list[str]:
         return parts
     slipped = _slipped(word)
     return [slipped if slipped != word else _heard(word)]
+
+
+def _plainly(token: Token) -> Iterator[str]:
+    """What a word in -ísimo or -issimo, which is "very", may be without it: "dulcísimo"."""
+    if found := _SUPERLATIVE.search(fold(token.written)):
+        yield from (stem(f"{found[1]}{vowel}") for vowel in "oe")
 
 
 @cache

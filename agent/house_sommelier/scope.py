@@ -111,9 +111,13 @@ class Scope:
     def _judge(self) -> None:
         """Rule out what the words around it tell of as unwanted, where no word of grammar does.
 
-        What is named in one breath, "Prosecco or other bubbles", is wanted or unwanted as one.
+        What is named in one breath, "Prosecco or other bubbles", is wanted or unwanted as one; of
+        a red that was too heavy the weight is unwanted, not the colour.
         """
+        tells_fault = any(each.fields <= _TASTES for each in self.denied)
         for run in self._mentions():
+            if tells_fault and run[0].fields <= _KINDS:
+                continue
             likely = sum(unwanted(self.phrases, each) for each in run) / len(run)
             for span in run if likely >= UNWANTED else ():
                 self.wanted.remove(span)
@@ -263,8 +267,16 @@ class Scope:
             self._enter("")
         elif self._mode == "not" or (fields & _OF_SHOWN and self._tells_of_shown(span.start)):
             self._in_denial(span, fields)
+        elif fields <= _TASTES | {"trait"} and self._is_too_much(span):
+            self._deny(span)
         else:
             self._want(span, fields)
+
+    def _is_too_much(self, span: Span) -> bool:
+        """Whether a taste is told as a fault: "way too sour"; not "zu süßen Speisen"."""
+        written = self.phrases.written(span.start, span.end).lower()
+        is_inflected = written.endswith(("em", "en"))
+        return self.phrases.is_among(span.start - 1, "excess") and not is_inflected
 
     def _refuse(self, span: Span, fields: frozenset[str]) -> None:
         """A "no": to what follows, or to what stands before it."""

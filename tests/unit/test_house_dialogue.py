@@ -811,3 +811,24 @@ SERVED = [
 @pytest.mark.parametrize(("text", "courses"), SERVED)
 def test_what_lies_on_one_plate_is_one_course(text: str, courses: int) -> None:
     assert len(read(text).slots) == courses
+
+
+TOO_MUCH = [
+    ("the last white was way too sour", "acidities", ("low", "medium")),
+    ("der weiße war mir zu sauer", "acidities", ("low", "medium")),
+    ("c'était trop acide", "acidities", ("low", "medium")),
+    ("un vino dulcísimo", "sweetness", ("sweet", "luscious")),
+    ("un vino dolcissimo", "sweetness", ("sweet", "luscious")),
+    ("veel te zoet", "sweetness", ("bone_dry", "dry")),
+]
+
+
+@pytest.mark.parametrize(("text", "slot", "values"), TOO_MUCH)
+def test_what_was_too_much_is_wanted_less(text: str, slot: str, values: tuple[str, ...]) -> None:
+    assert getattr(read(text).wishes, slot) == values
+
+
+async def test_of_a_wine_that_was_too_sour_the_colour_stays() -> None:
+    told = "el vino que me recomendaste no me gustó nada, era acidísimo. y era blanco"
+    asked = await filters(told)
+    assert (asked["styles"], asked["acidities"]) == (["white"], ["low", "medium"])

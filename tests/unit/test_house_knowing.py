@@ -208,7 +208,7 @@ def test_two_topics_near_each_other_are_both_answered_and_none_far_behind() -> N
     ("said", "says"),
     [
         (("I bought a red here, 20 euros, and it smelled of wet cardboard",), "cork taint"),
-        (("der Rosé von euch war eine süße Plörre, 14 euro!",), "Das tut mir leid"),
+        (("der Rosé von euch war eine Plörre, 14 euro!",), "Das tut mir leid"),
         (("a che ora chiudete stasera?",), "orari"),
         (("haha ok. y cómo sabes a qué sabe un vino?",), "comparo"),
         (("how do I store wine at home?", "next to the fridge ok?"), "kitchen"),
