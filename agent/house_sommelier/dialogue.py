@@ -36,7 +36,7 @@ _LONGEST_WHOLE: Final = 300
 _OPEN: Final = frozenset({"search", "ask", "knowledge"})
 """Acts of messages in which more may be meant than the tables know."""
 _TASTES: Final = frozenset({"text", *SCALE_OF})
-_OF_WISHES: Final = frozenset({"search", "complaint"})
+_OF_WISHES: Final = frozenset({"search"})
 _SECTION: Final = pattern(r"(?m)^\*\*[0-9]+\. ")
 
 

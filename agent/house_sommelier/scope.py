@@ -267,8 +267,6 @@ class Scope:
             self._enter("")
         elif self._mode == "not" or (fields & _OF_SHOWN and self._tells_of_shown(span.start)):
             self._in_denial(span, fields)
-        elif fields <= _TASTES | {"trait"} and self._is_too_much(span):
-            self._deny(span)
         else:
             self._want(span, fields)
 
@@ -347,6 +345,9 @@ class Scope:
         self.elsewhere |= not allergens
 
     def _want(self, span: Span, fields: frozenset[str]) -> None:
+        if fields <= _TASTES | {"trait"} and self._is_too_much(span):
+            self._deny(span)
+            return
         if "only" in fields:
             self._only_next = True
         elif self._only_next and fields & WISHES:

@@ -829,6 +829,6 @@ def test_what_was_too_much_is_wanted_less(text: str, slot: str, values: tuple[st
 
 
 async def test_of_a_wine_that_was_too_sour_the_colour_stays() -> None:
-    told = "el vino que me recomendaste no me gustó nada, era acidísimo. y era blanco"
+    told = "el blanco que me recomendaste no me gustó nada, era demasiado ácido"
     asked = await filters(told)
     assert (asked["styles"], asked["acidities"]) == (["white"], ["low", "medium"])
