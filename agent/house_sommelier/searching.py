@@ -423,11 +423,18 @@ def unserved(wines: Sequence[ListedWine], dishes: Sequence[Dish]) -> Sequence[Di
     return missed[:ENOUGH] if len(dishes) > 1 else ()
 
 
+def _served_by(wine: ListedWine, dishes: Sequence[Dish]) -> int:
+    return sum(bool(set(dish.foods) & set(wine.foods)) for dish in dishes)
+
+
 def served(wines: Sequence[ListedWine], state: State) -> list[ListedWine]:
     """The wines to show: one for each dish, the best."""
     count = state.count or ENOUGH
     chosen: list[ListedWine] = []
-    dishes = state.wishes.dishes if len(state.wishes.dishes) > 1 and count > 1 else ()
+    dishes = state.wishes.dishes if len(state.wishes.dishes) > 1 else ()
+    if count == 1:
+        # One bottle for fish and beef goes with as much of it as can be.
+        return sorted(wines, key=lambda wine: -_served_by(wine, dishes))[:1]
     for dish in dishes:
         if not any(set(dish.foods) & set(wine.foods) for wine in chosen):
             fit = [each for each in wines if set(dish.foods) & set(each.foods)]

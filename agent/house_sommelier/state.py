@@ -202,7 +202,9 @@ def about_itself(told: str) -> str:
     """What a reply says a wine is, without its notes: place, kind, grapes."""
     name, _, rest = told.partition("**")
     place, _, description = rest.strip().partition("\n")
-    return f"{name} / {place.partition(' · ')[0]} / {description.partition('. ')[0]}"
+    # "5 × €6 = €30. Red, full-bodied": what several bottles cost stands first.
+    is_itself = next((each for each in description.split(". ") if " × " not in each), "")
+    return f"{name} / {place.partition(' · ')[0]} / {is_itself}"
 
 
 def style_of(state: State, wine_id: str) -> tuple[str, ...]:

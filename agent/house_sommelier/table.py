@@ -193,7 +193,7 @@ def _called(state: State, change: Change) -> tuple[str, ...]:
         for wine_id, told in state.told.items()
         if kinds and kinds & concepts(about_itself(told))
     )
-    return alike if len(alike) == 1 < len(state.choice) else ()
+    return alike if _is_part(alike, state.choice) else ()
 
 
 def asked_about(state: State, change: Change) -> tuple[str, ...]:
