@@ -72,10 +72,11 @@ class _Case:
             return False
         if state.act == "knowledge" and state.context == "told" and self.kind in ("stock", "foods"):
             return True
-        if not change.entities:
-            return False
+        # "Do I chill the red?" after white ones is of none of these.
+        hues = {value for name, value in change.definite if name in ("hue", "styles")}
+        named = hues.union(change.entities)
         known = set().union(*(concepts(about_itself(each)) for each in state.told.values()))
-        return not {value for _, value in known} & {*change.entities}
+        return bool(named) and not {value for _, value in known} & named
 
     @property
     def counts(self) -> bool:

@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 
 from agent.classifier import LONGEST_WORD, Meanings
 from agent.house_sommelier.data import dishes, load
-from agent.house_sommelier.lexicon import Span
-from agent.text import words
+from agent.house_sommelier.lexicon import Span, parse
+from agent.text import pattern, words
 
 TOPIC_MODEL: Final = Path(__file__).with_name("topics.bin")
 SURE: Final = 0.5
@@ -55,6 +55,11 @@ _HEARD: Final = frozenset(
 """Fields of the lexicon that tell of a topic."""
 _WEIGHTS: Final = {"w": 1.0, "q": 0.5, "t": 4.0, "u": 2.0, "m": 2.0}
 """What a word, a beginning, a meaning, two of them and a phrase of the lexicon weigh."""
+
+
+_SENTENCE: Final = pattern(r"[.!?…\n\p{So}]+\s*")
+_SHORTEST: Final = 4
+"""Words of a question that may tell its topic by itself."""
 
 
 class Likely(NamedTuple):
@@ -164,9 +169,17 @@ def topic_model() -> TopicModel:
     return TopicModel(tuple(about["labels"]), about["scale"], about["rarest"], *parts)
 
 
-def topics_in(text: str, spans: Iterable[Span]) -> tuple[Likely, ...]:
-    """Return the topics that a message most likely asks for, the likeliest first."""
-    return topic_model().likely(features(text, spans))
+def topics_in(text: str, spans: Sequence[Span]) -> tuple[Likely, ...]:
+    """Return the topics that a message most likely asks for, the likeliest first.
+
+    Of several sentences the question alone may tell it better than all of them.
+    """
+    found = topic_model().likely(features(text, spans))
+    *before, asked = _SENTENCE.split(text.rstrip("? "))
+    if not (before and "?" in text[-3:] and len(words(asked)) >= _SHORTEST):
+        return found
+    alone = topic_model().likely(features(asked, parse(asked).spans))
+    return max(found, alone, key=lambda likely: likely[0].share if likely else 0.0)
 
 
 def asked_for(likely: Sequence[Likely]) -> tuple[str, ...]:
