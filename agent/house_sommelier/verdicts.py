@@ -30,6 +30,11 @@ from agent.house_sommelier.wording import (
 from agent.sommelier.wine import Currency, in_euros
 from agent.text import Language, fold, pattern, words
 
+_WOOD: Final = frozenset(
+    "oak oaked oaky barrel barrels barrique barriques cask casks vanilla toast toasty toasted wood "
+    "wooden cedar".split()
+)
+"""What the notes of the catalogue, which are English, say of a wine that saw wood."""
 _ANIMAL: Final = ("egg", "milk", "fish")
 _YEAR: Final = pattern(r"(?:19|20)[0-9]{2}\Z")
 _ORGANIC: Final = pattern(r"\b(?:bio|organic|demeter)")
@@ -84,6 +89,9 @@ def _reasons(wines: Sequence[ListedWine], state: State) -> str:
 def traits(change: Change) -> list[str]:
     """What a message asks of a wine."""
     asked = [trait for trait in change.said("trait") if trait != "total"]
+    if any(each.startswith("oak") for each in change.wishes.text):
+        # "Does it taste of wood?"
+        asked = [*dict.fromkeys("oak" if trait == "taste" else trait for trait in asked or ["oak"])]
     asked += ["size"] if change.has("litres") and not asked else []
     if change.wishes.order and "price" not in asked:
         asked.append("price")
@@ -214,6 +222,8 @@ def told_of(wine: ListedWine, trait: str, change: Change, language: Language) ->
         return say("other_allergens", language)
     if trait == "vegan":
         return _vegan(wine, language)
+    if trait == "oak":
+        return say(_oak(wine), language)
     return _known(wine, language).get(trait, "") or say_if(f"unknown_{trait}", language)
 
 
@@ -227,6 +237,14 @@ def _vegan(wine: ListedWine, language: Language) -> str:
     if not animal:
         return say("unknown_vegan", language)
     return say("not_vegan", language, allergens=_allergens(animal, language))
+
+
+def _oak(wine: ListedWine) -> str:
+    """Whether a wine saw wood, as far as its note tells."""
+    said = {*words(fold(wine.notes))}
+    if said & {"unoaked", "steel"}:
+        return "no_oak"
+    return "has_oak" if said & _WOOD else "unknown_oak"
 
 
 def _allergens(names: Iterable[str], language: Language) -> str:

@@ -458,3 +458,17 @@ async def test_no_oak_holds_when_another_dish_is_asked_for() -> None:
 )
 async def test_sizes_and_splits_of_bottles(text: str, part: str) -> None:
     assert part in (await say(text)).intro
+
+
+@pytest.mark.parametrize(
+    ("notes", "says"),
+    [
+        ("Cherry, vanilla and clove after a year in barrels.", "Yes: its tasting note"),
+        ("Unoaked and bright.", "No: its tasting note"),
+        ("Zesty, with citrus.", "says nothing of oak"),
+    ],
+)
+async def test_whether_a_wine_saw_wood_is_told_from_its_note(notes: str, says: str) -> None:
+    wine = {"wine_id": "landron", "name": "Domaine Landron", "style": "white", "notes": notes}
+    answer = await answered("a white", "does the first one have oak?", wines=[wine])
+    assert says in answer.intro
