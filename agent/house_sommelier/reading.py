@@ -268,7 +268,11 @@ def _is_led(words: Sequence[Token], at: int) -> bool:
 
 
 def _is_mentioned(span: Span, phrases: Phrases) -> bool:
-    """Whether a place only tells of people: "my German boss", not "a Bordeaux guy"."""
+    """Whether a place or a dish only tells of people: "my German boss", "my cousin Nacho"."""
+    is_after_person = phrases.is_among(span.start - 1, "persons")
+    is_name = phrases.words[span.start].written[:1].isupper() and "de" not in phrases.languages[:1]
+    if "dish" in span.fields and is_name and is_after_person:
+        return True
     is_place = bool(span.fields) and span.fields <= {"countries", "regions"}
     beside = (span.start - 1, span.end) if "countries" in span.fields else (span.start - 1,)
     of_people = any(phrases.is_among(at, "persons") for at in beside)
@@ -593,7 +597,9 @@ def _beside(scope: Scope) -> set[Dish]:
         goes_on = _dish_of(first) in found and all(phrases.is_among(at, "links") for at in joint)
         if is_compound or is_with or goes_on:
             found.add(_dish_of(second))
-    return found - {_dish_of(span) for span in spans[:1]}
+    # "Two vegetarians" are guests, and what is counted is no course.
+    counted = {_dish_of(span) for span in spans if _number_before(span, phrases)}
+    return (found - {_dish_of(span) for span in spans[:1]}) | counted
 
 
 def _dish_of(span: Span) -> Dish:

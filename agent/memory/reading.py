@@ -42,7 +42,7 @@ BARE: Final = frozenset(
     "a an the any all and or nor also too especially und oder auch sowie besonders et ou ni aussi "
     "y o tambien e anche en of ook vooral".split()
 )
-STOPS: Final = frozenset(",;:()\n–—!?")
+STOPS: Final = frozenset(".…,;:()\n–—!?")
 REACH: Final = 4
 """Words between a word of taste and what it is of."""
 MOST_POINTS: Final = 10

@@ -125,3 +125,15 @@ def test_words_of_others_tell_nothing() -> None:
 def test_what_is_asked_for_by_name_is_a_wish_of_now() -> None:
     assert read_message("a Riesling for my mother", KNOWN).named == ({"grapes": ("Riesling",)},)
     assert read_message("a white, no Riesling", KNOWN).named == ({"styles": ("white",)},)
+
+
+@pytest.mark.parametrize(
+    ("text", "hated"),
+    [
+        ("un blanco o rosado y un tinto que no sea pesado. ah y odio el verdejo", "verdejo"),
+        ("ein weißer oder rosé und ein roter, nicht so schwer. ich hasse silvaner", "silvaner"),
+        ("white and red please. oh and i hate rosé", "rosé"),
+    ],
+)
+def test_what_is_hated_in_one_sentence_is_not_what_another_asks_for(text: str, hated: str) -> None:
+    assert [(fact.kind, fact.said) for fact in read_message(text).learned] == [("hate", hated)]
