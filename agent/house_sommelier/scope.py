@@ -417,7 +417,7 @@ class Part(NamedTuple):
 def parts(phrases: Phrases, wanted: Sequence[Span]) -> list[Part]:
     """The parts of a message, in its order; none if it is about one wine."""
     for fields in (_KINDS, _NAMES, _KINDS | _NAMES, _SWEET):
-        heads = _heads([span for span in wanted if span.fields & fields])
+        heads = _heads(phrases, [span for span in wanted if span.fields & fields])
         counts = [_count(phrases, head[0].start, fields) for head in heads]
         if _are_parts(phrases, heads, counts, only_counted=fields != _KINDS):
             return _own(phrases, wanted, heads, counts)
@@ -426,13 +426,18 @@ def parts(phrases: Phrases, wanted: Sequence[Span]) -> list[Part]:
     return []
 
 
-def _heads(spans: Sequence[Span]) -> list[list[Span]]:
-    """Kinds of wine, those that stand together as one: "sparkling rosé"."""
+def _heads(phrases: Phrases, spans: Sequence[Span]) -> list[list[Span]]:
+    """Kinds of wine, those that stand together as one: "sparkling rosé".
+
+    Of three and more those with an "or" between them are one: "a white or a rosé, and a red".
+    """
     heads: list[list[Span]] = []
     for span in spans:
         last = heads[-1][-1] if heads else None
         is_list = len(spans) > 2 and {"white", "red"} & {*span.values("hue")}
-        if last and last.end == span.start and last.fields != span.fields and not is_list:
+        is_one = last and last.end == span.start and last.fields != span.fields and not is_list
+        between = range(last.end, span.start) if last and len(spans) > 2 else ()
+        if is_one or any(_is_either(phrases, at) for at in between):
             heads[-1].append(span)
         else:
             heads.append([span])

@@ -630,3 +630,22 @@ async def test_after_a_crisis_that_was_none_there_is_wine_again() -> None:
     said = ("I want to end my life", "no no, I only meant the movie. a red for lamb?")
     assert "Please talk to somebody" in (await spoken(said[0])).intro
     assert (await filters(*said))["styles"] == ["red"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("un blanco o rosado y un tinto que no sea pesado", [("white", "rose"), ("red",)]),
+        ("2 reds or rosés and 3 whites", [("red", "rose"), ("white",)]),
+        ("einen weißen oder rosé und einen roten", [("white", "rose"), ("red",)]),
+        ("white, red or rosé", []),
+    ],
+)
+def test_alternatives_are_one_wine_of_those_joined(text: str, kinds: list[tuple[str, ...]]) -> None:
+    assert [slot.wishes.styles for slot in read(text).slots] == kinds
+
+
+def test_guests_and_their_names_are_no_courses() -> None:
+    text = "hay dos vegetarianas y mi primo Nacho. hacemos paella y luego hamburguesas"
+    courses = [slot.wishes.named_dishes for slot in read(text).slots]
+    assert courses == [("paella",), ("hamburguesas",)]
