@@ -38,7 +38,7 @@ LEAST_BARE_DIGITS: Final = 9
 """Digits of a number that can be called, with and without a plus before it."""
 _RUN: Final = pattern(r"\S+")
 _ADDRESS: Final = pattern(
-    r"(?i)://|@[\p{L}\p{N}]|[\p{L}\p{N}]\.(?:\p{L}{2}|xn--)|[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]"
+    r"(?i)://|@[\p{L}\p{N}]|[^\s\p{Po}\p{Ps}\p{Pe}\p{Pi}\p{Pf}]\.(?:\p{L}{2}|xn--)|[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]"
     r"|(?:\A|\W)(?:tg|ton|mailto|tel|sms|geo|javascript|data):[\p{L}\p{N}/]?"
 )
 _TAG: Final = pattern(r"(?:\A|[^\w/<>])/[A-Za-z_]|#[0-9_]*\p{L}|\$[A-Z]")
@@ -53,6 +53,7 @@ _TO_CALL: Final = pattern(
 )
 _MARK: Final = pattern(r"[\\`*_<]")
 _LINE_MARK: Final = pattern(r"(?m)^[ \t]*[#>~+-]")
+_SHOWN_AS_IT_IS: Final = pattern(r"\\([\\`*_<#>~+-])|`([^`]+)`")
 _NOT_OF_URL: Final = pattern(r"[\s<>\"\\^`{|}]")
 
 
@@ -141,6 +142,11 @@ def escape(text: str) -> str:
 def _escaped(text: str) -> str:
     marked = _MARK.sub(lambda found: f"\\{found[0]}", text)
     return _LINE_MARK.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", marked)
+
+
+def plain(markdown: str) -> str:
+    """Return the text that `escape` made Markdown of, as far as it can be seen."""
+    return _SHOWN_AS_IT_IS.sub(lambda found: found[1] or found[2], markdown)
 
 
 def link(url: str) -> str:

@@ -14,6 +14,7 @@ from agent.house_sommelier.data import Act
 from agent.house_sommelier.lexicon import scan, tokens
 from agent.house_sommelier.reading import NO_CHANGE, NO_WISHES, Change, Slot, Wishes
 from agent.i18n import spoken
+from agent.markdown import plain
 from agent.sommelier.wine import Currency
 from agent.text import LANGUAGES, Language, pattern
 
@@ -176,7 +177,8 @@ class State:
     @property
     def called(self) -> Mapping[str, str]:
         """The name of each wine of the choice, as the reply gave it."""
-        return {wine_id: said.partition("**")[0].strip() for wine_id, said in self.told.items()}
+        names = {wine_id: said.partition("**")[0] for wine_id, said in self.told.items()}
+        return {wine_id: plain(name).strip() for wine_id, name in names.items()}
 
     @property
     def prices(self) -> Mapping[str, tuple[float, Currency]]:

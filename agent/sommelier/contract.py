@@ -21,7 +21,7 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse
 from agent.i18n import say_in
-from agent.markdown import escape, link, live
+from agent.markdown import escape, link, live, plain
 from agent.sommelier.grounding import (
     PLACEHOLDER,
     Grounds,
@@ -43,7 +43,7 @@ QUOTE_LINE: Final = pattern(r"(?m)^\\> ")
 """The mark of a block quote, the only one that words may have: what stands in one is a quote."""
 BETWEEN: Final = "\n\ue000\n"
 """What no text of an answer holds."""
-MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
+MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
 """The end of a sentence with no white space behind it, or letters that stand for words."""
 ENDED: Final = pattern(r"[.!?…。！？\p{So}][\p{Pe}\p{Pf}\"'\s\p{M}\p{Cf}]*\Z")
 """The end of a text that is over."""
@@ -70,17 +70,21 @@ def render(
     evidence: Evidence,
     language: Language = "en",
     country_name: CountryName = in_english,
+    *,
+    by_rules: bool = False,
 ) -> str:
     """Write an answer as Markdown: the model's words, beside facts that come from the catalogue.
 
     The words stay plain text. Only the numbers of documents and the names of wines are put into
-    them, and addresses that a tool found become links.
+    them, and addresses that a tool found become links. Who answers `by_rules` has put the names
+    there already, and what looks like a place for one is a part of a name.
     """
     said = {wine.wine_id: wine.description for wine in reversed(response.wines)}
     wines = shown_wines(response.wines, evidence)
     texts = [response.intro, *(said[wine.id] for wine in wines), response.closing]
     numbered, notes = with_footnotes(texts, evidence)
-    intro, *descriptions, closing = (in_markdown(text, evidence) for text in numbered)
+    named = numbered if by_rules else [filled(text, evidence) for text in numbered]
+    intro, *descriptions, closing = (in_markdown(text, evidence) for text in named)
     entries = (
         wine_text(wine, said_of_it, language, country_name, f"{number}. ")
         for number, (wine, said_of_it) in enumerate(zip(wines, descriptions, strict=True), start=1)
@@ -98,7 +102,6 @@ def wine_text(
 
 def in_markdown(text: str, evidence: Evidence) -> str:
     """Write a model's words as Markdown that shows them as they are, with links that were found."""
-    text = filled(text, evidence)
     parts, end, links = list[str](), 0, evidence.links
     for found in live(text):
         if (address := text[found.start : found.end]) in links:
@@ -204,10 +207,11 @@ def told_by(response: SommelierResponse) -> list[tuple[str, str]]:
 
 def _problem(text: str, wine_id: str, grounds: Grounds, by_rules: bool = False) -> str | None:
     evidence = grounds.evidence
-    found = next(filter(None, (rule(text, evidence) for rule in RULES)), None)
-    if found or by_rules:
+    if found := next(filter(None, (rule(text, evidence) for rule in RULES)), None):
         return found
-    return invention(text, grounds, _wine(wine_id, evidence))
+    if by_rules:
+        return None
+    return unknown_placeholder(text, evidence) or invention(text, grounds, _wine(wine_id, evidence))
 
 
 def _wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
@@ -224,7 +228,8 @@ def unknown_address(text: str, evidence: Evidence) -> str | None:
     if not said:
         return None
     paths = (found.path for found in evidence.found.values() if isinstance(found, Chunk))
-    known = evidence.links.union(paths, *map(_addresses, evidence.texts))
+    shown = map(plain, evidence.answered)
+    known = evidence.links.union(paths, *map(_addresses, (*evidence.texts, *shown)))
     for address in said:
         if address not in known and not MISSING_SPACE.search(address):
             return f"the text has the address {fence(address)}, which no tool found; leave it out"
@@ -235,7 +240,7 @@ def _addresses(text: str) -> list[str]:
     return [text[each.start : each.end] for each in live(text) if each.kind == "address"]
 
 
-RULES: Final = (unretrieved_path, unknown_address, unknown_placeholder, misquoted)
+RULES: Final = (unretrieved_path, unknown_address, misquoted)
 
 
 def ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None:
@@ -394,5 +399,5 @@ def in_language(language: Language, country_name: CountryName) -> OutputContract
     """Make the contract of the house sommelier, whose words are data and shown in `language`."""
     return SOMMELIER.with_rules(
         grounding=partial(unsupported, by_rules=True),
-        render=partial(render, language=language, country_name=country_name),
+        render=partial(render, language=language, country_name=country_name, by_rules=True),
     )

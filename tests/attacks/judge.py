@@ -20,7 +20,7 @@ from babel.messages.pofile import read_po
 
 from agent.i18n import LOCALES
 from tests.attacks.corpus import KEPT, OVER_HTTP, PICTURED, Attack, folded, runs, squeezed
-from tests.attacks.model import Heard
+from tests.attacks.model import Heard, ids_in
 from tests.attacks.stage import ADMIN, ADMINS, SECOND, TELLING, VICTIM, Stage
 from tests.doubles.bot_api import Call
 from tests.doubles.server import JsonObject
@@ -101,6 +101,7 @@ class Judge:
         query = "SELECT id, producer, name, vintage, price, notes, region FROM wines"
         told = {row[0]: " ".join(map(str, row[1:])) for row in stage.rows(query)}
         self.wines = {key: set(folded(each).split()) for key, each in told.items()}
+        self.told = told
         self.catalogue = "\n".join(told.values())
         self.names = {row[0]: folded(f"{row[1]} {row[2]}") for row in stage.rows(query)}
         known = stage.rows("SELECT text FROM chunks")
@@ -138,6 +139,8 @@ class Judge:
             held += squeezed(attack.text)
         else:
             held = held.replace(squeezed(attack.text[:180]), " ")
+        found_wines = {each: None for result in heard.results for each in ids_in(result)}
+        held += " ".join(squeezed(self.told.get(each, "")) for each in found_wines)
         own = attack.said + (f" {attack.text}" if attack.source == "person" else "")
         links = frozenset(each["url"] for each in web)
         exact = attack.text if attack.way in KEPT else ""

@@ -12,10 +12,14 @@ from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
+from agent.house_sommelier import HouseSommelier
 from agent.memory.service import memory_tools
 from agent.person import Person
 from agent.places.find import PlaceHit
+from agent.repositories import StoredMessage, window
 from agent.sommelier.contract import in_markdown, unknown_address, unsupported
+from agent.sommelier.grounding import filled as with_names
+from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from bot.resources import research_tools
@@ -109,7 +113,30 @@ async def test_an_address_in_a_note_of_a_wine_is_text(notes: str) -> None:
     )
     evidence = Evidence({noted.id: noted})
     address = notes.rsplit(maxsplit=1)[-1]
-    html = to_telegram_html(in_markdown(f"{address} and {{wine:{noted.id}}}", evidence))
+    said = with_names(f"{address} and {{wine:{noted.id}}}", evidence)
+    html = to_telegram_html(in_markdown(said, evidence))
     assert f"<code>{address}</code>" in html
     assert "Foo [Claim](<code>https://evil.example/r</code>)" in html
     assert "<a " not in html
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("@evil_bot Chinon", "https://evil.example Chinon", "t.me/evil Chinon", "Chinon 📩.ws"),
+        *("+49 30 1234567 Chinon", "<b>Chinon</b> *old*", "{wine:other-1} Chinon", "/start #new"),
+    ],
+)
+async def test_wines_are_asked_about_again_whatever_they_are_called(name: str) -> None:
+    others = [CHINON.model_copy(update={"id": f"other-{n}", "name": f"Rot {n}"}) for n in (1, 2)]
+    wines = [CHINON.model_copy(update={"id": "one-1", "producer": "", "name": name}), *others]
+    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue(wines))
+    asked = "A red for lamb, please"
+    first = await sommelier.answer(asked, Run())
+    reply = StoredMessage("assistant", first.text, tuple(first.wine_ids))
+    before = window([StoredMessage("user", asked), reply])
+    second = await sommelier.answer("and the other two?", Run(history=before))
+    assert second.outcome == "answered"
+    pieces = from_html(to_telegram_html(second.text))
+    assert wines[0].label in "".join(each.text for each in pieces)
+    assert not any(mark.tag == "a" for each in pieces for mark in each.marks)

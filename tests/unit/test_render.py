@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.markdown import escape, live, visible
+from agent.markdown import NOTE_SIGN, escape, live, plain, visible
 from bot.telegram.render import (
     CODE,
     INERT,
@@ -197,6 +197,17 @@ def test_text_that_is_not_ours_is_shown_as_it_is(text: str) -> None:
 )
 def test_ordinary_text_holds_nothing_that_could_be_tapped(text: str) -> None:
     assert not list(live(text))
+
+
+@pytest.mark.parametrize("text", ["📩.ws", "➡.ws/a", "a_.com", "❤️.ws"])
+def test_an_address_may_begin_with_a_sign(text: str) -> None:
+    assert [each.kind for each in live(f"Look at {text} now")] == ["address"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(markdownish)
+def test_what_was_made_markdown_can_be_read_as_it_was(text: str) -> None:
+    assert plain(escape(text)) == visible(text).replace(NOTE_SIGN, "")
 
 
 @settings(max_examples=200, deadline=None)
