@@ -49,6 +49,7 @@ CARE_OUTSIDE: Final = (
     *("care", "care_more", "care_open", "care_unseen", "care_held", "care_five"),
     "care_eight",
     "care_nine",
+    "care_roundabout",
 )
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""
