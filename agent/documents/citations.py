@@ -186,7 +186,7 @@ def _is_ended(said: str) -> bool:
 
 def statements(text: str, paths: Collection[str] = ()) -> list[Statement]:
     """Return the sentences of an answer in order, with what each of them cites."""
-    return [each for _, found in _stated(blocks(text), paths) for each in found]
+    return [each for _, found in stated_in(blocks(text), paths) for each in found]
 
 
 def uncited(text: str) -> list[str]:
@@ -198,7 +198,7 @@ def reworded(text: str, say: Callable[[Statement], str], paths: Collection[str] 
     """Return an answer with what `say` makes of each sentence; nothing where that is empty."""
     left = [
         replace(block, sentences=tuple(filter(None, map(say, stated))))
-        for block, stated in _stated(blocks(text), paths)
+        for block, stated in stated_in(blocks(text), paths)
     ]
     return "".join(block.gap + block.text for block in without_idle(left)).strip()
 
@@ -209,10 +209,10 @@ def kept(text: str, accept: Callable[[Statement], bool], paths: Collection[str] 
     return reworded(left, lambda each: each.text if each.is_covered else "", paths)
 
 
-def _stated(
+def stated_in(
     found: Sequence[Block], paths: Collection[str]
 ) -> Iterator[tuple[Block, list[Statement]]]:
-    """Each block with its sentences; a line of citations behind a block closes it."""
+    """Yield each block with its sentences; a line of citations behind a block closes it."""
     for block, following in zip_longest(found, found[1:]):
         closing = following.text if following is not None and only_cites(following.text) else ""
         cites = _names(closing, paths)

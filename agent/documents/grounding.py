@@ -21,7 +21,16 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from agent.documents.citations import Cited, blocks, citations, is_path, without_idle
+from agent.documents.citations import (
+    Cited,
+    Statement,
+    blocks,
+    citations,
+    is_path,
+    stated_in,
+    without_citations,
+    without_idle,
+)
 from agent.documents.passages import (
     PASSAGE_CHARS,
     WIDE,
@@ -30,6 +39,7 @@ from agent.documents.passages import (
     Keys,
     as_data,
     comparable,
+    in_its_sentences,
     is_anaphor,
     is_whole,
     items,
@@ -377,8 +387,7 @@ class Source:
         return any(map(is_anaphor, words(self._said[at][1][:20])[:1]))
 
     def _text(self, run: Sequence[int]) -> str:
-        said = " ".join(" ".join(self._said[at][1].split()) for at in run)
-        return truncate_at_boundary(said.replace("[", "(").replace("]", ")"), PASSAGE_CHARS)
+        return _on_a_line(" ".join(self._said[at][1] for at in run))
 
 
 @lru_cache(maxsize=64)
@@ -398,6 +407,84 @@ async def read_sources(chunks: Sequence[Chunk]) -> None:
 def standing(text: str, chunks: Sequence[Chunk]) -> Standing:
     """Tell what is shown of a sentence that cites these passages."""
     return source_of(tuple(chunks)).standing(text)
+
+
+LEAST_TAKEN: Final = 3
+"""Words in a row by which a statement is taken from a passage; all of a shorter one."""
+
+
+def in_whole_sentences(text: str, chunks: Sequence[Chunk]) -> str:
+    """Return a text in which what is taken from passages, word for word, is whole sentences.
+
+    A part of a sentence may say the contrary of it. Taken are quotes, and statements that cite a
+    passage and have half of their words from it in a row. What is said in other words stays.
+    """
+    if not chunks:
+        return text
+    hidden, paths = hide(text), {chunk.path for chunk in chunks}
+    quotes = tuple(_whole_quote(quote, chunks) for quote in hidden.passages)
+
+    def said(each: Statement) -> str:
+        cited = tuple(chunk for chunk in chunks if chunk.path in each.cites)
+        bare = HIDDEN.sub("", without_citations(each.text, paths)).strip(" *_#”")
+        return _in_words_of(bare, cited) if _is_taken(bare, cited) else each.text
+
+    stated = list(stated_in(blocks(hidden.text), paths))
+    told = [[said(each) for each in found] for _, found in stated]
+    if quotes == hidden.passages and told == [[each.text for each in found] for _, found in stated]:
+        return text
+    parts = (
+        block.gap + replace(block, sentences=tuple(filter(None, each))).text
+        for (block, _), each in zip(stated, told, strict=True)
+    )
+    return replace(hidden, passages=quotes).shown("".join(parts))
+
+
+def _whole_quote(quote: str, chunks: Sequence[Chunk]) -> str:
+    """The whole sentences that a quote is of, in its marks; as it is if it is no part of any."""
+    if QUOTE_MARK.match(quote):
+        lines = [QUOTE_MARK.sub("", line) for line in quote.splitlines()]
+        whole = _sentences_of(" ".join(lines), chunks)
+        shown = [whole] if whole else [_sentences_of(line, chunks) or line for line in lines]
+        return quote if shown == lines else "\n".join(f"> {line}" for line in shown)
+    whole = _sentences_of(quote[1:-1], chunks)
+    return f"{quote[0]}{whole}{quote[-1]}" if whole else quote
+
+
+def _sentences_of(said: str, chunks: Sequence[Chunk]) -> str:
+    """The whole sentences that words are a part of; empty if they are whole, or of none."""
+    if any(is_whole(said, chunk.text) for chunk in chunks):
+        return ""
+    found = (in_its_sentences(said, chunk.text) for chunk in chunks)
+    return _on_a_line(next(filter(None, found), ""))
+
+
+def _is_taken(said: str, chunks: Sequence[Chunk]) -> bool:
+    """Whether half of these words stand in a row in a passage; whole sentences are not taken."""
+    told = words(said)
+    run = max(math.ceil(len(told) / 2), min(len(told), LEAST_TAKEN))
+    if run < 2 or any(is_whole(said, chunk.text) for chunk in chunks):
+        return False
+    runs = (f" {' '.join(told[at : at + run])} " for at in range(len(told) - run + 1))
+    return any(each in _in_a_row(chunk.text) for each in runs for chunk in chunks)
+
+
+@lru_cache(maxsize=64)
+def _in_a_row(text: str) -> str:
+    return f" {' '.join(words(text))} "
+
+
+def _in_words_of(said: str, chunks: tuple[Chunk, ...]) -> str:
+    """What passages say in place of a statement, as quotes; empty if nothing is near enough."""
+    parts = ((chunk.path, in_its_sentences(said, chunk.text)) for chunk in chunks)
+    found = [Passage(path, _on_a_line(whole)) for path, whole in parts if whole][:1]
+    passages = found or source_of(chunks).standing(said).passages
+    return " ".join(f"“{each.text}” [{each.path}]" for each in passages)
+
+
+def _on_a_line(text: str) -> str:
+    said = " ".join(text.split()).replace("[", "(").replace("]", ")")
+    return truncate_at_boundary(said, PASSAGE_CHARS)
 
 
 PROMPT: Final = "<statements>\n{statements}\n</statements>\n\nJudge each statement."

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
-from agent.documents.grounding import misquoted, without_misquotes
+from agent.documents.grounding import in_whole_sentences, misquoted, without_misquotes
 from agent.documents.passages import Chunk
 from agent.engine import parsing
 from agent.engine.contract import Evidence, OutputContract
@@ -82,7 +82,9 @@ def render(
     said = {wine.wine_id: wine.description for wine in reversed(response.wines)}
     wines = shown_wines(response.wines, evidence)
     texts = [response.intro, *(said[wine.id] for wine in wines), response.closing]
-    numbered, notes = with_footnotes(texts, evidence)
+    chunks = [found for found in evidence.found.values() if isinstance(found, Chunk)]
+    whole = texts if by_rules else [in_whole_sentences(text, chunks) for text in texts]
+    numbered, notes = with_footnotes(whole, chunks)
     named = numbered if by_rules else [filled(text, evidence) for text in numbered]
     intro, *descriptions, closing = (in_markdown(text, evidence) for text in named)
     entries = (
@@ -164,9 +166,8 @@ def price_text(wine: Wine) -> str:
     return "" if wine.price is None else f"≈ {money(wine.price, wine.currency)}"
 
 
-def with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[str], str]:
+def with_footnotes(texts: Sequence[str], chunks: Sequence[Chunk]) -> tuple[Sequence[str], str]:
     """Number the paths that texts cite; return them, and the documents' titles as Markdown."""
-    chunks = [found for found in evidence.found.values() if isinstance(found, Chunk)]
     if not chunks:
         return texts, ""
     numbered, notes = footnotes(BETWEEN.join(texts), chunks)

@@ -1,12 +1,13 @@
 """Quotes in free text: word for word what a tool returned, or an error that names them."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.documents.grounding import misquoted, without_misquotes
+from agent.documents.grounding import in_whole_sentences, misquoted, without_misquotes
 from agent.engine.contract import Evidence
 from tests.fakes import CHINON
 from tests.library import MUSCADET, OYSTERS, SUR_LIE
@@ -161,3 +162,53 @@ SIGNS = "“”„«»‹›「」\"'‘’>[]().!? \nab\ue000\ue001\ue0020123-�
 def test_no_text_whatever_breaks_it(text: str) -> None:
     left = without_misquotes(text, EVIDENCE)
     assert misquoted(left, EVIDENCE) is None
+
+
+CONTRARY = [
+    ("It is a myth that corked wine is poisonous.", "Corked wine is poisonous"),
+    ("Do not add vanilla to the must.", "Add vanilla to the must"),
+    ("Sulphites cause headaches according to no study.", "Sulphites cause headaches"),
+    ("Nie gehört Eis in den Barolo.", "gehört Eis in den Barolo"),
+    ("Der Wein hält zehn Jahre, sofern er kühl liegt.", "Der Wein hält zehn Jahre"),
+    ("À en croire certains, une cuillère garde les bulles.", "une cuillère garde les bulles"),
+    ("N'ajoutez jamais de vanille au moût.", "de vanille au moût"),
+    ("Casi ningún tinto se sirve a veinte grados.", "tinto se sirve a veinte grados"),
+    ("Nunca se decanta un Borgoña viejo.", "se decanta un Borgoña viejo"),
+    ("I solfiti danno mal di testa solo nelle leggende.", "I solfiti danno mal di testa"),
+    ("Quasi nessun rosso si serve a venti gradi.", "rosso si serve a venti gradi"),
+    ("Decanteer een oude Bourgogne vooral niet.", "Decanteer een oude Bourgogne"),
+    ("Voeg nooit vanille toe aan de most.", "vanille toe aan de most"),
+]
+FRAMES = ["{} [{}].", "They say: {} [{}].", "“{}” [{}]", "> {}\n> [{}]", "- **{}** [{}]"]
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize(("whole", "part"), CONTRARY)
+def test_a_part_of_a_sentence_is_shown_as_all_of_it(whole: str, part: str, frame: str) -> None:
+    source = replace(SUR_LIE, text=f"Wine is made in many ways. {whole} Cellars are cool.")
+    shown = in_whole_sentences(f"It depends.\n\n{frame.format(part, LEES)}", [source, OYSTERS])
+    assert whole.rstrip(".") in shown
+    assert shown.startswith("It depends.")
+    assert f"[{LEES}]" in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Lees are mostly dead yeast cells [{LEES}].",
+        f"“Lees are mostly dead yeast cells.” So it is [{LEES}].",
+        f"Such a wine stays with its yeast for a while [{LEES}].",
+        f"Dead yeast, that is what lees are, and they are stirred [{LEES}].\n\nGlad to help:",
+        "Wine rests on its fine lees, and that is good.",
+        "> Lees are mostly dead yeast cells.",
+        "Here is one:",
+    ],
+)
+def test_whole_sentences_and_other_words_stay_as_they_are(text: str) -> None:
+    assert in_whole_sentences(text, [SUR_LIE, OYSTERS]) == text
+
+
+@given(st.text(alphabet="ab “”\"'>[].\n-*#:", max_size=80))
+def test_any_text_can_be_held_to_whole_sentences(text: str) -> None:
+    shown = in_whole_sentences(text, [SUR_LIE])
+    assert in_whole_sentences(shown, [SUR_LIE]) == shown
