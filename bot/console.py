@@ -58,7 +58,8 @@ class LocalTelegram(BaseRequest):
         self.draft = ""
         """The HTML of what is shown of an answer that forms; it goes when anything is sent."""
         # Ids go on where the last conversation's ended: what is kept of turns is kept under them.
-        self._ids = itertools.count(time.time_ns() // 1_000_000)
+        # Two conversations at a time share none, however many messages they have.
+        self._ids = itertools.count(time.time_ns() // 1_000)
         self._sent: dict[int, str] = {}
         self._messages: dict[int, JsonObject] = {}
         self._choices: dict[str, tuple[JsonObject, JsonObject]] = {}

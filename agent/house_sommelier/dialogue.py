@@ -33,6 +33,8 @@ _MOST_GUESTS: Final = 500
 _FEW_WORDS: Final = 3
 _SHORT: Final = 12
 _LONGEST_WHOLE: Final = 300
+_REACTING: Final = frozenset({"histamine", "sulphites", "grapes"})
+"""Acts of messages in which a colour ("red cheeks") is no wish."""
 _OPEN: Final = frozenset({"search", "ask", "knowledge"})
 """Acts of messages in which more may be meant than the tables know."""
 _TASTES: Final = frozenset({"text", *SCALE_OF})
@@ -194,7 +196,7 @@ def heard(state: State, change: Change) -> State:
             state = replace(state, topic=change.wishes if names_kind else spoken_of_before)
         case "quantity":
             state = planned(replace(state, topic=change.wishes), change, state)
-        case _ if change.wishes.said & (KIND | PLACE):
+        case act if change.wishes.said & (KIND | PLACE) and act not in _REACTING:
             # "That Grüner was great": what comes next may be like it.
             state = replace(state, topic=change.wishes)
     return state

@@ -80,8 +80,8 @@ def over(shared: Wishes, own: Wishes) -> Wishes:
 def bottles_of(state: State) -> tuple[int, ...]:
     """How many bottles each slot is for; 0 in a plain wish whose number nobody knows."""
     slots = state.slots or (Slot(),)
-    if (state.guests or 0) >= _MANY and all(each.bottles <= 1 for each in slots):
-        # "A white and a red" for a wedding are no two bottles.
+    if estimate(state)[1] > 2 * len(slots) and all(each.bottles <= 1 for each in slots):
+        # "A white and a red" for twelve are no two bottles.
         slots = tuple(each if each.bottles < 1 else replace(each, bottles=0) for each in slots)
     by_guests = estimate(state)[1] if len(slots) > 1 or state.budget else 0
     in_all = state.bottles or by_guests or (len(slots) if len(slots) > 1 else 0)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agent.house_sommelier.data import dishes, grammar
 from agent.house_sommelier.numbers import NO_NUMBERS
-from agent.house_sommelier.plan import bottles_of, capped, is_composed, over
+from agent.house_sommelier.plan import bottles_of, capped, estimate, is_composed, over
 from agent.house_sommelier.reading import Change, Slot, Wishes, is_dessert
 from agent.house_sommelier.state import State
 from agent.house_sommelier.table import of_names
@@ -47,7 +47,8 @@ def planned(state: State, change: Change, before: State) -> State:
     if change.slots and counted > (bottles or 0):
         bottles = None
     found = replace(state, wishes=wishes, slots=slots, bottles=bottles)
-    return capped(replace(found, budget=_budget(before, change, max(counted, bottles or 0))))
+    count = max(counted, bottles or 0) or estimate(found)[1]
+    return capped(replace(found, budget=_budget(before, change, count)))
 
 
 def _budget(old: State, change: Change, bottles: int) -> float | None:

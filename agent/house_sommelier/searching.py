@@ -285,6 +285,9 @@ def filters_of(wishes: Wishes, state: State, *, or_like: bool = False) -> dict[s
         filters["order"] = wishes.order
     soft = (set(_LISTS) | {"min_abv"}) & filters.keys() - _HARD - wishes.only - state.insisted
     soft |= {"colours"} & filters.keys() if is_sober else set()
+    if "histamine" in state.reacts and "styles" not in filters:
+        # Young whites mostly have least of it.
+        filters["styles"] = ["white", "rose"]
     if filters.get("acidities") == ["high"] and not wishes.said & (_BESIDE_A_NAME | {"text"}):
         filters["styles"] = ["sparkling", "white", "rose"]
         soft.add("styles")
