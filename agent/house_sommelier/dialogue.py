@@ -93,8 +93,10 @@ def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Cha
     own = tuple(each for each in glossary if each[0] in text)
     spoken_before = state.language if state.turns else None
     said = read(text, spoken_before, own)
-    if with_kind(said, state.context).kind in _OF_WISHES and not said.is_question:
-        said = read(text, spoken_before, own, judges=True)
+    kind = with_kind(said, state.context).kind
+    if not said.is_question and kind in ("complaint", *_OF_WISHES):
+        is_fault = kind == "complaint"
+        said = read(text, spoken_before, own, judges=not is_fault, blames=is_fault)
     change = _joined(state, completed(state, with_kind(said, state.context), said))
     change = _for_who_drinks_none(state, change)
     change = _as_meant(change, dict(own).get(_whole(text), ()))

@@ -170,10 +170,12 @@ def read(
     glossary: Glossary = (),
     *,
     judges: bool = False,
+    blames: bool = False,
 ) -> Change:
     """What a message says; `spoken` is the language of the talk so far.
 
-    Where wine is looked for, it `judges` by all words around it what is named and not wanted.
+    Where wine is looked for, it `judges` by all words around it what is named and not wanted; of
+    a complaint it `blames` the tastes it tells.
 
     A talk is read again for each of its calls of a tool, so the last messages are remembered.
     """
@@ -184,7 +186,7 @@ def read(
     spans = [_in_context(span, phrases) for span in phrases.spans if span not in mentioned]
     phrases = phrases.with_spans(foods_with_their_tastes(phrases, spans))
     unused = (each for each in phrases.spans if not _is_used(each, numbers))
-    scope = Scope(phrases.with_spans(unused), judges=judges)
+    scope = Scope(phrases.with_spans(unused), judges=judges, blames=blames)
     known = frozenset(scope.denied_words).union(
         numbers.used, *(range(span.start, span.end) for span in (*spans, *mentioned))
     )

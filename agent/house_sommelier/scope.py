@@ -73,7 +73,7 @@ class Scope:
     `only` the fields said with "only".
     """
 
-    def __init__(self, phrases: Phrases, *, judges: bool = False) -> None:
+    def __init__(self, phrases: Phrases, *, judges: bool = False, blames: bool = False) -> None:
         self.phrases = phrases
         self.wanted: list[Span] = []
         self.denied: list[Span] = []
@@ -104,6 +104,8 @@ class Scope:
         self._end()
         if judges:
             self._judge()
+        if blames:
+            self._blame()
         out = {span.meanings for span in self.denied}
         # "Nothing Italian, my ex was Italian": what is ruled out is no wish.
         self.wanted = [span for span in self.wanted if span.meanings not in out]
@@ -120,6 +122,16 @@ class Scope:
                 continue
             likely = sum(unwanted(self.phrases, each) for each in run) / len(run)
             for span in run if likely >= UNWANTED else ():
+                self.wanted.remove(span)
+                self._deny(span)
+
+    def _blame(self) -> None:
+        """Rule out every taste that is told of a wine found fault with, up to what is wished."""
+        words = self.phrases.words
+        wishes = [at for at in range(len(words)) if self.phrases.is_among(at, "wishing")]
+        end = min(wishes, default=len(words))
+        for span in [each for each in self.wanted if each.fields <= _TASTES | {"trait"}]:
+            if span.start < end:
                 self.wanted.remove(span)
                 self._deny(span)
 

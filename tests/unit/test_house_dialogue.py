@@ -832,3 +832,14 @@ async def test_of_a_wine_that_was_too_sour_the_colour_stays() -> None:
     told = "el blanco que me recomendaste no me gustó nada, era demasiado ácido"
     asked = await filters(told)
     assert (asked["styles"], asked["acidities"]) == (["white"], ["low", "medium"])
+
+
+BLAMED = [
+    ("el blanco que me recomendaste no me gustó nada, era acidísimo", ["low", "medium"]),
+    ("le vin était nul, acide et vert", ["low", "medium"]),
+]
+
+
+@pytest.mark.parametrize(("text", "acidities"), BLAMED)
+async def test_what_a_bad_wine_tasted_of_is_wanted_less(text: str, acidities: list[str]) -> None:
+    assert (await filters(text))["acidities"] == acidities
