@@ -17,6 +17,8 @@ from agent.text import Match, Pattern
 
 FILE: Final = Path(__file__).with_name("masking.toml")
 FRAGMENT: Final = linear.pattern(r"<([a-z_]+)>")
+SCATTERED: Final = 3
+"""Places where figures stand in a long key, at least."""
 SHORTEST_CREDENTIAL: Final = 8  # characters, with the word before it
 
 
@@ -81,7 +83,7 @@ def without_credentials(text: str) -> str:
         text = pattern("bearer").sub(_masked_bearer, text)
     if any(map(lowered.__contains__, _secret_words())):
         text = pattern("assigned").sub(_masked_assignment, text)
-    return text
+    return pattern("opaque").sub(_masked_opaque, text)
 
 
 def is_fresh(text: str, start: int) -> bool:
@@ -125,6 +127,14 @@ def _masked_token(found: Match) -> str:
     written = key == key.lower() and not any(each.isdigit() for each in key[:-4])
     whole = is_fresh(found.string, start) and found.string[start - 1 : start] != "-"
     return "[token]" if whole and not written else key
+
+
+def _masked_opaque(found: Match) -> str:
+    """The mask of letters and figures without order; what is named has figures in few places."""
+    run = found[0]
+    is_mixed = run not in (run.lower(), run.upper())
+    scattered = len(pattern("figures").findall(run)) >= SCATTERED
+    return "[token]" if is_mixed and scattered and is_fresh(found.string, found.start()) else run
 
 
 def _masked_bearer(found: Match) -> str:

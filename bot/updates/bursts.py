@@ -22,7 +22,9 @@ STOPPED: Final = "stopped_message_generation"
 """What Telegram sends when the button under a draft is pressed; the library does not know it."""
 ALBUM: Final = "album"
 """What a message has that was made of several: the file of each, in their order."""
-FENCED: Final = ("via_bot", "entities", "caption", "caption_entities")
+BY_BOTS: Final = ("via_bot", "sender_business_bot")
+"""What a message has that a bot made: one that was typed to, or one that writes in an account."""
+FENCED: Final = (*BY_BOTS, "entities", "caption", "caption_entities")
 KINDS: Final = (
     *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
     STOPPED,
@@ -150,7 +152,8 @@ def is_forwarded(message: Payload) -> bool:
 
 def is_foreign(message: Payload) -> bool:
     """Whether its words are not those of who sent it: it was forwarded, or a bot made it."""
-    return is_forwarded(message) or message.get("via_bot") is not None
+    by_bot = any(message.get(name) is not None for name in BY_BOTS)
+    return is_forwarded(message) or by_bot
 
 
 def _is_wellformed(message: Payload) -> bool:

@@ -621,7 +621,8 @@ class TestWhoTyped:
             {"type": "user", "date": 1, "sender_user": person(ADMIN, "Ada")},
         ]
         foreign: list[dict[str, Any]] = [{"forward_origin": each} for each in origins]
-        foreign.append({"via_bot": person(43, "Other") | {"is_bot": True}})
+        bot = person(43, "Other") | {"is_bot": True}
+        foreign += [{"via_bot": bot}, {"sender_business_bot": bot}]
         foreign += [
             {"forward_date": 1, "forward_from": person(BEA, "Bea")},  # of Bot API before 7
             {"forward_date": 0},
