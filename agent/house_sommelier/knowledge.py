@@ -50,6 +50,8 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
         again = state.subjects and not change.subjects
         return inform(short, say("knowledge_more" if again else "knowledge_closing", language))
     near = [topics(language)[name] for name in offered(change.topics)]
+    if _grapes_told(change):
+        return inform(entity, say("knowledge_closing", language))
     if not near or entity:
         return inform(say("knowledge", language), entity)
     questions = either((f"“{each.question}”" for each in near), language)
@@ -86,7 +88,18 @@ def _quoted(passage: tuple[str, str], short: str, language: Language) -> Sommeli
 def _of_entity(change: Change, language: Language) -> str:
     """What is known of the grape or region that a question names; empty if it names none."""
     named = _named(change)
-    return _told(named, language) if named else ""
+    if named is None:
+        return ""
+    grapes = _grapes_told(change)
+    verdict = say("yes" if grapes <= {*named.of} else "no", language) if grapes else ""
+    return f"{verdict} {_told(named, language)}".strip()
+
+
+def _grapes_told(change: Change) -> set[str]:
+    """The grapes that a place is said to be of: "Chablis is Sauvignon, isn't it?"."""
+    named = _named(change)
+    is_place = named is not None and named.of and named.name not in change.wishes.grapes
+    return {*change.wishes.grapes} if is_place else set()
 
 
 def _asked_of_kind(state: State, change: Change) -> str:

@@ -222,3 +222,8 @@ async def test_what_people_ask_and_tell_in_talks_is_met(said: tuple[str, ...], s
     answer = answer_of(await HouseSommelier().generate_with_tools(messages))
     assert says in f"{answer.intro} {answer.closing}"
     assert not answer.wines
+
+
+async def test_of_which_grape_a_place_makes_its_wine_is_answered_with_yes_or_no() -> None:
+    text = "On est bien d'accord que le Chablis c'est du sauvignon, mon beauf veut pas me croire"
+    assert (await told(text)).startswith("Plutôt non : Chablis: vin blanc")
