@@ -377,6 +377,12 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: _asks_if_safe(c, "sulphites", "severe"), "sulphites"),
     (_asks_of_fining, "fining"),
     # What words say for certain, whatever the kind.
+    (
+        lambda c: (
+            c.change.has("listed") and (c.asks or c.change.has("ask", "which") or c.kind == "pick")
+        ),
+        "compare",
+    ),
     (lambda c: c.change.has("one_of_each") and len(c.state.names) > 1, "search"),
     (lambda c: chooses(c.state, c.change), "pick"),
     (lambda c: _changes_plan(c) or _asks_plan(c), "search"),

@@ -196,7 +196,7 @@ def read(
     marks = [
         (each.field, value) for s in scope.wanted for each in s.meanings for value in each.values
     ]
-    marks += _opening(phrases) + _deictic(phrases)
+    marks += _opening(phrases) + _deictic(phrases) + _listed(phrases)
     vegan = (value for name, value in marks if name == "without_allergens")
     wishes = _wishes(scope, numbers)
     if wishes.styles == ("alcohol_free",):
@@ -360,6 +360,16 @@ def _deictic(phrases: Phrases) -> list[tuple[str, str]]:
         if phrases.is_among(at, "pronouns_alone") and alone and not phrases.at(at + 1).fields:
             return [("deictic", "yes")]
     return []
+
+
+def _listed(phrases: Phrases) -> list[tuple[str, str]]:
+    """Whether wines stand there with a price each, as on a restaurant's list."""
+    ends = [span.end for span in phrases.spans if span.fields & {"grapes", "regions"}]
+    priced = [
+        any(phrases.words[at].written.isdecimal() for at in range(end, min(end + _NEAR + 1, last)))
+        for end, last in pairwise([*ends, len(phrases.words)])
+    ]
+    return [("listed", "yes")] if sum(priced) > 1 and all(priced[:2]) else []
 
 
 def _definite(scope: Scope) -> frozenset[tuple[str, str]]:

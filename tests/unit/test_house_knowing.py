@@ -227,3 +227,15 @@ async def test_what_people_ask_and_tell_in_talks_is_met(said: tuple[str, ...], s
 async def test_of_which_grape_a_place_makes_its_wine_is_answered_with_yes_or_no() -> None:
     text = "On est bien d'accord que le Chablis c'est du sauvignon, mon beauf veut pas me croire"
     assert (await told(text)).startswith("Plutôt non : Chablis: vin blanc")
+
+
+LISTS = [
+    ("la carta tiene godello 28, mencia joven 22 y lambrusco 14. pedimos pulpo, cual?", "Godello"),
+    ("wine list: malbec 32, chianti 28, riesling 30. we're having ribeye. which?", "Malbec"),
+    ("auf der karte: silvaner 24, spätburgunder 31. ich ess zander, welchen?", "Silvaner"),
+]
+
+
+@pytest.mark.parametrize(("text", "name"), LISTS)
+async def test_of_a_list_typed_with_its_prices_one_is_chosen(text: str, name: str) -> None:
+    assert name in (await told(text)).partition(".")[0]
