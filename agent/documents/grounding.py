@@ -44,6 +44,7 @@ from agent.documents.passages import (
     is_whole,
     items,
     numbers,
+    quoted,
     stands_in,
 )
 from agent.engine.contract import Evidence, OutputContract
@@ -63,14 +64,6 @@ SHOWN_CHARS: Final = 120
 
 BLOCK_QUOTE: Final = pattern(r"(?m)(?:^[ \t]*(?:\*\*)?>[^\n]*(?:\n|\Z))+")
 QUOTE_MARK: Final = pattern(r"(?m)^[ \t]*(?:\*\*)?(?:>[ \t]?)+")
-OPENING: Final = pattern(r"[“„”«»‹›「『\"‘']")
-QUOTED: Final = pattern(
-    "“(?:[^“”]|“[^“”]*”)*”"  # one quote within may use the same marks
-    "|„[^„“”]*[“”]|”[^“”]*”|«(?:[^«»]|«[^«»]*»)*»|»[^«»]*«|‹[^‹›]*›|›[^‹›]*‹"
-    r'|「(?:[^「」]|「[^「」]*」)*」|『[^『』]*』|"(?:[^"\n]|\n[ \t]*[^"\s])*(?:\n[ \t]*)?"'
-)
-SINGLE_QUOTED: Final = pattern(r"(?:‘[^‘\n]*?’|'\w(?:[^\n]{0,398}?[\w.,;:!?…])?')(?!\w)")
-LONGEST_QUOTED: Final = 8000
 BYLINE: Final = pattern(r"\A\s*(?:[–—]|--)[^.!?\n]{1,80}\Z")
 BYLINE_AFTER: Final = pattern(r"\s(?:[–—]|--)\s*[\"“*_]*[^\P{L}a-z][^.!?\n]{1,80}\Z")
 PRIVATE: Final = pattern(r"[\ue000-\ue002]")
@@ -145,21 +138,6 @@ def hide(text: str) -> Hidden:
         end = block.end()
     parts += marked(plain[end:])
     return Hidden("".join(parts), tuple(passages))
-
-
-def quoted(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each passage in quotation marks begins and ends, with its marks."""
-    end = 0
-    for opening in OPENING.finditer(text):
-        start = opening.start()
-        before = text[start - 1] if start else " "
-        in_a_word = before.isalnum() or before == "_"
-        if start < end or (in_a_word and opening[0] in "\"'") or before + opening[0] == "''":
-            continue
-        kind = SINGLE_QUOTED if opening[0] in "‘'" else QUOTED
-        if found := kind.match(text[start : start + LONGEST_QUOTED]):
-            end = start + found.end()
-            yield start, end
 
 
 def is_long(passage: str) -> bool:
@@ -387,7 +365,8 @@ class Source:
         return any(map(is_anaphor, words(self._said[at][1][:20])[:1]))
 
     def _text(self, run: Sequence[int]) -> str:
-        return _on_a_line(" ".join(self._said[at][1] for at in run))
+        said = " ".join(self._said[at][1] for at in run)
+        return _on_a_line(in_its_sentences(said, self._said[run[0]][0].text) or said)
 
 
 @lru_cache(maxsize=64)

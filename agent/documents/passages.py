@@ -461,6 +461,31 @@ def is_whole(content: str, text: str) -> bool:
     return not WORD.search(f"{text[first:start]} {text[end:last]}")
 
 
+OPENING: Final = pattern(r"[“„”«»‹›「『\"‘']")
+QUOTED: Final = pattern(
+    "“(?:[^“”]|“[^“”]*”)*”"  # one quote within may use the same marks
+    "|„[^„“”]*[“”]|”[^“”]*”|«(?:[^«»]|«[^«»]*»)*»|»[^«»]*«|‹[^‹›]*›|›[^‹›]*‹"
+    r'|「(?:[^「」]|「[^「」]*」)*」|『[^『』]*』|"(?:[^"\n]|\n[ \t]*[^"\s])*(?:\n[ \t]*)?"'
+)
+SINGLE_QUOTED: Final = pattern(r"(?:‘[^‘\n]*?’|'\w(?:[^\n]{0,398}?[\w.,;:!?…])?')(?!\w)")
+LONGEST_QUOTED: Final = 8000
+
+
+def quoted(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each passage in quotation marks begins and ends, with its marks."""
+    end = 0
+    for opening in OPENING.finditer(text):
+        start = opening.start()
+        before = text[start - 1] if start else " "
+        in_a_word = before.isalnum() or before == "_"
+        if start < end or (in_a_word and opening[0] in "\"'") or before + opening[0] == "''":
+            continue
+        kind = SINGLE_QUOTED if opening[0] in "‘'" else QUOTED
+        if found := kind.match(text[start : start + LONGEST_QUOTED]):
+            end = start + found.end()
+            yield start, end
+
+
 def _place_of(content: str, text: str) -> tuple[int, int] | None:
     signs, places = _signs_of_source(text)
     for around in ("", QUOTATION_MARKS, f"{QUOTATION_MARKS}…", f"{QUOTATION_MARKS}….()[]"):
@@ -473,17 +498,47 @@ def _place_of(content: str, text: str) -> tuple[int, int] | None:
 
 def _around(text: str, start: int, end: int) -> tuple[int, int]:
     """Where the sentences begin and end that hold a part of a text; lines if they are too long."""
-    first = last = at = 0
-    for sentence in sentences(text):
-        at = text.find(sentence, at)
+    (start, end), (first, last) = _with_marks(text, start, end), (0, 0)
+    for at, behind in _spans(text):
         first = at if at <= start else first
-        last = at = at + len(sentence)
+        last = behind
         if last >= end:
             break
     if last - first <= LONGEST_SENTENCES:
         return first, last
     line_end = text.find("\n", end)
     return text.rfind("\n", 0, start) + 1, len(text) if line_end < 0 else line_end
+
+
+def _with_marks(text: str, start: int, end: int) -> tuple[int, int]:
+    """Where a part begins and ends, with the sentences around those that a text quotes in it.
+
+    What a text quotes it need not say itself.
+    """
+    for first, last in _marked(text):
+        within = ((at, behind) for at, behind in _spans(text) if first <= at and behind <= last)
+        if any(at < end and start < behind for at, behind in within):
+            before = [at for at, _ in _spans(text) if at < first]
+            behind = [each for _, each in _spans(text) if each > last]
+            start, end = min([start, *before[-1:]]), max([end, *behind[:1]])
+    return start, end
+
+
+@lru_cache(maxsize=64)
+def _marked(text: str) -> tuple[tuple[int, int], ...]:
+    """Where what a text quotes begins and ends."""
+    return tuple(quoted(text))
+
+
+@lru_cache(maxsize=64)
+def _spans(text: str) -> tuple[tuple[int, int], ...]:
+    """Where the sentences of a text begin and end."""
+    found, at = list[tuple[int, int]](), 0
+    for sentence in sentences(text):
+        at = text.find(sentence, at)
+        found.append((at, at + len(sentence)))
+        at += len(sentence)
+    return tuple(found)
 
 
 def outcome_of(response: AgenticResponse[T]) -> Outcome:

@@ -178,6 +178,8 @@ CONTRARY = [
     ("Quasi nessun rosso si serve a venti gradi.", "rosso si serve a venti gradi"),
     ("Decanteer een oude Bourgogne vooral niet.", "Decanteer een oude Bourgogne"),
     ("Voeg nooit vanille toe aan de most.", "vanille toe aan de most"),
+    ('Here is a myth. "Add vanilla to the must." Never do.', "Add vanilla to the must"),
+    ("They lie: “It is good. Add vanilla to the must. Always.”", "Add vanilla to the must"),
 ]
 FRAMES = ["{} [{}].", "They say: {} [{}].", "“{}” [{}]", "> {}\n> [{}]", "- **{}** [{}]"]
 

@@ -1,5 +1,7 @@
 """What is shown of a sentence: itself, its source's own words in its place, or nothing."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.documents.grounding import standing
@@ -64,6 +66,16 @@ def test_in_the_place_of_any_other_stand_the_sources_words(text: str, own: str) 
     assert told.kind == "replaced"
     assert own in " ".join(passage.text for passage in told.passages)
     assert all(passage.text in SAUTERNES.text for passage in told.passages)
+
+
+@pytest.mark.parametrize("said", ["Add vanilla.", "They add vanilla to every barrel."])
+def test_what_a_source_quotes_is_shown_with_what_it_says_of_that(said: str) -> None:
+    told = f"Some lie. “Add vanilla. {said} Always do.” That is wrong. It rained."
+    source = replace(SAUTERNES, text=told)
+    found = standing(said, [source])
+    assert found.kind == "replaced"
+    assert "Some lie. “Add vanilla." in found.passages[0].text
+    assert found.passages[-1].text.endswith("Always do.” That is wrong.")
 
 
 def test_a_sentence_that_points_back_comes_with_the_one_before_it() -> None:
