@@ -127,7 +127,10 @@ def _instead(state: State, change: Change, told: Wishes) -> Wishes:
     wishes = _relative(state, change, merged(known, told, change))
     if kind and not told.said & KIND:
         wishes = replace(wishes, styles=kind)
-    if state.budget is None:
+    is_better = change.has("special") or change.has("cue", "dearer")
+    if is_better and wishes.min_price is None and state.pointed[0] in state.prices:
+        wishes = replace(wishes, min_price=state.prices[state.pointed[0]][0] + 0.01)
+    if state.budget is None or told.max_price:
         return wishes
     counts = state.counts
     kept = sum(

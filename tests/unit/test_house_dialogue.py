@@ -843,3 +843,10 @@ BLAMED = [
 @pytest.mark.parametrize(("text", "acidities"), BLAMED)
 async def test_what_a_bad_wine_tasted_of_is_wanted_less(text: str, acidities: list[str]) -> None:
     assert (await filters(text))["acidities"] == acidities
+
+
+def test_a_price_for_all_together_is_no_price_for_each() -> None:
+    text = "fish, then steak, then lemon tart. one wine for each, together under 60"
+    change = read(text)
+    assert change.has("total")
+    assert change.numbers.max_price == 60
