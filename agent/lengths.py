@@ -4,11 +4,7 @@ All of it is in characters unless the name says bytes. Settings: a tool's result
 (`Limits.result_chars`), a file of the library (`DOCUMENT_MAX_MB`).
 """
 
-import asyncio
-from collections.abc import Callable
-from typing import Final, TypeVar
-
-R = TypeVar("R")
+from typing import Final
 
 MESSAGE: Final = 8_000
 """What a person says in a turn, all messages that were sent in one go together."""
@@ -55,8 +51,3 @@ PAGES: Final = 2_000
 """Pages of a PDF file."""
 READING_SECONDS: Final = 60.0
 """How long reading a file may take; not a length, but a limit of the same kind."""
-
-
-async def aside(length: int, work: Callable[[], R], most: int = ON_THE_LOOP) -> R:
-    """Do work on so many characters; on more than `most` in a thread, so that nobody waits."""
-    return await asyncio.to_thread(work) if length > most else work()

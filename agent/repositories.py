@@ -10,9 +10,8 @@ from math import ceil
 from typing import Any, Literal, NamedTuple, Protocol
 
 from agent.engine.limits import NOTHING_SPENT, Spent
-from agent.engine.messages import Message
 from agent.engine.span import Level, TraceRecord
-from agent.person import Bottles, Change, Fact
+from agent.turn import Bottles, Change, Fact
 
 Role = Literal["user", "assistant"]
 
@@ -34,24 +33,6 @@ class StoredMessage:
     thread_id: int = 0
     user_id: int | None = None
     attachment: str = ""
-
-
-def window(stored: Sequence[StoredMessage]) -> list[Message]:
-    """Stored messages as a model is shown them; ids let a follow-up look a shown wine up again.
-
-    Blank ones are left out: an empty content is a 400 with some servers.
-    """
-    return [
-        {"role": message.role, "content": _with_wine_ids(message)}
-        for message in stored
-        if message.content.strip()
-    ]
-
-
-def _with_wine_ids(message: StoredMessage) -> str:
-    if not message.wine_ids:
-        return message.content
-    return f"{message.content}\n\n[wine ids: {', '.join(message.wine_ids)}]"
 
 
 Verdict = Literal["liked", "disliked"]

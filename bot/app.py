@@ -131,19 +131,24 @@ def turns_of(
         ),
         messages=kept.messages,
         max_content_length=settings.turn.max_content_length,
-        budgets=Budgets(
-            turns=kept.turns,
-            people=kept.people,
-            person=settings.budgets.person,
-            everyone=settings.budgets.everyone,
-            exempt=admins if settings.budgets.admins_exempt else (),
-        ),
+        budgets=budgets_of(settings, resources, admins),
         keep=journal.keep if journal else kept.turns.record,
         follow_ups=follow_up_buttons,
         rating=rating,
         last_errors=kept.turns.last_errors,
         carer=Carer(help=resources.help, cares=kept.cares),
         memory=kept.memory,
+    )
+
+
+def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
+    """The budgets of a day; None where nothing is limited."""
+    of, kept = settings.budgets, resources.repositories
+    if not (of.person.is_set or of.everyone.is_set):
+        return None
+    exempt = admins if of.admins_exempt else ()
+    return Budgets(
+        turns=kept.turns, people=kept.people, person=of.person, everyone=of.everyone, exempt=exempt
     )
 
 

@@ -35,11 +35,6 @@ class Budgets:
     exempt: Collection[int] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    @property
-    def are_set(self) -> bool:
-        """Whether anything is limited."""
-        return self.person.is_set or self.everyone.is_set
-
     async def allowance(self, turn_id: int, user_id: int) -> Allowance:
         """What a person's turn, which begins now, may use. Raises what the database does.
 

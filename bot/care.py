@@ -10,7 +10,7 @@ from agent import lengths
 from agent.care import FULL_AGE, Care, care_of
 from agent.care_help import Help
 from agent.engine.errors import or_else
-from agent.engine.run import Run
+from agent.engine.run import Run, aside
 from agent.engine.span import Span
 from agent.repositories import CareRepository
 from agent.text import LANGUAGES
@@ -78,7 +78,7 @@ class Carer:
         is_ours = bool(care.news) and care.language not in ("", *LANGUAGES)
         said = self.help.instead(care) if is_look_up or is_ours else in_crisis
         beside = self.help.beside(care) if is_look_up else ""
-        perhaps = self.help.perhaps(care)
+        perhaps = self.help.perhaps(care) if care.doubt else ""
 
         async def careful(run: Run) -> Reply:
             if said:
@@ -112,6 +112,4 @@ class Carer:
 
 async def heard(text: str, full_age: int = FULL_AGE) -> Care:
     """Read what a message tells of who writes."""
-    return await lengths.aside(
-        len(text), partial(care_of, text, full_age), lengths.HEARD_ON_THE_LOOP
-    )
+    return await aside(len(text), partial(care_of, text, full_age), lengths.HEARD_ON_THE_LOOP)

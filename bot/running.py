@@ -16,10 +16,10 @@ from zoneinfo import ZoneInfo
 
 from agent.engine.llm import load_client
 from agent.house_sommelier.lexicon import lexicon
-from agent.person import Change
 from agent.repositories import Payload
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import keyed_hash
+from agent.turn import Change
 from bot.app import App, open_app
 from bot.console import TOKEN, LocalTelegram
 from bot.resources import Resources, admin_page, open_resources

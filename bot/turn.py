@@ -15,17 +15,28 @@ from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spe
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
-from agent.person import SHARED, UNDER_AGE, Change, Fact, Person, settings_of
 from agent.repositories import MemoryRepository, MessageRepository, StoredMessage, TurnRecord
 from agent.text import spoken_in, truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
-from agent.turn import BUDGET, Reply, Work, record_turn, with_notes, worked_on
+from agent.turn import (
+    BUDGET,
+    SHARED,
+    UNDER_AGE,
+    Change,
+    Fact,
+    Person,
+    Reply,
+    Work,
+    record_turn,
+    settings_of,
+    with_notes,
+    worked_on,
+)
 from bot.budgets import Budgets
 from bot.care import Carer, heard
 from bot.metrics import Metrics
-from bot.telegram.buttons import Rows
 from bot.telegram.drafts import Drafts, Placeholder
-from bot.telegram.sender import Delivery, Destination, Outgoing, Sender
+from bot.telegram.sender import Delivery, Destination, Outgoing, Rows, Sender
 
 log = logging.getLogger(__name__)
 
@@ -380,7 +391,7 @@ class Turns:
     async def _allowance(self, question: Question) -> Allowance:
         """What a turn may use, as a step if there are budgets; all it wants if that is unknown."""
         budgets = self.budgets
-        if budgets is None or not budgets.are_set:
+        if budgets is None:
             return UNLIMITED
         read = partial(retry_briefly, partial(budgets.allowance, question.id, question.user_id))
         known = partial(or_else, read, UNLIMITED, "What was used today could not be read")

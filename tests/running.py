@@ -14,11 +14,11 @@ from agent.documents.quotes import QuoteCache
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM
 from agent.engine.run import NO_JOURNAL, Journal, Run
-from agent.person import Change, Fact
 from agent.places.find import PlaceSearch
 from agent.repositories import ChatRepository, MessageRepository
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import Recorder
+from agent.turn import Change, Fact
 from bot.app import App
 from bot.resources import Repositories, Resources
 from bot.running import open_lanes, run_bot

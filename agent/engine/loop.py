@@ -5,14 +5,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Generic, Literal, TypeVar
 
-from agent import lengths
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, Stopped
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Message, ToolCall
 from agent.engine.model_chain import Conversation, ModelChain, Request
 from agent.engine.parsing import ParseResult, parse_response, salvage
-from agent.engine.run import Run, render
+from agent.engine.run import Run, aside, render
 from agent.engine.span import Span
 from agent.engine.streaming import Drafts
 from agent.engine.tools import Tool, Toolbox
@@ -165,7 +164,7 @@ class _Turn(Generic[T]):
         names = self._toolbox.names
         parse = partial(parse_response, reply, self._contract, self._evidence, names)
         with self._run.span.child("guard.output", "guardrail") as guard:
-            result = await lengths.aside(len(reply.content), parse)
+            result = await aside(len(reply.content), parse)
         attempt = Attempt.of(reply, result, self.attempts)
         attempt.record(span, guard)
         self.attempts.append(attempt)
@@ -178,14 +177,14 @@ class _Turn(Generic[T]):
         if again <= UNGROUNDED_RETRIES or (answer := last.result.answer) is None:
             return False
         cut = partial(salvage, answer, self._contract, self._evidence)
-        left = await lengths.aside(len(last.reply.content), cut)
+        left = await aside(len(last.reply.content), cut)
         kept = left.answer if left else None
         return kept is not None and self._contract.as_good(answer, kept)
 
     async def response(self, outcome: Outcome, problem: str | None) -> AgenticResponse[T]:
         """Make the response: the valid answer, else what can be salvaged of the newest."""
         longest = max((len(each.reply.content) for each in self.attempts), default=0)
-        found = await lengths.aside(longest, partial(self._found, outcome))
+        found = await aside(longest, partial(self._found, outcome))
         if found and outcome not in {"answered", "stopped"}:
             outcome = "salvaged"
         errors = [each.result.error_type for each in self.attempts]

@@ -15,6 +15,7 @@ from agent.engine.errors import LimitReached, Stopped
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Limits, Spent
 from agent.engine.messages import LLM, Message, ToolCall, without_images
 from agent.engine.span import NO_SPAN, PromptRef, Span, SpanUpdate
+from agent.lengths import ON_THE_LOOP
 from agent.text import pattern
 
 R = TypeVar("R")
@@ -52,6 +53,11 @@ class Prompts(Protocol):
         Raises:
             KeyError: this product has no prompt of that name.
         """
+
+
+async def aside(length: int, work: Callable[[], R], most: int = ON_THE_LOOP) -> R:
+    """Do work on so many characters; on more than `most` in a thread, so that nobody waits."""
+    return await asyncio.to_thread(work) if length > most else work()
 
 
 def variables(template: str) -> tuple[str, ...]:

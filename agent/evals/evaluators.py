@@ -16,11 +16,10 @@ from pydantic import ValidationError
 from agent.documents.passages import Chunk, verbatim
 from agent.documents.quotes import MAX_SNIPPETS, QuotesAnswer, Snippet, located
 from agent.evals.dataset import Conversation, Expectation, Question
-from agent.person import NOBODY, Person
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Kind, Wine, folded, in_euros, names
 from agent.text import fold, language_of, pattern, words
-from agent.turn import Outcome, invented_attempts
+from agent.turn import NOBODY, Outcome, Person, invented_attempts
 
 DENIALS: Final = frozenset("no not without never zero".split())
 DENIED_WITHIN: Final = 3

@@ -12,13 +12,13 @@ from agent.house_sommelier.model import query_for
 from agent.house_sommelier.reading import read
 from agent.house_sommelier.wines import wine_called
 from agent.memory.reading import objects, own_words
-from agent.person import Bottles, Fact, Person
 from agent.sommelier.attachment import missing, passes
 from agent.sommelier.caring import may_be_shown
 from agent.sommelier.taste import Wanted, is_of, taste_of, written
 from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
 from agent.tables import Strict, read_toml
 from agent.text import Pattern, fold, of_words, pattern, sentences, spaced
+from agent.turn import Bottles, Fact, Person
 
 Cue = Literal[
     "own", "at_home", "bought", "drank", "choose", "ready", "opening", "count", "praise", "wish",

@@ -25,10 +25,10 @@ from agent.memory.cellar import (
     wine_of,
 )
 from agent.memory.reading import NARROW, objects, own_words, read_message
-from agent.person import Bottles, Fact, Person
 from agent.sommelier.taste import Wanted, budget_of, is_of, written
 from agent.sommelier.wine import Currency
 from agent.text import fold, spaced
+from agent.turn import Bottles, Fact, Person
 
 LOOKED_BACK: Final = 4
 """Messages before this one that may have recorded something."""

@@ -18,11 +18,11 @@ from agent.house_sommelier.lexicon import Phrases, Span, parse
 from agent.house_sommelier.numbers import read_numbers
 from agent.lengths import MESSAGE
 from agent.markdown import live
-from agent.person import Fact, FactKind
 from agent.sommelier.taste import Wanted, read, written
 from agent.sommelier.wine import Currency
 from agent.tables import Strict, read_toml
 from agent.text import Language, Pattern, fold, of_words, pattern, sentences, spaced
+from agent.turn import Fact, FactKind
 
 Cue = Literal["none", "hate", "like"]
 CUES: Final[tuple[Cue, ...]] = ("none", "hate", "like")

@@ -17,7 +17,7 @@ from agent import lengths
 from agent.care import ALLERGIES
 from agent.engine.errors import ToolError
 from agent.engine.messages import Message
-from agent.engine.run import Run
+from agent.engine.run import Run, aside
 from agent.engine.tools import Tool, ToolOutput
 from agent.house_sommelier.lexicon import parse
 from agent.i18n import languages, say_in, spoken
@@ -42,7 +42,6 @@ from agent.memory.reading import (
     own_words,
     read_message,
 )
-from agent.person import Bottles, Change, Fact, Person, changed
 from agent.sommelier.attachment import Attached
 from agent.sommelier.caring import may_be_shown, person_in
 from agent.sommelier.service import Sommelier
@@ -51,7 +50,7 @@ from agent.sommelier.tools import by_id, wine_facts
 from agent.sommelier.wine import Currency, money
 from agent.tables import Strict, read_toml
 from agent.text import Language, Pattern, of_words, spaced, words
-from agent.turn import Reply
+from agent.turn import Bottles, Change, Fact, Person, Reply, changed
 
 OF_CELLAR: Final = (
     "cellar_added", "cellar_taken", "cellar_corrected", "cellar_undone", "cellar_all",
@@ -81,7 +80,7 @@ class Remembering:
         person = person_in(run)
         if not person.user_id or person.care.is_crisis:
             return await self.sommelier.answer(message, run, attached)
-        reading, talk = await lengths.aside(
+        reading, talk = await aside(
             len(message), partial(_read, message, run, person), lengths.HEARD_ON_THE_LOOP
         )
         language = self.sommelier.language_in(message, run)

@@ -19,7 +19,6 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import languages, say_in
 from agent.lengths import MESSAGE
 from agent.markdown import escape
-from agent.person import NOBODY, Person
 from agent.sommelier.caring import catalogue_for, may_be_shown, person_in
 from agent.sommelier.contract import facts_line, read_line
 from agent.sommelier.taste import is_of, taste_of
@@ -38,7 +37,7 @@ from agent.sommelier.wine import (
 )
 from agent.tables import read_toml
 from agent.text import LANGUAGES, Language, Pattern, of_words, spaced, words
-from agent.turn import Reply
+from agent.turn import NOBODY, Person, Reply
 
 WANTED: Final = tuple(each for each in get_args(SoftFilter) if not each.endswith("_abv"))
 UNWANTED: Final = {

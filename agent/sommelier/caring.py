@@ -15,10 +15,8 @@ from agent.care import FORBIDDING, NO_CARE, Care, Concern
 from agent.care_help import Help
 from agent.engine.contract import Evidence, Grounding, OutputContract
 from agent.engine.run import Run
-from agent.person import NOBODY, Person
 from agent.sommelier import taste
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.taste import catalogue_of_taste
 from agent.sommelier.wine import (
     Allergen,
     AnyWine,
@@ -32,6 +30,7 @@ from agent.sommelier.wine import (
 )
 from agent.tables import read_toml
 from agent.text import sentences, words
+from agent.turn import NOBODY, Person
 
 MOST_ALCOHOL: Final = 0.5
 """Up to how many % vol. a wine counts as one without alcohol."""
@@ -79,7 +78,8 @@ def instructions(care: Care) -> str:
 
 def left_out(person: Person) -> str:
     """Say for a model what care and taste leave out of a result; empty if nothing."""
-    return "; ".join(filter(None, (note(person.care), taste.note(person))))
+    of_taste = taste.note(person) if person.facts else ""
+    return "; ".join(filter(None, (note(person.care), of_taste)))
 
 
 def note(care: Care) -> str:
@@ -110,7 +110,9 @@ def may_be_shown(wine: AnyWine, care: Care) -> bool:
 
 def catalogue_for(catalogue: Catalogue, person: Person) -> Catalogue:
     """Return the part of a catalogue that a person may be shown and wants to see; else all."""
-    care, catalogue = person.care, catalogue_of_taste(catalogue, person)
+    care = person.care
+    if person.facts:
+        catalogue = taste.catalogue_of_taste(catalogue, person)
     leaves_out = care.forbids_alcohol or care.allergies or care.reactions
     is_whole = not (leaves_out or care.is_cautious)
     return catalogue if is_whole else _CarefulCatalogue(catalogue, care)

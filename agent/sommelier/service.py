@@ -12,11 +12,11 @@ from agent.engine.contract import OutputContract
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLM, Message, ToolCall
-from agent.engine.run import Run
+from agent.engine.run import Run, aside
 from agent.engine.tools import Tool, Toolbox
 from agent.i18n import is_chosen, say, say_in, spoken
-from agent.person import Change, Person
 from agent.prompts import prompt_for, research_rules
+from agent.repositories import StoredMessage
 from agent.sommelier import caring, taste
 from agent.sommelier.attachment import READ, Attached, ListCatalogue, left_out, what_was_read
 from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, ParseResult, in_language
@@ -24,7 +24,7 @@ from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, of_catalogue
 from agent.text import LANGUAGES, Language
-from agent.turn import Outcome, Reply, error_types, guard_input
+from agent.turn import Change, Outcome, Person, Reply, error_types, guard_input
 
 BY_RULES: Final = Limits(seconds=30)
 """What the house sommelier may use: it costs nothing, but waits for the catalogue."""
@@ -181,7 +181,8 @@ class Sommelier:
             return Reply(text=self._help.in_crisis(care), outcome="care")
         run = asked.with_care(care).run
         prompt = prompt_for(run, self._prompt)
-        told = taste.instructions(caring.person_in(run))
+        person = caring.person_in(run)
+        told = taste.instructions(person) if person.facts else ""
         pictures = research_rules([READ]) if asked.attached else ""
         chosen = CHOSEN.format(language=say("language_name")) if is_chosen() else ""
         parts = (self._research_rules, pictures, caring.instructions(care), told, chosen)
@@ -298,7 +299,7 @@ class Sommelier:
 
     async def _language_of(self, messages: Sequence[Message]) -> Language:
         length, tell = len(str(messages[-1]["content"])), partial(self._house.language_of, messages)
-        return await lengths.aside(length, tell, lengths.HEARD_ON_THE_LOOP)
+        return await aside(length, tell, lengths.HEARD_ON_THE_LOOP)
 
     def _progress(self, calls: Sequence[ToolCall], *, message: str, run: Run) -> str:
         """What tools do, in words of ours alone: what the model wrote is not checked yet."""
@@ -356,6 +357,24 @@ class Sommelier:
         return await generate_agentic_response(
             asked.message, run=asked.run, contract=contract, tools=tools, first=first
         )
+
+
+def window(stored: Sequence[StoredMessage]) -> list[Message]:
+    """Stored messages as a model is shown them; ids let a follow-up look a shown wine up again.
+
+    Blank ones are left out: an empty content is a 400 with some servers.
+    """
+    return [
+        {"role": message.role, "content": _with_wine_ids(message)}
+        for message in stored
+        if message.content.strip()
+    ]
+
+
+def _with_wine_ids(message: StoredMessage) -> str:
+    if not message.wine_ids:
+        return message.content
+    return f"{message.content}\n\n[wine ids: {', '.join(message.wine_ids)}]"
 
 
 def _of_notes(language: Language) -> str:

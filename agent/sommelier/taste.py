@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast, get_args
 
-from agent.person import Fact, Person
 from agent.sommelier.wine import (
     Catalogue,
     Currency,
@@ -23,6 +22,7 @@ from agent.sommelier.wine import (
     names,
 )
 from agent.text import stem, words
+from agent.turn import Fact, Person
 
 Wanted = Mapping[str, tuple[str, ...]]
 """What a wine is to be, by filters of a search: red and dry, a grape. `text` is in its notes."""

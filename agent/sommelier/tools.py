@@ -10,10 +10,10 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput
-from agent.person import NOBODY, Person
 from agent.sommelier.caring import catalogue_for, left_out, person_in
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult
 from agent.tables import Strict
+from agent.turn import NOBODY, Person
 
 SEARCH = (
     "Search the wines that exist here. Give filters for everything the person asked for, whatever "

@@ -19,7 +19,7 @@ from agent.i18n import say, speaking
 from agent.markdown import link, live
 from agent.repositories import TurnRecord
 from agent.text import pattern
-from bot.telegram.buttons import Button, Rows, acknowledge, is_resumed, show_rows
+from bot.telegram.buttons import acknowledge, is_resumed, show_rows
 from bot.telegram.conversation import (
     TYPED,
     AnyHandler,
@@ -30,7 +30,7 @@ from bot.telegram.conversation import (
     message_of,
     press_of,
 )
-from bot.telegram.sender import Destination
+from bot.telegram.sender import Button, Destination, Rows
 from bot.telegram.settings import spoken_by
 from bot.turn import retry_forever
 from bot.updates.bursts import is_forwarded

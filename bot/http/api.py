@@ -262,6 +262,7 @@ class Api:
         turn_id = -1 - secrets.randbits(62)
         question = Question(id=turn_id, text=text, kind=kind, session=SESSION, user=self.user)
         budgets = self.turns.budgets and replace(self.turns.budgets, person=NO_BUDGET)
+        budgets = budgets if budgets and budgets.everyone.is_set else None
         turns = replace(self.turns, journal=NO_JOURNAL, sender=None, messages=None, budgets=budgets)
         return await turns.turn(question, work)
 

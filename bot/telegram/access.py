@@ -17,9 +17,9 @@ from agent.engine.errors import or_else
 from agent.i18n import say, speaking
 from agent.markdown import visible
 from agent.repositories import Access as Decided
-from bot.telegram.buttons import Button, Rows, acknowledge, answer_inline
+from bot.telegram.buttons import acknowledge, answer_inline
 from bot.telegram.conversation import Conversation, is_addressed
-from bot.telegram.sender import Destination
+from bot.telegram.sender import Button, Destination, Rows
 from bot.telegram.settings import spoken_by
 from bot.turn import retry_briefly
 

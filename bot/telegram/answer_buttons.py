@@ -31,16 +31,7 @@ from agent.tables import Strict, read_toml
 from agent.text import Language, pattern
 from agent.tracing.masking import mask
 from agent.turn import Reply
-from bot.telegram.buttons import (
-    Button,
-    Rows,
-    acknowledge,
-    in_rows,
-    is_first_press,
-    pressed_message,
-    rows_of,
-    show_rows,
-)
+from bot.telegram.buttons import acknowledge, is_first_press, pressed_message, rows_of, show_rows
 from bot.telegram.conversation import (
     AnyHandler,
     Context,
@@ -52,6 +43,7 @@ from bot.telegram.conversation import (
     press_of,
     question_of,
 )
+from bot.telegram.sender import Button, Rows, in_rows
 from bot.turn import Question, retry_briefly, retry_forever
 from bot.updates.bursts import FOLLOW_UP
 
@@ -290,10 +282,11 @@ class RatingButtons:
     def handlers(self) -> list[AnyHandler]:
         """Make the handlers, before handlers that take any button."""
         said = filters.UpdateType.MESSAGE | filters.UpdateType.EDITED_MESSAGE
+        replies = said & filters.REPLY
         return [
             CallbackQueryHandler(self.press, pattern=f"^{RATES}"),
             MessageReactionHandler(self.react),
-            MessageHandler(said & filters.TEXT & ~filters.COMMAND & _Prompted(), self.comment),
+            MessageHandler(replies & filters.TEXT & ~filters.COMMAND & _Prompted(), self.comment),
         ]
 
     async def press(self, update: Update, context: Context) -> None:

@@ -1,4 +1,4 @@
-"""Buttons under messages: made, pressed, shown otherwise.
+"""Buttons under messages: pressed, acknowledged, shown otherwise.
 
 Telegram tells the buttons of a message with each press and at no other time; so they are known as
 they were when it was pressed.
@@ -7,14 +7,11 @@ they were when it was pressed.
 import logging
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
 from telegram import (
     CallbackQuery,
-    InlineKeyboardButton,
-    InlineKeyboardMarkup,
     InlineQuery,
     InlineQueryResult,
     Message,
@@ -22,37 +19,13 @@ from telegram import (
 from telegram.error import BadRequest, TelegramError
 
 from agent.engine.run import Journal
+from bot.telegram.sender import Button, Rows, keyboard
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 LONGEST_TOAST: Final = 200  # characters
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    """A button under a message; `data` comes back when it is pressed, at most 64 bytes of UTF-8."""
-
-    label: str
-    data: str
-
-
-Rows = tuple[tuple[Button, ...], ...]
-"""Buttons side by side in rows."""
-
-
-def in_rows(buttons: Sequence[Button], count: int) -> Rows:
-    """Buttons in rows of so many."""
-    return tuple(tuple(buttons[at : at + count]) for at in range(0, len(buttons), count))
-
-
-def keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
-    """The buttons as Telegram takes them; None without any."""
-    shown = [
-        [InlineKeyboardButton(each.label, callback_data=each.data) for each in row] for row in rows
-    ]
-    return InlineKeyboardMarkup(shown) if shown else None
 
 
 async def acknowledge(query: CallbackQuery, words: str = "") -> None:

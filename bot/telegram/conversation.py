@@ -17,18 +17,16 @@ from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.markdown import escape, live
-from agent.person import Bottles, Change, Fact
-from agent.repositories import StoredMessage, window
+from agent.repositories import StoredMessage
 from agent.senses.speech import Heard
 from agent.sommelier.attachment import Attached, Attachment
 from agent.sommelier.caring import care_in
-from agent.sommelier.service import Answerer
+from agent.sommelier.service import Answerer, window
 from agent.text import pattern
 from agent.tracing.recorder import trace_id_of
-from agent.turn import Reply
+from agent.turn import Bottles, Change, Fact, Reply
 from bot.resources import Repositories, Resources
-from bot.telegram.buttons import Rows
-from bot.telegram.sender import Delivery, Destination, Sender
+from bot.telegram.sender import Delivery, Destination, Rows, Sender
 from bot.turn import Course, Kind, Question, Turns, retry_briefly, retry_forever
 from bot.updates.bursts import is_foreign
 from bot.updates.journal import running_turn

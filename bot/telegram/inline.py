@@ -25,11 +25,11 @@ from agent.sommelier.contract import facts_line, wine_text
 from agent.sommelier.wine import Wine
 from agent.text import Language, pattern
 from agent.turn import Reply
-from bot.telegram.buttons import Rows, answer_inline
+from bot.telegram.buttons import answer_inline
 from bot.telegram.connection import Limit, RateLimit
 from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation, question_of
 from bot.telegram.render import split_messages
-from bot.telegram.sender import Outgoing
+from bot.telegram.sender import Outgoing, Rows
 from bot.telegram.settings import greet, welcome
 
 log = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ from agent.places.queries import (
 )
 from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply, Work, guard_input, worked_on
-from bot.telegram.buttons import Button, acknowledge, is_first_press, pressed_message
+from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
 from bot.telegram.conversation import (
     TYPED,
     AnyHandler,
@@ -46,7 +46,7 @@ from bot.telegram.conversation import (
     press_of,
     question_of,
 )
-from bot.telegram.sender import Destination, Outgoing
+from bot.telegram.sender import Button, Destination, Outgoing
 from bot.turn import Question, Show
 
 REFINE: Final = "refine"

@@ -16,12 +16,11 @@ from agent import lengths
 from agent.engine.errors import retry
 from agent.engine.run import Run
 from agent.i18n import say
-from agent.person import settings_of
 from agent.senses.pictures import TOO_LARGE, VISION, Pages, Unusable, read_pages, read_pictures
 from agent.senses.speech import hear, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.caring import person_in
-from agent.turn import Reply
+from agent.turn import Reply, settings_of
 from bot.telegram.conversation import (
     PICTURE,
     AnyHandler,
@@ -56,7 +55,7 @@ class AboutPicture(filters.MessageFilter):
         return replied is not None and bool(replied.photo)
 
 
-ABOUT_PICTURE: Final = AboutPicture() & filters.TEXT & ~filters.COMMAND
+ABOUT_PICTURE: Final = filters.REPLY & AboutPicture() & filters.TEXT & ~filters.COMMAND
 
 
 @dataclass(frozen=True, slots=True)

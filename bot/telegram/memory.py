@@ -22,10 +22,10 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, f
 from agent.i18n import say, spoken
 from agent.memory.cellar import due_in, told_in
 from agent.memory.service import Asked, asked_of_memory, cellar, in_words, told, whole_cellar
-from agent.person import SHARED, TOLD, Bottles, Change, Fact
 from agent.repositories import MemoryRepository
 from agent.sommelier.taste import taste_of, written
-from bot.telegram.buttons import Button, acknowledge, is_first_press, show_rows
+from agent.turn import SHARED, TOLD, Bottles, Change, Fact
+from bot.telegram.buttons import acknowledge, is_first_press, show_rows
 from bot.telegram.conversation import (
     TYPED,
     AnyHandler,
@@ -38,6 +38,7 @@ from bot.telegram.conversation import (
     people_of,
     press_of,
 )
+from bot.telegram.sender import Button
 from bot.turn import retry_briefly
 
 YES, NO, SHARE, UNSHARE = ":forget", ":keep", ":share", ":unshare"

@@ -7,7 +7,7 @@ is not sent again: a person misses a part of an answer, rarely, but never reads 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -17,6 +17,7 @@ import httpx2
 from telegram import (
     Bot,
     ForceReply,
+    InlineKeyboardButton,
     InlineKeyboardMarkup,
     LinkPreviewOptions,
     Message,
@@ -33,12 +34,10 @@ from telegram.error import (
     TelegramError,
 )
 
-from agent import lengths
 from agent.engine.errors import Backoff, Sleep, or_else, retry
-from agent.engine.run import NO_JOURNAL, Journal
+from agent.engine.run import NO_JOURNAL, Journal, aside
 from agent.markdown import live
 from agent.repositories import ChatRepository
-from bot.telegram.buttons import Rows, keyboard
 from bot.telegram.connection import RateLimit
 from bot.telegram.render import split_messages, utf16_units, visible_text
 
@@ -68,6 +67,31 @@ NEVER_SENT: Final = (
     httpx2.ProxyError,
     httpx2.UnsupportedProtocol,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button under a message; `data` comes back when it is pressed, at most 64 bytes of UTF-8."""
+
+    label: str
+    data: str
+
+
+Rows = tuple[tuple[Button, ...], ...]
+"""Buttons side by side in rows."""
+
+
+def in_rows(buttons: Sequence[Button], count: int) -> Rows:
+    """Buttons in rows of so many."""
+    return tuple(tuple(buttons[at : at + count]) for at in range(0, len(buttons), count))
+
+
+def keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
+    """The buttons as Telegram takes them; None without any."""
+    shown = [
+        [InlineKeyboardButton(each.label, callback_data=each.data) for each in row] for row in rows
+    ]
+    return InlineKeyboardMarkup(shown) if shown else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +181,7 @@ class Sender:
         through. A chat known to be unreachable is not tried: `tries` is 0 then.
         """
         delivery = Delivery()
-        parts = await lengths.aside(len(markdown), partial(split_messages, markdown))
+        parts = await aside(len(markdown), partial(split_messages, markdown))
         for number, html in enumerate(parts, 1):
             there = to if number == 1 else to.next
             message = _Message(there, html, buttons=buttons if number == len(parts) else ())

@@ -19,10 +19,10 @@ from telegram.ext import CallbackQueryHandler, CommandHandler
 from agent.engine.errors import or_else
 from agent.i18n import ENGLISH, FAHRENHEIT, in_every_language, languages, say, say_in, speak, spoken
 from agent.memory.service import spent_in_words
-from agent.person import PRICES, UNDER_AGE, Change, Fact, facts_of, settings_of
 from agent.sommelier.taste import written
 from agent.text import fold, spoken_in
-from bot.telegram.buttons import Button, Rows, acknowledge, in_rows, keyboard, show_rows
+from agent.turn import PRICES, UNDER_AGE, Change, Fact, facts_of, settings_of
+from bot.telegram.buttons import acknowledge, show_rows
 from bot.telegram.conversation import (
     TYPED,
     AnyHandler,
@@ -36,6 +36,7 @@ from bot.telegram.conversation import (
     press_of,
 )
 from bot.telegram.render import to_telegram_html
+from bot.telegram.sender import Button, Rows, in_rows, keyboard
 from bot.turn import retry_briefly
 from bot.updates.journal import running_turn
 

@@ -13,7 +13,6 @@ from typing import Any, Final, TypeVar, cast
 from agent.engine.limits import NOTHING_SPENT
 from agent.engine.run import StepsChanged
 from agent.engine.span import TraceRecord
-from agent.person import Change
 from agent.repositories import (
     BegunTurn,
     EndedTurn,
@@ -24,6 +23,7 @@ from agent.repositories import (
     TurnTaken,
     UpdateRepository,
 )
+from agent.turn import Change
 from bot.telegram.drafts import Placeholder
 from bot.turn import Course, retry_forever
 

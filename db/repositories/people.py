@@ -21,8 +21,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from agent.person import Bottles, Change, Fact
 from agent.repositories import Access, Broadcast, BroadcastState, ChatState, Role, StoredMessage
+from agent.turn import Bottles, Change, Fact
 from db.engine import SqlRepository
 from db.models import (
     BottleRow,

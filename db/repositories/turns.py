@@ -29,7 +29,6 @@ from sqlalchemy.orm import aliased
 
 from agent.engine.limits import Spent
 from agent.engine.span import TraceRecord
-from agent.person import Change
 from agent.repositories import (
     DayStats,
     EndedTurn,
@@ -42,6 +41,7 @@ from agent.repositories import (
     Verdict,
     percentile,
 )
+from agent.turn import Change
 from db.engine import Sessions, SqlRepository, take_turns
 from db.models import (
     AnswerRow,

@@ -23,9 +23,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 from sqlalchemy import Connection, exists, func, select, update
 
 from agent.memory.cellar import YEARS, bottles_of, guessed, window_of, wine_of
-from agent.person import Bottles
 from agent.sommelier.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine, folded
 from agent.tables import Strict, read_toml
+from agent.turn import Bottles
 from db.engine import Sessions
 from db.models import WineRow
 from db.wines.catalogue import chunks, load_wines, save_wines, sources_of

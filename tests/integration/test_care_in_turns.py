@@ -12,9 +12,9 @@ from agent.care import Care, Concern
 from agent.engine.contract import Evidence
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
-from agent.repositories import StoredMessage, window
+from agent.repositories import StoredMessage
 from agent.sommelier.caring import care_in, named_with_alcohol
-from agent.sommelier.service import Sommelier
+from agent.sommelier.service import Sommelier, window
 from agent.sommelier.wine import Allergen, Colour, Food, Style, Wine
 from agent.turn import Reply
 from bot.care import Carer

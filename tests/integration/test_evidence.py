@@ -14,14 +14,14 @@ from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.house_sommelier import HouseSommelier
 from agent.memory.service import memory_tools
-from agent.person import Person
 from agent.places.find import PlaceHit
-from agent.repositories import StoredMessage, window
+from agent.repositories import StoredMessage
 from agent.sommelier.contract import in_markdown, unknown_address, unsupported
 from agent.sommelier.grounding import filled as with_names
-from agent.sommelier.service import Sommelier
+from agent.sommelier.service import Sommelier, window
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.tools import wine_tools
+from agent.turn import Person
 from bot.resources import research_tools
 from bot.telegram.render import from_html, to_telegram_html
 from tests.fakes import CHINON, FakeCatalogue

@@ -8,8 +8,8 @@ import pytest
 
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
-from agent.repositories import StoredMessage, window
-from agent.sommelier.service import Sommelier
+from agent.repositories import StoredMessage
+from agent.sommelier.service import Sommelier, window
 from agent.sommelier.wine import Allergen, Style, Wine
 from db.engine import Sessions, create_engine, upgrade_schema
 from db.wines.catalogue import SqlCatalogue

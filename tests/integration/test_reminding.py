@@ -8,8 +8,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.memory.cellar import bottles_of, due_in, told_in
-from agent.person import Change, Fact
 from agent.sommelier.wine import Style, Wine
+from agent.turn import Change, Fact
 from bot.telegram.memory import OFF, Reminding, reminded_in, reminder
 from db.engine import Sessions
 from db.repositories.people import SqlMemoryRepository

@@ -13,7 +13,7 @@ from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
 from agent.i18n import say
 from agent.sommelier.service import Sommelier
-from bot.telegram.buttons import Rows
+from bot.telegram.sender import Rows
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository

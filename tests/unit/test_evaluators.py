@@ -40,11 +40,11 @@ from agent.evals.report import (
     worst,
 )
 from agent.evals.run import Outcome, Result
-from agent.person import Bottles, Fact, Person
 from agent.prompts import REPOSITORY
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
 from agent.text import language_of
+from agent.turn import Bottles, Fact, Person
 from bot.commands.prompts import PromptRefused, prompt_of_file
 from db.wines.importing import STARTER, read_catalogue
 from tests.fakes import CHINON, RIOJA, SANCERRE

@@ -7,7 +7,7 @@ import pytest
 from agent.memory.cellar import chosen, read_cellar, state_of, window_of, wine_of
 from agent.memory.correcting import read_correction
 from agent.memory.reading import read_message
-from agent.person import Bottles, Change, Fact, Person, changed
+from agent.turn import Bottles, Change, Fact, Person, changed
 from db.wines.importing import read_bottles, write_bottles
 
 NOBODY = Person(user_id=1)

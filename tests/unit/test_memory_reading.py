@@ -3,7 +3,7 @@
 import pytest
 
 from agent.memory.reading import read_message
-from agent.person import Fact
+from agent.turn import Fact
 
 RIESLING = Fact("hate", "grapes=Riesling", "Riesling")
 KNOWN = (RIESLING, Fact("budget", "20 EUR", "usually 20"), Fact("allergy", "egg", "egg"))

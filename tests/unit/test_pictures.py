@@ -10,11 +10,11 @@ from PIL import Image
 from agent import lengths
 from agent.care import Care
 from agent.engine.messages import without_images
-from agent.person import Fact, Person
 from agent.senses.pictures import LONGEST_SIDE, PictureText, Unusable, as_shown, held_to_itself
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.contract import read_line
 from agent.sommelier.wine import Allergen, ReadWine, Style, Wine
+from agent.turn import Fact, Person
 from tests.pictures import drawn, opened, saved
 
 ORIENTATION = 0x0112
