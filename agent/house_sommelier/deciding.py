@@ -23,6 +23,8 @@ _UNLESS_CERTAIN: Final = frozenset({"search", "ask", "like", "off_topic", "help"
 """Acts that a message may look like that tells of a fault: "my wine smells of vinegar"."""
 _OF_NUMBERS: Final = frozenset({"total", "price", "quantity", "versus", "foods", "take", "pick"})
 """Kinds that a question in a talk may look like: "how much ice do I take?"."""
+_OPEN_TO_A_MINOR: Final = frozenset({"ask", "which", "complaint", "rude", "taken", "off_topic"})
+"""Acts by which somebody under age may press for a wine: "come on, my sister buys it"."""
 _FINED: Final = frozenset({"egg", "milk", "fish"})
 _SOME_WORDS: Final = 3
 _FEW_WORDS: Final = 4
@@ -137,7 +139,7 @@ def decide(state: State, change: Change) -> Act:
         return "drunk" if told == "driving" and change.care.has_drunk else "care"
     act = next(act for holds, act in _RULES if holds(case))
     found = act(case) if callable(act) else act
-    if found in ("ask", "which") and state.is_minor:
+    if found in _OPEN_TO_A_MINOR and state.is_minor:
         return "care"
     grave = "grapes" if "grapes" in state.reacts else state.care if state.care in GRAVE else None
     is_free = grave == "dependence" and "alcohol_free" in change.wishes.styles

@@ -850,3 +850,9 @@ def test_a_price_for_all_together_is_no_price_for_each() -> None:
     change = read(text)
     assert change.has("total")
     assert change.numbers.max_price == 60
+
+
+@pytest.mark.parametrize("text", ["oh come on, don't be silly", "my sister is 19, she buys it"])
+async def test_who_is_under_age_and_presses_gets_no_alcohol_either(text: str) -> None:
+    asked = await filters("I turn 17 on friday, which fizz for my party?", text)
+    assert asked["styles"] == ["alcohol_free"]
