@@ -549,16 +549,6 @@ class Deletion:
     tries: int = 0
 
 
-class PersonalData(Protocol):
-    """All that is kept of one person."""
-
-    async def export(self, user_id: int, user: str) -> Mapping[str, Sequence[Mapping[str, object]]]:
-        """Return every row of theirs, by table. `user` is their hash in traces."""
-
-    async def count(self, user_id: int, user: str) -> Mapping[str, int]:
-        """Return how many rows of theirs there are, by table."""
-
-
 class DeletionRepository(Protocol):
     """Who is to be forgotten wherever traces of them are; every method commits."""
 

@@ -86,7 +86,7 @@ class Pattern:
     def finditer(self, text: str) -> Iterator[Match]:
         """Find each match from left to right."""
         data, forms = text.encode("utf-8", "surrogatepass"), self._forms
-        places = _Places(data)
+        places = None if text.isascii() else _Places(data)
         for found in _found(data, forms):
             yield _match(text, found, forms, places)
 
@@ -159,9 +159,10 @@ class _Places:
         return [(told[start], told[end]) for start, end in spans]
 
 
-def _match(text: str, found: Any, forms: _Forms, places: _Places) -> Match:
+def _match(text: str, found: Any, forms: _Forms, places: _Places | None) -> Match:
+    """A match of RE2; without `places` the text is ASCII."""
     spans = [found.span(group) for group in forms.groups]
-    return Match(text, spans if text.isascii() else places.of(spans), forms.names)
+    return Match(text, places.of(spans) if places else spans, forms.names)
 
 
 def _found(data: bytes, forms: _Forms) -> Iterator[Any]:

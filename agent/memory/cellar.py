@@ -137,6 +137,8 @@ def read_cellar(message: str, person: Person, *, follows: bool = False) -> Cella
     at_hand = has("at_home") or (follows and has("of_them") and not has("count"))
     owns = has("own") or (has_any and at_hand)
     bought = has("bought")
+    if not (owns or bought or has_any):
+        return NOTHING
     asks = "?" in text or ((bought or owns) and any(map(_asks, PARTS.split(text))))
     told = [each for each in sentences(text) if owns or not each.rstrip().endswith("?")]
     adds = (bought or owns) and not has("drank") and (owns or not has("wish"))

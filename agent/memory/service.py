@@ -152,7 +152,9 @@ def _read(message: str, run: Run, person: Person) -> tuple[Reading, CellarTalk]:
     if person.care.forbids_alcohol:
         return read_message(message, person.facts), NOTHING
     before = [str(each["content"]) for each in run.history if each["role"] == "user"]
-    if (corrected := read_correction(message, before, person)) is not None:
+    # Who has told nothing has nothing to correct.
+    corrected = read_correction(message, before, person) if person.facts or person.bottles else None
+    if corrected is not None:
         known = Reading(corrected.learned, corrected.unlearned, is_all=True)
         begins = "cellar_corrected" if corrected.now.bottles else "cellar_undone"
         return known, CellarTalk(changed=corrected.changed, begins=begins)

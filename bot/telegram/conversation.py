@@ -220,6 +220,18 @@ class _Own(filters.MessageFilter):
         return is_own(message)
 
 
+class Says(filters.MessageFilter):
+    """Words that `say` something."""
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        super().__init__()
+        self._say = say
+
+    def filter(self, message: Message) -> bool:
+        """Whether those of a message do."""
+        return bool(self._say(message.text or ""))
+
+
 TYPED: Final = filters.UpdateType.MESSAGE & _Own()
 """What somebody wrote themselves: only that is a command. Who forwards words, or sends those that
 another bot made, may not know what they do here."""

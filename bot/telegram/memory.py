@@ -16,7 +16,6 @@ from zlib import crc32
 
 from pydantic_core import to_json
 from telegram import Message, Update
-from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
 from agent.i18n import say, spoken
@@ -31,6 +30,7 @@ from bot.telegram.conversation import (
     AnyHandler,
     Context,
     Conversation,
+    Says,
     behind_command,
     destination,
     is_private,
@@ -52,15 +52,6 @@ MOST, LONGEST_LABEL = 40, 40
 """Facts that have a button, and characters on it."""
 KEPT: Final = "messages facts bottles cares feedback turns traces".split()
 """What is counted before it is deleted, each told by a sentence."""
-
-
-class Asks(filters.MessageFilter):
-    """What asks in words for a command about what is kept; in private chats alone."""
-
-    def filter(self, message: Message) -> bool:
-        """Whether a message does."""
-        is_private = message.chat.type == ChatType.PRIVATE
-        return is_private and asked_of_memory(message.text or "") is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +88,11 @@ class MemoryCommands:
         """Make the handlers."""
         private = filters.ChatType.PRIVATE
         csv = filters.UpdateType.MESSAGE & private & filters.Document.FileExtension("csv")
+        asks = TYPED & private & filters.TEXT
         typed = [name for name in self.commands if name != "agree"]
         return [
             *(CommandHandler(name, self.commands[name], filters=TYPED) for name in typed),
-            MessageHandler(TYPED & filters.TEXT & ~filters.COMMAND & Asks(), self.in_words),
+            MessageHandler(asks & ~filters.COMMAND & Says(asked_of_memory), self.in_words),
             CallbackQueryHandler(self.decided, pattern=f"^(?:{YES}|{NO})$"),
             CallbackQueryHandler(self.forget_fact, pattern="^t:"),
             MessageHandler(csv, self.take),
