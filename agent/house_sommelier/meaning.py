@@ -8,6 +8,7 @@ Whatever goes wrong, the tables serve.
 import asyncio
 import logging
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -19,17 +20,20 @@ from agent.text import Language
 
 logger = logging.getLogger(__name__)
 
-NEAR: Final = 0.4
-"""How much of the way from a typical phrase to one that means the same the nearest has to go.
+RIGHT: Final = 2 / 3
+"""How many of the phrases that are about as sure as a text must be told right by those around them.
 
 Models differ in what cosine they give to texts that have nothing in common: 0.1 with one, 0.75
-with another. The median over all phrases tells which, so the way is counted from there to 1.
+with another; and a model may not know a language at all. So each source sets its own bar: every
+phrase is left out and told by the others, from the surest on, and where fewer are right is the bar.
+A source that tells the tables' own phrases wrong is not believed about others.
 """
-AS_NEAR: Final = 0.02
-"""How much of that way phrases are behind the nearest that are as near as it is.
-
-Of these more than half must mean the same: a source that finds everything alike tells nothing.
-"""
+AS_SURE: Final = 0.05
+"""How many of all phrases are compared at a time, as being about as sure."""
+AROUND: Final = 10
+"""How many of the nearest phrases tell what a text means."""
+ASKED_AROUND: Final = 3
+"""The same of questions and answers, of which a topic has but two."""
 SECONDS: Final = 1.5
 """How long a message waits for vectors; the first of a language, for those of its phrases too."""
 TABLE_SECONDS: Final = 60.0
@@ -37,6 +41,7 @@ TABLE_SECONDS: Final = 60.0
 REST_SECONDS: Final = 60.0
 """How long a source that failed or was too slow is not asked again."""
 BATCH: Final = 64
+BLOCK: Final = 256
 _MOST_ASKED: Final = 8
 _MOST_REMEMBERED: Final = 2_000
 _COMPARED: Final = frozenset(
@@ -45,40 +50,92 @@ _COMPARED: Final = frozenset(
 )
 """Fields of phrases that a text can be near to: dishes, kinds, tastes, people and occasions."""
 
+_TOLD: Final = frozenset("hue styles text sweetness bodies tannins acidities topic".split())
+"""Fields besides dishes that a text is told to mean; what is near to others means nothing."""
+NOTHING: Final = ""
+_TINY: Final = 1e-9
+
 Meanings = tuple[Meaning, ...]
 _Table = tuple["Phrases", "Phrases"]
 """The phrases of a language, and the questions of its topics."""
 
 
 class Phrases:
-    """Phrases, and their vectors of length 1."""
+    """Phrases with their vectors, and how sure their nearest must be to tell what a text means."""
 
-    def __init__(self, meanings: Sequence[Meanings], vectors: np.ndarray) -> None:
-        self._meanings, self._vectors = meanings, vectors
-        said = [_sense(each) for each in meanings]
-        places = {sense: at for at, sense in enumerate(dict.fromkeys(said))}
-        self._senses = np.array([places[sense] for sense in said])
+    def __init__(self, meanings: Sequence[Meanings], vectors: np.ndarray, around: int) -> None:
+        self._meanings, self._around = meanings, around
+        self._middle = vectors.mean(0)
+        self._vectors = _directions(vectors - self._middle)
+        senses = [_senses(each) for each in meanings]
+        places = {sense: at for at, sense in enumerate(dict.fromkeys(chain((NOTHING,), *senses)))}
+        self._has = np.zeros((len(meanings), len(places)), np.float32)
+        for at, said in enumerate(senses):
+            self._has[at, [places[sense] for sense in said]] = 1
+        self._bar = self._deserved()
 
     def nearest(self, vector: np.ndarray) -> Meanings:
-        """What the phrase nearest to a vector means; nothing where none is clearly near.
+        """What the phrases nearest to a vector mean; nothing where they do not agree, or are far.
 
         Raises:
             ValueError: the vector is of another length.
         """
-        likeness = self._vectors @ vector
-        usual, best = np.median(likeness), likeness.max()
-        way = max(1 - usual, 0)
-        votes = np.bincount(self._senses[likeness >= best - AS_NEAR * way])
-        if best - usual < NEAR * way or 2 * votes.max() <= votes.sum():
+        if vector.shape != self._middle.shape:
+            raise ValueError("a vector of another length")
+        likeness = self._vectors @ _directions(vector - self._middle)
+        (sense,), (sureness,) = self._told(likeness[None])
+        if not sense or sureness < self._bar:
             return ()
-        of_sense = np.where(self._senses == votes.argmax(), likeness, -1)
-        return self._meanings[int(of_sense.argmax())]
+        return self._meanings[int(np.where(self._has[:, sense], likeness, -2).argmax())]
+
+    def _told(self, likeness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For each row of likenesses the sense most told by the nearest, and how sure it is.
+
+        That is the sense's share among them, times how near the nearest is.
+        """
+        nearest = np.argpartition(-likeness, self._around, axis=1)[:, : self._around]
+        near = np.maximum(np.take_along_axis(likeness, nearest, axis=1), 0)
+        votes = np.einsum("rn,rns->rs", near**4, self._has[nearest])
+        told = votes.max(1) / np.maximum((near**4).sum(1), _TINY)
+        return votes.argmax(1), told * near.max(1)
+
+    def _deserved(self) -> float:
+        """The lowest bar above which the others tell phrases right often enough."""
+        told = [self._told_by_others(start) for start in range(0, len(self._vectors), BLOCK)]
+        senses, sureness = (np.concatenate(each) for each in zip(*told, strict=True))
+        tells = np.flatnonzero(senses)
+        tells = tells[np.argsort(-sureness[tells], kind="stable")]
+        at_once = max(int(AS_SURE * len(self._vectors)), 1)
+        if len(tells) < at_once:
+            return np.inf
+        is_right = self._has[tells, senses[tells]]
+        share = np.convolve(is_right, np.full(at_once, 1 / at_once), "valid")
+        is_enough = np.append(share >= RIGHT, False)
+        last = int(is_enough.argmin()) - 1
+        return float(sureness[tells[last + at_once // 2]]) if last >= 0 else np.inf
+
+    def _told_by_others(self, start: int) -> tuple[np.ndarray, np.ndarray]:
+        likeness = self._vectors[start : start + BLOCK] @ self._vectors.T
+        rows = np.arange(len(likeness))
+        likeness[rows, start + rows] = -1
+        return self._told(likeness)
 
 
-def _sense(meanings: Meanings) -> Hashable:
-    """What a phrase comes to: of dishes their pairing."""
-    places = [int(place) for field, values in meanings if field == "dish" for place in values]
-    return tuple(dishes()[place].pairing for place in places) or meanings
+def _directions(vectors: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    directions: np.ndarray = vectors / np.maximum(lengths, _TINY)
+    return directions
+
+
+def _senses(meanings: Meanings) -> list[Hashable]:
+    """What a phrase comes to: of dishes their foods, of tastes each value."""
+    senses = list[Hashable]()
+    for field, values in meanings:
+        if field == "dish":
+            senses += (food for place in values for food in dishes()[int(place)].foods)
+        elif field in _TOLD:
+            senses += ((field, word) for value in values for word in value.split())
+    return senses or [NOTHING]
 
 
 class MeaningIndex:
@@ -136,16 +193,19 @@ class MeaningIndex:
     async def _made(self, language: Language) -> _Table | None:
         """The phrases of a language with their vectors; None if the source does not make them."""
         try:
-            return await self._phrases(phrases_of(language)), await self._phrases(asked(language))
+            return (
+                await self._phrases(phrases_of(language), AROUND),
+                await self._phrases(asked(language), ASKED_AROUND),
+            )
         except (EmbeddingError, ValueError):
             return None
 
-    async def _phrases(self, said: Mapping[str, Meanings]) -> Phrases:
+    async def _phrases(self, said: Mapping[str, Meanings], around: int) -> Phrases:
         texts, rows = [*said], list[np.ndarray]()
         for start in range(0, len(texts), BATCH):
             made = await embed(self._embedder, texts[start : start + BATCH], TABLE_SECONDS)
             rows.append(np.asarray(made, np.float32))
-        return Phrases([*said.values()], np.concatenate(rows))
+        return await asyncio.to_thread(Phrases, [*said.values()], np.concatenate(rows), around)
 
 
 def phrases_of(language: Language) -> dict[str, Meanings]:

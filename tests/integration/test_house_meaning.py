@@ -4,14 +4,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from zlib import crc32
 
+import numpy as np
 import pytest
 
 from agent.engine.messages import LLMResponse
 from agent.house_sommelier import HouseSommelier
-from agent.house_sommelier.meaning import REST_SECONDS, MeaningIndex
+from agent.house_sommelier.data import dishes
+from agent.house_sommelier.lexicon import Meaning
+from agent.house_sommelier.meaning import REST_SECONDS, MeaningIndex, asked, phrases_of
 from agent.house_sommelier.model import WithoutTools
 from bot.app import sommelier_of
 from bot.resources import open_resources
@@ -21,18 +25,32 @@ from tests.doubles.web import Embedding, Web
 from tests.house import TOOLS, conversation, exchange
 from tests.virtual_time import VirtualTimeLoop, in_virtual_time
 
-ALIKE = (
-    ("hamburger", "pljeskavica", "Pljeskavica"),
-    ("fabada", "michirones"),
-    ("smooth as velvet", "suede"),
-    ("warming, like a fireplace on a winter evening", "something that feels like a fireplace"),
-    ("why do people swirl wine", "what is the point of swooshing the glass around"),
-    ("party", "thingamajig"),
-    ("lamb chop", "lamb shank", "oyster", "hoggety"),
-    ("leg of lamb", "mussel", "neitherish"),
-)
-"""Texts that mean the same; all others have something in common, and nothing with these."""
-WIDTH = 48
+LIKE = {
+    "pljeskavica": ("hamburger",),
+    "Pljeskavica": ("hamburger",),
+    "hoggety": ("lamb chop",),
+    "suede": ("smooth as velvet",),
+    "something that feels like a fireplace": ("warming, like a fireplace on a winter evening",),
+    "what is the point of swooshing the glass around": ("why do people swirl wine",),
+    "thingamajig": ("party",),
+    "neitherish": ("lamb chop", "mussel"),
+    "almostish": ("hamburger", "wibble", "flumph", "doodah"),
+}
+"""Words that no table knows, and what they are near to; "neitherish" to two things alike."""
+WIDTH = 64
+OWN = 0.5
+"""How much of a phrase is its own, beside 1 of what it shares with those that mean the same."""
+
+
+@cache
+def senses() -> dict[str, str]:
+    """What each phrase of the tables comes to, by name."""
+    return {text: _sense(text, said) for text, said in (phrases_of("en") | asked("en")).items()}
+
+
+def _sense(text: str, said: Sequence[Meaning]) -> str:
+    foods = [dishes()[int(at)].foods for field, at_all in said if field == "dish" for at in at_all]
+    return str(foods or said or text)
 
 
 def meant(texts: Sequence[str]) -> list[object]:
@@ -41,9 +59,14 @@ def meant(texts: Sequence[str]) -> list[object]:
 
 
 def vector(text: str) -> list[float]:
-    group = next((at for at, group in enumerate(ALIKE) if text in group), None)
-    place = len(ALIKE) + crc32(text.encode()) % (WIDTH - len(ALIKE)) if group is None else group
-    return [1.0, *(float(at == place) for at in range(WIDTH))]
+    near = [_direction(senses().get(each, each)) for each in LIKE.get(text, (text,))]
+    own = np.sum(near, 0) / np.linalg.norm(np.sum(near, 0)) + OWN * _direction(f"own {text}")
+    return [1.0, *(own / np.linalg.norm(own)).tolist()]
+
+
+def _direction(name: str) -> np.ndarray:
+    drawn = np.random.default_rng(crc32(name.encode())).normal(size=WIDTH)
+    return np.asarray(drawn / np.linalg.norm(drawn))
 
 
 def settings_with(web: Web, **further: str) -> Settings:
@@ -100,6 +123,7 @@ async def test_words_that_no_table_knows_fill_the_same_slots() -> None:
                 "a red for thingamajig",
                 "a red for neitherish",
                 "a red for wibble",
+                "a red for almostish",
                 "a dry white that smells of pljeskavica",
                 "why is flumph flumphy?",
             ):
@@ -133,6 +157,7 @@ RUBBISH: dict[str, Embedding] = {
     "other lengths for the question": lambda texts: [
         [0.0] * (len(texts) - 1) + [1.0] for _ in texts
     ],
+    "chance": lambda texts: [_direction(f"chance {text}").tolist() for text in texts],
     "numbers of letters": lambda texts: [[len(text), text.count("a") + 1.0] for text in texts],
 }
 
