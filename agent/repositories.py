@@ -456,25 +456,6 @@ class PeopleRepository(Protocol):
         """Where a broadcast goes: private chats of people who are not blocked, if reachable."""
 
 
-class BroadcastRepository(Protocol):
-    """Messages of admins to everyone."""
-
-    async def draft(self, text: str, by: int) -> int:
-        """Keep a message until it is confirmed; its id, the same for the same draft."""
-
-    async def get(self, broadcast_id: int) -> Broadcast | None:
-        """A broadcast, None if there is none."""
-
-    async def begin(self, broadcast_id: int) -> bool:
-        """Start sending a draft; True only once, however often it is confirmed."""
-
-    async def cancel(self, broadcast_id: int) -> bool:
-        """Drop a draft; False if it is none any more."""
-
-    async def done(self, broadcast_id: int, sent: int, failed: int) -> None:
-        """Keep how many chats got one that was begun, and how many did not."""
-
-
 class MessageRepository(Protocol):
     """The conversation of each chat, of each topic where there are topics, oldest first."""
 

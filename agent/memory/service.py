@@ -83,9 +83,8 @@ class Remembering:
         reading, talk = await aside(
             len(message), partial(_read, message, run, person), lengths.HEARD_ON_THE_LOOP
         )
-        language = self.sommelier.language_in(message, run)
-        if talk or reading.learned or reading.unlearned:
-            language = await self._language_told(message, language)
+        tells = bool(talk or reading.learned or reading.unlearned)
+        language = await self._language_told(message, run) if tells or reading.is_all else None
         heard = Change(
             user_id=person.user_id,
             learned=_fresh(reading, talk, person),
@@ -93,11 +92,12 @@ class Remembering:
             bottles=talk.changed,
         )
         now = changed(person, heard)
-        said = _of_cellar(talk, now, language)
+        said = _of_cellar(talk, now, language) if language else ""
         if heard.learned or heard.unlearned or talk:
             with run.span.child("memory", "span") as span:
                 span.update(output={"changed": heard, "told": said})
-        if (reading.is_all or (said and talk.is_all)) and not (attached and attached.now):
+        is_all = reading.is_all or (said and talk.is_all)
+        if language and is_all and not (attached and attached.now):
             told_ = _told_back(Reply(text=""), [heard], language)
             on = "" if said else say_in(language, "taste_ask_on")
             text = "\n\n".join(filter(None, (said, *told_.notes, on)))
@@ -110,13 +110,17 @@ class Remembering:
         others = [_without(each, told_keys) for each in reply.changes]
         if said:
             reply = replace(reply, notes=(*reply.notes, said))
-        return _told_back(reply, [heard, *others], language)
+        if language is None and not others:
+            return reply
+        glance = language or self.sommelier.language_in(message, run)
+        return _told_back(reply, [heard, *others], glance)
 
-    async def _language_told(self, message: str, of_talk: Language) -> Language:
+    async def _language_told(self, message: str, run: Run) -> Language:
         """The language of a message that is mostly names and numbers.
 
         Where that is what it would be for want of a word that tells, the talk's.
         """
+        of_talk = self.sommelier.language_in(message, run)
         own = await self.sommelier.language_of(message)
         tells = own not in ("en", spoken()) or of_talk == "en"
         return own if tells else of_talk

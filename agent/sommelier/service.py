@@ -191,7 +191,7 @@ class Sommelier:
         instructions = prompt.render(research_rules=rules, schema=schema)
         run = replace(run, instructions=instructions, prompt=prompt.ref)
         message = guard_input(asked.message, run.span)
-        run = replace(run, progress=partial(self._progress, message=message, run=run))
+        run = replace(run, progress=self._progress)
         asked = replace(asked, message=message, run=run)
         careful = caring.Careful(self._contract, care, self._help)
         response = None
@@ -301,12 +301,13 @@ class Sommelier:
         length, tell = len(str(messages[-1]["content"])), partial(self._house.language_of, messages)
         return await aside(length, tell, lengths.HEARD_ON_THE_LOOP)
 
-    def _progress(self, calls: Sequence[ToolCall], *, message: str, run: Run) -> str:
+    def _progress(self, calls: Sequence[ToolCall]) -> str:
         """What tools do, in words of ours alone: what the model wrote is not checked yet."""
-        language, name = self.language_in(message, run), calls[0].name
-        asked = self._house.search_in_words(calls[0].arguments, language)
+        name = calls[0].name
+        own: Language = next((each for each in LANGUAGES if each == spoken()), "en")
+        asked = self._house.search_in_words(calls[0].arguments, own)
         looked = f": {asked}" if asked and name == "search_wines" else ""
-        return f"_{say_in(_of_notes(language), PROGRESS.get(name, 'at_work'))}{looked} …_"
+        return f"_{say(PROGRESS.get(name, 'at_work'))}{looked} …_"
 
     async def _by_rules(self, asked: _Asked, language: Language, offer: Offer) -> Response:
         """Let the house sommelier answer, whatever is used up.

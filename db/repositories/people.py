@@ -118,9 +118,10 @@ def _seen_again(insert: postgresql.Insert | sqlite.Insert) -> dict[str, object]:
 
 
 class SqlBroadcastRepository(SqlRepository):
-    """Fulfils `agent.repositories.BroadcastRepository` on both databases. Writes commit."""
+    """Messages of admins to everyone, on both databases. Writes commit."""
 
     async def draft(self, text: str, by: int) -> int:
+        """Keep a message until it is confirmed; its id, the same for the same draft."""
         text = storable(text)
         same = (BroadcastRow.text == text) & (BroadcastRow.created_by == by)
         query = select(BroadcastRow.id).where(same, BroadcastRow.state == DRAFT)
@@ -135,17 +136,21 @@ class SqlBroadcastRepository(SqlRepository):
         return await self._sessions.write(write)
 
     async def get(self, broadcast_id: int) -> Broadcast | None:
+        """A broadcast, None if there is none."""
         query = select(table_of(BroadcastRow)).where(BroadcastRow.id == broadcast_id)
         row = await self._sessions.read(lambda on: on.execute(query).one_or_none())
         return loaded(Broadcast, row) if row else None
 
     async def begin(self, broadcast_id: int) -> bool:
+        """Start sending a draft; True only once, however often it is confirmed."""
         return await self._from_draft(broadcast_id, SENDING)
 
     async def cancel(self, broadcast_id: int) -> bool:
+        """Drop a draft; False if it is none any more."""
         return await self._from_draft(broadcast_id, CANCELLED)
 
     async def done(self, broadcast_id: int, sent: int, failed: int) -> None:
+        """Keep how many chats got one that was begun, and how many did not."""
         begun = BroadcastRow.state.in_([SENDING, SENT])
         statement = update(BroadcastRow).where(BroadcastRow.id == broadcast_id, begun)
         await self._write(statement.values(state=SENT, sent=sent, failed=failed))

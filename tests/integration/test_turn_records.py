@@ -10,7 +10,6 @@ from sqlalchemy import func, select
 from agent.engine.limits import Spent
 from agent.repositories import (
     Broadcast,
-    BroadcastRepository,
     DayStats,
     Feedback,
     FeedbackRepository,
@@ -62,7 +61,7 @@ def people(sessions: Sessions) -> SqlPeopleRepository:
 
 
 @pytest.fixture
-def broadcasts(sessions: Sessions) -> BroadcastRepository:
+def broadcasts(sessions: Sessions) -> SqlBroadcastRepository:
     return SqlBroadcastRepository(sessions, now=lambda: NOON)
 
 
@@ -397,7 +396,7 @@ class TestPeople:
 
 
 class TestBroadcasts:
-    async def test_a_broadcast_is_sent_once(self, broadcasts: BroadcastRepository) -> None:
+    async def test_a_broadcast_is_sent_once(self, broadcasts: SqlBroadcastRepository) -> None:
         number = await broadcasts.draft("Tasting on Friday 🍷", ADA)
         draft = Broadcast(number, "Tasting on Friday 🍷", ADA, NOON, "draft")
         assert await broadcasts.get(number) == draft
@@ -415,7 +414,7 @@ class TestBroadcasts:
         assert await broadcasts.get(number) == replace(draft, state="sent", sent=10, failed=2)
 
     async def test_a_draft_that_is_dropped_is_never_sent(
-        self, broadcasts: BroadcastRepository
+        self, broadcasts: SqlBroadcastRepository
     ) -> None:
         number = await broadcasts.draft("Oops", ADA)
         assert await broadcasts.cancel(number)
@@ -427,7 +426,7 @@ class TestBroadcasts:
         assert (dropped.state, dropped.sent) == ("cancelled", 0)
 
     async def test_the_same_draft_has_one_id_until_it_is_one_no_more(
-        self, broadcasts: BroadcastRepository
+        self, broadcasts: SqlBroadcastRepository
     ) -> None:
         first = await broadcasts.draft("Hello", ADA)
         assert await broadcasts.draft("Hello", ADA) == first
@@ -435,7 +434,9 @@ class TestBroadcasts:
         await broadcasts.begin(first)
         assert await broadcasts.draft("Hello", ADA) != first
 
-    async def test_an_unknown_broadcast_is_nothing(self, broadcasts: BroadcastRepository) -> None:
+    async def test_an_unknown_broadcast_is_nothing(
+        self, broadcasts: SqlBroadcastRepository
+    ) -> None:
         assert await broadcasts.get(1) is None
         assert not await broadcasts.begin(1)
         assert not await broadcasts.cancel(1)
