@@ -32,7 +32,7 @@ from bot.http.guards import (
     bounded_body,
 )
 from bot.metrics import CONTENT_TYPE, Metrics
-from bot.updates.accept import Accept, read_json, update_id_of
+from bot.updates.accept import Accept, update_id_of, updates_in
 
 T = TypeVar("T")
 
@@ -102,9 +102,11 @@ def parse_update(body: bytes) -> dict[str, object]:
         Refused: it is not a JSON object with an integer `update_id`.
     """
     try:
-        update = read_json(body)
-    except ValueError:
+        text = body.decode()
+    except UnicodeDecodeError:
         raise Refused("malformed") from None
+    found = updates_in(text)
+    update = found[0] if len(found) == 1 else None
     if not isinstance(update, dict) or update_id_of(update) is None:
         raise Refused("malformed")
     return update

@@ -8,7 +8,7 @@ import fcntl
 import json
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +20,7 @@ from telegram.error import InvalidToken
 
 from agent.engine.errors import Backoff, retry
 from agent.repositories import Payload
+from agent.text import pattern
 from bot.telegram.connection import AnyApplication
 from bot.updates.bursts import STOPPED
 
@@ -37,6 +38,14 @@ BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 WATCH_SECONDS: Final = 60.0
 LARGEST_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
+DEEPEST: Final = 200
+"""How deep an update may be nested: who reads it next may bear less than who read it first."""
+UNREAD: Final[Payload] = {"message": {}}
+"""What stands in the place of an update that cannot be held; the library reads no such one."""
+SIGN: Final = pattern(r'(?s)"(?:[^"\\]|\\.)*"|[\[\]{}]')
+UPDATE_ID: Final = pattern(r'"update_id"\s{0,9}:\s{0,9}([0-9]{1,19})')
+OF_ANSWER: Final = 3
+"""How deep each update stands in an answer of Telegram."""
 
 CONFLICT: Final = (
     "Telegram answers 409 Conflict: another process is polling with this bot's token, "
@@ -88,7 +97,47 @@ def single_process(database_url: str) -> Iterator[None]:
         yield
 
 
-def read_json(body: bytes) -> object:
+def updates_in(text: str, level: int = 1) -> list[object]:
+    """Return each update that stands whole at a level of a text, even where others are no JSON.
+
+    Of one that cannot be held its id is left alone, so that it is set aside.
+    """
+    depth, start, found = 0, 0, list[object]()
+    for sign in SIGN.finditer(text):
+        if sign[0] in ("[", "{"):
+            depth += 1
+            start = sign.start() if depth == level else start
+        elif sign[0] in ("]", "}"):
+            if depth == level:
+                found.append(_held(text[start : sign.end()]))
+            depth -= 1
+    return found if depth == 0 else []
+
+
+def _held(text: str) -> object:
+    try:
+        update = read_json(text)
+    except ValueError:
+        numbered = UPDATE_ID.search(text)
+        return {"update_id": int(numbered[1]), **UNREAD} if numbered else None
+    return as_held(update)
+
+
+def as_held(update: object) -> object:
+    """Return an update; its id alone if it is nested too deeply."""
+    inner = [update]
+    for _ in range(DEEPEST):
+        inner = [part for each in inner for part in _parts(each)]
+    return {"update_id": update_id_of(update), **UNREAD} if inner else update
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def read_json(body: bytes | str) -> object:
     """Return what JSON says, in values that every database can store as JSON again.
 
     Raises:
@@ -165,11 +214,13 @@ class Poller:
         try:
             answer = read_json(response.content)
         except ValueError:
+            if found := updates_in(response.content.decode("utf-8", "replace"), OF_ANSWER):
+                return found
             raise NotFetched(f"Telegram's answer {response.status_code} is not JSON") from None
         if not isinstance(answer, dict):
             raise NotFetched(f"Telegram's answer {response.status_code} is no JSON object")
         if answer.get("ok") is True and isinstance(answer.get("result"), list):
-            return list(answer["result"])
+            return [as_held(each) for each in answer["result"]]
         raise _refusal(response.status_code, answer)
 
 

@@ -3,6 +3,7 @@
 `--write` puts the table into docs/attacks.md.
 """
 
+import argparse
 import asyncio
 import sys
 import tempfile
@@ -68,10 +69,13 @@ def write(result: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """The exit status."""
-    numbers = [int(each) for each in arguments if each.isdigit()]
-    wanted = sample(numbers[0]) if numbers else attacks()
+    parser = argparse.ArgumentParser(prog="python -m tests.attacks", description=__doc__)
+    parser.add_argument("number", nargs="?", type=int, help="how many; all without it")
+    parser.add_argument("--write", action="store_true", help="put the table into the document")
+    given = parser.parse_args(arguments)
+    wanted = sample(given.number) if given.number else attacks()
     with tempfile.TemporaryDirectory(prefix="sommelier-attacks-") as home:
-        return 0 if asyncio.run(run(wanted, Path(home), writes="--write" in arguments)) else 1
+        return 0 if asyncio.run(run(wanted, Path(home), writes=given.write)) else 1
 
 
 if __name__ == "__main__":

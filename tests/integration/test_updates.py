@@ -179,14 +179,16 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
     async with running(bot_api, answering(), messages, burst=0.3):
         bot_api.say("before", 7)
         bot_api.push({"message": base(7) | DELETED_PIN})
+        bot_api.push({"message": {}})
         unread = bot_api.push({"message": base(7) | NEWER_POLL | {"media_group_id": "1"}})
         bot_api.say("behind", 7)
         told = await bot_api.wait_for_message(3, 7)
     kept = await migrated_sqlite(Path("updates.sqlite3"))
-    (aside,) = await SqlUpdateRepository(Sessions(kept)).set_aside_list()
+    nothing, aside = await SqlUpdateRepository(Sessions(kept)).set_aside_list()
     await engine.dispose()
     await kept.dispose()
     assert (aside.update_id, aside.error) == (unread, "the library cannot read it")
+    assert (nothing.update_id, nothing.error) == (unread - 1, "the library cannot read it")
     assert (told[0], told[2], len(told)) == ("About before", "About behind", 3)
     assert "set it aside" in told[1]
     assert SECRET not in caplog.text
@@ -250,6 +252,31 @@ async def test_what_cannot_be_stored_is_fetched_again(caplog: pytest.LogCaptureF
     assert (telegram.accepted, telegram.offsets) == ([[update(5)]], [0, 0, 6])
     assert "OSError" in caplog.text
     assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize("deep", [250, 990, 1500, 100_000])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *(lambda n: '{"a":' * n + "1" + "}" * n, lambda n: "[" * n + "]" * n),
+        *(lambda n: "9" * 25 * n, lambda n: "x", lambda n: '"\x00"'),
+    ],
+    ids=["objects", "lists", "a number", "no JSON", "a character that is none"],
+)
+async def test_what_is_no_json_is_set_aside_alone(odd: Callable[[int], str], deep: int) -> None:
+    bad = f'{{"update_id": 6, "message": {{"text": "]}}\\"[", "future": {odd(deep)}}}}}'
+    body = f'{{"ok": true, "result": [{{"update_id": 5}}, {bad}, {{"update_id": 7}}]}}'
+    telegram = Telegram(httpx.Response(200, content=body.encode()))
+    await telegram.polled()
+    assert telegram.offsets == [0, 8]
+    assert telegram.accepted == [[update(5), update(6, message={}), update(7)]]
+
+
+async def test_bytes_that_are_no_characters_keep_nobody_from_being_answered() -> None:
+    body = b'{"ok": true, "result": [{"update_id": 5, "a": "\xff"}, {"update_id": 6}]}'
+    telegram = Telegram(httpx.Response(200, content=body))
+    await telegram.polled()
+    assert telegram.accepted == [[update(5, a="\ufffd"), update(6)]]
 
 
 @pytest.mark.parametrize("bad", ["x", None, True, 1.5, -3, 2**64, [1]])

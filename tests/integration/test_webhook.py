@@ -144,6 +144,16 @@ async def test_an_update_is_accepted_as_it_was_sent(kind: str) -> None:
         assert running.refusals() == {}
 
 
+@pytest.mark.parametrize("odd", ["[" * 1500 + "]" * 1500, "9" * 6000, "[" * 300 + "]" * 300])
+async def test_of_an_update_that_cannot_be_held_the_id_is_accepted(odd: str) -> None:
+    accept = Accepted()
+    async with serving(accept) as running:
+        body = f'{{"update_id": 7, "message": {{"text": "{PRIVATE}", "future": {odd}}}}}'
+        response = await running.client.post(WEBHOOK_PATH, content=body.encode(), headers=GOOD)
+        assert response.status_code == 200
+        assert accept.updates == [{"update_id": 7, "message": {}}]
+
+
 REFUSED = {
     "no secret": (JSON, BODY, 403, "secret"),
     "empty secret": (JSON | {SECRET_HEADER: ""}, BODY, 403, "secret"),
