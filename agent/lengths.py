@@ -4,7 +4,8 @@ All of it is in characters unless the name says bytes. Settings: a tool's result
 (`Limits.result_chars`), a file of the library (`DOCUMENT_MAX_MB`).
 """
 
-from typing import Final
+from collections.abc import AsyncIterator
+from typing import Final, Protocol
 
 MESSAGE: Final = 8_000
 """What a person says in a turn, all messages that were sent in one go together."""
@@ -27,9 +28,13 @@ ANSWER_BYTES: Final = 4_000_000
 """The body that a model's server sends: the longest answers with their reasoning have 500,000."""
 ERROR_BYTES: Final = 64_000
 """The body of its error."""
+FOUND_BYTES: Final = 2_000_000
+"""What a web search answers with."""
 
 FILE_BYTES: Final = 20_000_000
 """A file that somebody sends; Telegram hands bots no larger ones."""
+TELEGRAM_BYTES: Final = 2 * FILE_BYTES
+"""Whatever Telegram answers with."""
 IMAGES: Final = 8
 """Pictures of a message that are looked at, an album has up to ten; pages of a scanned list."""
 IMAGE_PIXELS: Final = 50_000_000
@@ -51,3 +56,21 @@ PAGES: Final = 2_000
 """Pages of a PDF file."""
 READING_SECONDS: Final = 60.0
 """How long reading a file may take; not a length, but a limit of the same kind."""
+
+
+class Body(Protocol):
+    """What arrives in parts, unpacked."""
+
+    def aiter_bytes(self) -> AsyncIterator[bytes]:
+        """Yield the parts as they come."""
+        ...
+
+
+async def body_of(response: Body, most: int) -> bytes | None:
+    """Read a body to its end; None of one that has over `most` bytes, or never ends."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > most:
+            return None
+    return bytes(body)

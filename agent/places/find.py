@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, quote_plus, urlsplit
 import httpx2
 from pydantic import AfterValidator, Field, SecretStr
 
+from agent import lengths
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
@@ -356,7 +357,6 @@ def find_places_tool(search: PlaceSearch | None = None) -> Tool:
 
 
 SECONDS: Final = 8.0
-MAX_BYTES: Final = 2_000_000
 LONGEST_URL: Final = 2000
 LONGEST_TITLE: Final = 200
 LONGEST_SNIPPET: Final = 1000
@@ -425,15 +425,21 @@ async def _get(
             neither key nor URL.
     """
     try:
-        response = await http.get(
-            url, params=parameters, headers=headers, timeout=SECONDS, follow_redirects=False
-        )
+        async with (
+            asyncio.timeout(SECONDS),
+            http.stream(
+                "GET", url, params=parameters, headers=headers, timeout=SECONDS
+            ) as response,
+        ):
+            body = await lengths.body_of(response, lengths.FOUND_BYTES)
+    except TimeoutError:
+        raise ToolError(f"{name} did not answer within {SECONDS:g} s") from None
     except httpx2.HTTPError as error:
         raise ToolError(f"{name} could not be reached ({type(error).__name__})") from None
     if response.status_code != 200:
         raise ToolError(f"{name} answered {response.status_code}: {advice(response.status_code)}")
     with suppress(ValueError, RecursionError):
-        data = json.loads(response.content) if len(response.content) <= MAX_BYTES else None
+        data = json.loads(body) if body else None
         if isinstance(data, Mapping):
             return data
     raise ToolError(f"{name} answered with something that is not its JSON; check its address")

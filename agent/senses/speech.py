@@ -87,14 +87,12 @@ class AudioServer:
             ):
                 if response.status_code != httpx2.codes.OK:
                     raise refusal(path, response.status_code)
-                data = bytearray()
-                async for part in response.aiter_bytes():
-                    data += part
-                    if len(data) > most:
-                        raise ModelResponseInvalid(f"{path} answered with over {most} bytes")
+                data = await lengths.body_of(response, most)
+                if data is None:
+                    raise ModelResponseInvalid(f"{path} answered with over {most} bytes")
         except (httpx2.HTTPError, TimeoutError) as error:
             raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
-        return bytes(data)
+        return data
 
 
 def refusal(path: str, status: int) -> ModelError:

@@ -12,6 +12,8 @@ from telegram.error import NetworkError, TimedOut
 from telegram.ext import Application
 from telegram.request import BaseRequest, RequestData
 
+from agent import lengths
+
 AnyApplication = Application[Any, Any, Any, Any, Any, Any]
 
 LIMITS: Final = httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=3)
@@ -57,14 +59,17 @@ class TelegramRequests(BaseRequest):
         given = request_data or RequestData()
         files = given.multipart_data or None
         try:
-            response = await self._client.request(
+            async with self._client.stream(
                 method, url, data=given.json_parameters, files=files
-            )
+            ) as response:
+                body = await lengths.body_of(response, lengths.TELEGRAM_BYTES)
         except httpx2.TimeoutException as error:
             raise TimedOut from error
         except httpx2.HTTPError as error:
             raise NetworkError(f"{type(error).__name__}: {error}") from error
-        return response.status_code, response.content
+        if body is None:
+            raise NetworkError(f"Telegram answered with over {lengths.TELEGRAM_BYTES} bytes")
+        return response.status_code, body
 
 
 def telegram_application(

@@ -18,6 +18,7 @@ from typing import Any, Final
 import httpx
 from telegram.error import InvalidToken
 
+from agent import lengths
 from agent.engine.errors import Backoff, retry
 from agent.repositories import Payload
 from agent.text import pattern
@@ -210,11 +211,14 @@ class Poller:
             "timeout": POLL.total_seconds(),
             "allowed_updates": ALLOWED_UPDATES,
         }
-        response = await self.client.post(self.url, json=asked, timeout=TIMEOUT)
+        async with self.client.stream("POST", self.url, json=asked, timeout=TIMEOUT) as response:
+            body = await lengths.body_of(response, lengths.TELEGRAM_BYTES)
+        if body is None:
+            raise NotFetched(f"Telegram answers with over {lengths.TELEGRAM_BYTES} bytes")
         try:
-            answer = read_json(response.content)
+            answer = read_json(body)
         except ValueError:
-            if found := updates_in(response.content.decode("utf-8", "replace"), OF_ANSWER):
+            if found := updates_in(body.decode("utf-8", "replace"), OF_ANSWER):
                 return found
             raise NotFetched(f"Telegram's answer {response.status_code} is not JSON") from None
         if not isinstance(answer, dict):

@@ -132,11 +132,9 @@ async def _content(url: str, response: httpx.Response, max_bytes: int) -> tuple[
         raise Unreadable(f"answers {response.status_code}")
     kind, _, rest = response.headers.get("content-type", "").partition(";")
     path = _path_of(url, kind.strip().lower())
-    data = b""
-    async for part in response.aiter_bytes():
-        data += part
-        if len(data) > max_bytes:
-            raise Unreadable(f"has over {max_bytes:,} bytes, which is the limit")
+    data = await lengths.body_of(response, max_bytes)
+    if data is None:
+        raise Unreadable(f"has over {max_bytes:,} bytes, which is the limit")
     if not data.strip():
         raise Unreadable("is empty")
     charset = response.charset_encoding if "charset" in rest.lower() else None

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx2
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from agent import lengths
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
@@ -372,6 +373,17 @@ class SearchServer(LoopbackServer):
         return self.reply
 
 
+class Endless(httpx2.AsyncByteStream):
+    """Spaces without an end; counts them."""
+
+    sent = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            self.sent += 100_000
+            yield b" " * 100_000
+
+
 @pytest.fixture
 def search_server() -> Iterator[SearchServer]:
     with SearchServer() as server:
@@ -466,6 +478,14 @@ class TestProviders:
         async with httpx2.AsyncClient() as http:
             with pytest.raises(ToolError, match=problem):
                 await SearxngSearch(search_server.base_url, http).search("wine bar")
+
+    async def test_an_answer_that_never_ends_is_not_read_to_its_end(self) -> None:
+        body = Endless()
+        answers = httpx2.MockTransport(lambda request: httpx2.Response(200, stream=body))
+        async with httpx2.AsyncClient(transport=answers) as http:
+            with pytest.raises(ToolError, match="not its JSON"):
+                await SearxngSearch("http://search.example", http).search("wine bar")
+        assert body.sent <= lengths.FOUND_BYTES + 200_000
 
     async def test_a_provider_that_is_down(self) -> None:
         async with httpx2.AsyncClient() as http:

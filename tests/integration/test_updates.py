@@ -3,13 +3,14 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from agent import lengths
 from agent.repositories import Payload
 from bot.updates.accept import Poller, TokenRejected
 from bot.updates.bursts import lane_of
@@ -309,6 +310,28 @@ async def test_an_answer_of_another_kind_is_named_and_asked_again(
     assert len(telegram.slept) == 1
     assert said in caplog.text
     assert SECRET not in caplog.text
+
+
+class Endless(httpx.AsyncByteStream):
+    """Spaces without an end; counts them."""
+
+    sent = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            self.sent += 1_000_000
+            yield b" " * 1_000_000
+
+
+async def test_an_answer_that_never_ends_is_asked_for_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    body = Endless()
+    telegram = Telegram(httpx.Response(200, stream=body), given(update(5)))
+    await telegram.polled()
+    assert telegram.accepted == [[update(5)]]
+    assert "answers with over" in caplog.text
+    assert body.sent <= lengths.TELEGRAM_BYTES + 2_000_000
 
 
 async def test_telegram_says_how_long_it_wants_to_be_left_alone() -> None:
