@@ -368,6 +368,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     # What somebody reacts to is explained before any wine.
     (lambda c: _reacts_to(c, "grapes"), "grapes"),
     (lambda c: _reacts_to(c, "histamine") and c.state.act != "histamine", "histamine"),
+    (lambda c: "sulphites" in c.change.care.allergies and c.asks, "sulphites"),
     (
         lambda c: (
             c.change.care.intolerance == "sulphites"

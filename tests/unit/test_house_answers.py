@@ -472,3 +472,17 @@ async def test_whether_a_wine_saw_wood_is_told_from_its_note(notes: str, says: s
     wine = {"wine_id": "landron", "name": "Domaine Landron", "style": "white", "notes": notes}
     answer = await answered("a white", "does the first one have oak?", wines=[wine])
     assert says in answer.intro
+
+
+REACTING = [
+    ("je suis allergique aux sulfites, plaques rouges. un vin sans sulfites ajoutés, c'est ok ?"),
+    ("I'm allergic to sulphites, once I could not breathe. is a red without added ones ok?"),
+    ("ich bin allergisch gegen Sulfite. welcher Rotwein geht?"),
+]
+
+
+@pytest.mark.parametrize("text", REACTING)
+async def test_to_an_allergy_to_sulphites_no_wine_is_offered_as_safe(text: str) -> None:
+    answer = await say(text)
+    assert not answer.wines
+    assert "10 mg" in answer.intro
