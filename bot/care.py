@@ -98,7 +98,7 @@ class Carer:
 
     async def keep(self, chat_id: int, user_id: int, told: Collection[str]) -> None:
         """Remember what was told of a person, each as long as it holds."""
-        if not chat_id or not told:
+        if not chat_id:
             return
         now = datetime.now(UTC)
         until = {each: now + HOLDS[each] if each in HOLDS else None for each in told}

@@ -256,7 +256,8 @@ class Turns:
                 record_turn(span, reply)
                 if own.get("temperature") == FAHRENHEIT and question.kind == "chat":
                     reply = replace(reply, text=in_fahrenheit(reply.text))
-                await self.carer.keep(question.chat_id, question.user_id, reply.told)
+                if reply.told:
+                    await self.carer.keep(question.chat_id, question.user_id, reply.told)
                 reply = await self._with_what_was_lost(question, reply)
             messages = rendered(reply, show)
             if reply.outcome != "care" and question.to is not None:

@@ -163,20 +163,20 @@ def files_of(message: Message | None) -> list[Mapping[str, Any]]:
     return [file] if file else []
 
 
-async def fetched(bot: Bot, file: Mapping[str, Any], most: int = lengths.FILE_BYTES) -> bytes:
+async def fetched(bot: Bot, file: Mapping[str, Any]) -> bytes:
     """Fetch a file from Telegram.
 
     Raises:
-        Unusable: it is larger than `most` bytes, or Telegram does not hand it out.
+        Unusable: it is larger than may be, or Telegram does not hand it out.
     """
 
     async def fetch() -> bytes:
         found = await bot.get_file(str(file.get("file_id")))
-        if (found.file_size or 0) > most:
+        if (found.file_size or 0) > lengths.FILE_BYTES:
             raise Unusable(TOO_LARGE)
         return bytes(await found.download_as_bytearray())
 
-    if number(file.get("file_size")) > most:
+    if number(file.get("file_size")) > lengths.FILE_BYTES:
         raise Unusable(TOO_LARGE)
     try:
         return await retry(fetch, tries=FETCH_TRIES, on=_is_passing)

@@ -288,20 +288,15 @@ def fuse(rankings: Iterable[Sequence[int]]) -> list[tuple[int, float]]:
     return sorted(scores.items(), key=lambda scored: (-scored[1], scored[0]))
 
 
-def spread(
-    ranked: Sequence[int],
-    limit: int,
-    document_of: Callable[[int], str],
-    most: int = MAX_PER_DOCUMENT,
-) -> list[int]:
-    """Take the first `limit` items, at most `most` of a document unless nothing else matches."""
+def spread(ranked: Sequence[int], limit: int, document_of: Callable[[int], str]) -> list[int]:
+    """Take the first `limit` items, few of a document unless nothing else matches."""
     taken: Counter[str] = Counter()
     chosen: list[int] = []
     spare: list[int] = []
     for item in ranked:
         document = document_of(item)
         taken[document] += 1
-        (chosen if taken[document] <= most else spare).append(item)
+        (chosen if taken[document] <= MAX_PER_DOCUMENT else spare).append(item)
     kept = {*chosen[:limit], *spare[: max(limit - len(chosen), 0)]}
     return [item for item in ranked if item in kept]
 
