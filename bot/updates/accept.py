@@ -129,7 +129,9 @@ def as_held(update: object) -> object:
     inner = [update]
     for _ in range(DEEPEST):
         inner = [part for each in inner for part in _parts(each)]
-    return {"update_id": update_id_of(update), **UNREAD} if inner else update
+        if not inner:
+            return update
+    return {"update_id": update_id_of(update), **UNREAD}
 
 
 def _parts(value: object) -> Iterable[object]:
