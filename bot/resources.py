@@ -4,11 +4,12 @@ It stands apart from `bot.app` because a command that only looks something up is
 loading any of that.
 """
 
+import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 from pydantic import SecretStr, ValidationError
@@ -125,6 +126,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         meaning = meaning_of(embedder)
         if meaning is not None:
             stack.push_async_callback(bounded, "the phrases' vectors", meaning.close)
+            await stack.enter_async_context(meanwhile(documents.embed_missing()))
         models, aside = models_of(settings), aside_of(settings)
         for model in (*models, *aside.values()):
             stack.push_async_callback(bounded, "the model", model.close)
@@ -171,10 +173,10 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
             await require_newest_schema(engine)
         sessions = Sessions(engine)
         await load_starter(sessions)
-        async with open_documents(settings, sessions) as documents:
-            if sys.stderr.isatty() and not await documents.count():
-                print("Indexing the starter documents, this once ...", file=sys.stderr)
-            await load_starter_documents(documents)
+        documents = SqlDocumentStore(sessions)
+        if sys.stderr.isatty() and not await documents.count():
+            print("Indexing the starter documents, this once ...", file=sys.stderr)
+        await load_starter_documents(documents)
         yield sessions
 
 
@@ -197,6 +199,17 @@ async def open_documents(settings: Settings, sessions: Sessions) -> AsyncIterato
     """
     async with open_embedder(settings) as embedder:
         yield SqlDocumentStore(sessions, embedder)
+
+
+@asynccontextmanager
+async def meanwhile(work: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
+    """Have something done beside the talk, and given up at the end: no turn waits for it."""
+    doing = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        doing.cancel()
+        await asyncio.gather(doing, return_exceptions=True)
 
 
 def meaning_of(embedder: Embedder | None) -> "MeaningIndex | None":

@@ -292,6 +292,7 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
             settings = settings.model_copy(update={"database": database})
         sessions = await stack.enter_async_context(open_database(settings))
         documents = await stack.enter_async_context(open_documents(settings, sessions))
+        await documents.embed_missing()
         run = run_of(settings, [], REPOSITORY)
         yield Bench(settings, SqlCatalogue(sessions), documents, run, stack)
 

@@ -94,6 +94,8 @@ CASES: tuple[tuple[tuple[str, ...], dict[str, object]], ...] = (
     (("a wine for pljeskavica under 20",), BURGERS | {"max_price": 20.0}),
     (("Pljeskavica for dinner, which wine?",), BURGERS),
     (("a wine for pljeskavica under 20", "rather a white"), BURGERS | {"styles": ["white"]}),
+    # No question which of the wines shown is meant.
+    (("a red for lamb under 30", "any wine for pljeskavica"), BURGERS | {"max_price": 30.0}),
     (("which wine with hoggety",), {"foods": ["lamb"]}),
     (("a red like suede",), {"styles": ["red"], "tannins": ["none", "low"]}),
     (("something that feels like a fireplace",), {"bodies": ["medium_full", "full"]}),
@@ -245,3 +247,14 @@ async def test_the_bot_uses_the_source_that_its_documents_use(environment: dict[
     assert "pljeskavica" in reply.text
     assert "pljeskavica" in web.asked
     assert reply.wine_ids
+
+
+async def test_a_source_that_never_answers_holds_neither_the_start_nor_a_turn(
+    tmp_path: Path,
+) -> None:
+    with Web(held) as web:
+        settings = settings_with(web, DATABASE_URL=f"sqlite+aiosqlite:///{tmp_path}/new.sqlite3")
+        async with asyncio.timeout(40), open_resources(settings) as resources:
+            reply = await sommelier_of(resources).answer("a red for lamb", resources.run)
+    assert reply.wine_ids
+    assert web.asked, "the library was to get its vectors meanwhile"
