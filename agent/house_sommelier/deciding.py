@@ -244,11 +244,14 @@ def _puts_together(case: _Case) -> bool:
 
 
 def _goes_on_asking(case: _Case) -> bool:
-    """Whether a question of knowledge is asked of something else: "and for white?"."""
-    change = case.change
-    asks = change.has("adds") and change.is_question and not change.has("ask", "choose")
-    is_told = case.state.act == "knowledge" and case.state.context == "told"
-    return asks and is_told and change.words <= _FEW_WORDS and not change.numbers.has_price
+    """Whether a question of knowledge is asked of something else: "and for white?", "and Cava"."""
+    change, is_prose = case.change, case.state.context == "told"
+    if not change.has("adds") or change.has("ask", "choose") or change.words > _FEW_WORDS:
+        return False
+    is_named = change.words <= _SOME_WORDS and any(each in profiles() for each in change.entities)
+    asks = change.is_question and case.state.act == "knowledge"
+    is_told = asks or (is_named and case.state.act in ("knowledge", "compare"))
+    return bool(is_prose and is_told) and not change.numbers.has_price
 
 
 def _changes_plan(case: _Case) -> bool:

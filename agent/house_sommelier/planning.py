@@ -42,7 +42,7 @@ def planned(state: State, change: Change, before: State) -> State:
     wishes, bottles = state.wishes, told.bottles or before.bottles
     if len(slots) == 1:
         wishes = over(wishes, slots[0].wishes)
-        bottles, slots = told.bottles or int(slots[0].bottles) or None, ()
+        bottles, slots = told.bottles or int(slots[0].bottles) or before.bottles, ()
     counted = int(sum(each.bottles for each in slots)) if all(s.bottles for s in slots) else 0
     if change.slots and counted > (bottles or 0):
         bottles = None

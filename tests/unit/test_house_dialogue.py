@@ -856,3 +856,10 @@ def test_a_price_for_all_together_is_no_price_for_each() -> None:
 async def test_who_is_under_age_and_presses_gets_no_alcohol_either(text: str) -> None:
     asked = await filters("I turn 17 on friday, which fizz for my party?", text)
     assert asked["styles"] == ["alcohol_free"]
+
+
+async def test_what_an_explanation_leaves_out_is_explained_too() -> None:
+    told = "Crémant: Schaumwein, eher leicht. Champagne: Schaumwein, mittelkräftig."
+    messages = conversation("Unterschied Crémant und Champagner?", "und prosecco", reply=told)
+    answer = await ask(messages)
+    assert [call.name for call in answer.tool_calls] == ["search_documents"]
