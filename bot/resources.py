@@ -20,6 +20,7 @@ from agent.documents.answer import ask_documents_tool
 from agent.documents.passages import DocumentStore, Embedder, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.documents.refine import refinement_wanted
+from agent.engine.errors import log_failure
 from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.places.find import PlaceSearch, find_places_tool
@@ -204,12 +205,19 @@ async def open_documents(settings: Settings, sessions: Sessions) -> AsyncIterato
 @asynccontextmanager
 async def meanwhile(work: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
     """Have something done beside the talk, and given up at the end: no turn waits for it."""
-    doing = asyncio.create_task(work)
+
+    async def do() -> None:
+        try:
+            await work
+        except Exception as error:
+            log_failure("work beside the talk", error)
+
+    doing = asyncio.create_task(do())
     try:
         yield
     finally:
         doing.cancel()
-        await asyncio.gather(doing, return_exceptions=True)
+        await asyncio.wait([doing])
 
 
 def meaning_of(embedder: Embedder | None) -> "MeaningIndex | None":

@@ -21,6 +21,7 @@ from bot.app import sommelier_of
 from bot.resources import open_resources
 from bot.services import embedder_of
 from config import Settings, settings_of
+from tests.doubles.server import eventually
 from tests.doubles.web import Embedding, Web
 from tests.house import TOOLS, conversation, exchange
 from tests.virtual_time import VirtualTimeLoop, in_virtual_time
@@ -256,5 +257,6 @@ async def test_a_source_that_never_answers_holds_neither_the_start_nor_a_turn(
         settings = settings_with(web, DATABASE_URL=f"sqlite+aiosqlite:///{tmp_path}/new.sqlite3")
         async with asyncio.timeout(40), open_resources(settings) as resources:
             reply = await sommelier_of(resources).answer("a red for lamb", resources.run)
+            # The library gets its vectors meanwhile.
+            await eventually(lambda: bool(web.asked), seconds=30, otherwise=lambda: "nobody asked")
     assert reply.wine_ids
-    assert web.asked, "the library was to get its vectors meanwhile"
