@@ -100,6 +100,8 @@ class OutputContract(Generic[T]):
     person gets. `salvage` leaves the valid part of a value that broke a
     rule, or None; what it leaves is held to all rules again. `partial` makes a value that keeps
     the grounding rules of what is known of an answer while it is written, which may be shown.
+    `narrow` leaves of the strict schema what the evidence so far allows: a server that holds a
+    model to it lets nothing else be written.
 
     `type` is anything that has a pydantic schema, or a TypeAdapter of it. A contract for `str` is
     answered in plain text. `read_text` makes a value of plain text, or of
@@ -114,6 +116,7 @@ class OutputContract(Generic[T]):
     salvage: Callable[[T, Evidence], T | None] = _nothing
     as_good: Callable[[T, T], bool] = _never_as_good
     partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None
+    narrow: Callable[[JsonSchema, Evidence], JsonSchema] | None = None
     read_text: Callable[[str], object | None] | None = None
     correction: str = FEEDBACK
     temperature: float | None = None
@@ -187,10 +190,14 @@ class OutputContract(Generic[T]):
         """Whether every text is an answer, as far as the schema goes."""
         return self.plain_text and self.output.schema.keys() <= {"type", "title", "description"}
 
-    @property
-    def requested(self) -> OutputSchema | None:
+    def requested(self, evidence: Evidence) -> OutputSchema | None:
         """What a response format can ask a server for: objects only, no list, text or number."""
-        return self.output if _is_of_objects(self.output.schema) else None
+        if not _is_of_objects(self.output.schema):
+            return None
+        strict = self.output.strict_schema
+        if self.narrow is None or strict is None:
+            return self.output
+        return replace(self.output, strict_schema=self.narrow(strict, evidence))
 
     @property
     def opening(self) -> str:

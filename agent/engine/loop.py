@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, Stopped
 from agent.engine.limits import Ledger
-from agent.engine.messages import LLMResponse, Message, ToolCall
+from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall
 from agent.engine.model_chain import Conversation, ModelChain, Request
 from agent.engine.parsing import ParseResult, parse_response, salvage
 from agent.engine.run import Run, aside, render
@@ -138,8 +138,10 @@ class _Turn(Generic[T]):
     async def ask(self) -> tuple[LLMResponse, Span]:
         """Ask the models; what an answer that was cut off may take is more the next time."""
         run, chat = self._run, self.chat
-        request = next_request(run, self._contract, self._toolbox, self.attempts, self._tokens)
-        self._request = replace(request, heard=self._drafts.listener)
+        output = self._contract.requested(self._evidence)
+        request = next_request(run, output, self._toolbox, self.attempts, self._tokens)
+        temperature, heard = self._contract.temperature, self._drafts.listener
+        self._request = replace(request, temperature=temperature, heard=heard)
         reply, span = await self._models.ask(chat, self._request)
         if reply.finish_reason == "length":
             self._tokens = run.limits.raised(self._tokens)
@@ -260,7 +262,7 @@ class Attempt(Generic[T]):
 
 def next_request(
     run: Run,
-    contract: OutputContract[T],
+    output: OutputSchema | None,
     toolbox: Toolbox,
     attempts: Sequence[Attempt[T]],
     tokens: int,
@@ -280,9 +282,8 @@ def next_request(
     format_in_the_way = offered and error in NEEDED_A_TOOL and ledger.tool_calls == 0
     return Request(
         tools=offered,
-        output=None if format_in_the_way else contract.requested,
+        output=None if format_in_the_way else output,
         max_tokens=tokens,
-        temperature=contract.temperature,
         attempt=number,
     )
 

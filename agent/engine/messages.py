@@ -179,6 +179,8 @@ class Dialect:
     mode: ResponseMode
     token_parameter: str = "max_completion_tokens"  # noqa: S105 - a parameter's name
     format_beside_tools: bool = True
+    schema_in_object: bool = False
+    """Whether mode `json_schema` is asked for as a `json_object` with a schema."""
     temperature: bool = True
     streams: Literal["with_usage", "plain", "no"] = "with_usage"
     """Whether answers can be streamed, and asked for what they used."""
@@ -201,12 +203,17 @@ class Dialect:
             return self._with_other_habits(text)
         if self.format_beside_tools and "tool" in text and not by_tool:
             return replace(self, format_beside_tools=False)
-        simpler: dict[ResponseMode, ResponseMode] = {
+        return self._with_looser_format()
+
+    def _with_looser_format(self) -> "Dialect | None":
+        if self.mode == "json_schema" and not self.schema_in_object:
+            return replace(self, schema_in_object=True)
+        looser: dict[ResponseMode, ResponseMode] = {
             "tool": "json_object",
             "json_schema": "json_object",
             "json_object": "prompt",
         }
-        return replace(self, mode=simpler[self.mode]) if self.mode in simpler else None
+        return replace(self, mode=looser[self.mode]) if self.mode in looser else None
 
     def _with_other_habits(self, complaint: str) -> "Dialect | None":
         if STREAM_WORDS.search(complaint) and self.streams != "no":
@@ -250,7 +257,7 @@ def request_body(
     if dialect.mode == "tool":
         body |= _answer_tool(output, body.get("tools", []))
     elif dialect.format_beside_tools or not tools:
-        body |= response_format(output, dialect.mode)
+        body |= response_format(output, dialect)
     if "tool_choice" in body or "json_schema" in body.get("response_format", ()):
         body["messages"] = [without_schema(each, output) for each in body["messages"]]
     return body
@@ -289,14 +296,20 @@ def without_schema(message: Message, output: OutputSchema) -> Message:
     return message | {"content": content.replace(output.text, named)}
 
 
-def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
-    """Make the `response_format` of modes A (prompt: none), B (json_object) and C (json_schema)."""
-    if mode == "prompt":
+def response_format(output: OutputSchema, dialect: Dialect) -> dict[str, Any]:
+    """Make the `response_format` of modes A (prompt: none), B (json_object) and C (json_schema).
+
+    Some servers hold a model to a schema only if it stands in the format `json_object`.
+    """
+    if dialect.mode == "prompt":
         return {}
-    if mode == "json_object" or output.strict_schema is None:
+    schema = output.strict_schema if dialect.mode == "json_schema" else None
+    if schema is None:
         return {"response_format": {"type": "json_object"}}
-    schema = {"name": output.name, "strict": True, "schema": output.strict_schema}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    if dialect.schema_in_object:
+        return {"response_format": {"type": "json_object", "schema": schema}}
+    named = {"name": output.name, "strict": True, "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}
 
 
 def read_body(body: bytes, model: str) -> dict[str, Any]:

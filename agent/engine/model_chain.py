@@ -224,7 +224,7 @@ def _arguments(text: str) -> str:
 LONGEST_WAIT_SECONDS: Final = 20.0
 TOKEN_CHARS: Final = 4
 """Characters of a token, about: what was cut off is counted so."""
-MAX_DECLINED: Final = 6
+MAX_DECLINED: Final = 7
 """How often a model's server may decline a parameter in one request: once for each there is."""
 
 

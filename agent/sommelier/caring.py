@@ -7,11 +7,11 @@ what an answer may hold.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
 
-from agent.care import FORBIDDING, NO_CARE, Care, Concern
+from agent.care import FORBIDDING, NO_CARE, Care, Concern, is_ordinary
 from agent.care_help import Help
 from agent.engine.contract import Evidence, Grounding, OutputContract
 from agent.engine.run import Run
@@ -193,14 +193,19 @@ def _joined(first: WineSearchResult, then: WineSearchResult) -> WineSearchResult
 class Careful:
     """Holds the answers of a turn to what care asks, and to what the model itself heard.
 
-    A concern that one attempt names holds for all others: a model can add one and lift none. In a
-    crisis nothing of an answer counts, and help is what is rendered.
+    A concern that one attempt names holds for all others: a model can add one and lift none. Where
+    everything `said` is surely ordinary it heard what nobody told, as small models do. In a crisis
+    nothing of an answer counts, and help is what is rendered.
     """
 
     def __init__(
-        self, contract: OutputContract[SommelierResponse], care: Care, help: Help | None = None
+        self,
+        contract: OutputContract[SommelierResponse],
+        care: Care,
+        said: Sequence[str],
+        help: Help | None = None,
     ) -> None:
-        self._contract, self._help = contract, help or Help()
+        self._contract, self._said, self._help = contract, said, help or Help()
         self.care, self._before = care, care
         rule: Grounding[SommelierResponse] = self._grounding
         self.contract = contract.with_rules(
@@ -221,8 +226,12 @@ class Careful:
         """What of that is to be remembered of who writes. A crisis is not: help alone is said."""
         return self.heard & self.care.own & FORBIDDING - {"crisis"}
 
+    @cached_property
+    def _is_ordinary(self) -> bool:
+        return all(map(is_ordinary, self._said))
+
     def _semantic(self, response: SommelierResponse) -> str | None:
-        if response.concern != "none":
+        if response.concern != "none" and not self._is_ordinary:
             self.care = self.care.adding(response.concern)
         return None if self.care.is_crisis else self._contract.semantic(response)
 

@@ -20,6 +20,7 @@ from agent.engine import parsing
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse
+from agent.engine.messages import JsonSchema
 from agent.i18n import say_in
 from agent.markdown import escape, link, live, plain
 from agent.sommelier.grounding import (
@@ -49,6 +50,8 @@ ENDED: Final = pattern(r"[.!?…。！？\p{So}][\p{Pe}\p{Pf}\"'\s\p{M}\p{Cf}]*\
 """The end of a text that is over."""
 YEAR: Final = pattern(r"(?:19|20)\d\d")
 SHOWN_IDS: Final = 12
+SHOWN_BY_SMALL: Final = 4
+"""Wines of an answer whose model may write on until it is cut off."""
 SURE: Final = {"likely": "read_likely", "unsure": "read_unsure"}
 LEAST_MARK_UP: Final = 1.1
 MOST_MARK_UP: Final = 20.0
@@ -363,8 +366,29 @@ SOMMELIER: Final = OutputContract(
     partial=begun_part,
     as_good=as_good,
 )
+
+
+def of_found_wines(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
+    """Leave in an answer's strict schema the wines that were found, no place for any if none was.
+
+    A server that holds a model to it lets no other id be written.
+    """
+    properties = dict(schema["properties"])
+    found = [name for name, each in evidence.found.items() if isinstance(each, AnyWine)]
+    if found:
+        wine = properties["wines"]["items"]
+        wine_id = {"type": "string", "enum": found}
+        one = wine | {"properties": wine["properties"] | {"wine_id": wine_id}}
+        properties["wines"] = {"type": "array", "items": one, "maxItems": SHOWN_BY_SMALL}
+    else:
+        del properties["wines"]
+        kinds = [each for each in properties["response_type"]["enum"] if each != "recommendation"]
+        properties["response_type"] = {"enum": kinds}
+    return {**schema, "properties": properties, "required": list(properties)}
+
+
 SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
-    SOMMELIER, type=SmallSommelierResponse
+    SOMMELIER, type=SmallSommelierResponse, narrow=of_found_wines
 )
 """The same for a small model: its schema is a third as long."""
 

@@ -193,7 +193,7 @@ class Sommelier:
         message = guard_input(asked.message, run.span)
         run = replace(run, progress=self._progress)
         asked = replace(asked, message=message, run=run)
-        careful = caring.Careful(self._contract, care, self._help)
+        careful = caring.Careful(self._contract, care, asked.said, self._help)
         response = None
         if run.models:
             response = await self._generate(asked, careful.contract, self._tools)

@@ -236,7 +236,7 @@ def settings_for(
     return {
         "OPENAI_BASE_URL": server.base_url,
         "LLM_MODEL": model,
-        "LLM_RESPONSE_MODE": abilities.mode or "prompt",
+        "LLM_RESPONSE_MODE": abilities.mode or ("prompt" if abilities.tools else "json_schema"),
         "LLM_TOOLS": "yes" if abilities.tools else "no",
         "LLM_PROFILE": "small" if small else "full",
         **({"LLM_CONTEXT_TOKENS": str(context)} if context and context >= 2048 else {}),

@@ -15,10 +15,12 @@ from starlette.routing import Route
 
 from agent.engine.limits import Limits
 from agent.engine.loop import Outcome
+from agent.sommelier.contract import SOMMELIER
 from tests.doubles.model_server import (
     ModelServer,
     Script,
     answer,
+    answer_json,
     call,
     error,
     hang,
@@ -30,7 +32,7 @@ from tests.doubles.model_steps import Step
 from tests.doubles.server import JsonObject, LoopbackServer
 from tests.fakes import CHINON
 from tests.faults.test_conformance import assert_ledger
-from tests.faults.turns import SEARCH, VALID, named, search, service, turn, valid
+from tests.faults.turns import INFORMATIONAL, SEARCH, VALID, named, search, service, turn, valid
 
 TEXT = json.dumps(VALID)
 
@@ -248,7 +250,7 @@ async def test_a_server_that_declines_everything_makes_way_for_the_next(
     model_server: ModelServer,
 ) -> None:
     declining = says(400, "response_format json_schema with tools; max_completion_tokens")
-    model_server.script(*[declining] * 5, search(), valid())
+    model_server.script(*[declining] * 6, search(), valid())
     first, second = service(model_server, mode="json_schema"), service(model_server)
     response = await turn(first, second)
     assert response.outcome == "answered"
@@ -327,3 +329,15 @@ async def test_the_words_of_a_failed_call_ground_nothing(model_server: ModelServ
     response = await turn(service(model_server))
     assert (response.outcome, response.error_types) == ("answered", ("grounding",))
     assert "1931" not in response.text
+
+
+async def test_a_server_that_knows_a_schema_only_in_an_object_is_asked_so(
+    model_server: ModelServer,
+) -> None:
+    declined = says(422, "response_format.type: Input should be 'text' or 'json_object'")
+    model_server.script(declined, answer_json(INFORMATIONAL))
+    assert (await turn(service(model_server, mode="json_schema"))).outcome == "answered"
+    asked = model_server.requests[-1].json
+    assert asked["response_format"]["type"] == "json_object"
+    assert "off_topic" in str(asked["response_format"]["schema"])
+    assert SOMMELIER.output.text in asked["messages"][0]["content"]

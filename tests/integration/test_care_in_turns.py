@@ -209,6 +209,15 @@ async def test_a_model_that_names_a_concern_at_random_spoils_no_answer(
     assert reply.told == frozenset()
 
 
+@pytest.mark.parametrize("concern", ["under_age", "dependence", "crisis", "medication"])
+async def test_what_a_model_hears_in_ordinary_words_counts_for_nothing(
+    model_server: ModelServer, concern: str
+) -> None:
+    model_server.script(search(), answer_json(VALID | {"concern": concern}))
+    reply, _ = await reply_to("was passt zu lamm?", "something red for lamb", server=model_server)
+    assert (reply.outcome, reply.wine_ids, reply.told) == ("answered", (CHINON.id,), frozenset())
+
+
 async def test_what_a_model_hears_of_others_is_not_remembered(model_server: ModelServer) -> None:
     model_server.script(
         search(),

@@ -161,6 +161,25 @@ def test_what_listens_at_a_usual_port_and_is_no_model_server_is_passed_over(
     assert done.stdout == f"No model server with a model answers at port {port}.\n"
 
 
+def test_a_small_model_that_is_held_to_a_schema_can_name_found_wines_alone(
+    environment: dict[str, str], model_server: ModelServer
+) -> None:
+    model_server.default = SmallModel(tools=False)
+    chosen = {"LLM_RESPONSE_MODE": "json_schema", "LLM_TOOLS": "no", "LLM_PROFILE": "small"}
+    set_up = environment | chosen | {"OPENAI_BASE_URL": model_server.base_url}
+    piped("a red for lamb under 25 euros\nhello there\n", set_up)
+    of_wines, of_words = (
+        each.json["response_format"]["json_schema"]["schema"]["properties"]
+        for each in model_server.requests
+    )
+    looked_up = str(model_server.requests[0].json["messages"][-1]["content"])
+    ids = of_wines["wines"]["items"]["properties"]["wine_id"]["enum"]
+    assert ids == list(dict.fromkeys(WINE_ID.findall(looked_up)))
+    assert len(ids) > 4
+    assert "wines" not in of_words
+    assert of_words["response_type"]["enum"] == ["informational", "off_topic"]
+
+
 def test_to_a_small_model_little_is_said() -> None:
     prompt = REPOSITORY.get("sommelier-small").text
     tools = [json.dumps(each.schema.wire) for each in wine_tools(FakeCatalogue(), small=True)]

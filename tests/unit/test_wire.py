@@ -32,12 +32,18 @@ def test_tokens_are_counted_as_the_server_gives_them(usage: Any, counted: Usage)
         ("maximum context length is 4096, 'max_completion_tokens'", None),
         ("temperature must be 1", Dialect("json_schema", temperature=False)),
         ("response_format with tools", Dialect("json_schema", format_beside_tools=False)),
-        ("no json_schema here", Dialect("json_object")),
+        ("no json_schema here", Dialect("json_schema", schema_in_object=True)),
         ("messages must alternate", None),
     ],
 )
 def test_a_dialect_is_learned_from_complaints(complaint: str, learned: Dialect | None) -> None:
     assert Dialect("json_schema").without(complaint) == learned
+
+
+def test_a_server_without_schemas_is_asked_for_any_json_at_last() -> None:
+    complaint = "unknown response_format"
+    in_object = Dialect("json_schema", schema_in_object=True)
+    assert in_object.without(complaint) == Dialect("json_object", schema_in_object=True)
 
 
 @pytest.mark.parametrize("complaint", ["tool_choice is not supported", "strict schema: no"])
