@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby, pairwise, product
 from math import isnan, nan
 from operator import attrgetter
 from pathlib import Path
@@ -23,7 +23,7 @@ from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, Source
 from agent.engine.feedback import fence
 from agent.markdown import live
-from agent.sommelier.wine import AnyWine, ReadWine
+from agent.sommelier.wine import AnyWine, Kind, ReadWine, key, known_names
 from agent.tables import Strict, read_toml
 from agent.text import Language, Match, Pattern, fold, pattern, sentences, words
 from agent.vocabulary import (
@@ -62,6 +62,9 @@ CLOSE: Final = 4
 ABOUT: Final = 1.1
 """How many times as much a wine may cost as what somebody would pay, more or less."""
 TENS: Final = range(20, 100)
+LONGEST_ORIGIN: Final = 4
+"""Words of the longest name of a country, a region or a grape."""
+ORIGINS: Final[tuple[Kind, ...]] = ("grapes", "countries")
 SHARED: Final = 2
 """Words that a sentence with a price has in common with the document that tells it."""
 
@@ -122,6 +125,14 @@ class _Tables(Strict):
     the: _Words
     been: _Words
     money: Mapping[str, _Words]
+    comparing: Mapping[Language, _Words]
+    region_countries: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def country_of(self) -> Mapping[str, str]:
+        """Return the countries of regions."""
+        known = self.region_countries.items()
+        return {region: country for country, regions in known for region in regions}
 
     @cached_property
     def numbers(self) -> Mapping[str, float]:
@@ -338,9 +349,68 @@ def _invented(sentence: str, grounds: Grounds, wine: AnyWine | None) -> str | No
         )
     if figure := made_up_figure(shown, said, grounds, wine):
         return f"the text says {fence(figure)}, which no tool returned of that wine; leave it out"
+    names_others = PLACEHOLDER.search(sentence)
+    if wine and not names_others and (origin := other_origin(said, grounds, wine)):
+        return f"{fence(origin)} is not of {wine.label}, whose facts are: {origin_of(wine)}"
     if claim := made_up_claim(shown, said, grounds):
         return _unknowable(claim)
     return None
+
+
+class _Origin(NamedTuple):
+    """A country or a grape that is named, a region for its country: at which word, and how."""
+
+    at: int
+    run: tuple[str, ...]
+    kind: Kind
+    name: str
+
+
+def other_origin(said: Sequence[Token], grounds: Grounds, wine: AnyWine) -> str | None:
+    """Return the first country, region or grape of a description that is not the wine's; or None.
+
+    A person may have named it, and another wine's stands in a comparison. Where nothing is known of
+    a wine's country or grapes none is foreign to it.
+    """
+    comparing = _tables().comparing.get(grounds.language, frozenset())
+    if not comparing.isdisjoint(each.folded for each in said):
+        return None
+    facts = wine.known if isinstance(wine, ReadWine) else wine
+    of_wine, its_words = list(_origins(words(origin_of(wine)))), Said.of([wine.said])
+    kinds, own = {each.kind for each in of_wine}, {each.name for each in of_wine}
+    if facts is not None and facts.grapes:
+        kinds.add("grapes")
+    for each in _origins([token.folded for token in said]):
+        is_name = said[each.at].capital and not said[each.at].begins
+        is_known = its_words.has(each.run) or grounds.known.asked.has(each.run)
+        if is_name and each.kind in kinds and each.name not in own and not is_known:
+            return " ".join(token.text for token in said[each.at :][: len(each.run)])
+    return None
+
+
+def origin_of(wine: AnyWine) -> str:
+    """Return what a wine's facts say of where it comes from, and of what it is made."""
+    facts = wine.known if isinstance(wine, ReadWine) else wine
+    if facts is None:
+        return wine.region
+    return ", ".join(filter(None, (facts.appellation, facts.region, facts.country, *facts.grapes)))
+
+
+def _origins(said: Sequence[str]) -> Iterator[_Origin]:
+    end = 0
+    for at, size in product(range(len(said)), range(LONGEST_ORIGIN, 0, -1)):
+        run = tuple(said[at : at + size])
+        if at < end or not (origin := _origin(" ".join(run))):
+            continue
+        yield _Origin(at, run, *origin)
+        end = at + size
+
+
+def _origin(name: str) -> tuple[Kind, str] | None:
+    if country := _tables().country_of.get(key("regions", name)):
+        return "countries", country
+    kind = next((each for each in ORIGINS if name in known_names(each)), None)
+    return kind and (kind, key(kind, name))
 
 
 def _read(text: str) -> str:

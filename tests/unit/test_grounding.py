@@ -231,6 +231,49 @@ def test_a_description_holds_the_figures_of_its_own_wine() -> None:
         assert unsupported(recommend(described), EVIDENCE), said
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "This wine can only be found in the country of Sicily.",
+        "A supple red from Greece with cherry.",
+        "Ein saftiger Roter aus Sizilien.",
+        "Un rouge souple issu de Syrah.",
+        "Un tinto fresco de Chile.",
+        "Fatto con uve Sangiovese e Shiraz in Toscana.",
+        "Gemaakt van Pinot Noir uit Duitsland.",
+    ],
+)
+def test_a_description_names_no_other_origin_or_grape(said: str) -> None:
+    described = WineRecommendation(wine_id=CHINON.id, description=f"Fresh. {said}")
+    assert unsupported(recommend(described), EVIDENCE)
+    left = supported_part(recommend(described), EVIDENCE)
+    assert left is not None
+    assert left.wines[0].description == "Fresh."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Cabernet Franc from the Loire, a classic of France.",
+        "Ein Cabernet Franc von der Loire, aus Frankreich.",
+        "Lighter than a Malbec from Argentina.",
+        "France's answer to Chile.",
+        "Leichter als die Weine aus Italien.",
+        "It suits the lamb you roast, red and juicy.",
+    ],
+)
+def test_a_description_may_name_its_own_and_compare(said: str) -> None:
+    described = WineRecommendation(wine_id=CHINON.id, description=said)
+    assert unsupported(recommend(described), EVIDENCE) is None
+
+
+def test_a_person_may_have_named_an_origin() -> None:
+    described = WineRecommendation(wine_id=CHINON.id, description="A change from your Malbec.")
+    assert unsupported(recommend(described), EVIDENCE)
+    asked = replace(EVIDENCE, asked=["I liked the Malbec"])
+    assert unsupported(recommend(described), asked) is None
+
+
 def test_a_known_wine_is_grounded() -> None:
     assert unsupported(recommend(GOOD), EVIDENCE) is None
 
