@@ -108,6 +108,7 @@ class Resources:
     cache: QuoteCache = field(default_factory=QuoteCache)
     help: Help = field(default_factory=Help)
     small: bool = False
+    calls_tools: bool = True
     meaning: "MeaningIndex | None" = None
 
 
@@ -146,6 +147,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             refinement=settings.documents.refinement,
             help=help_of(settings),
             small=settings.model.profile == "small",
+            calls_tools=settings.model.calls_tools,
             meaning=meaning,
         )
 

@@ -180,6 +180,18 @@ def test_a_small_model_that_is_held_to_a_schema_can_name_found_wines_alone(
     assert of_words["response_type"]["enum"] == ["informational", "off_topic"]
 
 
+def test_the_library_is_searched_for_a_small_model_that_calls_no_tools(
+    environment: dict[str, str], model_server: ModelServer
+) -> None:
+    model_server.default = SmallModel(tools=False)
+    chosen = {"LLM_RESPONSE_MODE": "prompt", "LLM_TOOLS": "no", "LLM_PROFILE": "small"}
+    set_up = environment | chosen | {"OPENAI_BASE_URL": model_server.base_url}
+    piped("what does sur lie mean?\n", set_up)
+    (request,) = model_server.requests
+    looked_up = str(request.json["messages"][-1]["content"]).partition(LOOKED_UP)[2]
+    assert "stays in contact with the fine lees" in looked_up
+
+
 def test_to_a_small_model_little_is_said() -> None:
     prompt = REPOSITORY.get("sommelier-small").text
     tools = [json.dumps(each.schema.wire) for each in wine_tools(FakeCatalogue(), small=True)]
