@@ -234,7 +234,7 @@ class WithoutTools:
     """An `LLM` for a server or model that knows no tools.
 
     The house sommelier reads what a person wants and calls the tools, at no cost; `llm` answers
-    from what they returned, in one request.
+    from what they returned, in one request, or from what the house knows without any.
     """
 
     llm: LLM
@@ -261,6 +261,8 @@ class WithoutTools:
             )
             if planned.tool_calls:
                 return planned
+            known: Message = {"role": "tool", "content": json.loads(planned.content)["intro"]}
+            messages = [*messages, known]
         return await self.llm.generate_with_tools(handed_over(messages), **asked)
 
 

@@ -129,8 +129,8 @@ class Sommelier:
 
     `research_tools` are offered beside those of the catalogue: documents, quotes, places. `house`
     answers where there is no model or none that answers. `help` says what is to be said to those
-    who should not drink. To a `small` model prompt, schema and tools are a third as long; tools that
-    are called for one that `calls_tools` not by itself cost it nothing, so all are.
+    who should not drink. To a `small` model prompt, schema and tools are a third as long; one that
+    itself calls none (`calls_tools`) is spared nothing by fewer tools, and has all.
     """
 
     def __init__(

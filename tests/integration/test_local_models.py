@@ -186,10 +186,13 @@ def test_the_library_is_searched_for_a_small_model_that_calls_no_tools(
     model_server.default = SmallModel(tools=False)
     chosen = {"LLM_RESPONSE_MODE": "prompt", "LLM_TOOLS": "no", "LLM_PROFILE": "small"}
     set_up = environment | chosen | {"OPENAI_BASE_URL": model_server.base_url}
-    piped("what does sur lie mean?\n", set_up)
-    (request,) = model_server.requests
-    looked_up = str(request.json["messages"][-1]["content"]).partition(LOOKED_UP)[2]
-    assert "stays in contact with the fine lees" in looked_up
+    piped("what does sur lie mean?\nhello there\n", set_up)
+    of_library, of_house = (
+        str(each.json["messages"][-1]["content"]).partition(LOOKED_UP)[2]
+        for each in model_server.requests
+    )
+    assert "stays in contact with the fine lees" in of_library
+    assert "Tell me a dish, a colour or a price" in of_house
 
 
 def test_to_a_small_model_little_is_said() -> None:
