@@ -19,8 +19,6 @@ from agent.text import fold, words
 
 LONGEST_WORD: Final = 40
 """Letters of a word that are looked at."""
-LONGEST_PART: Final = 16
-"""Letters of a beginning or an ending that means something."""
 MOST_WORDS: Final = 200
 """Words of a text that are looked at."""
 PARTS: Final = (3, 4, 5)
@@ -53,13 +51,19 @@ class Meanings:
                 kept = self._ends if each[0] == "*" else kept
                 word = each.strip("*").replace("_", " ")
                 kept[word] = kept.get(word, frozenset()) | {meaning}
+        self._sizes = sorted({len(each) for each in (*self._starts, *self._ends)})
 
     def of(self, word: str) -> frozenset[str]:
         """Return the meanings of a folded word, or of some words with spaces between."""
-        sizes = range(2, min(len(word), LONGEST_PART) + 1)
-        starts = (self._starts.get(word[:size], frozenset()) for size in sizes)
-        ends = (self._ends.get(word[-size:], frozenset()) for size in sizes)
-        return self._whole.get(word, frozenset()).union(*starts, *ends)
+        found = self._whole.get(word, frozenset())
+        for size in self._sizes:
+            if size > len(word):
+                break
+            if parts := self._starts.get(word[:size]):
+                found |= parts
+            if parts := self._ends.get(word[-size:]):
+                found |= parts
+        return found
 
 
 def _word(word: str) -> str:

@@ -87,7 +87,7 @@ def browser() -> Iterator[Browser]:
         )
         url = f"http://127.0.0.1:{port}"
         try:
-            with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+            with httpx.Client(base_url=url, timeout=60, trust_env=False, verify=False) as client:
                 await_driver(client)
                 options = {"binary": CHROMIUM, "args": [*ARGUMENTS, f"--user-data-dir={profile}/c"]}
                 wanted = {

@@ -14,7 +14,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from threading import Thread
 from typing import Any, Final, cast, get_type_hints
 
@@ -76,7 +76,7 @@ class Tool:
     @cached_property
     def schema(self) -> ToolSchema:
         """The tool as the model sees it."""
-        return ToolSchema(self.name, self.description, _slim(self.arguments.model_json_schema()))
+        return ToolSchema(self.name, self.description, _schema_of(self.arguments))
 
     @cached_property
     def _takes_run(self) -> tuple[str, ...]:
@@ -310,6 +310,12 @@ def bounded(text: str, max_chars: int) -> str:
     if len(text) <= max_chars:
         return text
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
+
+
+@lru_cache(128)
+def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
+    """The schema of a tool's arguments; making one takes a millisecond."""
+    return _slim(arguments.model_json_schema())
 
 
 def _slim(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, cast, get_args
 
 from agent.care import Concern
@@ -32,7 +33,7 @@ _MANY_WORDS: Final = 8
 _ONLY_NAMED: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Case:
     """A message where it stands."""
 
@@ -44,7 +45,7 @@ class _Case:
         """The kind that the classifier tells; "search" of wishes where it is not sure."""
         return self.change.kind
 
-    @property
+    @cached_property
     def said(self) -> frozenset[str]:
         """The slots that tell of a wine, whatever it is called."""
         return self.change.wishes.said - {"name", "text"}
@@ -60,13 +61,13 @@ class _Case:
         """Whether a message says what a wine may cost, or how strong it may be."""
         return bool(self.said & {"min_price", "max_price", "min_abv", "max_abv"})
 
-    @property
+    @cached_property
     def act(self) -> Act:
         """The act that the kind comes to, where wines were shown or where none were."""
         kind = kinds()[self.kind]
         return kind.alone if not self.state.shown or self.is_of_another else kind.shown
 
-    @property
+    @cached_property
     def is_of_another(self) -> bool:
         """Whether a question is of something else than the wines that were shown."""
         state, change = self.state, self.change

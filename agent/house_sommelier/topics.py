@@ -130,8 +130,9 @@ class TopicModel:
             norm += size * size
             if at is None:
                 continue
-            for entry in range(self.ends[at - 1] if at else 0, self.ends[at]):
-                scores[self.owners[entry]] += size * self.weights[entry]
+            own = slice(self.ends[at - 1] if at else 0, self.ends[at])
+            for owner, weight in zip(self.owners[own], self.weights[own], strict=True):
+                scores[owner] += size * weight
         if not norm:
             return ()
         powers = [math.exp(self.scale * each / math.sqrt(norm)) for each in scores]
