@@ -2,7 +2,7 @@
 
 import gc
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import islice, permutations, product
 from re import _constants as sre  # type: ignore[attr-defined]
@@ -81,11 +81,15 @@ def looks_far(source: str) -> bool:
     return int(_tree(source).getwidth()[1]) > UNBOUNDED
 
 
-def hostile_to(source: str) -> Iterator[Hostile]:
+def hostile_to(source: str) -> Iterable[Hostile]:
     """Texts of what a pattern is made of: its characters, what it matches, and what it nearly does.
 
-    Those that begin like a match and go on with one character for ever come first.
+    Those that begin like a match and go on with one character for ever come first; each comes once.
     """
+    return dict.fromkeys(_made_of(source))
+
+
+def _made_of(source: str) -> Iterator[Hostile]:
     tree = _tree(source)
     signs = list(dict.fromkeys([*_signs(tree), *"aA1 \n.é"]))[:6]
     samples = [each for each in dict.fromkeys(_samples(tree)) if each][:5]
