@@ -328,6 +328,11 @@ _STEMMERS: Final[Mapping[Language, str]] = {
 }
 
 
+def storable(text: str) -> str:
+    """Return `text` without what a database cannot hold: NUL characters and lone surrogates."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+
+
 def fold(text: str) -> str:
     """Return `text` in one spelling: no case, no accents, ligatures as letters, nothing invisible.
 

@@ -30,6 +30,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from agent.text import storable
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -510,11 +512,6 @@ def _stored(value: object) -> object:
     if isinstance(value, str):
         return storable(value)
     return [_stored(each) for each in value] if isinstance(value, tuple) else value
-
-
-def storable(text: str) -> str:
-    """Return `text` without what a database cannot hold: NUL characters and lone surrogates."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def table_of(model: type[Base]) -> Table:

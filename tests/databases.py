@@ -116,6 +116,7 @@ class Databases:
         self._folder = folder
         self._postgres = postgres
         self._spare: list[str] = []
+        self._shapes: dict[str, object] = {}
 
     @contextmanager
     def lent(self, template: str) -> Iterator[str]:
@@ -128,12 +129,13 @@ class Databases:
         if self._postgres is None:
             yield url
             return
-        with psycopg.connect(_libpq(url)) as connection:
-            before = connection.execute(SHAPE).fetchone()
+        if url not in self._shapes:
+            with psycopg.connect(_libpq(url)) as connection:
+                self._shapes[url] = connection.execute(SHAPE).fetchone()
         yield url
         with suppress(psycopg.OperationalError):
             with psycopg.connect(_libpq(url)) as connection:
-                same = connection.execute(SHAPE).fetchone() == before
+                same = connection.execute(SHAPE).fetchone() == self._shapes[url]
                 if same:
                     connection.execute(EMPTY)
             if same:

@@ -21,6 +21,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import httpx
 
 from agent import lengths
+from agent.text import storable
 from db.documents.reading import (
     INDEX_VERSION,
     KINDS,
@@ -33,7 +34,6 @@ from db.documents.reading import (
     read_bytes,
     read_document,
 )
-from db.models import storable
 from db.repositories.documents import SqlDocumentStore
 
 SECONDS: Final = 30.0

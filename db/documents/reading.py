@@ -31,9 +31,8 @@ from agent.senses.pictures import (
     as_url,
     is_light,
 )
-from agent.text import pattern
+from agent.text import pattern, storable
 from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
-from db.models import storable
 
 if TYPE_CHECKING:
     from charset_normalizer import CharsetMatch

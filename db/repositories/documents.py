@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from sqlalchemy import Connection, delete, exists, func, or_, select, text, tuple_
 
 from agent.documents.passages import Chunk, Embedder, EmbeddingError, StoredDocument, embed
+from agent.text import storable
 from db.documents.chunking import Piece, chunk, postings
 from db.documents.reading import Document
 from db.engine import Sessions, take_turns
@@ -22,7 +23,6 @@ from db.models import (
     DocumentRow,
     insert_into,
     loaded,
-    storable,
     table_of,
     utc_now,
 )

@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from agent.repositories import Access, Broadcast, BroadcastState, ChatState, Role, StoredMessage
+from agent.text import storable
 from agent.turn import Bottles, Change, Fact
 from db.engine import SqlRepository
 from db.models import (
@@ -37,7 +38,6 @@ from db.models import (
     insert_into,
     insert_once,
     loaded,
-    storable,
     table_of,
     upsert,
 )

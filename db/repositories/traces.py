@@ -30,8 +30,9 @@ from sqlalchemy import (
 
 from agent.engine.span import Level, TraceRecord
 from agent.repositories import TracedStep, TracedTurn, TraceFilter, TraceSummary
+from agent.text import storable
 from db.engine import Sessions, SqlRepository
-from db.models import FeedbackRow, TraceRow, TurnRow, loaded, storable, table_of, upsert, utc_now
+from db.models import FeedbackRow, TraceRow, TurnRow, loaded, table_of, upsert, utc_now
 
 log = logging.getLogger(__name__)
 

@@ -41,6 +41,7 @@ from agent.repositories import (
     Verdict,
     percentile,
 )
+from agent.text import storable
 from agent.turn import Change
 from db.engine import Sessions, SqlRepository, take_turns
 from db.models import (
@@ -56,7 +57,6 @@ from db.models import (
     insert_into,
     insert_once,
     loaded,
-    storable,
     table_of,
     upsert,
     values_of,

@@ -38,6 +38,7 @@ from sqlalchemy import (
 )
 
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
+from agent.text import storable
 from db.engine import Sessions
 from db.models import (
     WineAllergenRow,
@@ -45,7 +46,6 @@ from db.models import (
     WineGrapeRow,
     WineRow,
     insert_into,
-    storable,
     table_of,
 )
 from db.wines.search import Filters, filters, matching_text, ranks, shuffled, varied

@@ -44,8 +44,8 @@ from agent.sommelier.wine import (
     names,
 )
 from agent.tables import read_toml
-from agent.text import stop_words, words
-from db.models import FULL_TEXT, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow, storable
+from agent.text import stop_words, storable, words
+from db.models import FULL_TEXT, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
 
 Condition = ColumnElement[bool]
 Filters = Mapping[str, Condition]

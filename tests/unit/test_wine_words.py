@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent.sommelier import wine
 from agent.sommelier.wine import Kind, Style, Wine, folded, key, names
-from db.models import storable
+from agent.text import storable
 from db.wines.catalogue import places, search_text
 from db.wines.lists import slug
 from db.wines.search import MAX_TERMS, terms
