@@ -13,6 +13,8 @@ from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
 
+pytestmark = pytest.mark.usefixtures("unhurried")
+
 GROUP, ADA, BOB = -4711, 7001, 7002
 NAME = "@sommelier_test_bot"
 MENTION = [{"type": "mention", "offset": 0, "length": len(NAME)}]

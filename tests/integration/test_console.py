@@ -41,6 +41,8 @@ from tests.fakes import FakeCatalogue
 from tests.processes import Process, take_terminal
 from tests.running import conversation_of
 
+pytestmark = pytest.mark.usefixtures("unhurried")
+
 CHAT = [sys.executable, "-m", "bot", "chat"]
 Rated = Callable[[], Awaitable[Feedback | None]]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

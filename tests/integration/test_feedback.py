@@ -45,6 +45,8 @@ from tests.doubles.server import JsonObject, eventually
 from tests.library import FakeLibrary, open_model
 from tests.running import Sources, conversation_of, running
 
+pytestmark = pytest.mark.usefixtures("unhurried")
+
 R = TypeVar("R")
 
 GROUP = -500
@@ -552,8 +554,9 @@ class TestAtOnce:
             await room.bot_api.wait_for_message(2)
 
     async def test_a_database_that_hangs_costs_neither_the_answer_nor_the_press(
-        self, room: Room
+        self, room: Room, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr("bot.telegram.answer_buttons.ANSWER_SECONDS", 0.1)
         async with room.open():
             message = await room.answered()
             room.answers_read.clear()

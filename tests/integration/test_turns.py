@@ -127,10 +127,17 @@ class KilledAfter:
             result = await getattr(self._updates, name)(*arguments)
             if name == self._method:
                 self._method = ""
+                asyncio.get_running_loop().set_exception_handler(unless_killed)
                 raise Killed
             return result
 
         return call
+
+
+def unless_killed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tell what nobody asked a task for; not that it was killed, beside a later test even."""
+    if not isinstance(context.get("exception"), Killed):
+        loop.default_exception_handler(context)
 
 
 @pytest.fixture
