@@ -72,10 +72,10 @@ def is_local(host: object) -> bool:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """How many workers `-n auto` means: of three seconds of a test two are waited, not worked."""
+    """How many workers `-n auto` means: of two seconds of a test one is waited, not worked."""
     on_linux = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
-    return min(MOST_WORKERS, 3 * cores)
+    return min(MOST_WORKERS, 2 * cores + 1)
 
 
 def pytest_collection_finish() -> None:

@@ -1,6 +1,10 @@
 """What `sommelier` has loaded after its first answers: modules, tables, catalogues of texts."""
 
-# ruff: noqa: F401
+# ruff: noqa: F401, E402
+
+import gc
+
+gc.disable()  # until a process begins: what is loaded stays
 
 import alembic.command
 import anyio._backends._asyncio

@@ -132,6 +132,7 @@ def be_sommelier(
 ) -> None:
     """Become, in a process that was just forked, `sommelier` as its command line starts it."""
     gc.freeze()
+    gc.enable()
     for place, file in enumerate(files):
         os.dup2(file.number, place)
         os.close(file.number)

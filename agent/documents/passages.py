@@ -397,14 +397,14 @@ def _signs(text: str) -> tuple[str, tuple[int, ...]]:
     signs: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
-        for sign in character.translate(_COMPARABLE):
-            last, before = signs[-1:] or [" "], signs[-2:-1]
-            joins = last == ["-"] and before and before[0].isalpha()
-            if (last == [" "] and sign == "'" and signs) or (joins and sign.isalpha()):
+        for sign in _COMPARABLE[ord(character)]:
+            last, is_space = signs[-1] if signs else " ", sign.isspace()
+            joins = last == "-" and len(signs) > 1 and signs[-2].isalpha()
+            if (last == " " and sign == "'" and signs) or (joins and sign.isalpha()):
                 signs.pop(), places.pop()
-            elif sign.isspace() and (last[0] in " '" or (joins and sign == "\n")):
+            elif is_space and (last in " '" or (joins and sign == "\n")):
                 continue
-            signs.append(" " if sign.isspace() else sign)
+            signs.append(" " if is_space else sign)
             places.append(place)
     return "".join(signs).rstrip(" "), tuple(places)
 

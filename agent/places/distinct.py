@@ -126,10 +126,10 @@ def same_word(first: str, second: str) -> bool:
     """Say whether two words are one, in whichever number."""
     if first == second:
         return True
+    if first[:LEAST_STEM] != second[:LEAST_STEM]:
+        return False
     pairs = zip(first, second, strict=False)
     stem = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    if stem < LEAST_STEM:
-        return False
     endings = first[stem:], second[stem:]
     # "negozio, negozi": the stem has swallowed the ending's first letter.
     swallowed = first[stem - 1] == "i" and sorted(endings) == ["", "o"]
