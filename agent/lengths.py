@@ -4,8 +4,11 @@ All of it is in characters unless the name says bytes. Settings: a tool's result
 (`Limits.result_chars`), a file of the library (`DOCUMENT_MAX_MB`).
 """
 
-from collections.abc import AsyncIterator
-from typing import Final, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+if TYPE_CHECKING:
+    from httpx2 import Response
 
 MESSAGE: Final = 8_000
 """What a person says in a turn, all messages that were sent in one go together."""
@@ -28,6 +31,8 @@ ANSWER_BYTES: Final = 4_000_000
 """The body that a model's server sends: the longest answers with their reasoning have 500,000."""
 ERROR_BYTES: Final = 64_000
 """The body of its error."""
+SERVICE_BYTES: Final = 8_000_000
+"""What Langfuse answers with, or an embedding source: 64 long vectors have 5,800,000."""
 FOUND_BYTES: Final = 2_000_000
 """What a web search answers with."""
 
@@ -74,3 +79,36 @@ async def body_of(response: Body, most: int) -> bytes | None:
         if len(body) > most:
             return None
     return bytes(body)
+
+
+def ends_at(most: int, from_status: int = 0) -> "Callable[[Response], Awaitable[None]]":
+    """Make a hook of a client that reads bodies whole: they end where they have `most` bytes.
+
+    Counted is what is unpacked, in parts, however often it was packed.
+    """
+    from httpx2 import AsyncByteStream, Response  # noqa: PLC0415 - heavy, needed by a request
+
+    class Ended(AsyncByteStream):
+        def __init__(self, whole: Response) -> None:
+            self._whole = whole
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = most
+            async for part in self._whole.aiter_bytes():
+                yield part[:left]
+                left -= len(part)
+                if left <= 0:
+                    return
+
+        async def aclose(self) -> None:
+            await self._whole.aclose()
+
+    async def end(response: Response) -> None:
+        if response.status_code >= from_status:
+            packed = cast(AsyncByteStream, response.stream)
+            whole = Response(response.status_code, headers=response.headers, stream=packed)
+            whole.request = response.request
+            response.stream = Ended(whole)
+            response.headers.pop("content-encoding", None)
+
+    return end

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic import SecretStr
 
+from agent import lengths
 from agent.engine.errors import AgentError
-from agent.engine.llm import LOCAL_KEY
+from agent.engine.llm import open_client
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -55,9 +56,10 @@ class EmbeddingService:
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in order. Raises what the client raises."""
         # Floats, because many servers do not know the client's own default, base64.
-        response = await self._client.embeddings.create(
-            model=self.name, input=list(texts), encoding_format="float"
-        )
+        async with asyncio.timeout(self._timeout_seconds):
+            response = await self._client.embeddings.create(
+                model=self.name, input=list(texts), encoding_format="float"
+            )
         return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
 
     async def close(self) -> None:
@@ -72,14 +74,9 @@ class EmbeddingService:
     @property
     def _client(self) -> "AsyncOpenAI":
         if self._opened is None:
-            from openai import AsyncOpenAI  # noqa: PLC0415 - heavy, needed by the first request
-
-            self._opened = AsyncOpenAI(
-                api_key=self._api_key.get_secret_value() if self._api_key else LOCAL_KEY,
-                base_url=self._base_url,
-                max_retries=0,
-                timeout=self._timeout_seconds,
-            )
+            key = self._api_key.get_secret_value() if self._api_key else None
+            limit = lengths.ends_at(lengths.SERVICE_BYTES)
+            self._opened = open_client(key, self._base_url, self._timeout_seconds, limit)
         return self._opened
 
 

@@ -9,7 +9,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from importlib import import_module
@@ -182,17 +182,10 @@ class LLMService:
     def _open(self) -> "AsyncOpenAI":
         if self._given is not None:
             return self._given.with_options(max_retries=0, timeout=self._timeout_seconds)
-        # Heavy, needed by the first request.
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415
-
-        hooks = {"response": [_shortener()]}
-        return AsyncOpenAI(
-            http_client=DefaultAsyncHttpxClient(event_hooks=hooks),
-            api_key=_plain(self._api_key) or os.environ.get("OPENAI_API_KEY") or LOCAL_KEY,
-            base_url=self.base_url,
-            max_retries=0,
-            timeout=self._timeout_seconds,
-        )
+        key = _plain(self._api_key) or os.environ.get("OPENAI_API_KEY")
+        # The client reads errors whole; an answer is read in `_read`.
+        limit = lengths.ends_at(lengths.ERROR_BYTES, from_status=300)
+        return open_client(key, self.base_url, self._timeout_seconds, limit)
 
     async def _completion(
         self, body: dict[str, Any], dialect: Dialect, streamed: StreamedCompletion
@@ -333,30 +326,23 @@ class LLMService:
         return text.replace(key, "***") if key and len(key) >= SECRET_CHARS else text
 
 
-def _shortener() -> "Callable[[Response], Awaitable[None]]":
-    """Makes the body of an error end where it grows too long: the client reads all of it."""
-    from httpx2 import AsyncByteStream  # noqa: PLC0415 - see _open
+def open_client(
+    key: str | None,
+    base_url: str | None,
+    timeout_seconds: float,
+    limit: "Callable[[Response], Awaitable[None]]",
+) -> "AsyncOpenAI":
+    """Open a client that tries once, and whose answers are held to `limit`."""
+    # Heavy, needed by the first request.
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415
 
-    class Shortened(AsyncByteStream):
-        def __init__(self, whole: AsyncByteStream) -> None:
-            self._whole = whole
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            left = lengths.ERROR_BYTES
-            async for part in self._whole:
-                yield part[:left]
-                left -= len(part)
-                if left <= 0:
-                    return
-
-        async def aclose(self) -> None:
-            await self._whole.aclose()
-
-    async def shorten(response: "Response") -> None:
-        if response.status_code >= 300:
-            response.stream = Shortened(cast(AsyncByteStream, response.stream))
-
-    return shorten
+    return AsyncOpenAI(
+        http_client=DefaultAsyncHttpxClient(event_hooks={"response": [limit]}),
+        api_key=key or LOCAL_KEY,
+        base_url=base_url,
+        max_retries=0,
+        timeout=timeout_seconds,
+    )
 
 
 def _plain(key: SecretStr | str | None) -> str | None:

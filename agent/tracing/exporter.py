@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
-import httpx
+import httpx2
 from pydantic import TypeAdapter
 
+from agent import lengths
 from agent.engine.errors import AgentError, Backoff, Sleep
 from agent.engine.feedback import fence
 from agent.engine.span import TraceRecord
@@ -263,7 +264,7 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         unknown_keys: str = "",
         waits_longer: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self.seconds = seconds
@@ -271,8 +272,12 @@ class HttpClient:
         self._name = name
         self._check = check
         self._unknown_keys = unknown_keys
-        self._http = httpx.AsyncClient(
-            auth=auth, headers=headers, base_url=self.base_url, transport=transport
+        self._http = httpx2.AsyncClient(
+            auth=auth,
+            headers=headers,
+            base_url=self.base_url,
+            transport=transport,
+            event_hooks={"response": [lengths.ends_at(lengths.SERVICE_BYTES)]},
         )
 
     async def ask(self, answer: type[T], method: str, path: str, **request: Any) -> T:
@@ -287,7 +292,7 @@ class HttpClient:
         except ValueError:
             raise self._foreign() from None
 
-    async def request(self, method: str, path: str, **request: Any) -> httpx.Response:
+    async def request(self, method: str, path: str, **request: Any) -> httpx2.Response:
         """Make a request of the API.
 
         Raises:
@@ -297,13 +302,13 @@ class HttpClient:
         try:
             async with asyncio.timeout(seconds):
                 response = await self._http.request(method, path, timeout=seconds, **request)
-        except (httpx.TimeoutException, TimeoutError):
+        except (httpx2.TimeoutException, TimeoutError):
             self.seconds = min(seconds * 2, self._longest)
             raise Unavailable(
                 f"{self._name} did not answer within {seconds:g} s: check {self._check} and the "
                 "network"
             ) from None
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             kind = type(error).__name__
             raise Unavailable(
                 f"{self._name} cannot be reached ({kind}): check {self._check} and the network"
@@ -321,7 +326,7 @@ class HttpClient:
     def _foreign(self) -> Unavailable:
         return Unavailable(f"the answer is not {self._name}'s: check {self._check}", 200)
 
-    def _answered(self, response: httpx.Response) -> Unavailable:
+    def _answered(self, response: httpx2.Response) -> Unavailable:
         status = response.status_code
         if status == 401 and self._unknown_keys:
             return Unavailable(self._unknown_keys, status)
@@ -339,13 +344,13 @@ class HttpClient:
         )
 
 
-def media_type(response: httpx.Response) -> str:
+def media_type(response: httpx2.Response) -> str:
     """Return what a response says it is, without parameters."""
     said: str = response.headers.get("content-type", "")
     return said.partition(";")[0].strip().lower()
 
 
-def retry_after(response: httpx.Response) -> float:
+def retry_after(response: httpx2.Response) -> float:
     """Return the seconds a server asks to be left alone, 0 if it does not say so in seconds."""
     said = response.headers.get("retry-after", "")
     return float(said) if said.isdecimal() and said.isascii() else 0.0

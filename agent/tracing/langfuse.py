@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-import httpx
+import httpx2
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from pydantic import BaseModel
 
@@ -69,7 +69,7 @@ class LangfuseClient(HttpClient):
         *,
         seconds: float = REQUEST_SECONDS,
         waits_longer: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         super().__init__(
             base_url,

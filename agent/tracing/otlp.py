@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import httpx
+import httpx2
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
@@ -196,7 +196,7 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else as_json(value)
 
 
-def refused_spans(response: httpx.Response) -> int:
+def refused_spans(response: httpx2.Response) -> int:
     """Count the spans of an accepted request that were not taken, by what the answer says."""
     try:
         if media_type(response) == "application/x-protobuf":

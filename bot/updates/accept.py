@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
+import httpx2
 from telegram.error import InvalidToken
 
 from agent import lengths
@@ -34,7 +34,7 @@ ALLOWED_UPDATES: Final = (
     *("inline_query", STOPPED),
 )
 POLL: Final = timedelta(seconds=30)
-TIMEOUT: Final = httpx.Timeout(10, read=POLL.total_seconds() + 10)
+TIMEOUT: Final = httpx2.Timeout(10, read=POLL.total_seconds() + 10)
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 WATCH_SECONDS: Final = 60.0
 LARGEST_ID: Final = 2**63 - 1
@@ -170,7 +170,7 @@ class Poller:
     Only when `accept` has returned are the updates acknowledged, by asking for those behind them.
     """
 
-    client: httpx.AsyncClient
+    client: httpx2.AsyncClient
     url: str
     accept: Accept
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -258,7 +258,7 @@ async def poll(application: AnyApplication, accept: Accept) -> None:
     """
     bot = application.bot
     await until_reached(bot.delete_webhook, "Removing the webhook")
-    async with httpx.AsyncClient() as client:
+    async with httpx2.AsyncClient() as client:
         log.info("Listening as @%s", bot.username)
         await Poller(client=client, url=f"{bot.base_url}/getUpdates", accept=accept).run()
 

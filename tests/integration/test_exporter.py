@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from agent.engine.span import ScoreRecord, TraceRecord
@@ -306,7 +306,7 @@ class SlowLangfuse:
     at_once: int = 0
     most_at_once: int = 0
 
-    async def __call__(self, request: httpx.Request) -> httpx.Response:
+    async def __call__(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/traces"):
             self.arrived += [each.trace_id for each in spans_in(request.content)]
         self.at_once += 1
@@ -315,7 +315,7 @@ class SlowLangfuse:
             await asyncio.sleep(self.seconds)
         finally:
             self.at_once -= 1
-        return httpx.Response(202, json={})
+        return httpx2.Response(202, json={})
 
 
 @asynccontextmanager
@@ -331,7 +331,7 @@ def test_a_slow_server_gets_each_trace_once_or_as_often_as_it_takes_to_know_how_
 ) -> None:
     async def work(loop: VirtualTimeLoop) -> None:
         server = SlowLangfuse(loop, seconds)
-        transport = httpx.MockTransport(server)
+        transport = httpx2.MockTransport(server)
         client = LangfuseClient(
             "pk", "sk", "http://x", seconds=30, waits_longer=True, transport=transport
         )

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-import httpx
+import httpx2
 import pytest
 
 from agent.engine.messages import Usage
@@ -35,15 +35,15 @@ def turn() -> TraceRecord:
     return root.trace
 
 
-async def sent(status: int = 200, **client: object) -> tuple[httpx.Request, Mapping[str, Span]]:
+async def sent(status: int = 200, **client: object) -> tuple[httpx2.Request, Mapping[str, Span]]:
     """The request that a turn became, and its spans by name."""
-    requests: list[httpx.Request] = []
+    requests: list[httpx2.Request] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx2.Request) -> httpx2.Response:
         requests.append(request)
-        return httpx.Response(status)
+        return httpx2.Response(status)
 
-    known = {"name": "x", "check": "y", "seconds": 5, "transport": httpx.MockTransport(answer)}
+    known = {"name": "x", "check": "y", "seconds": 5, "transport": httpx2.MockTransport(answer)}
     made = HttpClient("http://collector:4318", **(known | client))  # type: ignore[arg-type]
     try:
         await OtlpTraces(made, Origin("berlin", "blue", "1.2.3")).send([turn()])

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from agent import lengths
@@ -124,7 +124,7 @@ async def test_health_metrics_and_the_api_live_without_telegram(
     more = {"HTTP_PORT": str(port), "API_TOKEN": "0123456789abcdef"}
     async with (
         whole_bot(environment(bot_api, tmp_path) | more),
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
+        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
     ):
         await answers(client, "/healthz")
         assert bot_api.calls_of("deleteWebhook") == []
@@ -147,11 +147,11 @@ async def test_who_may_have_missed_an_answer_is_told_so_with_the_next(
     assert noted == [False, True, False]
 
 
-async def answers(client: httpx.AsyncClient, path: str) -> None:
+async def answers(client: httpx2.AsyncClient, path: str) -> None:
     for _ in range(600):
         try:
             await client.get(path)
-        except httpx.ConnectError:
+        except httpx2.ConnectError:
             await asyncio.sleep(0.05)
         else:
             return
@@ -198,16 +198,16 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
 class Telegram:
     """Answers getUpdates with what is laid down, then with 401; keeps what was asked and slept."""
 
-    def __init__(self, *answers: httpx.Response) -> None:
+    def __init__(self, *answers: httpx2.Response) -> None:
         self.answers = list(answers)
         self.offsets: list[int] = []
         self.slept: list[float] = []
         self.accepted: list[list[Payload]] = []
         self.refusals = 0
 
-    def answer(self, request: httpx.Request) -> httpx.Response:
+    def answer(self, request: httpx2.Request) -> httpx2.Response:
         self.offsets.append(json.loads(request.content)["offset"])
-        gone = httpx.Response(401, json={"ok": False})
+        gone = httpx2.Response(401, json={"ok": False})
         return self.answers.pop(0) if self.answers else gone
 
     async def accept(self, updates: Any) -> None:
@@ -220,7 +220,7 @@ class Telegram:
         self.slept.append(seconds)
 
     async def polled(self) -> None:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(self.answer)) as client:
+        async with httpx2.AsyncClient(transport=httpx2.MockTransport(self.answer)) as client:
             poller = Poller(
                 client=client,
                 url="http://telegram/getUpdates",
@@ -231,8 +231,8 @@ class Telegram:
                 await poller.run()
 
 
-def given(*updates: object) -> httpx.Response:
-    return httpx.Response(200, json={"ok": True, "result": updates})
+def given(*updates: object) -> httpx2.Response:
+    return httpx2.Response(200, json={"ok": True, "result": updates})
 
 
 def update(update_id: object, **fields: object) -> dict[str, object]:
@@ -267,7 +267,7 @@ async def test_what_cannot_be_stored_is_fetched_again(caplog: pytest.LogCaptureF
 async def test_what_is_no_json_is_set_aside_alone(odd: Callable[[int], str], deep: int) -> None:
     bad = f'{{"update_id": 6, "message": {{"text": "]}}\\"[", "future": {odd(deep)}}}}}'
     body = f'{{"ok": true, "result": [{{"update_id": 5}}, {bad}, {{"update_id": 7}}]}}'
-    telegram = Telegram(httpx.Response(200, content=body.encode()))
+    telegram = Telegram(httpx2.Response(200, content=body.encode()))
     await telegram.polled()
     assert telegram.offsets == [0, 8]
     assert telegram.accepted == [[update(5), update(6, message={}), update(7)]]
@@ -275,7 +275,7 @@ async def test_what_is_no_json_is_set_aside_alone(odd: Callable[[int], str], dee
 
 async def test_bytes_that_are_no_characters_keep_nobody_from_being_answered() -> None:
     body = b'{"ok": true, "result": [{"update_id": 5, "a": "\xff"}, {"update_id": 6}]}'
-    telegram = Telegram(httpx.Response(200, content=body))
+    telegram = Telegram(httpx2.Response(200, content=body))
     await telegram.polled()
     assert telegram.accepted == [[update(5, a="\ufffd"), update(6)]]
 
@@ -292,17 +292,17 @@ async def test_what_has_no_id_is_left_out(bad: object) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (httpx.Response(200, text=f"<html>{SECRET}"), "answer 200 is not JSON"),
-        (httpx.Response(200, content=b"[" * 200_000), "answer 200 is not JSON"),
-        (httpx.Response(200, json=[SECRET]), "answer 200 is no JSON object"),
-        (httpx.Response(200, json={"ok": True, "result": SECRET}), "answers 200"),
-        (httpx.Response(500, json={"ok": False, "description": SECRET}), "answers 500"),
-        (httpx.Response(502, text=SECRET), "answer 502 is not JSON"),
-        (httpx.Response(409, json={"ok": False}), "409 Conflict: another process is polling"),
+        (httpx2.Response(200, text=f"<html>{SECRET}"), "answer 200 is not JSON"),
+        (httpx2.Response(200, content=b"[" * 200_000), "answer 200 is not JSON"),
+        (httpx2.Response(200, json=[SECRET]), "answer 200 is no JSON object"),
+        (httpx2.Response(200, json={"ok": True, "result": SECRET}), "answers 200"),
+        (httpx2.Response(500, json={"ok": False, "description": SECRET}), "answers 500"),
+        (httpx2.Response(502, text=SECRET), "answer 502 is not JSON"),
+        (httpx2.Response(409, json={"ok": False}), "409 Conflict: another process is polling"),
     ],
 )
 async def test_an_answer_of_another_kind_is_named_and_asked_again(
-    answer: httpx.Response, said: str, caplog: pytest.LogCaptureFixture
+    answer: httpx2.Response, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     telegram = Telegram(answer, given(update(5)))
     await telegram.polled()
@@ -312,7 +312,7 @@ async def test_an_answer_of_another_kind_is_named_and_asked_again(
     assert SECRET not in caplog.text
 
 
-class Endless(httpx.AsyncByteStream):
+class Endless(httpx2.AsyncByteStream):
     """Spaces without an end; counts them."""
 
     sent = 0
@@ -327,7 +327,7 @@ async def test_an_answer_that_never_ends_is_asked_for_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     body = Endless()
-    telegram = Telegram(httpx.Response(200, stream=body), given(update(5)))
+    telegram = Telegram(httpx2.Response(200, stream=body), given(update(5)))
     await telegram.polled()
     assert telegram.accepted == [[update(5)]]
     assert "answers with over" in caplog.text
@@ -335,7 +335,7 @@ async def test_an_answer_that_never_ends_is_asked_for_again(
 
 
 async def test_telegram_says_how_long_it_wants_to_be_left_alone() -> None:
-    wait = httpx.Response(429, json={"ok": False, "parameters": {"retry_after": 9}})
+    wait = httpx2.Response(429, json={"ok": False, "parameters": {"retry_after": 9}})
     telegram = Telegram(wait)
     await telegram.polled()
     assert telegram.slept == [9]
@@ -343,7 +343,7 @@ async def test_telegram_says_how_long_it_wants_to_be_left_alone() -> None:
 
 async def test_numbers_that_no_database_stores_become_nothing() -> None:
     odd = b'{"ok": true, "result": [{"update_id": 5, "a": NaN, "b": 1e999, "c": -Infinity}]}'
-    telegram = Telegram(httpx.Response(200, content=odd))
+    telegram = Telegram(httpx2.Response(200, content=odd))
     await telegram.polled()
     assert telegram.accepted == [[{"update_id": 5, "a": None, "b": None, "c": None}]]
 

@@ -201,9 +201,9 @@ async def test_the_health_check_tells_a_bot_that_answers_from_one_that_does_not(
 def test_images_are_named_by_tag_and_digest() -> None:
     bases = [*re.findall(r"^ARG \w+_IMAGE=(.+)$", DOCKERFILE, re.MULTILINE)]
     bases.append(SERVICES["postgres"]["image"])
-    assert [
-        re.fullmatch(r"\w+:[\d.]+[\w-]*@sha256:[0-9a-f]{64}", each) is not None for each in bases
-    ]
+    named = re.compile(r"\w+:[\d.]+[\w-]*@sha256:[0-9a-f]{64}")
+    assert len(bases) == 2
+    assert [each for each in bases if not named.fullmatch(each)] == []
     assert {each.split()[0] for each in instructions("FROM")} == {"${PYTHON_IMAGE}"}
 
 

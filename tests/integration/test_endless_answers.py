@@ -1,0 +1,150 @@
+"""Answers of other people's servers that never end, or unpack to far more than they are."""
+
+import asyncio
+import gzip
+import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+
+import httpx2
+import pytest
+from pydantic import SecretStr
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from agent.documents.embedding import EmbeddingService
+from agent.documents.passages import EmbeddingError, embed
+from agent.engine.errors import ModelError, ToolError
+from agent.engine.llm import LLMService
+from agent.places.find import BraveSearch, SearxngSearch
+from agent.senses.speech import AudioServer, Transcriber
+from agent.tracing.exporter import Unavailable
+from agent.tracing.langfuse import LangfuseClient
+from bot.telegram.connection import TelegramRequests
+from bot.updates.accept import Poller
+from tests.doubles.server import LoopbackServer, gone
+
+MEGABYTE = b" " * 1_000_000
+MANY = 300
+MOST = 60_000_000
+"""Bytes that the process may grow by."""
+SECONDS = 5.0
+Ask = Callable[[str], Awaitable[object]]
+
+
+class Endless(LoopbackServer):
+    """Answers everything with `MANY` megabytes: plain, packed once or twice, or dripping."""
+
+    def __init__(self, kind: str, status: int) -> None:
+        methods = ["GET", "POST"]
+        super().__init__([Route("/{path:path}", self._answer, methods=methods)])
+        self.kind, self.status = kind, status
+        self.sent = 0
+
+    async def _answer(self, request: Request) -> Response:
+        headers = {"content-encoding": ENCODINGS[self.kind]}
+        return StreamingResponse(self._parts(request), self.status, headers, "application/json")
+
+    async def _parts(self, request: Request) -> AsyncIterator[bytes]:
+        if self.kind in PACKED:
+            self.sent += len(PACKED[self.kind])
+            yield PACKED[self.kind]
+            return
+        yield b"{"
+        while not gone(request) and self.sent < MANY * len(MEGABYTE):
+            yield MEGABYTE
+            self.sent += len(MEGABYTE)
+
+
+ONCE = gzip.compress(b"{" + MEGABYTE * MANY, 1)
+ENCODINGS = {"plain": "identity", "packed": "gzip", "twice": "gzip, gzip"}
+PACKED = {"packed": ONCE, "twice": gzip.compress(ONCE)}
+
+
+async def _embedding(url: str) -> None:
+    service = EmbeddingService(model="vectors", base_url=f"{url}/v1")
+    with suppress(EmbeddingError):
+        await embed(service, ["oak"], SECONDS)
+    await service.close()
+
+
+async def _langfuse(url: str) -> None:
+    client = LangfuseClient("pk", "sk", url, seconds=SECONDS)
+    with suppress(Unavailable):
+        await client.ask(dict, "GET", "/api/public/traces")
+    await client.aclose()
+
+
+async def _model(url: str) -> None:
+    service = LLMService(model="m", base_url=f"{url}/v1", timeout_seconds=SECONDS)
+    with suppress(ModelError):
+        await service.generate_with_tools([{"role": "user", "content": "A red?"}], [])
+    await service.close()
+
+
+async def _searxng(url: str) -> None:
+    async with httpx2.AsyncClient() as http:
+        with suppress(ToolError):
+            await SearxngSearch(url, http).search("wine bar")
+
+
+async def _brave(url: str) -> None:
+    async with httpx2.AsyncClient() as http:
+        with suppress(ToolError):
+            await BraveSearch(SecretStr("key"), http, base_url=url).search("wine bar")
+
+
+async def _voice(url: str) -> None:
+    async with httpx2.AsyncClient() as http:
+        server = AudioServer(http=http, base_url=url, timeout_seconds=SECONDS)
+        heard = Transcriber(server=server, model="m", usd_per_minute=0, longest_seconds=60)
+        with suppress(ModelError):
+            await heard.transcribe(b"voice", "voice.ogg")
+
+
+async def _telegram(url: str) -> None:
+    requests = TelegramRequests(read_seconds=SECONDS)
+    with suppress(Exception):
+        await requests.do_request(f"{url}/getMe", "POST")
+    await requests.shutdown()
+
+
+async def _polling(url: str) -> None:
+    async def accept(updates: object) -> None:
+        raise AssertionError(updates)
+
+    async def stop(_: float) -> None:
+        raise asyncio.CancelledError
+
+    async with httpx2.AsyncClient() as client:
+        with suppress(asyncio.CancelledError):
+            await Poller(client=client, url=f"{url}/getUpdates", accept=accept, sleep=stop).run()
+
+
+ASKED: dict[str, Ask] = {
+    "embedding": _embedding,
+    "Langfuse": _langfuse,
+    "model": _model,
+    "SearXNG": _searxng,
+    "Brave": _brave,
+    "voice": _voice,
+    "Telegram": _telegram,
+    "updates": _polling,
+}
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("kind", ["plain", "packed", "twice"])
+@pytest.mark.parametrize("name", ASKED)
+async def test_an_answer_without_end_is_not_taken_in(name: str, kind: str, status: int) -> None:
+    with Endless(kind, status) as server:
+        tracemalloc.start()
+        try:
+            await ASKED[name](server.base_url)
+            grown = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert grown < MOST
+    assert server.sent < MOST
