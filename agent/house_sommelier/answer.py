@@ -1,6 +1,6 @@
 """From what the tools returned to a `SommelierResponse`: only its wines, only their facts. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -47,6 +47,7 @@ from agent.house_sommelier.wording import (
     foods_in_words,
     in_detail,
     in_words,
+    joined,
     price,
     say,
     sentence,
@@ -101,16 +102,12 @@ def _recommended_of(
     is_seen = in_full or bool(change.wishes.dishes or not change.wishes.name)
     unseen = "" if is_seen else say("not_named", state.language, name=state.wishes.name)
     told = _intro(state, change, found, shown, is_named=bool(called) and in_full)
-    intro = " ".join(filter(None, (sympathy(change, state.language), unseen, told)))
+    intro = joined(sympathy(change, state.language), unseen, told)
     is_plain = bool(state.care or change.wishes.dishes)
     says = change.wishes.said or change.marks or change.denied
     unclear = "" if is_plain else not_understood(change, state.language, purpose=bool(says))
-    return SommelierResponse(
-        response_type="recommendation",
-        intro=f"{unclear} {intro}".strip(),
-        wines=[_recommended(wine, _described(wine, state, shown)) for wine in shown],
-        closing=_closing(state, change, shown),
-    )
+    told_of = {wine: _described(wine, state, shown) for wine in shown}
+    return _recommend(f"{unclear} {intro}".strip(), told_of, _closing(state, change))
 
 
 def _composed(
@@ -134,18 +131,14 @@ def _composed(
     filled = {line.slot for line in lines}
     empty = [at for at in range(len(slots)) if at not in filled]
     lost = [in_slots(replace(state, slots=state.slots[at : at + 1]), (1,)) for at in empty]
-    intro = (
+    intro = joined(
         sympathy(change, language),
         say(key, language, bottles=bottles, slots=told),
         say("plan_missing", language, slots=both(lost, language)) if lost else "",
         "" if any(each.wishes.dishes for each in state.slots) else why_it_suits(slots[0]),
     )
-    return SommelierResponse(
-        response_type="recommendation",
-        intro=" ".join(filter(None, intro)),
-        wines=[_recommended(each.wine, _line(each, state, slots[each.slot])) for each in lines],
-        closing=" ".join(filter(None, (_sum_of(lines, state), _why_so_many(state, change)))),
-    )
+    told_of = {each.wine: _line(each, state, slots[each.slot]) for each in lines}
+    return _recommend(intro, told_of, joined(_sum_of(lines, state), _why_so_many(state, change)))
 
 
 def _line(line: Line, state: State, of_slot: State) -> str:
@@ -159,17 +152,12 @@ def _line(line: Line, state: State, of_slot: State) -> str:
         f"{line.bottles} × {price(wine)} = {money(*cost)}." if cost and line.bottles > 1 else ""
     )
     missed = [_slot_in_words(each, of_slot) for each in _missed(wine, of_slot)]
-    return " ".join(
-        filter(
-            None,
-            (
-                f"{label[0].upper()}{label[1:]}:" if label else "",
-                priced,
-                sentence(suiting(wine, _foods_asked(of_slot), language)),
-                why_it_suits(of_slot) if label else "",
-                say("misses", language, limits=either(missed, language)) if missed else "",
-            ),
-        )
+    return joined(
+        f"{label[0].upper()}{label[1:]}:" if label else "",
+        priced,
+        sentence(suiting(wine, _foods_asked(of_slot), language)),
+        why_it_suits(of_slot) if label else "",
+        say("misses", language, limits=either(missed, language)) if missed else "",
     )
 
 
@@ -207,14 +195,10 @@ def _swapped(
     names = both((wine.name for wine in wines if wine.wine_id not in staying), language)
     old = both((state.called.get(each, "") for each in state.swapped), language)
     told = say("swapped", language, old=old, names=names)
-    return SommelierResponse(
-        response_type="recommendation",
-        intro=_with_misses(told, state, [each for each in wines if each.wine_id not in staying]),
-        wines=[
-            _recommended(each.wine, _line(each, replace(state, slots=()), state)) for each in lines
-        ],
-        closing=_sum_of(lines, state) if composed else _closing(state, change, wines),
-    )
+    intro = _with_misses(told, state, [each for each in wines if each.wine_id not in staying])
+    told_of = {each.wine: _line(each, replace(state, slots=()), state) for each in lines}
+    closing = _sum_of(lines, state) if composed else _closing(state, change)
+    return _recommend(intro, told_of, closing)
 
 
 def _stance(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
@@ -222,17 +206,17 @@ def _stance(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
     wishes, found = change.wishes, pairings_of(state.wishes.dishes)
     if change.kind != "fits" or not found or not wishes.said & KIND:
         return ""
-    known = [profiles()[each].profile for each in change.entities if each in profiles()]
-    colours = {str(each.colour) for each in known} or {*wishes.styles}
     kind = criteria(replace(state, wishes=replace(wishes, dishes=(), named_dishes=())))
-    fits = any(not {"foods", "grapes", "regions"} & set(wine.misses) for wine in shown)
-    key = "kind_yes" if fits or colours & set(map(str, found[0].styles)) else "kind_no"
+    fits = any(not {"foods", *wishes.said} & set(wine.misses) for wine in shown)
+    known = {str(profiles()[each].profile.colour) for each in change.entities if each in profiles()}
+    colours = (known or {*wishes.styles}) & set(map(str, found[0].styles))
+    key = "kind_yes" if fits or colours else "kind_no"
     dish = both(state.wishes.named_dishes, state.language)
     why = why_it_suits(state) if key == "kind_yes" else found[0][state.language]
     return " ".join((say(key, state.language, kind=kind, dish=dish), why))
 
 
-def _closing(state: State, change: Change, shown: Sequence[ListedWine]) -> str:
+def _closing(state: State, change: Change) -> str:
     """What is left to say: how many bottles a party needs, what labels hide, what would help."""
     if change.numbers.guests is not None:
         return bottles_for(state, change)
@@ -249,8 +233,20 @@ def not_understood(change: Change, language: Language, *, purpose: bool = False)
     return say("unclear", language, words=" ".join(unknown)) if unknown else ""
 
 
-def _recommended(wine: ListedWine, description: str) -> WineRecommendation:
-    return WineRecommendation(wine_id=wine.wine_id, name=wine.name, description=description)
+def _recommend(intro: str, told_of: Mapping[ListedWine, str], closing: str) -> SommelierResponse:
+    """Show wines, with what is told of each."""
+    wines = [
+        WineRecommendation(wine_id=wine.wine_id, name=wine.name, description=told)
+        for wine, told in told_of.items()
+    ]
+    return SommelierResponse(
+        response_type="recommendation", intro=intro, wines=wines, closing=closing
+    )
+
+
+def _last_words(state: State, change: Change) -> str:
+    """What is left to say of wines that were shown before."""
+    return _notes(state, change) or say("add_taste", state.language)
 
 
 def _in_order(wines: list[ListedWine], order: str) -> list[ListedWine]:
@@ -392,7 +388,7 @@ def _described(wine: ListedWine, state: State, shown: Sequence[ListedWine]) -> s
     ]
     told = describe(wine, _foods_asked(state), language)
     note = say("misses", language, limits=either(missed, language)) if missed else ""
-    return " ".join(filter(None, (told, note)))
+    return joined(told, note)
 
 
 def _foods_asked(state: State) -> list[str]:
@@ -413,15 +409,14 @@ def _notes(state: State, change: Change) -> str:
     """What a guest should know besides: about labels, and money that cannot be converted."""
     language, foreign = state.language, change.numbers.foreign
     is_histamine = "histamine" in state.reacts
-    notes = [
+    return joined(
         say("unknown_currency", language, currency=foreign) if foreign else "",
         say("unknown_size", language) if change.has("litres") else "",
         say("histamine_note", language) if is_histamine else "",
         say("other_allergens", language) if change.elsewhere and not is_histamine else "",
         say("sulphites", language) if "sulphites" in change.allergens else "",
         say("check_label", language) if state.allergens and not change.elsewhere else "",
-    ]
-    return " ".join(filter(None, notes))
+    )
 
 
 def _nothing(
@@ -492,17 +487,8 @@ def _about(state: State, change: Change, found: Sequence[Found]) -> SommelierRes
         return _goes_with(state, change, wines, found[1:])
     if told := verdict(wines, state, change):
         return inform(told, "" if change.has("litres") else _notes(state, change))
-    if change.kind == "fits":
-        told = "; ".join(f"{wine.name}: {suiting(wine, (), language)}" for wine in wines)
-        return inform(say("fits_occasion", language, told=told))
-    return SommelierResponse(
-        response_type="recommendation",
-        intro=say("details", language),
-        wines=[
-            _recommended(each, in_detail(each, _foods_asked(state), language)) for each in wines
-        ],
-        closing=_notes(state, change) or say("add_taste", language),
-    )
+    told_of = {each: in_detail(each, _foods_asked(state), language) for each in wines}
+    return _recommend(say("details", language), told_of, _last_words(state, change))
 
 
 def _picked(state: State, change: Change, wines: Sequence[ListedWine]) -> SommelierResponse:
@@ -514,12 +500,9 @@ def _picked(state: State, change: Change, wines: Sequence[ListedWine]) -> Sommel
         best = min(wines, key=lambda wine: (wine.tannin == "high", bodies.index(wine.body)))
     told = suiting(best, _foods_asked(state), language)
     first = say("favourite", language, name=best.name, told=told)
-    return SommelierResponse(
-        response_type="recommendation",
-        intro=f"{first} {why_it_suits(state)}".strip(),
-        wines=[_recommended(best, describe(best, _foods_asked(state), language))],
-        closing=_notes(state, change) or say("add_taste", language),
-    )
+    told_of = {best: describe(best, _foods_asked(state), language)}
+    intro = joined(first, why_it_suits(state))
+    return _recommend(intro, told_of, _last_words(state, change))
 
 
 def _goes_with(
@@ -536,10 +519,5 @@ def _goes_with(
     else:
         intro = say("fits_dish" if fitting else "fits_not", language, foods=dish)
     foods = [food for dish in change.wishes.dishes for food in dish.foods]
-    shown = fitting or others or list(wines)
-    return SommelierResponse(
-        response_type="recommendation",
-        intro=intro,
-        wines=[_recommended(wine, describe(wine, foods, language)) for wine in shown],
-        closing=_notes(state, change) or say("add_taste", language),
-    )
+    told_of = {each: describe(each, foods, language) for each in fitting or others or wines}
+    return _recommend(intro, told_of, _last_words(state, change))

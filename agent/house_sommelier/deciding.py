@@ -7,11 +7,11 @@ from typing import Final, cast, get_args
 
 from agent.care import Concern
 from agent.house_sommelier.data import SCALE_OF, Act, kinds, profiles
-from agent.house_sommelier.merging import KIND, PLACE, wants_it
+from agent.house_sommelier.merging import KIND, wants_it
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
 from agent.house_sommelier.table import chooses, is_prose, refers
-from agent.house_sommelier.topics import ASKED, CERTAIN, NEAR, is_likely
+from agent.house_sommelier.topics import ASKED, CERTAIN, is_likely
 
 _FOR_WINE: Final = frozenset(("search", "like", "about", "pick", "foods", "ask", "taken"))
 _CHAT: Final = frozenset({"complaint", "rude", "hello", "thanks"})
@@ -30,7 +30,6 @@ _FINED: Final = frozenset({"egg", "milk", "fish"})
 _SOME_WORDS: Final = 3
 _FEW_WORDS: Final = 4
 _MANY_WORDS: Final = 8
-_ONLY_NAMED: Final = 2
 
 
 @dataclass(frozen=True)
@@ -210,18 +209,10 @@ def _limits(case: _Case) -> bool:
     return bool(is_limited or change.has("ask", "choose") or case.state.pointed)
 
 
-def _is_of_what_was_shown(case: _Case) -> bool:
-    """Whether a question of no topic, on wines that were shown, can only be of these."""
-    change, is_after = case.change, case.state.context == "wines"
-    names = change.entities or case.said or len(change.unknown) > _ONLY_NAMED
-    return is_after and case.act == "knowledge" and not (names or is_likely(change.topics, NEAR))
-
-
 def _is_for_a_dish(case: _Case) -> bool:
     """Whether a question is what to open with a dish: "which red is safe for me with a steak?"."""
     asks = case.change.has("ask", "choose") and case.said & KIND
-    is_question = case.act == "knowledge" and (asks or case.kind == "temperature")
-    return is_question and "dishes" in case.said
+    return case.act == "knowledge" and bool(asks) and "dishes" in case.said
 
 
 def _asks_what_and_how_many(case: _Case) -> bool:
@@ -233,15 +224,8 @@ def _asks_what_and_how_many(case: _Case) -> bool:
 def _is_of_guests(case: _Case) -> bool:
     """Whether it is told who of the guests drinks nothing, and nothing is wanted for them."""
     is_told = case.change.numbers.sober is not None and case.state.guests is not None
-    only_told = case.state.act == "quantity" and case.kind == "sober" and not case.asks
-    return is_told and (not case.said or (only_told and not case.change.has("ask", "choose")))
-
-
-def _puts_together(case: _Case) -> bool:
-    """Whether bottles of a kind or a place are wanted for a sum: "3 from Sicily, 60 total"."""
-    numbers = case.change.numbers
-    told = numbers.bottles is not None and numbers.has_price
-    return case.act == "quantity" and told and bool(case.said & (KIND | PLACE))
+    is_counted = case.state.act == "quantity" and case.kind == "sober" and not case.asks
+    return is_told and (not case.said or is_counted)
 
 
 def _goes_on_asking(case: _Case) -> bool:
@@ -249,10 +233,10 @@ def _goes_on_asking(case: _Case) -> bool:
     change, is_prose = case.change, case.state.context == "told"
     if not change.has("adds") or change.has("ask", "choose") or change.words > _FEW_WORDS:
         return False
-    is_named = change.words <= _SOME_WORDS and any(each in profiles() for each in change.entities)
-    asks = change.is_question and case.state.act == "knowledge"
-    is_told = asks or (is_named and case.state.act in ("knowledge", "compare"))
-    return bool(is_prose and is_told) and not change.numbers.has_price
+    is_named = any(each in profiles() for each in change.entities)
+    asks = change.is_question or is_named
+    is_after = is_prose and case.state.act in ("knowledge", "compare")
+    return is_after and asks and not change.numbers.has_price
 
 
 def _changes_plan(case: _Case) -> bool:
@@ -282,10 +266,7 @@ def _is_priced_wish(case: _Case) -> bool:
 
 def _is_comparison(case: _Case) -> bool:
     state, change = case.state, case.change
-    is_after = state.act == "compare" and (
-        case.act == "about" or (case.kind == "why" and change.words <= _FEW_WORDS)
-    )
-    is_of_it = is_after or case.kind in ("pick", "most", "details", "versus")
+    is_of_it = case.kind in ("pick", "most", "details", "versus", "why")
     is_of_it |= change.has("ask", "which") and case.said == {"dishes"}
     goes_on = is_prose(state) and not state.pointed and is_of_it
     is_choice = case.act == "search" and change.has("versus") and change.has("ask", "compare")
@@ -299,8 +280,7 @@ def _held_against(case: _Case) -> Act:
     known = [each for each in case.state.names if each in profiles()]
     compares = case.asks or case.change.marks.count(("ask", "compare")) > 1
     is_wish = case.change.has("ask", "choose") or not compares
-    is_open = max(len(told), len(known)) < 2 and is_wish
-    if case.said and (is_open or not (case.change.entities or known)):
+    if case.said and is_wish and max(len(told), len(known)) < 2:
         return "search"
     if (case.change.numbers.has_price or case.change.wishes.order) and not told:
         return "search"
@@ -310,30 +290,15 @@ def _held_against(case: _Case) -> Act:
 def _unsure(case: _Case) -> Act:
     """What a message of no sure kind wants, by its words."""
     change = case.change
-    if change.has("most") and case.state.choice and not case.said:
-        return "compare" if is_prose(case.state) else "about"
-    if case.state.pointed and "take" in refers(change):
-        return "taken"
     if case.state.pointed:
-        return "like" if case.said & (KIND | PLACE) and not case.asks else "about"
-    is_of_kind = (
-        change.has("copula") and change.entities and case.said <= KIND | PLACE | SCALE_OF.keys()
-    )
-    asks = _asks_of_topic(case) or bool(is_of_kind and change.has("ask", "why"))
+        return "taken" if "take" in refers(change) else "about"
+    asks = _asks_of_topic(case)
     if not asks and (case.said or change.denied or change.allergens or change.wishes.name):
         return "search"
     goes_on = case.state.act == "knowledge" and case.state.context == "told"
-    asks |= change.has("ask", "what") and bool(change.unknown)
     if asks or change.subjects or (goes_on and change.words >= _SOME_WORDS):
         return "knowledge"
     return cast("Act", next((each for each in change.said("talk") if each in get_args(Act)), "ask"))
-
-
-def _is_of_standing(case: _Case) -> bool:
-    """Whether a kind is asked of as such, and for no dish: "is Franciacorta a poor show?"."""
-    dishes = case.change.wishes.dishes or case.state.wishes.dishes
-    told = any(each in profiles() for each in case.change.entities)
-    return case.kind == "fits" and told and not (dishes or case.state.pointed)
 
 
 def _is_wish_beside(case: _Case) -> bool:
@@ -341,29 +306,14 @@ def _is_wish_beside(case: _Case) -> bool:
     change = case.change
     tells_fault = change.denied or case.said & SCALE_OF.keys()
     asks = tells_fault or any(map(change.has, ("cue", "replace", "most"))) or case.asks
-    asks = (
-        bool(asks or len(change.slots) > 1)
-        or change.has("ask", "choose")
-        or change.words <= _FEW_WORDS + 1
-    )
-    return bool(
-        case.act in _CHAT
-        and case.said
-        and not case.said & _NAMES
-        and (asks or case.kind != "complaint")
-    )
-
-
-def _is_scaled(case: _Case) -> bool:
-    """Whether a message says of what the wine that it asks for has most or least."""
-    change = case.change
-    return bool(change.has("most") or change.wishes.order or case.state.pointed)
+    is_open = change.has("ask", "choose") or change.words <= _FEW_WORDS + 1
+    is_wish = case.act in _CHAT and case.said and not case.said & _NAMES
+    return bool(is_wish and (asks or is_open or case.kind != "complaint"))
 
 
 def _is_for_something_unknown(case: _Case) -> bool:
     change = case.change
-    wants = change.purpose and (change.has("ask", "choose") or not case.asks)
-    return bool(wants and not (case.said or change.subjects))
+    return bool(change.purpose and not (case.said or change.subjects))
 
 
 Rule = tuple[Callable[[_Case], object], Act | Callable[[_Case], Act]]
@@ -384,23 +334,12 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: _asks_if_safe(c, "sulphites", "severe"), "sulphites"),
     (_asks_of_fining, "fining"),
     # What words say for certain, whatever the kind.
-    (
-        lambda c: (
-            c.change.has("listed") and (c.asks or c.change.has("ask", "which") or c.kind == "pick")
-        ),
-        "compare",
-    ),
+    (lambda c: c.change.has("listed") and c.asks, "compare"),
     (lambda c: c.change.has("one_of_each") and len(c.state.names) > 1, "search"),
     (lambda c: chooses(c.state, c.change), "pick"),
     (lambda c: _changes_plan(c) or _asks_plan(c), "search"),
     (lambda c: c.kind in ("", "unclear"), _unsure),
     (_is_beyond, "which"),
-    (_is_of_standing, "knowledge"),
-    (lambda c: c.act == "about" and c.change.has("like") and c.said and not c.asks, "like"),
-    (
-        lambda c: c.state.pointed and c.kind == "search" and c.asks and c.change.has("trait"),
-        "about",
-    ),
     (_is_of_guests, "quantity"),
     (_is_question_of_topic, "knowledge"),
     (_goes_on_asking, "knowledge"),
@@ -415,9 +354,7 @@ _RULES: Final[tuple[Rule, ...]] = (
         "search",
     ),
     (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),
-    (lambda c: c.act == "knowledge" and c.said and c.change.words <= _ONLY_NAMED, "search"),
     (_is_for_a_dish, "search"),
-    (_puts_together, "search"),
     (_asks_what_and_how_many, "search"),
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
@@ -426,7 +363,6 @@ _RULES: Final[tuple[Rule, ...]] = (
         lambda c: c.act in ("knowledge", "quantity") and c.measures and c.change.has("litres"),
         "quantity",
     ),
-    (lambda c: c.act == "quantity" and c.measures, "knowledge"),
     (
         lambda c: (
             c.act in ("about", "knowledge", "off_topic")
@@ -444,7 +380,5 @@ _RULES: Final[tuple[Rule, ...]] = (
         "knowledge",
     ),
     (_is_wish_beside, "search"),
-    (lambda c: c.kind == "most" and c.state.shown and not _is_scaled(c), "pick"),
-    (_is_of_what_was_shown, "about"),
     (lambda _: True, lambda c: c.act),
 )

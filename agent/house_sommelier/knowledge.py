@@ -11,7 +11,7 @@ from agent.house_sommelier.state import State
 from agent.house_sommelier.topics import CERTAIN, offered
 from agent.house_sommelier.verdicts import told_of, traits
 from agent.house_sommelier.wines import ListedWine
-from agent.house_sommelier.wording import both, either, say, style_in_words
+from agent.house_sommelier.wording import both, either, joined, say, style_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.text import Language, sentences, stem, words
 
@@ -27,7 +27,7 @@ def asked_of_library(state: State, change: Change) -> str:
     told = (each for each in tokens(change.text) if each.is_word and each.stem not in stop_words())
     own = change.text if state.language == "en" else " ".join(each.written for each in told)
     about = (_article(name).replace("-", " ") for name in state.subjects)
-    return " ".join(filter(None, (*about, own)))[:_MOST_ASKED] or change.text[:_MOST_ASKED]
+    return joined(*about, own)[:_MOST_ASKED] or change.text[:_MOST_ASKED]
 
 
 def explain(state: State, change: Change, content: str) -> SommelierResponse:
@@ -35,12 +35,11 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     language = state.language
     entity = _of_entity(change, language)
     is_opinion = change.has("opinion") or change.kind == "fits"
-    if is_opinion and (entity or (state.topic.said and not state.subjects)):
+    if is_opinion and entity:
         return _opinion(change, entity, language)
     of_kind = _asked_of_kind(state, change)
     is_enough = of_kind and change.words <= _FEW_WORDS
-    told = (of_kind, "" if is_enough else of_topics(state.subjects, language))
-    short = "\n\n".join(filter(None, told))
+    short = joined(of_kind, "" if is_enough else of_topics(state.subjects, language), by="\n\n")
     if not short and not change.unknown:
         short = entity
     passage = _passage(content, state, change)
@@ -70,8 +69,6 @@ def _article(name: str) -> str:
 
 def _opinion(change: Change, told: str, language: Language) -> SommelierResponse:
     """What the house thinks of the grape or region that is asked about, or was before."""
-    if not told:
-        return inform(say("opinion_more", language))
     name = next(each for each in change.entities if each in profiles())
     return inform(told, say("opinion", language, name=name))
 
@@ -170,34 +167,17 @@ def compare(state: State, change: Change) -> SommelierResponse:
     if len(known) < 2:
         return explain(state, change, "")
     verdict = _verdict(state, change, known)
-    if change.kind == "why":
-        return inform(f"{verdict} {_differences(known, language)}".strip())
     sure = (each.name for each in change.topics if each.share >= CERTAIN)
     topic = "" if verdict else of_topics(tuple(sure), language)
     is_told = not topic and (len(change.entities) > 1 or not verdict or change.has("ask", "why"))
     told = [_told(each, language) for each in known] if is_told else [topic]
     closing = say("compare_closing", language)
-    return inform("\n\n".join(filter(None, (verdict, *told))), closing)
-
-
-def _differences(known: Sequence[Profile], language: Language) -> str:
-    """In which of body, tannin and acidity two differ."""
-    one, other = known[:2]
-    told = []
-    for scale in _STRUCTURE:
-        ranks = (one.profile.rank(scale), other.profile.rank(scale))
-        names = {"first": one.name, "second": other.name}
-        key = f"compare_{scale}_{'high' if ranks[0] > ranks[1] else 'low'}"
-        told += [say(key, language, **names)] if ranks[0] != ranks[1] else []
-    return " ".join(told)
+    return inform(joined(verdict, *told, by="\n\n"), closing)
 
 
 def said_before(state: State, change: Change) -> SommelierResponse:
     """What of a topic that was just told answers the next question; or that there is no more."""
     language = state.language
-    if (named := _named(change)) and change.words <= _FEW_WORDS:
-        # "And Weißburgunder?"
-        return inform(_told(named, language), say("knowledge_closing", language))
     asked = {stem(word, language) for word in words(change.text)} - stop_words()
     told = [each for name in state.subjects for each in sentences(topics(language)[name].answer)]
     shared = {each: len(asked & {stem(word, language) for word in words(each)}) for each in told}
@@ -211,8 +191,7 @@ def _told(profile: Profile, language: Language) -> str:
     """`Zweigelt: red, light, soft tannins, fresh acidity; cherry and pepper.`"""
     made = say(f"made_{profile.made}", language) if profile.made else ""
     grapes = say("from_grapes", language, grapes=both(profile.of, language)) if profile.of else ""
-    kind = (_structure(profile, language), grapes, made)
-    parts = ", ".join(filter(None, kind))
+    parts = joined(_structure(profile, language), grapes, made, by=", ")
     scents = both((aromas()[note][language] for note in profile.notes), language)
     home = say("at_home", language, places=profile.home)
     return f"{profile.name}: {parts}; {scents}. {home}"
@@ -247,8 +226,6 @@ def _by_scale(most: str, known: Sequence[Profile], best: Profile | None, languag
     """Which of these is at an end of a scale; where nothing tells, that is said."""
     scale, _, end = most.partition(":")
     names = [each.name for each in known]
-    if scale == "age" and best:
-        return say("is_most", language, name=best.name, fact=_structure(best, language))
     if scale not in _STRUCTURE:
         return say("compare_unknown", language, names=both(names, language))
     is_equal = best is None or len({each.profile.rank(scale) for each in known}) == 1

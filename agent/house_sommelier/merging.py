@@ -14,7 +14,7 @@ from agent.house_sommelier.plan import (
     slot_at,
     slot_states,
 )
-from agent.house_sommelier.planning import NO_PLAN, adds, planned, recounted
+from agent.house_sommelier.planning import NO_PLAN, adds, planned
 from agent.house_sommelier.reading import NO_WISHES, Change, Wishes
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.house_sommelier.table import is_prose, meant_of_names, of_names, refers
@@ -57,7 +57,6 @@ _DEAR_EUR: Final = 30.0
 def wished(state: State, change: Change) -> State:
     """`state` after a message that wishes for wine."""
     is_plan = bool(state.slots)
-    change = recounted(state, change)
     state = replace(state, guests=change.numbers.guests or state.guests)
     is_other_plan = bool(change.slots) or change.has("remove")
     varies = change.has("cue", "cheaper", "dearer", "refine") or change.has("most")

@@ -30,7 +30,7 @@ from agent.house_sommelier.state import Conversation, State, ToolResult, read_co
 from agent.house_sommelier.table import labels
 from agent.house_sommelier.topics import fault_in
 from agent.house_sommelier.wines import read_result, wine_listed
-from agent.house_sommelier.wording import country_in_words, either, say, search_in_words
+from agent.house_sommelier.wording import country_in_words, either, joined, say, search_in_words
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import ReadWine, Wine, WineQuery
 from agent.text import Language
@@ -190,8 +190,7 @@ def _spoken(state: State, change: Change) -> SommelierResponse:
         return inform(say("which_of", state.language, names=table))
     is_sober = state.act == "dependence" and change.has("recovering")
     told = say("recovering" if is_sober else state.act, state.language)
-    intro = " ".join(filter(None, (comfort, unclear, told)))
-    return SommelierResponse(response_type=kind, intro=intro)
+    return SommelierResponse(response_type=kind, intro=joined(comfort, unclear, told))
 
 
 def _after(

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from agent.house_sommelier.reading import MOST_SHOWN, Change, Slot, Wishes
 from agent.house_sommelier.state import State
 from agent.house_sommelier.wines import ListedWine
-from agent.house_sommelier.wording import both, criteria, say, slot_in_words
+from agent.house_sommelier.wording import both, criteria, joined, say, slot_in_words
 from agent.sommelier.wine import Currency, in_euros, money
 from agent.text import Language, words
 
@@ -233,12 +233,11 @@ def bottles_for(state: State, change: Change) -> str:
     if sizes := change.said("litres"):
         poured = str(round(float(sizes[0]) * 8))
         return say("quantity_size", language, litres=sizes[0], glasses=poured)
-    if is_composed(state) and state.told and not change.numbers.has_price:
+    if is_composed(state) and state.told:
         return f"{_bottles_told(state)} {reckoning(state)}".strip()
     if not drinkers:
         return say("quantity_ask", language)
-    asks_sum = change.has("trait", "total") and change.marks.count(("ask", "quantity")) < 2
-    if asks_sum or (change.numbers.has_price and state.act_before == state.act):
+    if change.has("trait", "total") or (change.numbers.has_price and state.act_before == state.act):
         return _at_price(state, change)
     answer = say(
         "quantity",
@@ -251,8 +250,7 @@ def bottles_for(state: State, change: Change) -> str:
     advice = "quantity_sober" if state.sober else "quantity_water"
     is_each = change.numbers.has_price and change.has("each")
     summed = _at_price(state, change) if is_each else ""
-    told = (sympathy(change, language), answer, summed, say(advice, language))
-    return " ".join(filter(None, told))
+    return joined(sympathy(change, language), answer, summed, say(advice, language))
 
 
 def reckoning(state: State) -> str:
@@ -291,11 +289,8 @@ def total_of(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     priced = [(wine.price, Currency(wine.currency)) for wine in wines if wine.price is not None]
     if len(priced) < len(wines):
         return say("unknown_price", language)
-    if state.guests is not None and change.numbers.has_price:
-        return _at_price(state, change)
-    number = change.numbers.bottles or _alone(words(change.text))
-    least, most = (number, number) if number else _for_guests(state)
-    if least and (number != len(wines) or len(wines) == 1):
+    least, most = _asked_number(state, change)
+    if least and (least != len(wines) or len(wines) == 1):
         told = (
             say(
                 "total_of",
@@ -317,7 +312,7 @@ def total_of(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     total = say("plan_total", language, bottles=str(bottles), sum=money(*cost))
     is_all = {wine.wine_id for wine in wines} == {*state.choice}
     fits = within_budget(state, cost, bottles) if is_all else ""
-    return " ".join(filter(None, (split, total, fits)))
+    return joined(split, total, fits)
 
 
 def within_budget(state: State, cost: tuple[float, Currency], bottles: int) -> str:
@@ -340,15 +335,12 @@ def _bottles_told(state: State) -> str:
     return say("plan_bottles", state.language, **told)
 
 
-def _for_guests(state: State) -> tuple[int, int]:
-    """How few and how many bottles the guests of a plain wish need; zeros without any."""
-    return estimate(state)[1:] if state.guests and not is_composed(state) else (0, 0)
-
-
-def _alone(said: Sequence[str]) -> int:
-    """The number of a message that names just one; 0 for any other."""
-    told = [int(word) for word in said if word.isdecimal() and len(word) < 4]
-    return told[0] if len(told) == 1 else 0
+def _asked_number(state: State, change: Change) -> tuple[int, int]:
+    """How few and how many bottles a sum is asked for: as told, or for guests; zeros without."""
+    told = [int(word) for word in words(change.text) if word.isdecimal() and len(word) < 4]
+    number = change.numbers.bottles or (told[0] if len(told) == 1 else 0)
+    for_guests = estimate(state)[1:] if not is_composed(state) else (0, 0)
+    return (number, number) if number else for_guests
 
 
 def _plain(amount: float) -> str:

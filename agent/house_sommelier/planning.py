@@ -1,12 +1,10 @@
 """What a message does to a plan: slots told, added, left out, exchanged; other numbers. Pure."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from agent.house_sommelier.data import dishes, grammar
-from agent.house_sommelier.numbers import NO_NUMBERS
-from agent.house_sommelier.plan import bottles_of, capped, estimate, is_composed, over
+from agent.house_sommelier.plan import capped, estimate, is_composed, over
 from agent.house_sommelier.reading import Change, Slot, Wishes, is_dessert
 from agent.house_sommelier.state import State
 from agent.house_sommelier.table import of_names
@@ -16,24 +14,9 @@ NO_PLAN: Final = State()
 _OF_A_SLOT: Final = frozenset(
     "styles colours grapes countries regions dishes sweetness bodies".split()
 )
-_KIND: Final = frozenset({"styles", "sweetness"})
 _LEAST_PRICE: Final = 6.0
 """What a bottle costs at least: a price that is less for each is no price for all."""
 _CHEAPER: Final = 0.85
-_REST: Final = {"white": "red", "red": "white", "rose": "white", "sparkling": "white"}
-_FEW_WORDS: Final = 4
-
-
-def recounted(state: State, change: Change) -> Change:
-    """A message whose bare number counts a plan's bottles or guests: "finalement 6"."""
-    told = change.numbers
-    number = int(told.max_price or 0)
-    is_bare = number > 1 and number == told.max_price and not (told.currency or told.min_price)
-    if not (is_bare and is_composed(state)) or change.words > _FEW_WORDS:
-        return change
-    bottles, guests = (number, None) if state.bottles else (None, number)
-    numbers = replace(NO_NUMBERS, bottles=bottles, guests=guests)
-    return replace(change, numbers=numbers, wishes=replace(change.wishes, max_price=None))
 
 
 def planned(state: State, change: Change, before: State) -> State:
@@ -67,14 +50,12 @@ def _budget(old: State, change: Change, bottles: int) -> float | None:
 
 
 def _slots(state: State, change: Change, before: State) -> tuple[Slot, ...]:
-    """The slots of the plan after a message: told anew, added, left out, exchanged."""
+    """The slots of the plan after a message: told anew, added, left out."""
     old, new = before.slots, change.slots
-    if new and old and change.has("swap"):
-        return _exchanged(before, new)
-    if len(new) == 1 and 0 < new[0].bottles < 1:
-        return _halved(before, new[0])
     if change.has("one_of_each") and not change.has("just_one"):
         return _one_of_each(state) or new or old
+    if len(new) == 1 and 0 < new[0].bottles < 1:
+        return _halved(before, new[0])
     if new:
         return (*old, *new) if adds(before, change) else new
     return _left(change, before)
@@ -82,9 +63,9 @@ def _slots(state: State, change: Change, before: State) -> tuple[Slot, ...]:
 
 def _halved(before: State, half: Slot) -> tuple[Slot, ...]:
     """The slots where half of the bottles are of a kind: the rest is as it was, or red or white."""
-    style = _REST.get("".join(half.wishes.styles[:1]), "white")
     rest = tuple(each for each in before.wishes.styles if each not in half.wishes.styles)
-    return Slot(Wishes(styles=rest or (style,)), 1 - half.bottles), half
+    other = "red" if "white" in half.wishes.styles else "white"
+    return Slot(Wishes(styles=rest or (other,)), 1 - half.bottles), half
 
 
 def _left(change: Change, before: State) -> tuple[Slot, ...]:
@@ -95,28 +76,17 @@ def _left(change: Change, before: State) -> tuple[Slot, ...]:
     out |= {"sweet"} if wishes.sweetness and "sweet" not in wishes.sweetness else set()
     dropped = [dish for at, dish in enumerate(dishes()) if f"dish:{at}" in change.dropped]
     out |= {"sweet"} if any(map(is_dessert, dropped)) else set()
-    if dropped and wishes.dishes and old:
-        # "The venison is off, it is pike-perch now."
-        return tuple(
-            _served(each, wishes) if {*dropped} & {*each.wishes.dishes} else each for each in old
-        )
     left = tuple(
         each for each in old if not (out & _told_of(each) or set(dropped) & set(each.wishes.dishes))
     )
     if adds(before, change):
         first = _own(before.wishes)
-        left = left or ((Slot(first),) if first.said else ())
-        return (*left, Slot(_own(wishes), float(change.count or 0))) if left else ()
+        left = left or (Slot(first),)
+        return (*left, Slot(_own(wishes), float(change.count or 0)))
     if wishes.styles and not change.has("remove"):
         return tuple(each for each in left if {*wishes.styles} & {*each.wishes.styles})
     is_new_meal = wishes.dishes and any(each.wishes.dishes or each.course for each in left)
     return () if is_new_meal else left
-
-
-def _served(slot: Slot, wishes: Wishes) -> Slot:
-    """A slot with other dishes."""
-    served = replace(slot.wishes, dishes=wishes.dishes, named_dishes=wishes.named_dishes)
-    return replace(slot, wishes=served)
 
 
 def _told_of(slot: Slot) -> set[str]:
@@ -154,30 +124,4 @@ def _one_of_each(state: State) -> tuple[Slot, ...]:
         rest = [each for each in state.names if each not in places] if len(places) > 1 else []
         own = [each for each in state.names if each not in rest]
         return tuple(Slot(of_names((each, *rest))) for each in own)
-    for name in ("styles", "grapes", "regions", "countries"):
-        values = getattr(state.wishes, name)
-        if len(values) > 1:
-            told: list[dict[str, Any]] = [{name: (value,)} for value in values]
-            return tuple(Slot(Wishes(**each)) for each in told)
     return ()
-
-
-def _exchanged(state: State, new: Sequence[Slot]) -> tuple[Slot, ...]:
-    """The slots with some bottles of one kind as those of another: "two of the reds for rosé"."""
-    out, put = new[0], new[-1]
-    counted = zip(state.slots, bottles_of(state), strict=True)
-    slots = [replace(slot, bottles=amount) for slot, amount in counted]
-    taken = next((each for each in slots if _is_alike(each, out)), None)
-    if taken is None:
-        return (*state.slots, replace(put, bottles=put.bottles or out.bottles))
-    number = min(out.bottles or put.bottles or taken.bottles, taken.bottles)
-    at = slots.index(taken)
-    slots[at] = replace(taken, bottles=taken.bottles - number)
-    given = next((each for each in slots if _is_alike(each, put)), replace(put, bottles=0))
-    slots = [each for each in slots if each is not given]
-    slots.insert(at + 1, replace(given, bottles=given.bottles + number))
-    return tuple(each for each in slots if each.bottles)
-
-
-def _is_alike(slot: Slot, other: Slot) -> bool:
-    return bool({*slot.wishes.styles} & {*other.wishes.styles})

@@ -176,12 +176,6 @@ def _further(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
         return (Wish(last.tool, wider),)
     if not last.wines or (state.care and not fit):
         return _wider(state, change, last)
-    if change.has("cue", "cheaper") and (here := _cheaper_for_the_dish(state, last, fit)):
-        return here
-    left = list(last.arguments.get("not_ids", ()))
-    if len(fit) < ENOUGH <= last.total and last.total > last.listed:
-        left += [wine.wine_id for wine in last.wines]
-        return (Wish(last.tool, {**last.arguments, "not_ids": left[:_MOST_IDS]}),)
     if _is_said_again(state, change, fit):
         return (Wish(last.tool, {**last.arguments, "not_ids": list(state.seen)[:_MOST_IDS]}),)
     dishes = () if state.swapped else unserved(fit, state.wishes.dishes)
@@ -198,16 +192,6 @@ def _kept(state: State) -> tuple[Wish, ...]:
     """The facts of what stays of a choice of which one wine is replaced."""
     kept = [each for each in state.choice if each not in state.swapped]
     return (Wish(DETAILS, {"wine_ids": kept}),) if state.swapped and kept else ()
-
-
-def _cheaper_for_the_dish(state: State, last: Found, fit: Sequence[ListedWine]) -> tuple[Wish, ...]:
-    """What suits the dish below the dearest shown, if nothing below the cheapest does."""
-    prices = [price for price, _ in state.prices.values()]
-    if not fit or any("foods" not in wine.misses for wine in fit) or len(set(prices)) < 2:
-        return ()
-    asked = {**last.arguments, "max_price": max(prices) - 0.01, "not_ids": list(state.seen)}
-    asked |= {"order": "cheapest"}
-    return (Wish(SEARCH, {**asked, "soft": [each for each in asked["soft"] if each != "foods"]}),)
 
 
 def _after_details(state: State, change: Change, details: Found) -> tuple[Wish, ...]:
@@ -231,16 +215,7 @@ def _wider(state: State, change: Change, last: Found) -> tuple[Wish, ...]:
         is_cheaper = change.has("cue", "cheaper") and not change.has("cue", "half")
         wider = {**asked, "soft": sorted(soft | place)}
         return _cheaper(state, last, wider) if is_cheaper else (Wish(last.tool, wider),)
-    seen = set(asked.get("not_ids", ())) - set(state.refused)
-    if seen and not change.has("cue", "other", "cheaper", "dearer"):
-        return (Wish(last.tool, {**asked, "not_ids": list(state.refused)}),)
-    tastes = {"sweetness", "bodies", "tannins", "acidities"} & asked.keys() - soft
-    is_sweet = "sweet" in asked.get("sweetness", ()) and asked.get("styles") != ["alcohol_free"]
-    # "And a red with it": what was said before of sweetness was said of another kind.
-    is_sweet &= "sweetness" in change.wishes.said or "styles" not in change.wishes.said
-    if not tastes or is_sweet:
-        return ()
-    return (Wish(last.tool, {**asked, "soft": sorted(soft | tastes)}),)
+    return ()
 
 
 def _cheaper(state: State, last: Found, wider: Mapping[str, Any]) -> tuple[Wish, ...]:

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from agent.classifier import Meanings
-from agent.house_sommelier.data import Profile, load, profiles
+from agent.house_sommelier.data import load, profiles
 from agent.house_sommelier.lexicon import grammar_stems, parse, stop_words, tokens
 from agent.house_sommelier.reading import NO_WISHES, Change, Wishes, entities_in
 from agent.house_sommelier.searching import fit, pairings_of
@@ -62,16 +62,11 @@ def completed(state: State, change: Change, said: Change) -> Change:
     is_long = change.words > _FEW_WORDS or change.numbers.has_price or change.care.gravest
     is_bare = not said.wishes.said - _CHOOSABLE and not change.denied
     found = _of_names(state, change, said) if is_prose(state) else None
-    is_unsure = change.kind in ("", "unclear") and state.choice
-    if is_unsure and not said.wishes.said and "foods" in meant:
-        found = replace(change, kind="foods", marks=(*change.marks, ("trait", "foods")))
     if found or is_long or not is_bare:
         return found or change
     asks = any(name in _ASKING and value != "other" for name, value in said.marks)
     if not asks and change.kind in _OPEN and {"choose", "unsure"} & meant and state.turns:
         return _chosen(change, is_open=not labels(state))
-    if change.wishes.order and state.asked_of.kind == "most" and change.words <= _ONLY_POINTING:
-        return replace(change, kind="most")
     is_pointer = change.words <= _ONLY_POINTING and {name for name, _ in said.marks} <= _POINTERS
     if not labels(state) or asks or not (is_pointer or change.kind in _POINTING):
         return change
@@ -98,26 +93,21 @@ def _of_the_table(state: State, change: Change, meant: frozenset[str]) -> Change
     """A message that says by a word what it wants of the table; None for any other."""
     if {"again", "explain"} & meant:
         return replace(change, kind="details", marks=(*change.marks, ("more", "yes")))
-    is_all = "each" in meant or change.has("total")
-    if is_prose(state) and is_all and change.kind != "details":
+    if is_prose(state) and "each" in meant:
         marks = (*change.marks, ("one_of_each", "yes"))
         return replace(change, kind="search", wishes=NO_WISHES, marks=marks)
-    if {"each", "foods"} <= meant and not is_prose(state):
+    if {"each", "foods"} <= meant:
         return replace(change, kind="foods", marks=(*change.marks, ("trait", "foods")))
-    if "take" in meant and ("each" in meant or change.has("ordinal")):
-        return replace(change, kind="take")
-    if "other" in meant and is_prose(state):
-        return replace(change, kind="search" if state.favoured else "")
     return None
 
 
 def _as_asked_before(state: State, change: Change, said: Change) -> Change:
     """A message that only points at wines: it asks of them what was asked before."""
-    meant, asked = refers(change), state.asked_of
-    if not (said.has("ordinal") or {"each", "other"} & meant or pointed(state, said)):
+    asked, is_other = state.asked_of, "other" in refers(change)
+    if not (said.has("ordinal") or is_other or pointed(state, said)):
         return change
     if not asked.kind:
-        return replace(change, kind="") if "other" in meant and change.kind == "take" else change
+        return replace(change, kind="") if is_other and change.kind == "take" else change
     if asked.kind in _CHOOSING:
         return replace(change, kind="details", marks=(*said.marks, ("more", "yes")))
     kept = tuple(each for each in asked.marks if each[0] not in _POINTERS)
@@ -163,8 +153,6 @@ def pointed(state: State, change: Change) -> tuple[str, ...]:
     if found := [among[at - (at > 0)] for at in places if among and at <= len(among)]:
         is_rest = "other" in meant and change.has("swap")
         return tuple(each for each in choice if (each in found) != is_rest)
-    if change.kind == "swap" and len(choice) > 1 and not change.definite:
-        return choice[-1:]
     told = next(
         (each for each in (state.about, state.focus, state.shown) if _is_part(each, choice)), ()
     )
@@ -233,8 +221,6 @@ def meant_of_names(state: State, change: Change) -> tuple[str, ...]:
     places = [int(each) for each in change.said("ordinal")]
     found = tuple(state.names[at - (at > 0)] for at in places if at <= len(state.names))
     best = favourite(state, change) or state.favoured
-    if not found and best and "other" in refers(change):
-        found = tuple(each for each in state.names if each != best)
     return found or ((best,) if best and "each" not in refers(change) else state.names)
 
 
@@ -246,18 +232,13 @@ def favourite(state: State, change: Change) -> str:
     for most in change.said("most"):
         scale, _, end = most.partition(":")
         best = max if end == "high" else min
-        if scale in _SCALES:
-            return best(known, key=lambda each: each.profile.rank(scale)).name
-        return best(known, key=_staying_power).name if scale == "age" else ""
+        known_scale = scale in _SCALES
+        return best(known, key=lambda each: each.profile.rank(scale)).name if known_scale else ""
     if dishes := change.wishes.dishes or state.topic.dishes:
         wanted = pairings_of(dishes)[0]
         return max(known, key=lambda each: fit(each.profile, wanted)).name
     is_asked = change.kind == "pick" or change.has("ask", "best")
     return min(known, key=lambda each: each.profile.rank("tannin")).name if is_asked else ""
-
-
-def _staying_power(profile: Profile) -> int:
-    return sum(profile.profile.rank(scale) for scale in _SCALES)
 
 
 def compared(state: State, change: Change) -> State:

@@ -19,6 +19,7 @@ from agent.house_sommelier.wording import (
     criteria,
     foods_in_words,
     in_words,
+    joined,
     origin,
     price,
     say,
@@ -92,9 +93,6 @@ def traits(change: Change) -> list[str]:
     if any(each.startswith("oak") for each in change.wishes.text):
         # "Does it taste of wood?"
         asked = [*dict.fromkeys("oak" if trait == "taste" else trait for trait in asked or ["oak"])]
-    asked += ["size"] if change.has("litres") and not asked else []
-    if change.wishes.order and "price" not in asked:
-        asked.append("price")
     if len(asked) > 1 and "price" in asked and not change.wishes.order:
         asked.remove("price")
     scales = [most.partition(":")[0] for most in change.said("most")]
@@ -178,7 +176,7 @@ def _fact(wine: ListedWine, scale: str, language: Language) -> str:
         "vintage": tuple(year[0] for year in _YEAR.finditer(wine.name)),
         "age": (body_in_words(wine.body, language), _level("tannin", wine, language)),
     }
-    return ", ".join(filter(None, facts.get(scale, ())))
+    return joined(*facts.get(scale, ()), by=", ")
 
 
 def _level(scale: str, wine: ListedWine, language: Language) -> str:

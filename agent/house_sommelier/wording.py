@@ -52,6 +52,11 @@ def _listed(words: Iterable[str], joint: str) -> str:
     return f"{', '.join(first)} {joint} {last}" if first else last
 
 
+def joined(*parts: str, by: str = " ") -> str:
+    """The parts that say something, one after the other."""
+    return by.join(filter(None, parts))
+
+
 def sentence(text: str) -> str:
     """`text` with a capital and a full stop."""
     ended = text if text.endswith((".", "!", "?", ":", "”")) else f"{text}."
@@ -139,8 +144,8 @@ def criteria(state: State) -> str:
     kinds = [either((style_in_words(each, language) for each in wishes.styles), language)]
     colours = (each for each in wishes.colours if each not in wishes.styles)
     kinds += [style_in_words(each, language) for each in colours]
-    parts = (
-        " ".join(filter(None, kinds)),
+    return joined(
+        joined(*kinds),
         *tastes_in_words(wishes, language),
         either(wishes.grapes, language),
         either(places_in_words(wishes, language), language),
@@ -149,8 +154,8 @@ def criteria(state: State) -> str:
         _abv(wishes),
         wishes.name,
         _left_out(state),
+        by=", ",
     )
-    return ", ".join(filter(None, parts))
 
 
 def dishes_in_words(wishes: Wishes, language: Language) -> str:
@@ -179,8 +184,7 @@ def search_in_words(query: WineQuery, language: Language) -> str:
     kinds += [style_in_words(each, language) for each in query.colours]
     limits = Wishes(currency=query.currency, min_price=query.min_price, max_price=query.max_price)
     foods = both(foods_in_words(query.foods[:_MOST_FOODS], language), language)
-    parts = (" ".join(filter(None, kinds)), foods, price_in_words(limits, language))
-    return ", ".join(filter(None, parts))
+    return joined(joined(*kinds), foods, price_in_words(limits, language), by=", ")
 
 
 def _abv(wishes: Wishes) -> str:
@@ -243,7 +247,7 @@ def suiting(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
     named = both(foods_in_words(asked or wine.foods[:_MOST_FOODS], language), language)
     fit = say("suits", language, foods=named) if named else ""
     told = portrait(wine, language)
-    return "; ".join(filter(None, (fit, told) if asked else (told, fit)))
+    return joined(*((fit, told) if asked else (told, fit)), by="; ")
 
 
 def in_detail(wine: ListedWine, foods: Sequence[str], language: Language) -> str:
@@ -251,14 +255,13 @@ def in_detail(wine: ListedWine, foods: Sequence[str], language: Language) -> str
     facts = [origin(wine, language), alcohol(wine), price(wine)]
     allergens = [in_words("allergen", (each,), language)[0] for each in wine.allergens]
     notes = wine.notes.strip() if language != "en" else ""
-    parts = [
+    return joined(
         describe(wine, foods, language),
-        sentence(", ".join(filter(None, facts))),
+        sentence(joined(*facts, by=", ")),
         say("is_allergens", language, fact=both(allergens, language)) if allergens else "",
         "" if wine.in_stock else say("sold_out", language),
         say("tasting_notes", language, notes=notes) if notes else "",
-    ]
-    return " ".join(filter(None, parts))
+    )
 
 
 def origin(wine: ListedWine, language: Language) -> str:
@@ -272,20 +275,12 @@ def portrait(wine: ListedWine, language: Language) -> str:
     """`Rotwein, kräftig, aus Syrah, mit festen Tanninen`."""
     grapes = both(wine.grapes, language)
     is_told = wine.sweetness not in ("dry", "bone_dry") and wine.style != Style.SWEET
-    parts = (
+    return joined(
         style_in_words(wine.style, language),
         body_in_words(wine.body, language),
         sweetness_in_words(wine.sweetness, language) if is_told else "",
         say("from_grapes", language, grapes=grapes) if grapes else "",
-        *_traits(wine, language),
+        say("acidity_high", language) if wine.acidity == "high" else "",
+        say(f"tannin_{wine.tannin}", language) if wine.tannin in ("low", "high") else "",
+        by=", ",
     )
-    return ", ".join(filter(None, parts))
-
-
-def _traits(wine: ListedWine, language: Language) -> Iterable[str]:
-    if wine.acidity == "high":
-        yield say("acidity_high", language)
-    if wine.tannin == "high":
-        yield say("tannin_high", language)
-    elif wine.tannin == "low":
-        yield say("tannin_low", language)

@@ -126,7 +126,6 @@ KISTE = "scatola da 6 a massimo 70 euro, 4 rossi e 2 bianchi"
     ("said", "kinds", "budget"),
     [
         ((BOX,), {"red": 6, "white": 6}, 200),
-        ((BOX, "swap two of the reds for rosé"), {"red": 4, "rose": 2, "white": 6}, 200),
         ((KISTE,), {"red": 4, "white": 2}, 70),
         ((KISTE, "cambia il più caro con uno francese"), {"red": 4, "white": 2}, 70),
         (("er mag rot, sie mag weiß, es gibt pizza",), {"red": 1, "white": 1}, None),
@@ -212,7 +211,7 @@ async def test_a_choice_left_to_the_house_is_one_wine(
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (("rioja or ribera for lamb", "why"), ("Rioja is usually", "Lamb likes")),
+        (("rioja or ribera for lamb", "why"), ("Rioja", "Lamb likes")),
         (("nebbiolo o sangiovese?", "e tu da che parte stai"), ("aprirei", "Sangiovese")),
         (("tempranillo, garnacha o monastrell?", "explica las tres"), ("Grenache:", "Monastrell:")),
         (("prosecco cava oder champagner?", "welcher ist der trockenste"), ("Flasche zu Flasche",)),
