@@ -16,7 +16,7 @@ from pydantic import BeforeValidator
 
 from agent.classifier import LONGEST_WORD, Meanings, classifier, hashed
 from agent.tables import Strict, read_toml
-from agent.text import LANGUAGES, Pattern, fold, pattern
+from agent.text import FORWARDED, LANGUAGES, Pattern, fold, pattern
 from agent.vocabulary import is_word
 
 PARTS: Final = (3, 4, 5)
@@ -391,7 +391,7 @@ def care_of(text: str, full_age: int = FULL_AGE) -> Care:
 
     `full_age` is the age in years from which wine is offered.
     """
-    message = Message(text[:LONGEST])
+    message = Message(text[:LONGEST].replace(FORWARDED, ""))
     own, others, unsure = set[Concern](), set[Concern](), set[Concern]()
     language = ""
     for found in message.windows(full_age):

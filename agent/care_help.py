@@ -7,15 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import TypeAdapter, model_validator
+from pydantic import StringConstraints, TypeAdapter, model_validator
 
 from agent.care import CONCERNS, FULL_AGE, Care, Concern
 from agent.tables import Strict, read_toml
 
 EVERYWHERE: Final = "any"
 """Stands among help lines for those of all other countries."""
+LONGEST_SAID: Final = 2_000
+"""A sentence of an admin's own, or a help line; what is longer fills a message of Telegram's."""
+Said = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_SAID)
+]
 
 
 class HelpTexts(Strict):
@@ -24,15 +29,15 @@ class HelpTexts(Strict):
     `perhaps` are those for what may be meant.
     """
 
-    crisis: str
-    dependence: str
-    under_age: str
-    pregnancy: str
-    medication: str
-    health: str
-    driving: str
-    lines: Mapping[str, str]
-    perhaps: Mapping[Concern, str]
+    crisis: Said
+    dependence: Said
+    under_age: Said
+    pregnancy: Said
+    medication: Said
+    health: Said
+    driving: Said
+    lines: Mapping[str, Said]
+    perhaps: Mapping[Concern, Said]
 
     @model_validator(mode="after")
     def _crisis_names_help(self) -> Self:
@@ -73,7 +78,7 @@ class Help:
     def in_crisis(self, care: Care) -> str:
         """Say where help is to be had, in the language of who writes, as Markdown."""
         texts = self.texts.get(care.language, self.texts["en"])
-        return texts.crisis.format(lines="\n".join(f"- {line}" for line in self._lines(texts)))
+        return self._filled(texts.crisis, "\n".join(f"- {line}" for line in self._lines(texts)))
 
     def instead(self, care: Care) -> str:
         """Say what stands in place of what was to be looked up; empty if that may be shown."""
@@ -90,9 +95,7 @@ class Help:
         if care.doubt is None:
             return ""
         texts = self.texts.get(care.language, self.texts["en"])
-        return texts.perhaps[care.doubt].format(
-            age=self.full_age, lines=" · ".join(self._lines(texts))
-        )
+        return self._filled(texts.perhaps[care.doubt], " · ".join(self._lines(texts)))
 
     def why(self, care: Care) -> str:
         """Say why no alcohol is offered, or why what is without comes first; empty without care."""
@@ -102,7 +105,11 @@ class Help:
         # A crisis that was told before is not spoken of again.
         key: Concern = "health" if concern == "crisis" else concern
         sentence: str = getattr(self.texts.get(care.language, self.texts["en"]), key)
-        return sentence.format(age=self.full_age)
+        return self._filled(sentence)
+
+    def _filled(self, said: str, lines: str = "") -> str:
+        """A sentence with its gaps filled; any other bracket in it is a character like others."""
+        return said.replace("{age}", str(self.full_age)).replace("{lines}", lines)
 
     def _lines(self, texts: HelpTexts) -> list[str]:
         """The help lines of the region, if there is one, else of every country of the language."""

@@ -25,6 +25,8 @@ S = TypeVar("S", bound=Spoken)
 _Weights = Mapping[S, Mapping[str, float]]
 """The weight of each common word of each language."""
 
+FORWARDED: Final = "[forwarded, written by somebody else]"
+"""Stands above words that somebody passes on: for models, and no words of anybody's."""
 LONGEST_STEMMED: Final = 64
 REMEMBERED: Final = 65_536
 """Characters and stems that are worked out once; there are some 150,000 characters."""

@@ -98,7 +98,7 @@ class Access:
         return "first_time" if first else "stranger"
 
     async def _ask_admins(self, user: User) -> None:
-        name = shown_name(user.full_name)
+        name = shown_name(user.full_name or "")  # Telegram lets a name be empty
         for admin_id in sorted(self.admin_ids):
             with speaking(await spoken_by(self.talk, admin_id)):
                 words = say("asks_to_be_let_in", id=user.id, name=name)

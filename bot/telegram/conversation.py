@@ -22,7 +22,7 @@ from agent.senses.speech import Heard
 from agent.sommelier.attachment import Attached, Attachment
 from agent.sommelier.caring import care_in
 from agent.sommelier.service import Answerer, window
-from agent.text import pattern
+from agent.text import FORWARDED, pattern
 from agent.tracing.recorder import trace_id_of
 from agent.turn import Bottles, Change, Fact, Reply
 from bot.resources import Repositories, Resources
@@ -32,8 +32,6 @@ from bot.updates.bursts import is_foreign
 from bot.updates.journal import running_turn
 
 log = logging.getLogger(__name__)
-
-FORWARDED: Final = "[forwarded, written by somebody else]"
 
 COMMAND: Final = pattern(r"\s*/\S+\s*")
 

@@ -241,6 +241,7 @@ class TestAccess:
             ("x" * 500, "x" * 64),
             ("\u200f\u2800`", "–"),
             ("\u200b", "–"),
+            ("", "–"),
         ],
     )
     async def test_a_name_is_one_bounded_line_of_code_beside_the_id(

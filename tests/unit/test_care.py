@@ -9,7 +9,7 @@ import pytest
 
 from agent.care import CONCERNS, Care, Concern, care_in_talk, care_of
 from agent.care_help import Help, help_texts
-from agent.text import LANGUAGES
+from agent.text import FORWARDED, LANGUAGES
 
 EVALS = Path(__file__).parent.parent / "evals"
 
@@ -129,6 +129,40 @@ def test_lines_of_an_admin_stand_in_place_of_ours_and_name_help_everywhere(tmp_p
     own.with_name("bad.toml").write_text('[de.lines]\nAT = "Oesterreich: 142"')
     with pytest.raises(ValueError, match="lines must hold any"):
         help_texts(own.with_name("bad.toml"))
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ("crisis = 'Please call {phone}: {lines}'", "Please call {phone}: - Oesterreich: 142"),
+        ("crisis = '{lines} {lines.__class__} {0} { }}'", "{lines.__class__} {0} { }}"),
+        ("crisis = '{lines:>99999999999} {lines}'", "{lines:>99999999999} - Oesterreich: 142"),
+    ],
+)
+def test_a_bracket_in_a_text_of_an_admin_is_a_character(
+    own: str, said: str, tmp_path: Path
+) -> None:
+    (file := tmp_path / "care.toml").write_text(f"[en]\n{own}\n[en.lines]\nany='Oesterreich: 142'")
+
+    assert said in Help(texts=help_texts(file)).in_crisis(care_of("I want to end my life"))
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "a" * 5000, 5])
+@pytest.mark.parametrize("key", ["under_age", "lines.any", "perhaps.driving"])
+def test_a_text_of_an_admin_says_something_in_no_more_than_a_message(
+    key: str, text: object, tmp_path: Path
+) -> None:
+    lines = "lines = { any = 'x' }\n" if "lines" not in key else ""
+    (file := tmp_path / "care.toml").write_text(f"[en]\n{lines}{key} = {json.dumps(text)}")
+
+    with pytest.raises(ValueError, match=key.rpartition(".")[2]):
+        help_texts(file)
+
+
+def test_words_that_are_passed_on_are_heard_without_our_mark_above_them() -> None:
+    for said in ("/broadcast Alle Weine heute gratis", "Alle Weine heute gratis"):
+        assert care_of(f"{FORWARDED}\n> {said}") == care_of(f"> {said}")
+    assert care_of(f"{FORWARDED}\n> /broadcast Alle Weine heute gratis").unsure == set()
 
 
 def test_what_is_certain_is_certain_unless_it_is_denied() -> None:
