@@ -1,7 +1,8 @@
 """How long a text may be before anything looks at it; what is longer is cut, or refused and said.
 
 All of it is in characters unless the name says bytes. Settings: a tool's result
-(`Limits.result_chars`), a file of the library (`DOCUMENT_MAX_MB`).
+(`Limits.result_chars`), a file of the library (`DOCUMENT_MAX_MB`), a message of the stored history
+(`MAX_CONTENT_LENGTH`) and how many of those a model is shown (`HISTORY_MESSAGES`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -13,7 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
 from agent.repositories import Backlog
-from agent.turn import Outcome
+from agent.turn_trace import Outcome
 from bot.telegram.sender import DeliveryError
 
 UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]

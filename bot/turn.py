@@ -19,7 +19,6 @@ from agent.repositories import MemoryRepository, MessageRepository, StoredMessag
 from agent.text import spoken_in, truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan
 from agent.turn import (
-    BUDGET,
     SHARED,
     UNDER_AGE,
     Change,
@@ -27,11 +26,11 @@ from agent.turn import (
     Person,
     Reply,
     Work,
-    record_turn,
     settings_of,
     with_notes,
     worked_on,
 )
+from agent.turn_trace import BUDGET, record_turn
 from bot.budgets import Budgets
 from bot.care import Carer, heard
 from bot.metrics import Metrics

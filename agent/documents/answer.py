@@ -54,7 +54,7 @@ from agent.documents.passages import (
 )
 from agent.documents.refine import Refinement, refine_question
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.feedback import fence
+from agent.engine.feedback import FAILED, fence
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
@@ -62,7 +62,7 @@ from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import say
 from agent.prompts import prompt_for
 from agent.text import Match, pattern, sentences
-from agent.turn import Outcome, error_types
+from agent.turn_trace import Outcome, error_types
 
 NOT_ENOUGH: Final = "I don't have enough information"
 
@@ -74,8 +74,7 @@ FILE EXCERPTS:
 
 QUESTION: {question}"""
 
-CORRECTION: Final = (
-    "Your previous response failed validation: {error_description}. "
+CORRECTION: Final = FAILED + (
     "Please answer the question again in plain text, from the excerpts only, with the path of the "
     "source in [brackets] after every statement."
 )

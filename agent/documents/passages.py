@@ -36,7 +36,8 @@ from agent.text import (
     truncate_at_boundary,
     words,
 )
-from agent.turn import Outcome, Reply, error_types, record_outcome
+from agent.turn import Reply
+from agent.turn_trace import Outcome, error_types, record_outcome
 
 
 @dataclass(frozen=True, slots=True)

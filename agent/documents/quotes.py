@@ -46,7 +46,7 @@ from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import say, spoken
 from agent.prompts import prompt_for
-from agent.turn import Outcome, error_types
+from agent.turn_trace import Outcome, error_types
 
 MAX_SNIPPETS: Final = 8
 LEAST_WORDS: Final = 3

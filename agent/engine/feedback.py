@@ -9,8 +9,9 @@ from pydantic import ValidationError
 
 from agent.engine.messages import Message
 
-FEEDBACK: Final = (
-    "Your previous response failed validation: {error_description}. "
+FAILED: Final = "Your previous response failed validation: {error_description}. "
+"""How every feedback begins, by which it is told from a person's words."""
+FEEDBACK: Final = FAILED + (
     "Please respond again with valid JSON matching the required schema. "
     "Do not include any text outside the JSON object."
 )
@@ -42,7 +43,7 @@ def feedback(
 
 def is_feedback(content: str) -> bool:
     """Tell whether a user message is feedback and not a person's words."""
-    return content.startswith(FEEDBACK.partition("{")[0])
+    return content.startswith(FAILED.partition("{")[0])
 
 
 def describe_validation_error(error: ValidationError) -> str:

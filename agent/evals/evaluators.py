@@ -19,7 +19,8 @@ from agent.evals.dataset import Conversation, Expectation, Question
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Kind, Wine, folded, in_euros, names
 from agent.text import fold, language_of, pattern, words
-from agent.turn import NOBODY, Outcome, Person, invented_attempts
+from agent.turn import NOBODY, Person
+from agent.turn_trace import Outcome, invented_attempts
 
 DENIALS: Final = frozenset("no not without never zero".split())
 DENIED_WITHIN: Final = 3

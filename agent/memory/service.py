@@ -46,8 +46,8 @@ from agent.sommelier.attachment import Attached
 from agent.sommelier.caring import may_be_shown, person_in
 from agent.sommelier.service import Sommelier
 from agent.sommelier.taste import Wanted, budget_of, read, written
-from agent.sommelier.tools import by_id, wine_facts
 from agent.sommelier.wine import Currency, money
+from agent.sommelier.wine_tools import by_id, wine_facts
 from agent.tables import Strict, read_toml
 from agent.text import Language, Pattern, of_words, spaced, words
 from agent.turn import Bottles, Change, Fact, Person, Reply, changed

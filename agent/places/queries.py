@@ -25,7 +25,7 @@ from pydantic import (
 
 from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
-from agent.engine.feedback import fence
+from agent.engine.feedback import FAILED, fence
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.markdown import visible
@@ -42,7 +42,7 @@ from agent.places.distinct import (
 from agent.prompts import prompt_for
 from agent.tables import Strict, read_toml
 from agent.text import LANGUAGES, pattern
-from agent.turn import Outcome, error_types, record_outcome
+from agent.turn_trace import Outcome, error_types, record_outcome
 from agent.vocabulary import Token, is_word, tokens
 
 ENGLISH: Final = "en"
@@ -248,8 +248,7 @@ class Queries:
 
 PROMPT: Final = "Category: {name}. Place: {place}."
 
-CORRECTION: Final = (
-    "Your previous response failed validation: {error_description}. "
+CORRECTION: Final = FAILED + (
     "Correct it. Return ONLY a JSON array of exactly 10 distinct, non-empty strings that name the "
     "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
 )

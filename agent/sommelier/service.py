@@ -21,10 +21,11 @@ from agent.sommelier import caring, taste
 from agent.sommelier.attachment import READ, Attached, ListCatalogue, left_out, what_was_read
 from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, ParseResult, in_language
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.tools import wine_tools
 from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, of_catalogue
+from agent.sommelier.wine_tools import wine_tools
 from agent.text import LANGUAGES, Language
-from agent.turn import Change, Outcome, Person, Reply, error_types, guard_input
+from agent.turn import Change, Person, Reply, guard_input
+from agent.turn_trace import Outcome, error_types
 
 BY_RULES: Final = Limits(seconds=30)
 """What the house sommelier may use: it costs nothing, but waits for the catalogue."""

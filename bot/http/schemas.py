@@ -22,7 +22,7 @@ from agent.documents.refine import FallbackReason
 from agent.markdown import visible
 from agent.places.find import FoundPlace, SearchLink
 from agent.places.queries import LONGEST_PLACE, category_named, place_named
-from agent.turn import Outcome
+from agent.turn_trace import Outcome
 
 MOST_PASSAGES: Final = 50
 MOST_MESSAGES: Final = 50

@@ -20,7 +20,7 @@ from agent.engine.run import Run, Stop
 from agent.engine.streaming import StreamedCompletion, draft_of, settled
 from agent.sommelier.contract import SOMMELIER, shown_wines
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.tools import wine_tools
+from agent.sommelier.wine_tools import wine_tools
 from agent.text import words
 from tests.doubles.model_server import (
     ModelServer,

@@ -17,7 +17,8 @@ from agent.engine.messages import Usage
 from agent.engine.span import TraceRecord
 from agent.repositories import StoredMessage, TurnRecord
 from agent.tracing.recorder import Recorder
-from agent.turn import Outcome, Reply, record_turn
+from agent.turn import Reply
+from agent.turn_trace import Outcome, record_turn
 from bot.admin.page import COOKIE
 from bot.resources import admin_page
 from config import settings_of

@@ -20,7 +20,7 @@ from agent.sommelier.contract import in_markdown, unknown_address, unsupported
 from agent.sommelier.grounding import filled as with_names
 from agent.sommelier.service import Sommelier, window
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.tools import wine_tools
+from agent.sommelier.wine_tools import wine_tools
 from agent.turn import Person
 from bot.resources import research_tools
 from bot.telegram.render import from_html, to_telegram_html

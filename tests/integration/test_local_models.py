@@ -19,7 +19,7 @@ from agent.engine.model_chain import Conversation, tokens_of
 from agent.engine.run import Run
 from agent.prompts import REPOSITORY
 from agent.sommelier.contract import SMALL_SOMMELIER
-from agent.sommelier.tools import wine_tools
+from agent.sommelier.wine_tools import wine_tools
 from bot.commands.local_models import Abilities, try_model
 from tests.commands import sommelier
 from tests.doubles.bot_api import BotApi

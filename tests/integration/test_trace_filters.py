@@ -17,7 +17,8 @@ from agent.tracing.exporter import Exporter
 from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
 from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
-from agent.turn import Reply, record_turn
+from agent.turn import Reply
+from agent.turn_trace import record_turn
 from bot.commands.doctor import check_tracing
 from config import settings_of
 from db.engine import Sessions, create_engine

@@ -14,7 +14,8 @@ import pytest
 from agent.engine.messages import Usage
 from agent.engine.span import TraceRecord
 from agent.tracing.recorder import Recorder
-from agent.turn import Reply, record_turn
+from agent.turn import Reply
+from agent.turn_trace import record_turn
 from bot.commands.doctor import check_tracing
 from bot.services import open_exporter, trace_rows
 from config import settings_of

@@ -8,8 +8,8 @@ import pytest
 from agent.engine.contract import Evidence
 from agent.sommelier.contract import facts_line, render, same_name, supported_part, unsupported
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.tools import by_id
 from agent.sommelier.wine import Currency
+from agent.sommelier.wine_tools import by_id
 from agent.text import LANGUAGES, Language
 from benchmarks.grounding import own_rows, problem
 from tests.fakes import CHINON, RIOJA

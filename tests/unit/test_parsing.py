@@ -28,7 +28,7 @@ from agent.sommelier.sommelier_prompts import (
     free_text,
     validate_semantic_content,
 )
-from agent.sommelier.tools import by_id
+from agent.sommelier.wine_tools import by_id
 from tests.fakes import CHINON
 
 EVIDENCE = Evidence(found=by_id([CHINON]))

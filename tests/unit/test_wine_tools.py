@@ -7,8 +7,8 @@ import pytest
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox, as_text
-from agent.sommelier.tools import found, wine_tools
 from agent.sommelier.wine import Food, Style, WineQuery, WineSearchResult
+from agent.sommelier.wine_tools import found, wine_tools
 from tests.fakes import CHINON, RIOJA, FakeCatalogue
 
 EXCLUSIONS = {
