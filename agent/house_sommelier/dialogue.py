@@ -12,7 +12,7 @@ from agent.house_sommelier.acts import language_told, with_kind
 from agent.house_sommelier.data import SCALE_OF, grammar, kinds
 from agent.house_sommelier.deciding import concern_of, decide
 from agent.house_sommelier.lexicon import Glossary, Meaning, parse
-from agent.house_sommelier.merging import KIND, PLACE, wished
+from agent.house_sommelier.merging import KIND, PLACE, turned_round, wished
 from agent.house_sommelier.plan import is_composed
 from agent.house_sommelier.planning import planned
 from agent.house_sommelier.reading import Change, read
@@ -99,6 +99,8 @@ def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Cha
         said = read(text, spoken_before, own, judges=not is_fault, blames=is_fault)
     change = _joined(state, completed(state, with_kind(said, state.context), said))
     change = _for_who_drinks_none(state, change)
+    if turned_round(state, change) or _wants_one_for_all(state, change):
+        change = replace(change, kind="search", topics=())
     change = _as_meant(change, dict(own).get(_whole(text), ()))
     change = change if care is None else replace(change, care=care)
     ill_of = (state.reacts | change.care.reactions).intersection(REACTIONS)
@@ -123,6 +125,12 @@ def _joined(state: State, change: Change) -> Change:
         return change
     kind = "quantity" if state.act == "quantity" else change.kind
     return replace(change, kind=kind, numbers=replace(numbers, guests=state.guests + number))
+
+
+def _wants_one_for_all(state: State, change: Change) -> bool:
+    """Whether one bottle is wanted in place of one for each dish: "just one for everything?"."""
+    is_for_several = len(state.slots) > 1 or len(state.wishes.dishes) > 1
+    return is_for_several and change.has("just_one") and not change.has("trait")
 
 
 def _for_who_drinks_none(state: State, change: Change) -> Change:
@@ -286,7 +294,7 @@ def _questioned(state: State, change: Change) -> State:
     is_open = change.words <= _FEW_WORDS or not is_own
     if state.act_before == "knowledge" and is_open and not change.has("ask", "what"):
         asked = f"{state.asked} {change.text}"
-        together = asked_for(topics_in(asked, parse(asked, state.language).spans))
+        together = asked_for(topics_in(asked, parse(asked, state.language)))
         is_kind = change.words <= _FEW_WORDS and change.wishes.said == {"styles"}
         told = (is_kind and state.subjects) or together or told or state.subjects
     is_again = not (is_own or change.wishes.said) and {*told} <= {*state.subjects}

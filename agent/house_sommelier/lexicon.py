@@ -18,13 +18,16 @@ from typing import Final, NamedTuple
 
 from agent.classifier import classifier, hashed
 from agent.house_sommelier.data import Entry, entries, grammar, load
-from agent.text import LANGUAGES, Language, fold, language_of, pattern
+from agent.text import LANGUAGES, Language, Match, fold, language_of, pattern
 from agent.text import stem as snowball
+from agent.vocabulary import is_word
 
 _SUPERLATIVE: Final = pattern(r"(\w{2,30})iss?im[oaie]s?\Z")
 _TOKEN: Final = pattern(
     r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
+_WORD: Final = pattern(r"[\p{L}\p{M}]+")
+_GLUED: Final = pattern(r"(qu|[cdjlmnst])([aeiouyh]\w{1,30})|(j)(\w{3,30})")
 _CONTENT: Final = frozenset(
     "dish hue styles grapes countries regions sweetness bodies tannins acidities text "
     "allergen currency unconverted percent name".split()
@@ -166,6 +169,26 @@ def tokens(text: str) -> list[Token]:
         else:
             found.append(Token(word, stem(fold(word)), *each.span()))
     return found
+
+
+def written_out(text: str, spoken: Language | None) -> str:
+    """A message with what its language's writers shorten or run together: "jsuis", "q", "dalcool".
+
+    Of French letters before a word those are parted that make a word of French with it.
+    """
+    language = language_of(text) or spoken
+    short = load("shorthand").get(language, {}) if language else {}
+
+    def whole(found: Match) -> str:
+        word = fold(found[0])
+        if word in short:
+            return str(short[word])
+        parted = _GLUED.fullmatch(word) if language == "fr" else None
+        head, tail = (parted[1] or "je", parted[2] or parted[4]) if parted else ("", "")
+        is_one = is_word(word, "fr") or not tail or not is_word(tail, "fr")
+        return found[0] if is_one else f"{head} {tail}"
+
+    return _WORD.sub(whole, text[:_LONGEST_TEXT]) + text[_LONGEST_TEXT:]
 
 
 def key(phrase: str) -> tuple[str, ...]:
@@ -314,11 +337,16 @@ def _by_sound() -> Mapping[str, str]:
 def _heard(word: str) -> str:
     """The name of a grape or a place that sounds like a word; the word itself without one."""
     sounds = _sounds(word)
-    is_long = len(word) >= _SURE_SLIP and len(sounds) >= _LEAST_SOUNDS
+    is_long = len(word) >= _SURE_SLIP and len(sounds) >= _LEAST_SOUNDS and not _is_ordinary(word)
     meant = _by_sound().get(sounds, word) if is_long else word
     vowels = [next((each for each in spelt if each in "aeiou"), "") for spelt in (word, meant)]
     is_near = vowels[0] == vowels[1] and abs(len(meant) - len(word)) <= _MOST_LONGER
     return meant if is_near else word
+
+
+def _is_ordinary(word: str) -> bool:
+    """Whether a language has a word: "seriously" is no Sercial. Compounds are made of any."""
+    return any(is_word(word, language) for language in ("en", "fr", "es", "it"))
 
 
 def _slipped(word: str) -> str:
@@ -329,6 +357,8 @@ def _slipped(word: str) -> str:
     swapped = [meant for each in cut for meant in slips.get(each, ())]
     for meant in (*one_off, *swapped):
         if meant[0] != word[0] or abs(len(meant) - len(word)) > 1:
+            continue
+        if meant[:_SHORTEST_SLIP] != word[:_SHORTEST_SLIP] and _is_ordinary(word):
             continue
         same_letters = sorted(meant) == sorted(word) or set(meant) == set(word)
         if len(word) >= _SURE_SLIP or (same_letters and len(meant) >= _SHORTEST_SLIP):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import load, profiles
+from agent.house_sommelier.data import SCALE_OF, SCALES, load, profiles
 from agent.house_sommelier.plan import (
     over,
     slot_at,
@@ -20,6 +20,7 @@ from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.house_sommelier.table import is_prose, meant_of_names, of_names, refers
 from agent.house_sommelier.wording import LEAST_OF_A_PRESENT
 from agent.sommelier.wine import Currency
+from agent.text import words
 
 KIND: Final = frozenset({"styles", "colours", "grapes"})
 PLACE: Final = frozenset({"countries", "regions"})
@@ -233,16 +234,45 @@ def _completed(state: State, change: Change) -> Wishes:
 def _scaled(state: State, change: Change) -> Wishes:
     """A message's wishes with what a comparative asks for: "less tannic", "crisper"."""
     ends = load("questions")["ends"]
-    less = [f"{each}:low" for each in state.subjects] if change.has("less_of") else []
-    values: dict[str, Any] = {
+    values: dict[str, Any] = turned_round(state, change) | {
         slot: tuple(value) if isinstance(value, list) else value
-        for most in (*change.said("most"), *less)
+        for most in (*change.said("most"), *_of_subject(state, change))
         for slot, value in ends.get(most, {}).items()
         if (change.kind in _DIRECTIONS and not _agrees(change.wishes, slot, value))
         or slot not in ("bodies", "sweetness")
         or slot not in change.wishes.said
     }
     return replace(change.wishes, **values)
+
+
+def _of_subject(state: State, change: Change) -> tuple[str, ...]:
+    """How much is wanted of what was just explained: "I hate that", "one with hardly any"."""
+    subjects = {*state.subjects}
+    scales = load("questions")["scale_of"].items()
+    scale = next((scale for scale, topics in scales if subjects.intersection(topics)), "")
+    if not scale or change.wishes.said & _TASTE:
+        return ()
+    if change.has("less_of"):
+        return (f"{scale}:low",)
+    return tuple(f"{scale}:{end}" for end in ("low", "high") if _tells_amount(change, end))[:1]
+
+
+def turned_round(state: State, change: Change) -> dict[str, Any]:
+    """The tastes wished before as their other ends: "and the opposite?"."""
+    if not _tells_amount(change, "other_end") or change.wishes.said & _TASTE:
+        return {}
+    old = {slot: getattr(state.wishes, slot) for slot in SCALE_OF.keys() & state.wishes.said}
+    return {slot: tuple(map(_other_end(slot).get, steps)) for slot, steps in old.items()}
+
+
+def _other_end(slot: str) -> Mapping[str, str]:
+    steps = SCALES[SCALE_OF[slot]]
+    return dict(zip(steps, reversed(steps), strict=True))
+
+
+def _tells_amount(change: Change, kind: str) -> bool:
+    said = f" {' '.join(words(change.text))} "
+    return any(f" {each} " in said for each in load("questions")["amount"][kind])
 
 
 def _agrees(wishes: Wishes, slot: str, value: Any) -> bool:
@@ -253,6 +283,8 @@ def _agrees(wishes: Wishes, slot: str, value: Any) -> bool:
 def _compared(state: State, change: Change, wishes: Wishes) -> Wishes:
     """The grapes or regions on the table that are meant: "show me one of those then"."""
     if wishes.said & {"grapes", "regions", "dishes"} or not is_prose(state):
+        return wishes
+    if _of_subject(state, change):
         return wishes
     own = of_names(meant_of_names(state, change))
     cheaper = change.has("cue", "cheaper") and not state.prices and len(own.said) > 1

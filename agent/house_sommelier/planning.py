@@ -23,6 +23,8 @@ def planned(state: State, change: Change, before: State) -> State:
     """`state` with the plan after a message, told as it was `before`: slots, bottles, budget."""
     slots, told = _slots(state, change, before), change.numbers
     wishes, bottles = state.wishes, told.bottles or before.bottles
+    if change.has("just_one") and before.slots and not change.slots:
+        slots, bottles, state = (), 1, replace(state, keeps=False)
     if len(slots) == 1:
         wishes = over(wishes, slots[0].wishes)
         bottles, slots = told.bottles or int(slots[0].bottles) or before.bottles, ()

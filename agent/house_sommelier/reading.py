@@ -27,6 +27,7 @@ from agent.house_sommelier.lexicon import (
     parse,
     stop_words,
     tokens,
+    written_out,
 )
 from agent.house_sommelier.numbers import NO_NUMBERS, Numbers, read_numbers
 from agent.house_sommelier.scope import Scope, foods_with_their_tastes, parts
@@ -186,8 +187,9 @@ def read(
 
     A talk is read again for each of its calls of a tool, so the last messages are remembered.
     """
+    typed, text = text, written_out(text, spoken)
     phrases = _filled(parse(text, spoken), text, glossary)
-    topics = topics_in(text, phrases.spans)
+    topics = topics_in(text, phrases)
     numbers = read_numbers(phrases, in_talk=spoken is not None)
     mentioned = [span for span in phrases.spans if _is_mentioned(span, phrases)]
     spans = [_in_context(span, phrases) for span in phrases.spans if span not in mentioned]
@@ -216,7 +218,7 @@ def read(
         allergens=tuple(dict.fromkeys((*scope.allergens, *vegan))),
         elsewhere=scope.elsewhere,
         entities=entities_in(phrases.spans),
-        care=care_of(text),
+        care=care_of(typed),
         unknown=tuple(word.written for word in unknown),
         purpose=() if names else _purpose(words, {word.start for word in unknown}, wishes),
         languages=phrases.languages,
@@ -520,8 +522,16 @@ def _dishes(scope: Scope) -> tuple[tuple[Dish, ...], tuple[str, ...]]:
     """The dishes and what the person calls them; what only goes beside counts if alone."""
     found = []
     spans = [span for span in scope.wanted if "dish" in span.fields]
-    # "Starter: scallops" names one dish, and when it comes.
-    for span in [each for each in spans if "courses" not in each.fields] or spans:
+    # "Starter: scallops" names one dish, and when it comes; a dessert may go without a name.
+    own = [each for each in spans if "courses" not in each.fields]
+    has_sweet = any(is_dessert(_dish_of(each)) for each in own)
+    for span in (
+        spans
+        if not own
+        else [
+            each for each in spans if each in own or (not has_sweet and is_dessert(_dish_of(each)))
+        ]
+    ):
         place = span.values("dish")[0]
         written = scope.phrases.written(span.start, span.end)
         found.append((dishes()[int(place)], written if span.start else written.lower()))
@@ -610,7 +620,7 @@ def _beside(scope: Scope) -> set[Dish]:
     spans = [span for span in scope.wanted if "dish" in span.fields]
     for first, second in pairwise(spans):
         joint = range(first.end, second.start)
-        is_compound = first.end == second.start
+        is_compound = first.end == second.start and "courses" not in first.fields
         is_with = any(phrases.is_among(at, "served_with") for at in joint)
         is_with &= all(phrases.words[at].is_word for at in joint)
         goes_on = _dish_of(first) in found and all(phrases.is_among(at, "links") for at in joint)

@@ -38,6 +38,7 @@ _NUMBERS: Final = ("min_price", "max_price", "min_abv", "max_abv")
 _SEARCHED: Final = frozenset({*_LISTS, *_NUMBERS, "dishes"})
 _PREFERRED: Final = ("styles", "bodies", "sweetness", "tannins", "acidities")
 _BOARD: Final = "cheese_board"
+_BRIDGE: Final = "bridge"
 _HUES: Final = frozenset({"red", "white", "rose"})
 _EXCLUDED: Final = {
     "grapes": "without_grapes",
@@ -267,7 +268,7 @@ def filters_of(wishes: Wishes, state: State, *, or_like: bool = False) -> dict[s
         filters["styles"] = ["sparkling", "white", "rose"]
         soft.add("styles")
     soft |= _add_kin(filters, or_like=or_like)
-    soft |= _add_pairing(filters, wishes, is_sober=is_sober)
+    soft |= _add_pairing(filters, wishes, is_sober=is_sober, is_one=state.count == 1)
     if soft:
         filters["soft"] = sorted(soft)
     return _with_exclusions(filters, state, wishes)
@@ -302,7 +303,9 @@ def _add_kin(filters: dict[str, Any], *, or_like: bool) -> set[str]:
     return added
 
 
-def _add_pairing(filters: dict[str, Any], wishes: Wishes, *, is_sober: bool) -> set[str]:
+def _add_pairing(
+    filters: dict[str, Any], wishes: Wishes, *, is_sober: bool, is_one: bool
+) -> set[str]:
     """Add the foods of the dishes and what suits them; all of it ranks, but for what must be."""
     if not wishes.dishes:
         return set()
@@ -311,7 +314,7 @@ def _add_pairing(filters: dict[str, Any], wishes: Wishes, *, is_sober: bool) -> 
     added = {"foods"}
     if is_sober:
         return added
-    found = pairings_of(wishes.dishes)
+    found = pairings_of(wishes.dishes, is_one=is_one)
     for name in _PREFERRED:
         values = [str(value) for pairing in found for value in getattr(pairing, name)]
         if values and name not in filters:
@@ -335,12 +338,14 @@ def _add_musts(filters: dict[str, Any], found: Sequence[Pairing], added: set[str
     return hard
 
 
-def pairings_of(dishes: Iterable[Dish]) -> list[Pairing]:
-    """What suits these dishes, each pairing once."""
-    found = list(dict.fromkeys(dish.pairing for dish in dishes))
-    if _BOARD in found and all("cheese" in name for name in found):
-        found = [_BOARD]
-    return [pairings()[name] for name in found]
+def pairings_of(dishes: Iterable[Dish], *, is_one: bool = False) -> list[Pairing]:
+    """What suits these dishes, each pairing once; one for all where that `is_one` wine."""
+    names = list(dict.fromkeys(dish.pairing for dish in dishes))
+    if _BOARD in names and all("cheese" in name for name in names):
+        names = [_BOARD]
+    found = [pairings()[name] for name in names]
+    mild, firm = (each.must.tannins for each in found), ("high" in each.tannins for each in found)
+    return [pairings()[_BRIDGE]] if is_one and any(mild) and any(firm) else found
 
 
 def fit(build: Build, wanted: Pairing) -> int:
@@ -354,7 +359,7 @@ def fit(build: Build, wanted: Pairing) -> int:
 
 def why_it_suits(state: State) -> str:
     """Why what is shown suits the dishes of a request; empty without any."""
-    found = pairings_of(state.wishes.dishes)
+    found = pairings_of(state.wishes.dishes, is_one=state.count == 1)
     if not found or state.care or len(found) > 1:
         return ""
     colours = {*state.wishes.styles} & {"red", "white", "rose", "sparkling"}

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from agent.classifier import LONGEST_WORD, Meanings
 from agent.house_sommelier.data import dishes, load
-from agent.house_sommelier.lexicon import Span, parse
+from agent.house_sommelier.lexicon import Phrases, Span, parse
 from agent.text import pattern, words
 
 TOPIC_MODEL: Final = Path(__file__).with_name("topics.bin")
@@ -35,6 +35,8 @@ NEAR: Final = 0.1
 """From how likely on a topic is offered."""
 LEAD: Final = 2.5
 """How many times likelier than the next a topic is that is answered alone."""
+OF_ANY: Final = 0.5
+"""From how likely on a message without its names is of topics that are asked of any wine."""
 TOGETHER: Final = 0.4
 """From how likely on two topics that none leads are answered both."""
 FAULTS: Final = frozenset(
@@ -57,6 +59,7 @@ _WEIGHTS: Final = {"w": 1.0, "q": 0.5, "t": 4.0, "u": 2.0, "m": 2.0}
 """What a word, a beginning, a meaning, two of them and a phrase of the lexicon weigh."""
 
 
+_NAMES: Final = frozenset({"grapes", "regions", "countries"})
 _SENTENCE: Final = pattern(r"[.!?…\n\p{So}]+\s*")
 _SHORTEST: Final = 4
 """Words of a question that may tell its topic by itself."""
@@ -170,24 +173,50 @@ def topic_model() -> TopicModel:
     return TopicModel(tuple(about["labels"]), about["scale"], about["rarest"], *parts)
 
 
-def topics_in(text: str, spans: Sequence[Span]) -> tuple[Likely, ...]:
+def topics_in(text: str, said: Phrases) -> tuple[Likely, ...]:
     """Return the topics that a message most likely asks for, the likeliest first.
 
-    Of several sentences the question alone may tell it better than all of them.
+    Of several sentences the question alone may tell it better than all of them, and what is asked
+    of a wine is told better without its name: "a Chianti of 2021, does it want a decanter?".
     """
-    found = topic_model().likely(features(text, spans))
+    found = [topic_model().likely(features(text, said.spans))]
     *before, asked = _SENTENCE.split(text.rstrip("? "))
-    if not (before and "?" in text[-3:] and len(words(asked)) >= _SHORTEST):
-        return found
-    alone = topic_model().likely(features(asked, parse(asked).spans))
-    return max(found, alone, key=lambda likely: likely[0].share if likely else 0.0)
+    if before and "?" in text[-3:] and len(words(asked)) >= _SHORTEST:
+        said = parse(asked)
+        found.append(topic_model().likely(features(asked, said.spans)))
+    best = max(found, key=_share)
+    without = _without_names(said)
+    is_of_any = _share(best) >= LIKELY and best[0].name in _of_any()
+    if len(without.split()) >= _SHORTEST and not is_of_any:
+        likely = topic_model().likely(features(without, parse(without).spans))
+        of_any = tuple(each for each in likely if each.name in _of_any())
+        found += [of_any[:1]] if sum(each.share for each in of_any) >= OF_ANY else []
+    return max(found, key=_share)
+
+
+def _share(likely: Sequence[Likely]) -> float:
+    return likely[0].share if likely else 0.0
+
+
+@cache
+def _of_any() -> frozenset[str]:
+    return frozenset(load("questions")["of_any"]["topics"]) | FAULTS
+
+
+def _without_names(said: Phrases) -> str:
+    """The words of a message without its names of grapes and places."""
+    named = (each for each in said.spans if each.fields & _NAMES)
+    left_out = {at for each in named for at in range(each.start, each.end)}
+    return " ".join(
+        each.written for at, each in enumerate(said.words) if at not in left_out and each.is_word
+    )
 
 
 def asked_for(likely: Sequence[Likely]) -> tuple[str, ...]:
     """Return the topics to answer: the one that leads, two that are near each other, or none."""
-    if len(likely) < _MOST_NEAR:
+    if not likely:
         return ()
-    first, second = likely[:_MOST_NEAR]
+    first, second = (*likely, Likely("", 0.0))[:_MOST_NEAR]
     if first.share >= max(LIKELY, LEAD * second.share):
         return (first.name,)
     return (first.name, second.name) if first.share + second.share >= TOGETHER else ()

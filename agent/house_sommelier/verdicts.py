@@ -207,7 +207,11 @@ def _told(wine: ListedWine, trait: str, change: Change, language: Language) -> s
     if not (told and asked and level) or change.has("most"):
         return told
     # "Too heavy?" is read as a wish for lighter ones.
-    is_so = (level in asked) != change.has("cue", "refine")
+    steps = SCALES[trait]
+    end = {each >= len(steps) / 2 for each in map(steps.index, asked)}
+    # Who asks whether it is sweet asks for the upper half of what there is.
+    is_so = level in asked or (len(end) == 1 and (steps.index(level) >= len(steps) / 2) in end)
+    is_so = is_so != change.has("cue", "refine")
     return f"{say('yes' if is_so else 'no', language)} {told}"
 
 

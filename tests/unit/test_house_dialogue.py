@@ -863,3 +863,76 @@ async def test_what_an_explanation_leaves_out_is_explained_too() -> None:
     messages = conversation("Unterschied Crémant und Champagner?", "und prosecco", reply=told)
     answer = await ask(messages)
     assert [call.name for call in answer.tool_calls] == ["search_documents"]
+
+
+@pytest.mark.parametrize(
+    ("explained", "then"),
+    [
+        ("whats tannin", "ah thats the thing i hate!! so what red can i drink then"),
+        ("was ist Tannin?", "ein Roter mit kaum davon, bitte"),
+        ("c'est quoi les tanins ?", "montre moi un rouge qui en a presque pas"),
+        ("wat is tannine", "welke rode heeft dat bijna niet"),
+    ],
+)
+async def test_how_much_is_wanted_of_what_was_explained(explained: str, then: str) -> None:
+    asked = await ask(conversation(explained, then, reply="Tannin comes from skins."))
+    arguments = json.loads(asked.tool_calls[0].arguments)
+    assert (arguments["tannins"], arguments["styles"]) == (["none", "low"], ["red"])
+
+
+@pytest.mark.parametrize(
+    ("before", "then"),
+    [
+        ("a light red please", "now the opposite for my mate"),
+        ("einen leichten Roten bitte", "und jetzt das Gegenteil"),
+        ("un rouge léger", "et à l'inverse ?"),
+        ("un tinto ligero", "y lo contrario?"),
+    ],
+)
+async def test_the_opposite_is_the_other_end_of_a_taste(before: str, then: str) -> None:
+    asked = await filters(before, then)
+    assert {"medium_full", "full"} & {*asked["bodies"]}
+    assert not {"light", "medium_light"} & {*asked["bodies"]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("she has mussels, i have a steak. one bottle for the two of us",),
+        ("oysters, then lamb. a wine each", "just one bottle for everything?"),
+        ("fisch für meine frau, steak für mich, eine flasche für uns beide",),
+    ],
+)
+async def test_one_bottle_for_two_dishes_bridges_them(said: tuple[str, ...]) -> None:
+    asked = await filters(*said)
+    assert asked["styles"] == ["red", "rose"]
+    assert asked["tannins"] == ["low", "none"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "erst fisch, dann rind, zum nachtisch was mit rhabarber",
+        "huîtres, puis agneau, en dessert un truc de ma tante",
+        "oysters then lamb, for dessert something my aunt makes, a wine each",
+        "erst fisch, dann rind, zum nachtisch tiramisu",
+    ],
+)
+async def test_a_dessert_without_a_name_gets_its_wine(text: str) -> None:
+    assert len((await ask(conversation(text))).tool_calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("jveux un rouge pour ce soir stp", {"styles": ["red"]}),
+        ("elle boit pas dalcool, ya un truc pour elle ?", {"styles": ["alcohol_free"]}),
+    ],
+)
+async def test_what_is_run_together_is_written_out(text: str, means: dict[str, Any]) -> None:
+    assert allows(await filters(text), means)
+
+
+async def test_an_ordinary_word_is_no_misspelt_grape() -> None:
+    asked = await filters("seriously, a white for the counter at home")
+    assert asked.keys().isdisjoint({"grapes", "regions"})

@@ -43,6 +43,21 @@ async def test_a_fault_is_known_by_its_signs(text: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("un chianti classico del 2021 va decantato?", "caraffa"),
+        ("wie lange hält ein offener grüner veltliner im kühlschrank", "nach dem Öffnen"),
+        ("mijn barolo heeft bezinksel, kan ik die drinken", "Depot is onschuldig"),
+        ("why is amarone so expensive", "costs more to make"),
+        ("can i freeze leftover pinot noir", "ice cubes"),
+        ("cuánto aguanta abierto un rioja", "una vez abierto"),
+    ],
+)
+async def test_what_is_asked_of_any_wine_is_told_whatever_its_name(text: str, says: str) -> None:
+    assert says in await told(text)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "egg curry, which wine?",
