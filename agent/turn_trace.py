@@ -4,14 +4,11 @@ Who, when and what was asked stands there from its beginning (`bot/turn.py`).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from agent.engine.limits import Ledger
 from agent.engine.loop import AgenticResponse
 from agent.engine.span import Level, PromptRef, Span
-
-if TYPE_CHECKING:
-    from agent.turn import Reply
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care", "stopped"]
 """A valid answer (without a model: by rules); what was valid of one; the model declined; the house
@@ -24,7 +21,22 @@ BUDGET: Final = "budget"
 LEVELS: Final[Mapping[Outcome, Level]] = {"fallback": "WARNING", "failed": "ERROR"}
 
 
-def record_turn(span: Span, reply: "Reply") -> None:
+class Traced(Protocol):
+    """What a turn came to, as far as its trace tells it."""
+
+    @property
+    def shown(self) -> str: ...  # noqa: D102 - as in Reply
+    @property
+    def outcome(self) -> Outcome: ...  # noqa: D102
+    @property
+    def retries(self) -> int: ...  # noqa: D102
+    @property
+    def error_types(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def prompt(self) -> PromptRef | None: ...  # noqa: D102
+
+
+def record_turn(span: Span, reply: Traced) -> None:
     """Put what a turn came to onto its root span, as the list of traces shows and filters it.
 
     The score `grounding` is the share of attempts that named nothing but what tools returned.
