@@ -60,13 +60,17 @@ def _modules(name: str) -> Iterator[ModuleType]:
             yield from _modules(found.name)
 
 
-def _loaded(module: ModuleType) -> Iterator[object]:
-    """What the loaders of a module load: its remembered functions that need nothing."""
+def _name(made: Any) -> str:
+    return f"{made.__module__}.{made.__name__}"
+
+
+def _loaders(module: ModuleType) -> Iterator[Any]:
+    """The loaders of a module: its remembered functions that need nothing."""
     for made in list(vars(module).values()):
         if not hasattr(made, "cache_info") or made.__module__ != module.__name__:
             continue
         if not inspect.signature(made).parameters:
-            yield made()
+            yield made
 
 
 def _told(name: str) -> list[Pattern]:
@@ -84,34 +88,124 @@ LATE: dict[Callable[..., Any], Callable[[], object]] = {
 """Functions that make patterns of what they are given, each with a call that makes some."""
 
 
-def _makers(module: ModuleType) -> Iterator[str]:
-    """The functions of a module in which patterns are made of what they are given."""
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
-        if isinstance(node, ast.FunctionDef) and node.args.args and node.args.args[0].arg != "self":
-            called = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-            names = (getattr(each, "attr", getattr(each, "id", "")) for each in called)
-            made = (getattr(module, each, getattr(text, each, None)) for each in names)
-            if any(each in (pattern, text.of_words) for each in made):
-                yield f"{module.__name__}.{node.name}"
+MAKING = (pattern, text.of_words, Pattern)
+ENGINES = {"re", "re2", "regex", "fnmatch", "_sre", "sre_compile"}
+"""What makes patterns of its own; `agent.text` alone may use one."""
 
 
-def test_each_function_that_makes_patterns_is_asked_for_some() -> None:
-    makers = {each for room in ROOMS for module in _modules(room) for each in _makers(module)}
+def _meant(module: ModuleType, node: ast.AST) -> object:
+    """What a name in a module stands for, dotted ones and those given on import too."""
+    if isinstance(node, ast.Name):
+        return getattr(module, node.id, None)
+    if isinstance(node, ast.Attribute):
+        return getattr(_meant(module, node.value), node.attr, None)
+    return None
 
-    assert makers == {f"{each.__module__}.{each.__name__}" for each in LATE}
+
+def _within(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Iterator[ast.AST]:
+    """What a function does: neither what it says of types, nor names it gives values itself."""
+    body = function.body if isinstance(function.body, list) else [function.body]
+    nodes = [node for part in body for node in ast.walk(part)]
+    types = [getattr(node, "annotation", None) or getattr(node, "returns", None) for node in nodes]
+    told = {id(node) for each in types if each is not None for node in ast.walk(each)}
+    own = {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return (each for each in nodes if id(each) not in told and getattr(each, "id", "") not in own)
 
 
-def _found() -> dict[str, Pattern]:
-    kept = [each for room in ROOMS for module in _modules(room) for each in _loaded(module)]
-    kept += [make() for make in LATE.values()]
+def _makers(module: ModuleType, tree: ast.AST) -> Iterator[str]:
+    """The functions of a module, of any kind, that make patterns or hand on what makes them."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    for node in (each for each in ast.walk(tree) if isinstance(each, kinds)):
+        if any(_meant(module, each) is made for each in _within(node) for made in MAKING):
+            yield f"{module.__name__}.{getattr(node, 'name', 'lambda')}"
+
+
+def _engines(tree: ast.AST) -> Iterator[str]:
+    """What a module has to do with patterns that are not `agent.text`'s."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names if each.name.split(".")[0] in ENGINES)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ENGINES:
+            yield str(node.module)
+        elif isinstance(node, ast.Constant) and node.value in ("python-re", "regex_engine"):
+            yield f"pydantic's {node.value}"
+        elif isinstance(node, ast.keyword) and node.arg == "regex_engine":
+            yield "pydantic's regex_engine"
+        elif isinstance(node, ast.Attribute) and node.attr == "Regex":
+            yield "telegram's Regex"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            names = (each.value for each in node.args if isinstance(each, ast.Constant))
+            yield from (str(each) for each in names if each in ENGINES)
+
+
+def _found() -> tuple[dict[str, Pattern], set[str]]:
+    """Every pattern, and by name what was asked for some."""
+    loaders = [each for room in ROOMS for module in _modules(room) for each in _loaders(module)]
+    asked = {_name(each) for each in [*loaders, *LATE]}
+    kept = [*(load() for load in loaders), *(make() for make in LATE.values())]
     for each in kept:
         for name, made in vars(type(each)).items():
             if isinstance(made, cached_property):
                 getattr(each, name)
-    return {each.source: each for each in sorted(patterns(), key=lambda each: each.source)}
+                asked.add(f"{type(each).__module__}.{name}")
+    return {each.source: each for each in sorted(patterns(), key=lambda each: each.source)}, asked
 
 
-FOUND = _found()  # before tests make patterns of their own
+FOUND, ASKED = _found()  # before tests make patterns of their own
+
+
+def _sources() -> Iterator[tuple[ModuleType, ast.AST]]:
+    for module in (module for room in ROOMS for module in _modules(room)):
+        yield module, ast.parse(inspect.getsource(module))
+
+
+def test_each_function_that_makes_patterns_is_asked_for_some() -> None:
+    makers = {each for module, tree in _sources() for each in _makers(module, tree)}
+    makers -= {_name(pattern), _name(text.of_words)}
+
+    assert makers - ASKED == set()
+    assert {_name(each) for each in LATE} - {_name(text.of_words)} <= makers
+
+
+def test_no_other_engine_of_patterns_is_used() -> None:
+    used = {(module.__name__, each) for module, tree in _sources() for each in _engines(tree)}
+
+    assert used == {("agent.text", "re"), ("agent.text", "re2")}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "def late():\n    return pattern('a')",
+        "def late(*, x):\n    return pattern(x)",
+        "async def late(x):\n    return pattern(x)",
+        "class Late:\n    def of(self, x):\n        return renamed(x)",
+        "late = lambda x: text.pattern(x)",
+        "def late(x):\n    return list(map(Pattern, x))",
+    ],
+)
+def test_a_function_that_makes_patterns_is_found_however_it_is_written(written: str) -> None:
+    module = ModuleType("late")
+    vars(module).update(pattern=pattern, renamed=pattern, text=text, Pattern=Pattern)
+
+    assert len(list(_makers(module, ast.parse(written)))) == 1
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "from re import compile",
+        "def late():\n    import re2",
+        "engine = importlib.import_module('re')",
+        "from fnmatch import fnmatch",
+        "late = filters.Regex('a')",
+        "model_config = {'regex_engine': 'python-re'}",
+    ],
+)
+def test_an_engine_is_found_however_it_is_had(written: str) -> None:
+    assert list(_engines(ast.parse(written)))
 
 
 def test_the_patterns_of_all_rooms_and_data_files_are_found() -> None:
