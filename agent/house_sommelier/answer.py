@@ -87,7 +87,7 @@ def answer_wines(state: State, change: Change, found: Sequence[Found]) -> Sommel
     if state.swapped and found[-1].tool == DETAILS:
         return _swapped(state, change, fit, found[-1].wines)
     if is_composed(looking) and not looking.wishes.name:
-        return _composed(looking, change, of_slots(looking, found) if state.slots else [fit])
+        return _composed(looking, change, of_slots(looking, found))
     return _recommended_of(looking, change, found, fit)
 
 

@@ -285,34 +285,27 @@ def _at_price(state: State, change: Change) -> str:
 
 def total_of(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     """What one bottle of each costs together, or a number of bottles; in euros if they differ."""
-    language = state.language
-    priced = [(wine.price, Currency(wine.currency)) for wine in wines if wine.price is not None]
-    if len(priced) < len(wines):
-        return say("unknown_price", language)
-    least, most = _asked_number(state, change)
-    if least and (least != len(wines) or len(wines) == 1):
-        told = (
-            say(
-                "total_of",
-                language,
-                number=_range(least, most),
-                name=wine.name,
-                fact=f"{_range(_plain(least * price), _plain(most * price))} ({code})",
-            )
-            for wine, (price, code) in zip(wines, priced, strict=True)
-        )
-        return "\n".join(told)
-    counts = state.counts
+    language, counts = state.language, state.counts
     counted = [(wine, counts.get(wine.wine_id, 1)) for wine in wines]
     cost = _sum(counted)
     if cost is None:
         return say("unknown_price", language)
+    least, most = _asked_number(state, change)
+    if least and (least != len(wines) or len(wines) == 1):
+        return "\n".join(_times(wine, least, most, language) for wine in wines)
     bottles = sum(each for _, each in counted)
     split = _bottles_told(state) if len(state.slots) > 1 and bottles > len(counted) else ""
     total = say("plan_total", language, bottles=str(bottles), sum=money(*cost))
     is_all = {wine.wine_id for wine in wines} == {*state.choice}
     fits = within_budget(state, cost, bottles) if is_all else ""
     return joined(split, total, fits)
+
+
+def _times(wine: ListedWine, least: int, most: int, language: Language) -> str:
+    """What so many bottles of one wine cost."""
+    costs = [_plain(number * (wine.price or 0)) for number in (least, most)]
+    fact = f"{_range(*costs)} ({wine.currency})"
+    return say("total_of", language, number=_range(least, most), name=wine.name, fact=fact)
 
 
 def within_budget(state: State, cost: tuple[float, Currency], bottles: int) -> str:

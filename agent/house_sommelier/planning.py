@@ -3,12 +3,11 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.house_sommelier.data import dishes, grammar
+from agent.house_sommelier.data import dishes
 from agent.house_sommelier.plan import capped, estimate, is_composed, over
 from agent.house_sommelier.reading import Change, Slot, Wishes, is_dessert
 from agent.house_sommelier.state import State
 from agent.house_sommelier.table import of_names
-from agent.text import fold
 
 NO_PLAN: Final = State()
 _OF_A_SLOT: Final = frozenset(
@@ -106,10 +105,7 @@ def adds(state: State, change: Change) -> bool:
     if change.kind == "fits" or change.has("others") or state.care or is_sober or not old:
         return False
     is_kind = bool(told & {"styles", "sweetness"}) or (bool(state.slots) and "dishes" in told)
-    known = {style for slot in state.slots for style in slot.wishes.styles}
-    first = fold(change.text.strip().partition(" ")[0])
-    goes_on = bool(known) and first in grammar("joins") and not known & {*change.wishes.styles}
-    return is_kind and (change.has("one_more") or change.has("also") or goes_on)
+    return is_kind and (change.has("one_more") or change.has("also"))
 
 
 def _own(wishes: Wishes) -> Wishes:

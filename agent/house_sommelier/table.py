@@ -77,16 +77,14 @@ def _of_names(state: State, change: Change, said: Change) -> Change | None:
     """A message that asks which of some grapes or places is best, or costs less."""
     if said.wishes.said - _CHOOSABLE or change.denied or said.numbers.has_price:
         return None
-    if change.kind not in _POINTING | _COMPARING:
-        return None
     if change.wishes.order or change.has("cue", "cheaper"):
         only = frozenset({"grapes", "regions"})
         wishes = replace(change.wishes, order="cheapest", only=only)
         marks = (*change.marks, ("one_of_each", "yes"))
         return replace(change, kind="search", wishes=wishes, marks=marks)
-    is_open = change.kind in _COMPARING or said.unknown
-    asks = is_open and said.has("ask", "which") and not any(map(said.has, _ASKING))
-    return _chosen(change, is_open=False) if asks and not said.wishes.dishes else None
+    is_open = change.kind in _COMPARING or (change.kind in _POINTING and said.unknown)
+    asks = is_open and said.has("ask", "which") and not said.wishes.dishes
+    return _chosen(change, is_open=False) if asks else None
 
 
 def _of_the_table(state: State, change: Change, meant: frozenset[str]) -> Change | None:
@@ -244,9 +242,8 @@ def favourite(state: State, change: Change) -> str:
 def compared(state: State, change: Change) -> State:
     """What is compared, and which of it a message favours: "which is less tannic?"."""
     told = change.entities[:_MOST_NAMES]
-    old = (*state.wishes.grapes, *state.wishes.regions)[:2]
     is_new = len(told) > 1
-    state = replace(state, names=told if is_new else state.names or old)
+    state = replace(state, names=told if is_new else state.names)
     dishes = change.wishes if change.wishes.dishes or is_new else state.topic
     bare = replace(dishes, grapes=(), regions=(), countries=(), styles=())
     state = replace(state, topic=bare)

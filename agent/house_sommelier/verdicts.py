@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agent.house_sommelier.data import SCALE_OF, SCALES, Pairing, aromas, load, profiles
-from agent.house_sommelier.plan import is_composed, total_of
+from agent.house_sommelier.plan import total_of
 from agent.house_sommelier.reading import Change
-from agent.house_sommelier.searching import pairings_of, why_it_suits
+from agent.house_sommelier.searching import pairings_of
 from agent.house_sommelier.state import State
 from agent.house_sommelier.wines import ListedWine
 from agent.house_sommelier.wording import (
@@ -43,21 +43,14 @@ _ORGANIC: Final = pattern(r"\b(?:bio|organic|demeter)")
 
 def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     """The answer to what is asked of these wines; empty if nothing of that kind is."""
-    is_of_plan = is_composed(state) and not state.pointed and change.has("trait", "price")
-    if change.has("trait", "total") or is_of_plan:
+    if change.has("trait", "total"):
         return total_of(wines, state, change)
-    is_of_all = len(wines) > 1 or change.has("most")
-    of_all = _of_all(wines, change, state.language) if is_of_all else ""
+    of_all = _end_of_scale(wines, change, state.language)
+    if not of_all and change.has("ask", "compare") and len(wines) > 1:
+        of_all = _compared(wines, state.language)
     if of_all or (change.has("ask", "why") and not traits(change)):
         return of_all or _reasons(wines, state)
     return _of_each(wines, change, state.language)
-
-
-def _of_all(wines: Sequence[ListedWine], change: Change, language: Language) -> str:
-    """Which of several wines is at an end of a scale, or how two of them differ."""
-    if ends := _end_of_scale(wines, change, language):
-        return ends
-    return _compared(wines, language) if change.has("ask", "compare") else ""
 
 
 def _of_each(wines: Sequence[ListedWine], change: Change, language: Language) -> str:
@@ -82,7 +75,7 @@ def _reasons(wines: Sequence[ListedWine], state: State) -> str:
     because = say("because", language, criteria=kept) if kept else ""
     foods = [food for dish in state.wishes.dishes for food in dish.foods]
     dish = state.wishes.dishes
-    why = why_it_suits(state) or (pairings_of(dish)[0][language] if dish else "")
+    why = pairings_of(dish)[0][language] if dish else ""
     lines = (f"{wine.name}: {sentence(suiting(wine, foods, language))}" for wine in wines)
     return "\n".join((f"{because} {why}".strip(), *lines)).strip()
 
@@ -93,11 +86,9 @@ def traits(change: Change) -> list[str]:
     if any(each.startswith("oak") for each in change.wishes.text):
         # "Does it taste of wood?"
         asked = [*dict.fromkeys("oak" if trait == "taste" else trait for trait in asked or ["oak"])]
-    if len(asked) > 1 and "price" in asked and not change.wishes.order:
+    if len(asked) > 1 and "price" in asked:
         asked.remove("price")
     scales = [most.partition(":")[0] for most in change.said("most")]
-    if (change.has("copula") or change.has("ordinal")) and not asked:
-        scales += [trait for slot, trait in SCALE_OF.items() if slot in change.wishes.said]
     return list(dict.fromkeys([*asked, *scales]))
 
 
@@ -274,14 +265,10 @@ def _known(wine: ListedWine, language: Language) -> Mapping[str, str]:
         **_serving(wine, language),
         "stock": say("is_stock" if wine.in_stock else "sold_out", language),
         "storing": say("store_wine", language),
-        "tannin": _capital(_level("tannin", wine, language)),
-        "acidity": _capital(_level("acidity", wine, language)),
+        "tannin": sentence(_level("tannin", wine, language)),
+        "acidity": sentence(_level("acidity", wine, language)),
         "taste": _scents(wine, language),
     }
-
-
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def _scents(wine: ListedWine, language: Language) -> str:
