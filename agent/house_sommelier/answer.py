@@ -347,8 +347,8 @@ def _with_misses(
         return say(
             "relaxed_dish", state.language, dish=dishes_in_words(state.wishes, state.language)
         )
-    names = [_slot_in_words(slot, state) for slot in common]
-    owned = say("relaxed", state.language, limits=either(names, state.language))
+    names = either([_slot_in_words(slot, state) for slot in common], state.language)
+    owned = say("relaxed", state.language, limits=names)
     if intro.endswith("."):
         return f"{intro} {owned}"
     return f"{owned} {intro or say('closest', state.language)}"

@@ -93,28 +93,16 @@ class _Case:
         return self.change.has("many") or "quantity" in self.change.said("ask")[1:]
 
     @property
-    def measures(self) -> bool:
-        """Whether it is asked how much something holds, not how much is needed."""
-        return "measures" in self.change.subjects and not self.counts
-
-    @property
     def is_request(self) -> bool:
         """Whether anything in a message says what wine to look for."""
         state, change = self.state, self.change
         tells = change.wishes.said or change.denied or change.allergens or change.elsewhere
-        if change.has("ask", "nice"):
-            return True
-        moves = ("cue", "refuse", "most", "elsewhere_from", "talk", "less_of")
         goes_on = state.wishes.said or state.topic.said or state.names
         if change.purpose and not tells:
             return change.words > _MANY_WORDS
-        return bool(
-            tells
-            or any(map(change.has, moves))
-            or goes_on
-            or wants_it(state, change)
-            or change.words > _FEW_WORDS + (not change.unknown)
-        )
+        is_long = change.words > _FEW_WORDS + (not change.unknown)
+        is_open = change.has("ask", "nice") or change.has("talk") or wants_it(state, change)
+        return bool(tells or goes_on or is_open or is_long)
 
 
 def concern_of(change: Change) -> Concern | None:
@@ -184,8 +172,7 @@ def _is_question_of_topic(case: _Case) -> bool:
         return False
     if case.kind == "search" and _asks_of_topic(case):
         return True
-    is_named = not case.said - _NAMES and len(case.change.unknown) > 1
-    looks = case.kind == "search" and case.said and not is_named
+    looks = case.kind == "search" and case.said
     return is_likely(case.change.topics, CERTAIN) and not looks
 
 
@@ -226,6 +213,11 @@ def _is_of_guests(case: _Case) -> bool:
     is_told = case.change.numbers.sober is not None and case.state.guests is not None
     is_counted = case.state.act == "quantity" and case.kind == "sober" and not case.asks
     return is_told and (not case.said or is_counted)
+
+
+def _is_of_no_wine(case: _Case) -> bool:
+    change = case.change
+    return change.has("talk", "task", "steer") and not (case.said or change.denied)
 
 
 def _goes_on_asking(case: _Case) -> bool:
@@ -281,8 +273,6 @@ def _held_against(case: _Case) -> Act:
     compares = case.asks or case.change.marks.count(("ask", "compare")) > 1
     is_wish = case.change.has("ask", "choose") or not compares
     if case.said and is_wish and max(len(told), len(known)) < 2:
-        return "search"
-    if (case.change.numbers.has_price or case.change.wishes.order) and not told:
         return "search"
     return "compare" if len(told) > 1 or len(known) > 1 else "knowledge"
 
@@ -343,7 +333,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     (_is_of_guests, "quantity"),
     (_is_question_of_topic, "knowledge"),
     (_goes_on_asking, "knowledge"),
-    (lambda c: c.change.has("talk", "task", "steer") and not c.said, "off_topic"),
+    (_is_of_no_wine, "off_topic"),
     (lambda c: c.state.shown and any(name == "most" for name, _ in c.change.definite), "about"),
     # What the kind comes to, beside what the message says.
     (_is_priced_wish, "search"),
@@ -359,10 +349,6 @@ _RULES: Final[tuple[Rule, ...]] = (
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),
     (lambda c: c.act in ("knowledge", "foods") and _is_for_something_unknown(c), "ask"),
-    (
-        lambda c: c.act in ("knowledge", "quantity") and c.measures and c.change.has("litres"),
-        "quantity",
-    ),
     (
         lambda c: (
             c.act in ("about", "knowledge", "off_topic")

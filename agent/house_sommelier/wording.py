@@ -114,8 +114,8 @@ def style_in_words(style: str, language: Language) -> str:
 
 def body_in_words(body: str, language: Language) -> str:
     """The weight of a wine as an adjective; empty for a body nobody knows."""
-    group = next((group for group in _GROUPED_BODIES if body in group), None)
-    return names(language).get(Meaning("bodies", group), "") if group else ""
+    group = next((group for group in _GROUPED_BODIES if body in group), ())
+    return names(language).get(Meaning("bodies", group), "")
 
 
 def sweetness_in_words(sweetness: str, language: Language) -> str:
