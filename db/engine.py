@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import create_engine as create_sync_engine
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import (
     AsyncEngine,
@@ -70,6 +70,10 @@ LOCK: Final = 7_303_014
 
 class DatabaseUnavailable(Exception):
     """The database cannot be opened or reached. The message holds no password."""
+
+
+class Unstorable(ValueError):
+    """A value that the database takes in no column, however often it is asked."""
 
 
 class Sessions:
@@ -274,6 +278,8 @@ class Writer:
             results = _on_a_new_connection_too(lambda: self._together(works))
             self._file.check()
         except Exception as error:
+            if isinstance(error, DataError) and len(works) == 1:
+                return [(None, _unstorable(error))]
             if len(works) == 1 or is_passing(error):
                 return [(None, error)] * len(works)
             return [outcome for work in works for outcome in self._commit([work])]
@@ -314,8 +320,14 @@ def outcome_of(do: Callable[[], Any]) -> Outcome:
     """Tell what a call came to."""
     try:
         return do(), None
+    except DataError as error:
+        return None, _unstorable(error)
     except Exception as error:
         return None, error
+
+
+def _unstorable(error: DataError) -> Unstorable:
+    return Unstorable(type(error.orig).__name__)
 
 
 def _on_a_new_connection_too(do: Callable[[], R]) -> R:

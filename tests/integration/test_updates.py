@@ -114,6 +114,30 @@ async def test_many_who_write_for_the_first_time_at_once_are_answered_once(
     assert [len(bot_api.sent(chat)) for chat in newcomers] == [1] * len(newcomers)
 
 
+@pytest.mark.parametrize("odd", [2**63, 2**80])
+@pytest.mark.parametrize("whose", ["chat", "from"])
+async def test_an_id_that_no_database_keeps_holds_nothing_up(
+    whose: str,
+    odd: int,
+    bot_api: BotApi,
+    tmp_path: Path,
+    databases: Databases,
+    migrated_url: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    person = {"id": 5, "is_bot": False, "first_name": "Ada", "type": "private"}
+    ids = {"chat": person, "from": person} | {whose: person | {"id": odd}}
+    kept = {"DATABASE_URL": databases.create(migrated_url)}
+    async with whole_bot(environment(bot_api, tmp_path) | kept):
+        bot_api.say("hello", 3001)
+        bot_api.push({"message": {"message_id": 1, "date": 1, "text": "A red, please", **ids}})
+        bot_api.say("hello", 3002)
+        for chat in (3001, 3002):
+            await bot_api.wait_for_message(1, chat)
+        await asyncio.sleep(1)
+    assert "A call of the database failed" not in caplog.text
+
+
 async def test_health_metrics_and_the_api_live_without_telegram(
     bot_api: BotApi, tmp_path: Path
 ) -> None:
