@@ -8,7 +8,7 @@ cannot do.
 
 import json
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from operator import is_
@@ -17,6 +17,7 @@ from typing import Final, Literal
 from agent.engine.span import TraceRecord
 from agent.text import Match, escape, fold, pattern
 from agent.tracing.patterns import (
+    is_place,
     mask_of,
     tells,
     trade_names,
@@ -142,8 +143,7 @@ class Masking:
             return self.mapping(value, depth)
         if not isinstance(value, list | tuple):
             return self.text(str(value), depth)
-        masked = [self.value(each, depth + 1) for each in value]
-        return value if all(map(is_, masked, value)) else masked
+        return self._listed(value, depth)
 
     def mapping(self, value: Mapping[str, object], depth: int = 0) -> Mapping[str, object]:
         """Mask an object; its keys may hold names, for "rose" is a key, but nothing else.
@@ -162,6 +162,12 @@ class Masking:
             same = same and shown == key and masked[shown] is each
         self._mappings[id(value)] = value, value if same else masked
         return self._mappings[id(value)][1]
+
+    def _listed(self, values: Sequence[object], depth: int) -> object:
+        if self._personal and is_place(values):
+            return "[location]"
+        masked = [self.value(each, depth + 1) for each in values]
+        return values if all(map(is_, masked, values)) else masked
 
     def _number(self, value: float | None) -> object:
         digits = str(value)

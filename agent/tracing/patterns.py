@@ -195,7 +195,7 @@ def without_personal_data(text: str) -> str:
     if "@" in text or "%40" in text:
         text = pattern("email").sub("[email]", text)
     plain = text if text.isascii() else text.translate(_FOREIGN_DIGITS)
-    masked = _without_places(plain)
+    masked = pattern("card_printed").sub(_masked_printed, _without_places(plain))
     if has_long_number(masked):
         masked = pattern("iban").sub(_masked_iban, masked)
         masked = _masked_rows(masked, _card, "[card]")
@@ -296,6 +296,24 @@ def _card(text: str, groups: Sequence[Group]) -> Taken | None:
     if found and found < len(groups) and len(groups[found].digits) == 3:
         found += _is_alone(text, groups[found].end)
     return (first.start, found) if found else None
+
+
+def _masked_printed(found: Match) -> str:
+    text, (start, end) = found.string, found.span()
+    begins = _may_begin(text, start, "_,;:·") and text[start - 1 : start] != "."
+    ends = not pattern("printed_goes_on").match(text[end : end + 2])
+    return (
+        "[card]"
+        if begins and ends and _is_card("".join(filter(str.isdigit, found[0])))
+        else found[0]
+    )
+
+
+def is_place(numbers: Sequence[object]) -> bool:
+    """Tell whether these are a latitude and a longitude, and perhaps a height."""
+    if not (2 <= len(numbers) <= 3 and all(isinstance(each, float) for each in numbers)):
+        return False
+    return _without_places(f"{numbers[0]}, {numbers[1]}") == "[location]"
 
 
 def _is_card(digits: str) -> bool:
