@@ -19,6 +19,8 @@ from uvicorn.server import ServerState
 
 JsonObject = dict[str, Any]
 """A JSON object as it stood on the wire."""
+ROUNDS_TO_CONNECT = 3
+"""Rounds of the loop by which a connection that was taken is among those that are cut."""
 
 
 class LoopbackServer:
@@ -110,6 +112,11 @@ class LoopbackServer:
     async def _close(self) -> None:
         assert self._listener is not None
         self._stopping = True
+        # What was taken and is no connection yet would be left open if the listener closed first.
+        for each in self._listener.sockets:
+            asyncio.get_running_loop().remove_reader(each.fileno())
+        for _ in range(ROUNDS_TO_CONNECT):
+            await asyncio.sleep(0)
         self._listener.close()
         for connection in list(self._state.connections):
             connection.transport.abort()

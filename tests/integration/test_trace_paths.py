@@ -254,7 +254,7 @@ async def test_deadline(
     messages: SqlMessageRepository,
 ) -> None:
     model_server.script(SEARCH, hang(30))
-    limits = Limits(seconds=1)
+    limits = Limits(seconds=3)
     await answer_of(bot_api, otlp_receiver, messages, [model(model_server)], limits)
     root = expect(otlp_receiver, [PLAN, TOOL, PLAN, *HOUSE])
     assert (root.metadata["outcome"], root.metadata["error_types"]) == ("fallback", "deadline")

@@ -1,10 +1,12 @@
 """The doubles' servers, and the machine that every test sees."""
 
+import gc
 import os
 import re
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -29,6 +31,17 @@ def test_a_stopped_server_leaves_no_thread_and_frees_its_port() -> None:
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
+
+
+def test_a_connection_that_comes_as_a_server_stops_is_cut_too() -> None:
+    for _ in range(100):
+        server = LoopbackServer([]).start()
+        address = "127.0.0.1", int(server.base_url.rsplit(":", 1)[1])
+        with socket.create_connection(address, timeout=30) as client:
+            server.stop()
+            with suppress(ConnectionResetError):
+                assert client.recv(1) == b""
+    gc.collect()
 
 
 @pytest.mark.timing
