@@ -49,14 +49,9 @@ _NAMES: Final = frozenset({"ordinal", "dish", "text", "allergen", "litres"})
 def with_kind(change: Change, context: Context) -> Change:
     """`change` with the kind of message it is, and its marks; none where nothing is sure."""
     is_of_shown = context == "wines" and change.has("ordinal")
-    kind = _kind(act_features(change, context), is_of_shown=is_of_shown)
-    if context == "start" and kind in _OF_WHAT_WAS_SHOWN:
-        kind = "search"
+    kind = _kind_in(change, context, is_of_shown=is_of_shown)
     if not kind:
         return change
-    if kind == "sober" and change.denied:
-        # "One guest doesn't drink red": that is no word against wine.
-        kind = "search"
     if kind == "sober":
         hues = tuple(each for each in change.wishes.styles if each in _HUES)
         # What was asked for first holds; one bottle for a guest beside others does not.
@@ -88,6 +83,19 @@ def with_kind(change: Change, context: Context) -> Change:
     rivals = next((each for each in _RIVALS if any(value in each for _, value in marks)), ())
     own = (each for each in change.marks if each[0] != "trait" or each[1] not in rivals)
     return replace(change, kind=kind, marks=(*marks, *own))
+
+
+def _kind_in(change: Change, context: Context, *, is_of_shown: bool) -> str:
+    """The kind of a message where it stands; empty if none is sure."""
+    kind = _kind(act_features(change, context), is_of_shown=is_of_shown)
+    if context == "start" and kind in _OF_WHAT_WAS_SHOWN:
+        return "search"
+    if kind == "sober" and change.denied:
+        # "One guest doesn't drink red": that is no word against wine.
+        return "search"
+    counts = (change.numbers.sober or 0) > 1 and context == "wines"
+    # "Fifteen of them drink no alcohol": so many bottles fewer.
+    return "quantity" if kind == "sober" and counts else kind
 
 
 def _asks_which(change: Change, kind: str) -> bool:

@@ -18,7 +18,7 @@ from agent.text import LANGUAGES, Language, fold
 Act = Literal[
     "care", "crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk",
     "off_topic", "rude", "complaint", "service", "photo", "hello", "machine", "thanks", "help",
-    "taken",
+    "taken", "listening",
     "quantity", "about", "pick", "which", "compare", "knowledge", "foods", "like",
     "search", "ask",
 ]  # fmt: skip

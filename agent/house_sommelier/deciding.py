@@ -15,6 +15,8 @@ from agent.house_sommelier.topics import ASKED, CERTAIN, is_likely
 
 _FOR_WINE: Final = frozenset(("search", "like", "about", "pick", "foods", "ask", "taken"))
 _CHAT: Final = frozenset({"complaint", "rude", "hello", "thanks"})
+_IN_NEED: Final = frozenset({"crisis", "dependence"})
+"""In which whoever says thanks, or anything but a wish, is listened to and sold nothing."""
 _NAMED_KIND: Final = frozenset({"styles", "grapes", "regions"})
 _ASKING: Final = frozenset({"search", "stock", "fits", "size", "yes"})
 """Kinds that look for nothing where nothing says what."""
@@ -130,6 +132,8 @@ def decide(state: State, change: Change) -> Act:
     if found in _OPEN_TO_A_MINOR and state.is_minor:
         return "care"
     grave = "grapes" if "grapes" in state.reacts else state.care if state.care in GRAVE else None
+    if grave in _IN_NEED and (found in _CHAT or (found == "ask" and not change.is_question)):
+        return "listening"
     is_free = grave == "dependence" and "alcohol_free" in change.wishes.styles
     return cast("Act", grave) if grave and found in _FOR_WINE and not is_free else found
 

@@ -44,7 +44,7 @@ _ALIKE: Final = 60
 _TOLD: Final = frozenset(
     {"crisis", "dependence", "grapes", "histamine", "sulphites", "fining", "drunk", "service",
      "off_topic", "rude", "complaint", "photo", "taken", "hello", "machine", "thanks",
-     "help", "which", "ask"}
+     "help", "which", "ask", "listening"}
 )  # fmt: skip
 """Acts that a sentence answers."""
 _CHOOSING: Final = frozenset({"search", "pick", "which", "like"})

@@ -61,7 +61,7 @@ def slot_states(state: State) -> tuple[State, ...]:
 def _alone_in(state: State, shared: Wishes, own: Wishes) -> State:
     """The state of one slot; the place or grape that tells it from the others must be."""
     insisted = state.insisted | (own.said & _TELLING)
-    return replace(state, slots=(), wishes=over(shared, own), insisted=insisted)
+    return replace(state, slots=(), count=None, wishes=over(shared, own), insisted=insisted)
 
 
 def _is_for_all(dish: str, slots: Sequence[Slot]) -> bool:

@@ -936,3 +936,28 @@ async def test_what_is_run_together_is_written_out(text: str, means: dict[str, A
 async def test_an_ordinary_word_is_no_misspelt_grape() -> None:
     asked = await filters("seriously, a white for the counter at home")
     assert asked.keys().isdisjoint({"grapes", "regions"})
+
+
+@pytest.mark.parametrize(
+    ("before", "then", "says"),
+    [
+        ("i think im drinking too much, a bottle a night", "thanks. no one asked me that", "glad"),
+        ("ich will nicht mehr leben", "danke", "froh"),
+        ("no puedo dejar de beber", "gracias", "Me alegra"),
+    ],
+)
+async def test_who_is_in_need_is_listened_to_and_sold_nothing(
+    before: str, then: str, says: str
+) -> None:
+    answer = answer_of(await ask(conversation(before, then, reply="A doctor can help.")))
+    assert says in answer.intro
+    assert not {"bottle", "Flasche", "botella"} & {*answer.intro.split()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nen rosé der nicht nach erdbeerbonbon schmeckt", "un rosé pas genre bonbon",
+     "a rosé that doesnt taste like strawberry candy", "un rosato che non sappia di caramella"],
+)  # fmt: skip
+async def test_what_tastes_of_sweets_is_sweet(text: str) -> None:
+    assert (await filters(text))["sweetness"] == ["bone_dry", "dry"]
