@@ -113,6 +113,9 @@ class OtlpReceiver(LoopbackServer):
     Any public and secret key will do. `public_key` is another one for each receiver, because
     Langfuse's client keeps one connection per public key for the life of the process.
 
+    A span that arrives again, because its sender stopped before it was told so, replaces what was
+    there, as in Langfuse.
+
     `mode` says how every request is answered: "ok", an error's status, or never ("black_hole").
     `version` is what its health address tells; see `tests.doubles.langfuse_filters`.
     One that cannot delete scores (`deletes` is False) answers 405.
@@ -211,7 +214,9 @@ class OtlpReceiver(LoopbackServer):
         body = await request.body()
         if trouble := await self._trouble(request):
             return trouble
-        self.spans.extend(spans_in(body))
+        known = {(each.trace_id, each.span_id): each for each in self.spans}
+        known |= {(each.trace_id, each.span_id): each for each in spans_in(body)}
+        self.spans = [*known.values()]
         return Response(b"", media_type="application/x-protobuf")
 
     async def _list_traces(self, request: Request) -> Response:

@@ -259,8 +259,8 @@ class OldServer(OtlpReceiver):
 async def test_scores_that_are_refused_cost_no_trace_and_no_later_one() -> None:
     with OldServer() as langfuse:
         async with langfuse_traces(langfuse) as destination:
-            for outcome in ("failed", "answered"):
-                with Recorder().turn(input="a", session="s", user="u", trace_id="ab" * 16) as root:
+            for outcome, trace_id in (("failed", "ab" * 16), ("answered", "cd" * 16)):
+                with Recorder().turn(input="a", session="s", user="u", trace_id=trace_id) as root:
                     root.score("outcome", outcome, "CATEGORICAL")
                     root.update(output=outcome)
                 assert await destination.send([root.trace]) == 1
@@ -284,6 +284,7 @@ async def test_spans_that_were_taken_are_not_sent_again_for_their_scores() -> No
                 with pytest.raises(Unavailable):
                     await destination.send([trace])
             assert await destination.send([trace]) == 0
+    assert langfuse.requests.count("POST /api/public/otel/v1/traces") == 1
     assert (len(langfuse.spans), len(langfuse.scores)) == (8, 2)
 
 
