@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agent.house_sommelier.data import SCALE_OF, SCALES, Pairing, aromas, load, profiles
-from agent.house_sommelier.plan import total_of
+from agent.house_sommelier.plan import is_composed, total_of
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.searching import pairings_of
 from agent.house_sommelier.state import State
@@ -28,7 +28,7 @@ from agent.house_sommelier.wording import (
     suiting,
     sweetness_in_words,
 )
-from agent.sommelier.wine import Currency, in_euros
+from agent.sommelier.wine import Currency, Style, in_euros, window_of_wine
 from agent.text import Language, fold, pattern, words
 
 _WOOD: Final = frozenset(
@@ -37,13 +37,18 @@ _WOOD: Final = frozenset(
 )
 """What the notes of the catalogue, which are English, say of a wine that saw wood."""
 _ANIMAL: Final = ("egg", "milk", "fish")
+_AGES: Final = {"none": 1, "young": 4}
+"""Until how many years after its vintage a wine is one of which kind."""
+_BUILT_TO_AGE: Final = 5
+"""From how many years on it is at its best that is built to age."""
 _YEAR: Final = pattern(r"(?:19|20)[0-9]{2}\Z")
 _ORGANIC: Final = pattern(r"\b(?:bio|organic|demeter)")
 
 
 def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
     """The answer to what is asked of these wines; empty if nothing of that kind is."""
-    if change.has("trait", "total"):
+    is_of_all = change.kind == "price" and is_composed(state) and not state.pointed
+    if change.has("trait", "total") or is_of_all:
         return total_of(wines, state, change)
     of_all = _end_of_scale(wines, change, state.language)
     if not of_all and change.has("ask", "compare") and len(wines) > 1:
@@ -282,11 +287,26 @@ def _scents(wine: ListedWine, language: Language) -> str:
 
 def _serving(wine: ListedWine, language: Language) -> Mapping[str, str]:
     """How to serve and to keep a wine, by the first line of each list that it meets."""
-    return {
+    told = {
         trait: say(str(first["say"]), language, name=wine.name)
         for trait, lines in load("serving").items()
         for first in [next(line for line in lines if _meets(wine, line))]
     }
+    return {**told, "ageing": _ageing(wine, language)}
+
+
+def _ageing(wine: ListedWine, language: Language) -> str:
+    """How long a wine ages, and in which years it is at its best if its vintage is known."""
+    style = Style(wine.style) if wine.style in tuple(Style) else Style.RED
+    first, last = window_of_wine(style, wine.name, wine.region, wine.appellation, *wine.grapes)
+    kind = next((name for name, most in _AGES.items() if last <= most), "mid")
+    key = "long" if first >= _BUILT_TO_AGE else kind
+    told = say(f"age_{key}", language, name=wine.name, first=str(first), last=str(last))
+    year = _YEAR.search(wine.name)
+    if year is None or key == "none":
+        return told
+    begins, ends = (str(int(year[0]) + each) for each in (first, last))
+    return joined(told, say("age_years", language, vintage=year[0], first=begins, last=ends))
 
 
 def _meets(wine: ListedWine, line: Mapping[str, Sequence[str]]) -> bool:

@@ -15,7 +15,15 @@ from agent.memory.reading import objects, own_words
 from agent.sommelier.attachment import missing, passes
 from agent.sommelier.caring import may_be_shown
 from agent.sommelier.taste import Wanted, is_of, taste_of, written
-from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
+from agent.sommelier.wine import (
+    OWN,
+    Currency,
+    Style,
+    Wine,
+    folded,
+    window_of_name,
+    window_of_wine,
+)
 from agent.tables import Strict, read_toml
 from agent.text import Pattern, fold, of_words, pattern, sentences, spaced
 from agent.turn import Bottles, Fact, Person
@@ -70,22 +78,9 @@ class _Words(Strict):
     currencies: dict[str, Currency]
 
 
-class _Windows(Strict):
-    """What `windows.toml` holds: years after the vintage."""
-
-    sources: list[str]
-    names: dict[str, tuple[int, int]]
-    styles: dict[Style, tuple[int, int]]
-
-
 @cache
 def _words() -> _Words:
     return read_toml(_Words, Path(__file__).with_suffix(".toml"))
-
-
-@cache
-def _windows() -> _Windows:
-    return read_toml(_Windows, Path(__file__).with_name("windows.toml"))
 
 
 @cache
@@ -223,6 +218,8 @@ def _name(words: Sequence[Token], at: int, counts: dict[int, int]) -> tuple[str,
         word = fold(words[at].written)
         if word.isdecimal() and int(word) in YEARS:
             year = int(word)
+        elif word == "er" and not name and year:
+            pass  # "2012er"
         elif not name and word in listed("units"):
             pass
         elif not words[at].is_word or at in counts or (name and word in listed("ends")):
@@ -284,7 +281,7 @@ def _bottles(
     named = [wanted for wanted, _ in objects(name)]
     telling = any({*wanted} - {"styles", "bodies", "sweetness"} for wanted in named)
     priced = bool(named) and price is not None
-    if not (telling or priced or _of_windows(name) or (year and name)):
+    if not (telling or priced or window_of_name(name) or (year and name)):
         return None
     return bottles_of(guessed(name, year, price, currency), count)
 
@@ -353,14 +350,8 @@ def window_of(bottles: Bottles) -> tuple[int, int] | None:
         return first, last
     if wine.vintage is None:
         return (first or last or 0, last or first or 0) if first or last else None
-    begin, end = _of_windows(wine.label, wine) or _windows().styles[wine.style]
+    begin, end = window_of_wine(wine.style, wine.label, wine.region, wine.appellation, *wine.grapes)
     return first or wine.vintage + begin, last or wine.vintage + end
-
-
-def _of_windows(label: str, wine: Wine | None = None) -> tuple[int, int] | None:
-    more = (wine.region, wine.appellation, *wine.grapes) if wine else ()
-    said = f" {folded(' / '.join((label, *more)))} "
-    return next((years for name, years in _windows().names.items() if f" {name} " in said), None)
 
 
 def state_of(bottles: Bottles, year: int) -> Literal["young", "ready", "late", "unknown"]:

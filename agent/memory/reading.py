@@ -45,6 +45,8 @@ BARE: Final = frozenset(
 STOPS: Final = frozenset(".…,;:()\n–—!?")
 REACH: Final = 4
 """Words between a word of taste and what it is of."""
+LEAST_OF_SOMEBODY: Final = 2
+"""Words that name somebody: "the kids", "half of them"."""
 MOST_POINTS: Final = 10
 GOOD: Final = 7
 BAD: Final = 3
@@ -73,6 +75,7 @@ class _Words(Strict):
     budget: list[str]
     usual: list[str]
     now: dict[Language, str]
+    own: dict[Language, str]
     others: dict[Language, str]
     breaks: dict[Language, str]
 
@@ -301,6 +304,7 @@ class _Sentence:
                 cues = [(s.start, s.end, "hate") for s in self._denials(start, end)]
             named = [each for each in self.objects if start <= each[0] < end]
             passing = not is_kept and self._stands("now", start, end)
+            passing |= bool(cues) and not is_kept and self._is_theirs(start, cues[0][0])
             asks = self._folded[end : end + 1] == ["?"] and not is_kept
             if passing or asks or self._stands("others", start, end):
                 before, pending = None, []
@@ -353,6 +357,13 @@ class _Sentence:
 
     def _stands(self, name: str, start: int, end: int) -> bool:
         return any(start <= at < end for at, _ in self.found(name))
+
+    def _is_theirs(self, start: int, cue: int) -> bool:
+        """Whether somebody else stands before a word of taste: "half of them only drink white"."""
+        objects = {at for a, z, _, _ in self.objects for at in range(a, z)}
+        before = [at for at in range(start, cue) if at not in objects]
+        is_open = len(before) < LEAST_OF_SOMEBODY or not {*self.languages} <= _words().own.keys()
+        return not (is_open or self.has("own"))
 
     def _is_bare(self, start: int, end: int, named: Iterable[tuple[int, int, Wanted, str]]) -> bool:
         """Whether a part of a sentence only goes on with a list."""

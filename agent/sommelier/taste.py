@@ -197,7 +197,7 @@ class _CatalogueOfTaste:
                 out = EXCLUDED[name]
                 known = left.get(out, getattr(query, out))
                 left[out] = (*dict.fromkeys((*known, *values)),)[:MOST]  # type: ignore[misc]
-        return query.model_copy(update=left)
+        return query.with_filters(left)
 
     def _narrowed(self, query: WineQuery) -> WineQuery:
         """The same with what is liked ranking where nothing is said of it."""
@@ -212,7 +212,7 @@ class _CatalogueOfTaste:
                 if is_open and not (name == "styles" and (query.foods or query.colours)):
                     liked[name] = (*dict.fromkeys((*liked.get(name, ()), *values)),)[:MOST]
         soft = (*query.soft, *liked)
-        return query.model_copy(update={**liked, "soft": soft}) if liked else query
+        return query.with_filters({**liked, "soft": soft}) if liked else query
 
     def _allowed(self, asked: WineQuery, found: WineSearchResult) -> WineSearchResult:
         """A result without what is hated, which misses nothing that was not asked."""

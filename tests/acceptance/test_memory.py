@@ -39,19 +39,23 @@ async def test_what_is_told_of_taste_holds_in_every_search_without_a_model(
         text = (await last(bot_api, 2, ADA))["text"]
         assert "Riesling" not in text.partition("1. ")[2]
         assert "I'll remember" not in text
+        bot_api.say("the second one, but from Germany", chat_id=ADA)
+        similar = (await last(bot_api, 3, ADA))["text"]
+        assert "Germany · " in similar
+        assert "Riesling" not in similar.partition("1. ")[2]
         bot_api.say("a Riesling for my mother", chat_id=ADA)
-        assert "Riesling" in (await last(bot_api, 3, ADA))["text"]
+        assert "Riesling" in (await last(bot_api, 4, ADA))["text"]
         bot_api.say("/taste", chat_id=ADA)
-        known = await last(bot_api, 4, ADA)
+        known = await last(bot_api, 5, ADA)
         labels = [label for label, _ in buttons(known)]
         assert labels == ["✖ no Riesling", "✖ you like Chenin Blanc", "✖ usually up to €30"]
         bot_api.press(known, buttons(known)[2][1])
         bot_api.say("forget that I hate Riesling", chat_id=ADA)
-        assert "Forgotten: no Riesling" in (await last(bot_api, 5, ADA))["text"]
+        assert "Forgotten: no Riesling" in (await last(bot_api, 6, ADA))["text"]
         bot_api.say("a white for pad thai", chat_id=ADA)
-        assert "leaving out" not in (await last(bot_api, 6, ADA))["text"]
+        assert "leaving out" not in (await last(bot_api, 7, ADA))["text"]
         bot_api.say("what do you know about me?", chat_id=ADA)
-        assert [label for label, _ in buttons(await last(bot_api, 7, ADA))] == [
+        assert [label for label, _ in buttons(await last(bot_api, 8, ADA))] == [
             "✖ you like Chenin Blanc"
         ]
 

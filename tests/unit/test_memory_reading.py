@@ -56,6 +56,7 @@ NOT_TOLD = """
     My son is allergic to milk | Something red for lamb under 25 | a white, not Chardonnay
     who told you I like sweet wine? | oublie que je n'aime pas le chardonnay
     what would you give a Barolo, 9/10? | my sister gave the Chianti 2/10 | call me when it arrives
+    half of them only drink white | die Hälfte trinkt nur weiß | la moitié ne boit que du blanc
     meine Frau hasst Merlot | mia moglie odia il Merlot | I used to hate Merlot
 """
 UNLEARNED = {
