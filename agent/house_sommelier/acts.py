@@ -23,6 +23,7 @@ _LIKELY: Final = 0.15
 """How sure a kind has to be where only those count that are asked of a shown wine."""
 _A_LANGUAGE: Final = 0.5
 _OTHER_LANGUAGE: Final = 0.85
+_OF_A_NAME: Final = 2
 _WORDS_TELL: Final = 4
 """How much likelier the lexicon's words make a language."""
 _HUES: Final = frozenset({"red", "white", "rose"})
@@ -126,7 +127,12 @@ def _asked_for(change: Change) -> Change:
 
 
 def language_told(change: Change, spoken: Language | None) -> Language | None:
-    """The language of a message where that is sure; another than is spoken needs more."""
+    """The language of a message where that is sure; another than is spoken needs more.
+
+    A word or two that name a wine ("rosé?") are said in many.
+    """
+    if spoken and change.words <= _OF_A_NAME and change.wishes.said:
+        return None
     words_of = dict.fromkeys(change.languages, _WORDS_TELL)
     likely = {
         each: share * words_of.get(each, 1) for each, share in _languages(change.text).items()

@@ -170,7 +170,9 @@ def _is_question_of_topic(case: _Case) -> bool:
     is_open |= case.act == "about" and kinds()[case.kind].topic not in ("", top)
     is_of_plan = case.state.slots and case.change.has("cue")
     is_counted = case.kind == "quantity" and case.change.numbers.guests is not None
-    if is_of_plan or is_counted or not is_open:
+    is_of_shown = case.state.shown and case.kind == "temperature" and not case.change.entities
+    is_chilled = is_of_shown and case.change.words <= _FEW_WORDS + 1
+    if is_of_plan or is_counted or is_chilled or not is_open:
         return False
     if "measures" in case.change.subjects or _limits(case):
         return False
@@ -253,6 +255,20 @@ def _asks_plan(case: _Case) -> bool:
     return len(slots) > 1 and bool(told) and is_open and not case.change.has("copula")
 
 
+def names_it(change: Change) -> bool:
+    """Whether a message only says what wine a question was of: "it's a Chianti"."""
+    is_short = change.words <= _FEW_WORDS + 1 and not change.is_question
+    says_more = change.has("ask") or change.numbers.has_price or change.denied
+    return bool(is_short and change.entities and change.has("deictic") and not says_more)
+
+
+def _tells_of_which(case: _Case) -> bool:
+    """Whether a message says of which wine the question before it was."""
+    state = case.state
+    is_after = state.act == "knowledge" and state.context == "told" and bool(state.subjects)
+    return is_after and names_it(case.change)
+
+
 def _is_priced_wish(case: _Case) -> bool:
     """Whether a sum is the limit of a wish, not what is to be worked out."""
     sums = case.state.guests is not None and case.change.has("trait", "total")
@@ -305,6 +321,13 @@ def _is_wish_beside(case: _Case) -> bool:
     return bool(is_wish and (asks or is_open or case.kind != "complaint"))
 
 
+def _asks_for_some(case: _Case) -> bool:
+    """Whether a question of nothing known asks for wine: "is there anything I can drink?"."""
+    change = case.change
+    asks = change.has("ask", "choose") and not change.has("ask", "what", "why")
+    return case.act == "knowledge" and asks and not (change.subjects or change.entities)
+
+
 def _is_for_something_unknown(case: _Case) -> bool:
     change = case.change
     return bool(change.purpose and not (case.said or change.subjects))
@@ -329,6 +352,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     (_asks_of_fining, "fining"),
     # What words say for certain, whatever the kind.
     (lambda c: c.change.has("listed") and c.asks, "compare"),
+    (_tells_of_which, "knowledge"),
     (lambda c: c.change.has("one_of_each") and len(c.state.names) > 1, "search"),
     (lambda c: chooses(c.state, c.change), "pick"),
     (lambda c: _changes_plan(c) or _asks_plan(c), "search"),
@@ -348,7 +372,7 @@ _RULES: Final[tuple[Rule, ...]] = (
         "search",
     ),
     (lambda c: c.act == "knowledge" and c.is_limited and not c.asks, "search"),
-    (_is_for_a_dish, "search"),
+    (lambda c: _is_for_a_dish(c) or _asks_for_some(c), "search"),
     (_asks_what_and_how_many, "search"),
     (_is_comparison, _held_against),
     (lambda c: c.act == "search" and c.kind in _ASKING and not c.is_request, "ask"),

@@ -10,9 +10,15 @@ from typing import Any, Final
 from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
 from agent.house_sommelier.acts import language_told, with_kind
 from agent.house_sommelier.data import SCALE_OF, grammar, kinds
-from agent.house_sommelier.deciding import concern_of, decide
+from agent.house_sommelier.deciding import concern_of, decide, names_it
 from agent.house_sommelier.lexicon import Glossary, Meaning, parse
-from agent.house_sommelier.merging import KIND, PLACE, turned_round, wished
+from agent.house_sommelier.merging import (
+    KIND,
+    PLACE,
+    amount_of_subject,
+    turned_round,
+    wished,
+)
 from agent.house_sommelier.plan import is_composed
 from agent.house_sommelier.planning import planned
 from agent.house_sommelier.reading import Change, read
@@ -99,7 +105,8 @@ def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Cha
         said = read(text, spoken_before, own, judges=not is_fault, blames=is_fault)
     change = _joined(state, completed(state, with_kind(said, state.context), said))
     change = _for_who_drinks_none(state, change)
-    if turned_round(state, change) or _wants_one_for_all(state, change):
+    wants_as_explained = amount_of_subject(state, change) and not change.is_question
+    if turned_round(state, change) or wants_as_explained or _wants_one_for_all(state, change):
         change = replace(change, kind="search", topics=())
     change = _as_meant(change, dict(own).get(_whole(text), ()))
     change = change if care is None else replace(change, care=care)
@@ -297,6 +304,8 @@ def _questioned(state: State, change: Change) -> State:
         together = asked_for(topics_in(asked, parse(asked, state.language)))
         is_kind = change.words <= _FEW_WORDS and change.wishes.said == {"styles"}
         told = (is_kind and state.subjects) or together or told or state.subjects
+    if state.act_before == "knowledge" and names_it(change):
+        told = state.subjects
     is_again = not (is_own or change.wishes.said) and {*told} <= {*state.subjects}
     if state.act_before == "knowledge" and is_again:
         # What was just told is not told again, if another topic is near.

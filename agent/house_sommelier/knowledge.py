@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agent.house_sommelier.data import Profile, aromas, kinds, load, profiles, topics
+from agent.house_sommelier.deciding import names_it
 from agent.house_sommelier.lexicon import stop_words, tokens
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.searching import pairings_of
@@ -18,6 +19,8 @@ from agent.text import Language, sentences, stem, words
 _WITHOUT_BRACKETS: Final = str.maketrans("[]", "()")
 _MOST_QUOTED: Final = 420
 _MOST_ASKED: Final = 200
+_OF_AGE: Final = frozenset({"drinking_window", "old_bottle"})
+"""Topics of how old a wine may be."""
 _FEW_WORDS: Final = 3
 _STRUCTURE: Final = ("body", "tannin", "acidity")
 
@@ -38,11 +41,12 @@ def explain(state: State, change: Change, content: str) -> SommelierResponse:
     if is_opinion and entity:
         return _opinion(change, entity, language)
     of_kind = _asked_of_kind(state, change)
-    is_enough = of_kind and change.words <= _FEW_WORDS
-    short = joined(of_kind, "" if is_enough else of_topics(state.subjects, language), by="\n\n")
+    is_enough = of_kind and (change.words <= _FEW_WORDS or names_it(change))
+    subjects = _OF_AGE & {*state.subjects} if _is_of_year(state, change) else state.subjects
+    short = joined(of_kind, "" if is_enough else of_topics([*subjects], language), by="\n\n")
     if not short and not change.unknown:
         short = entity
-    passage = _passage(content, state, change)
+    passage = None if names_it(change) and of_kind else _passage(content, state, change)
     if passage:
         return _quoted(passage, short, language)
     if short:
@@ -102,19 +106,41 @@ def _grapes_told(change: Change) -> set[str]:
 def _asked_of_kind(state: State, change: Change) -> str:
     """How the kind of wine that a question names is served or kept, if that is asked."""
     named, styles = _named(change), change.wishes.styles
-    subject = state.subjects[:1]
-    of_topic = [each.marks for each in kinds().values() if (each.topic,) == subject]
-    told = [*traits(change), *(mark.partition(":")[2] for marks in of_topic for mark in marks)]
-    asked = [each for each in dict.fromkeys(told) if each in load("serving")]
-    is_of_another = bool(subject) and not of_topic
+    told, of_topic = _asked_traits(state, change)
+    if named and _is_of_year(state, change):
+        called = joined(*change.wishes.text, change.numbers.years[0])
+        return told_of(_bottle(named, called), "ageing", change, state.language)
+    asked = [each for each in dict.fromkeys(told) if each in (*load("serving"), "ageing")]
+    is_of_another = bool(state.subjects) and not of_topic
     is_bare = len(styles) == 1 and change.words <= _FEW_WORDS
     if not asked or is_of_another or not (named or is_bare):
         return ""
-    build = {scale: getattr(named.profile, scale) for scale in _STRUCTURE} if named else {}
-    style = named.profile.colour if named else styles[0]
-    name = named.name if named else style
-    wine = ListedWine(wine_id=name, name=name, style=style, **build)
+    of_style = ListedWine(wine_id=styles[0], name=styles[0], style=styles[0]) if styles else None
+    wine = _bottle(named) if named else of_style
+    if wine is None:
+        return ""
     return " ".join(told_of(wine, each, change, state.language) for each in asked)
+
+
+def _asked_traits(state: State, change: Change) -> tuple[list[str], bool]:
+    """The traits that a question asks for, and whether its topic is one of those."""
+    subject = state.subjects[:1]
+    of_topic = [each.marks for each in kinds().values() if (each.topic,) == subject]
+    marks = (mark.partition(":")[2] for each in of_topic for mark in each)
+    return [*traits(change), *marks], bool(of_topic)
+
+
+def _is_of_year(state: State, change: Change) -> bool:
+    """Whether a question is of a bottle of some year: "is my 1998 Muscadet still drinkable?"."""
+    is_named = bool(change.numbers.years and _named(change)) and not change.has("ask", "choose")
+    return is_named and {*_asked_traits(state, change)[0]} <= {"ageing", "keeps"}
+
+
+def _bottle(profile: Profile, called: str = "") -> ListedWine:
+    """A bottle of this kind of wine; `called` is what else is known of its label."""
+    build = {scale: getattr(profile.profile, scale) for scale in _STRUCTURE}
+    name = joined(profile.name, called)
+    return ListedWine(wine_id=name, name=name, style=profile.profile.colour, **build)
 
 
 def _named(change: Change) -> Profile | None:

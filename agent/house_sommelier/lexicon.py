@@ -12,7 +12,7 @@ is marked. It hears what no list of negations has: "holz mag er aber gar nicht".
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -235,9 +235,12 @@ def lexicon() -> _Lexicon:
 
 
 def _with(known: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
-    """What a phrase means with one entry more; of dishes the last one holds."""
+    """What a phrase means with one entry more; of a language's dishes the last one holds."""
     if entry.meanings[0][0] == "dish":
-        known = tuple(each for each in known if each.meanings[0][0] != "dish")
+        others = (
+            each.meanings[0][0] != "dish" or each.language != entry.language for each in known
+        )
+        known = tuple(compress(known, others))
     return (*known, entry)
 
 
@@ -428,6 +431,8 @@ def _meanings(written: tuple[str, ...], language: Language | None) -> tuple[Mean
     merged: dict[str, tuple[str, ...]] = {}
     for field, values in meant:
         merged[field] = tuple(dict.fromkeys((*merged.get(field, ()), *values)))
+    if "dish" in merged:
+        merged["dish"] = merged["dish"][-1:]
     return tuple(Meaning(field, values) for field, values in merged.items())
 
 

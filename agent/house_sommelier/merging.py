@@ -15,12 +15,12 @@ from agent.house_sommelier.plan import (
     slot_states,
 )
 from agent.house_sommelier.planning import NO_PLAN, adds, planned
-from agent.house_sommelier.reading import NO_WISHES, Change, Wishes
+from agent.house_sommelier.reading import NO_WISHES, Change, Wishes, is_dessert
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.house_sommelier.table import is_prose, meant_of_names, of_names, refers
 from agent.house_sommelier.wording import LEAST_OF_A_PRESENT
 from agent.sommelier.wine import Currency
-from agent.text import words
+from agent.text import fold, words
 
 KIND: Final = frozenset({"styles", "colours", "grapes"})
 PLACE: Final = frozenset({"countries", "regions"})
@@ -108,7 +108,12 @@ def wished(state: State, change: Change) -> State:
 def _of_kind(state: State, change: Change) -> tuple[str, ...]:
     """The wines of the choice that are of the kind, or for the course, that a message names."""
     wishes = change.wishes
-    courses = [{*slot.wishes.dishes} & {*wishes.dishes} for slot in state.slots]
+    is_last = any(map(is_dessert, wishes.dishes))
+    courses = [
+        {*slot.wishes.dishes} & {*wishes.dishes}
+        or (is_last and {each for each in slot.wishes.dishes if is_dessert(each)})
+        for slot in state.slots
+    ]
     if any(courses) and len(courses) == len(state.choice):
         return tuple(wine for wine, course in zip(state.choice, courses, strict=True) if course)
     return tuple(each for each in state.choice if {*wishes.styles} & {*style_of(state, each)})
@@ -236,7 +241,7 @@ def _scaled(state: State, change: Change) -> Wishes:
     ends = load("questions")["ends"]
     values: dict[str, Any] = turned_round(state, change) | {
         slot: tuple(value) if isinstance(value, list) else value
-        for most in (*change.said("most"), *_of_subject(state, change))
+        for most in (*change.said("most"), *amount_of_subject(state, change))
         for slot, value in ends.get(most, {}).items()
         if (change.kind in _DIRECTIONS and not _agrees(change.wishes, slot, value))
         or slot not in ("bodies", "sweetness")
@@ -245,14 +250,14 @@ def _scaled(state: State, change: Change) -> Wishes:
     return replace(change.wishes, **values)
 
 
-def _of_subject(state: State, change: Change) -> tuple[str, ...]:
+def amount_of_subject(state: State, change: Change) -> tuple[str, ...]:
     """How much is wanted of what was just explained: "I hate that", "one with hardly any"."""
     subjects = {*state.subjects}
     scales = load("questions")["scale_of"].items()
     scale = next((scale for scale, topics in scales if subjects.intersection(topics)), "")
     if not scale or change.wishes.said & _TASTE:
         return ()
-    if change.has("less_of"):
+    if change.has("less_of") or _tells_amount(change, "low_last", is_last=True):
         return (f"{scale}:low",)
     return tuple(f"{scale}:{end}" for end in ("low", "high") if _tells_amount(change, end))[:1]
 
@@ -270,9 +275,10 @@ def _other_end(slot: str) -> Mapping[str, str]:
     return dict(zip(steps, reversed(steps), strict=True))
 
 
-def _tells_amount(change: Change, kind: str) -> bool:
-    said = f" {' '.join(words(change.text))} "
-    return any(f" {each} " in said for each in load("questions")["amount"][kind])
+def _tells_amount(change: Change, kind: str, *, is_last: bool = False) -> bool:
+    said = f" {fold(' '.join(words(change.text)))} "
+    known = (f" {each} " for each in load("questions")["amount"][kind])
+    return any(said.endswith(each) if is_last else each in said for each in known)
 
 
 def _agrees(wishes: Wishes, slot: str, value: Any) -> bool:
@@ -284,7 +290,7 @@ def _compared(state: State, change: Change, wishes: Wishes) -> Wishes:
     """The grapes or regions on the table that are meant: "show me one of those then"."""
     if wishes.said & {"grapes", "regions", "dishes"} or not is_prose(state):
         return wishes
-    if _of_subject(state, change):
+    if amount_of_subject(state, change):
         return wishes
     own = of_names(meant_of_names(state, change))
     cheaper = change.has("cue", "cheaper") and not state.prices and len(own.said) > 1

@@ -43,7 +43,8 @@ def _budget(old: State, change: Change, bottles: int) -> float | None:
         is_whole = told.shared or old.budget or for_all
         is_each = change.has("each") and not change.has("total")
         return told.max_price if is_whole and not is_each else None
-    if change.has("cue", "cheaper") and is_composed(old) and old.prices:
+    is_for_all = not (change.wishes.said & _OF_A_SLOT or change.has("ordinal"))
+    if change.has("cue", "cheaper") and is_for_all and is_composed(old) and old.prices:
         counts = old.counts
         paid = sum(price * counts[each] for each, (price, _) in old.prices.items())
         return float(int(paid * _CHEAPER))

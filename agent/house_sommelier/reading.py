@@ -206,7 +206,9 @@ def read(
         (each.field, value) for s in scope.wanted for each in s.meanings for value in each.values
     ]
     marks += _opening(phrases) + _deictic(phrases) + _listed(phrases)
-    vegan = (value for name, value in marks if name == "without_allergens")
+    vegan = [value for name, value in marks if name == "without_allergens"]
+    if {("less_of", "yes"), ("allergen", "sulphites")} <= set(marks):
+        vegan.append("sulphites")
     wishes = _wishes(scope, numbers)
     if wishes.styles == ("alcohol_free",):
         numbers = replace(numbers, guests=None, sober=None)

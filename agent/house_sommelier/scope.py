@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
+from agent.house_sommelier.data import profiles
 from agent.house_sommelier.lexicon import (
     UNWANTED,
     Meaning,
@@ -36,7 +37,9 @@ _GRAMMAR: Final = frozenset(
     "adds".split()
 )
 """Words of numbers: in a clause they are words like any other."""
-_PASSED: Final = frozenset({"joined", "between", "wine", "cue", "ignore", "only", "also"})
+_PASSED: Final = frozenset(
+    {"joined", "between", "wine", "cue", "different", "ignore", "only", "also"}
+)
 _CLASSES: Final[tuple[frozenset[str], ...]] = (
     frozenset({"grapes", "countries", "regions", "text", "name", "elsewhere_from"}),
     frozenset({"hue", "styles"}),
@@ -44,6 +47,7 @@ _CLASSES: Final[tuple[frozenset[str], ...]] = (
     frozenset({"sweetness", "bodies", "tannins", "acidities", "text"}),
 )
 """What a list of exclusions may mix."""
+_HABITS: Final = frozenset({"grapes", "regions", "hue", "styles"})
 _OF_SHOWN: Final = frozenset({"countries", "regions", "grapes", "hue"})
 _FOOD: Final = frozenset({"allergen", "elsewhere", "dish"})
 _TASTES: Final = frozenset({"sweetness", "bodies", "acidities", "text", "tannins"})
@@ -102,6 +106,7 @@ class Scope:
                     self._read_word(place)
             at = max(span.end, at + 1)
         self._end()
+        self._leave_habit()
         if judges:
             self._judge()
         if blames:
@@ -109,6 +114,26 @@ class Scope:
         out = {span.meanings for span in self.denied}
         # "Nothing Italian, my ex was Italian": what is ruled out is no wish.
         self.wanted = [span for span in self.wanted if span.meanings not in out]
+
+    def _leave_habit(self) -> None:
+        """Rule out what is drunk by habit where a change is wanted; its colour stays.
+
+        "I usually drink Malbec, but want to try something different".
+        """
+        words = range(len(self.phrases.words))
+        habit = next((at for at in words if self.phrases.is_among(at, "habits")), None)
+        other = [s.start for s in self.wanted if "different" in s.fields]
+        if habit is None or not other:
+            return
+        known = [s for s in self.wanted if s.start < other[-1] and s.fields <= _HABITS]
+        for span in known:
+            self.wanted.remove(span)
+            self._deny(span)
+            of_names = (profiles().get(value) for m in span.meanings for value in m.values)
+            colours = [
+                str(each.profile.colour) for each in of_names if each and each.profile.colour
+            ]
+            self.implied += [Meaning("hue", (each,)) for each in colours[:1]]
 
     def _judge(self) -> None:
         """Rule out what the words around it tell of as unwanted, where no word of grammar does.
@@ -381,7 +406,7 @@ def foods_with_their_tastes(phrases: Phrases, spans: list[Span]) -> list[Span]:
         fields = span.fields
         if "sauce" in fields:
             dropped |= _chain(spans, place, WISHES - {"dish"})
-        elif fields & {"dish", "elsewhere"} and not after:
+        elif fields & {"dish", "elsewhere"} and not (after or _is_led(span, phrases)):
             dropped |= _chain(spans, place, _TASTES)
         elif after and place and fields & _TASTES and not fields - _TASTES:
             before = spans[place - 1]
@@ -392,6 +417,11 @@ def foods_with_their_tastes(phrases: Phrases, spans: list[Span]) -> list[Span]:
             if "dish" in before.fields and before.end == span.start - 1:
                 dropped.add(place)
     return [span for place, span in enumerate(spans) if place not in dropped]
+
+
+def _is_led(span: Span, phrases: Phrases) -> bool:
+    """Whether a phrase brings its own preposition: what stands before "zum Grillen" is not its."""
+    return span.end - span.start > 1 and phrases.stem(span.start) in stop_words()
 
 
 def _chain(spans: list[Span], place: int, fields: frozenset[str]) -> set[int]:
@@ -511,18 +541,28 @@ def _count(phrases: Phrases, head: int, heads: frozenset[str]) -> float:
     """The number before a kind of wine, over its adjectives: "two light French reds"."""
     for at in range(head - 1, max(-1, head - _BACK), -1):
         span = next((each for each in phrases.spans if each.start <= at < each.end), Span(at, at))
-        if "half" in span.fields:
-            return float(span.values("half")[0])
         if span.values("number") or phrases.stem(at).isdecimal():
             is_limit = phrases.before(span.start).fields & _LIMITING - {"joined"}
             said = (*span.values("number"), phrases.stem(at)[:3])[0].split()[0].lstrip("~")
             known = said.isdecimal() and int(said) <= _MOST_BOTTLES
-            return int(said) if known and not is_limit else 0
+            return int(said) if known and not is_limit else _half(phrases, head)
         if phrases.is_among(at, "one_of_a_kind"):
             return 1
-        is_passed = span.fields & _OWN - heads or "bottles" in span.fields or "wine" in span.fields
+        is_passed = (
+            span.fields & (_OWN - heads) or "bottles" in span.fields or "wine" in span.fields
+        )
         if not (is_passed or phrases.is_among(at, "of_them")):
-            return 0
+            break
+    return _half(phrases, head)
+
+
+def _half(phrases: Phrases, head: int) -> float:
+    """The half that a kind is of, counted in bottles or in guests: "half only drink white"."""
+    for span in reversed([each for each in phrases.spans if head - _BACK <= each.end <= head]):
+        if "half" in span.fields:
+            return float(span.values("half")[0])
+        if span.fields & (WISHES | _LIMITING):
+            break
     return 0
 
 

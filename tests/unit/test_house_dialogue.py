@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agent.house_sommelier.reading import read
+from agent.text import language_of
 from tests.house import (
     after_results,
     allows,
@@ -961,3 +962,54 @@ async def test_who_is_in_need_is_listened_to_and_sold_nothing(
 )  # fmt: skip
 async def test_what_tastes_of_sweets_is_sweet(text: str) -> None:
     assert (await filters(text))["sweetness"] == ["bone_dry", "dry"]
+
+
+@pytest.mark.parametrize(
+    ("text", "grape"),
+    [
+        ("i usually drink malbec, recommend me something different", "Malbec"),
+        ("ich trinke sonst immer Riesling, mal was anderes bitte", "Riesling"),
+        ("di solito bevo barbera, qualcosa di diverso?", "Barbera"),
+    ],
+)
+async def test_another_than_the_usual_keeps_its_colour_and_leaves_its_grape(
+    text: str, grape: str
+) -> None:
+    asked = await filters(text)
+    assert asked["without_grapes"] == [grape]
+    assert asked["styles"] == (["white"] if grape == "Riesling" else ["red"])
+
+
+@pytest.mark.parametrize("text", ["rosé?", "un rosé"])
+async def test_a_word_that_names_a_wine_keeps_the_language(text: str) -> None:
+    said = ("etwas Leichtes zum Grillen", "und ein Weißer für uns?", text)
+    answer = await answered(*said, wines=[listed("tavel", style="rose")])
+    assert language_of(f"{answer.intro} {answer.closing}") == "de"
+
+
+async def test_who_asks_for_anything_is_shown_some() -> None:
+    assert (await called("is there anything i can drink?"))[0] == "search_wines"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "8 bottles, half of the guests want white, the others red",
+        "8 Flaschen, die Hälfte trinkt nur weiß, die anderen rot",
+    ],
+)
+async def test_who_drinks_only_one_colour_is_counted(text: str) -> None:
+    calls = (await ask(conversation(text))).tool_calls
+    asked = [json.loads(call.arguments)["styles"] for call in calls]
+    assert sorted(asked) == [["red"], ["white"]]
+
+
+async def test_a_dish_of_two_languages_is_meant_in_each() -> None:
+    foods = (await filters("a red for a bbq party"))["foods"]
+    assert foods == (await filters("a red for a barbecue"))["foods"]
+
+
+async def test_a_taste_before_a_dish_with_its_own_preposition_is_the_wine() -> None:
+    asked = await filters("etwas Leichtes zum Grillen")
+    assert asked["foods"] == ["barbecue"]
+    assert "light" in asked["bodies"]

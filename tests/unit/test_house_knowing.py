@@ -198,7 +198,7 @@ async def test_plain_english_is_no_country() -> None:
         (("¿por qué unos vinos valen 8 euros y otros 100?",), "cuesta"),
         (("got a 2017 barolo tonight, when should i open it and do i need a jug",), "two hours"),
         (("a qué temperatura se sirve el cava? mi cuñado dice que casi helado",), "6 a 8"),
-        (("wie lange kann ein Barolo lagern?",), "acht bis"),
+        (("wie lange kann ein Barolo lagern?",), "8 bis 25 Jahre"),
         (("what about an orange one, never tried, is it weird",), "skins"),
         (("een rode wijn", "die rode, kan die een beetje gekoeld? het wordt 30 graden"), "koel"),
         (("c'est quoi l'amarone", "et le ripasso ?"), "ripasso"),
