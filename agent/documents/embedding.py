@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from agent import lengths
 from agent.engine.errors import AgentError
@@ -36,6 +36,15 @@ class LocalModelError(AgentError):
     """The embedding model of this machine could not be loaded."""
 
 
+class _Vector(BaseModel):
+    index: int
+    embedding: list[float]
+
+
+class _Vectors(BaseModel):
+    data: list[_Vector]
+
+
 class EmbeddingService:
     """A model of an OpenAI-compatible server."""
 
@@ -57,10 +66,12 @@ class EmbeddingService:
         """Return one vector for each text, in order. Raises what the client raises."""
         # Floats, because many servers do not know the client's own default, base64.
         async with asyncio.timeout(self._timeout_seconds):
-            response = await self._client.embeddings.create(
+            response = await self._client.embeddings.with_raw_response.create(
                 model=self.name, input=list(texts), encoding_format="float"
             )
-        return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
+        # Not by the client's own models: they take each number of each vector by itself.
+        found = _Vectors.model_validate_json(response.content).data
+        return [item.embedding for item in sorted(found, key=lambda item: item.index)]
 
     async def close(self) -> None:
         """Close the connections to the server."""

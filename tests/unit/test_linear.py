@@ -12,7 +12,7 @@ import json
 import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from types import ModuleType
 from typing import Any, get_args
 
@@ -140,7 +140,8 @@ def _engines(tree: ast.AST) -> Iterator[str]:
             yield from (str(each) for each in names if each in ENGINES)
 
 
-def _found() -> tuple[dict[str, Pattern], set[str]]:
+@cache
+def found() -> tuple[dict[str, Pattern], set[str]]:
     """Every pattern, and by name what was asked for some."""
     loaders = [each for room in ROOMS for module in _modules(room) for each in _loaders(module)]
     asked = {_name(each) for each in [*loaders, *LATE]}
@@ -153,9 +154,6 @@ def _found() -> tuple[dict[str, Pattern], set[str]]:
     return {each.source: each for each in sorted(patterns(), key=lambda each: each.source)}, asked
 
 
-FOUND, ASKED = _found()  # before tests make patterns of their own
-
-
 def _sources() -> Iterator[tuple[ModuleType, ast.AST]]:
     for module in (module for room in ROOMS for module in _modules(room)):
         yield module, ast.parse(inspect.getsource(module))
@@ -165,7 +163,7 @@ def test_each_function_that_makes_patterns_is_asked_for_some() -> None:
     makers = {each for module, tree in _sources() for each in _makers(module, tree)}
     makers -= {_name(pattern), _name(text.of_words)}
 
-    assert makers - ASKED == set()
+    assert makers - found()[1] == set()
     assert {_name(each) for each in LATE} - {_name(text.of_words)} <= makers
 
 
@@ -209,21 +207,21 @@ def test_an_engine_is_found_however_it_is_had(written: str) -> None:
 
 
 def test_the_patterns_of_all_rooms_and_data_files_are_found() -> None:
-    sources = "\n".join(FOUND)
+    sources = "\n".join(found()[0])
 
-    assert len(FOUND) > 150
+    assert len(found()[0]) > 150
     for part in ("bearer", "negeer", "```tool_code", "Müller", r"\[b\]", "detest"):
         assert part in sources
 
 
 def test_every_pattern_can_be_made() -> None:
-    for made in FOUND.values():
+    for made in found()[0].values():
         made.search("a")
 
 
 def far() -> list[Pattern]:
     """Those whose matches may be of any length: all others are linear by their making."""
-    return [made for source, made in FOUND.items() if looks_far(source)]
+    return [made for source, made in found()[0].items() if looks_far(source)]
 
 
 @pytest.mark.parametrize("part", range(PARTS))
