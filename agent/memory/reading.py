@@ -45,6 +45,8 @@ BARE: Final = frozenset(
 STOPS: Final = frozenset(".…,;:()\n–—!?")
 REACH: Final = 4
 """Words between a word of taste and what it is of."""
+REQUESTS: Final = frozenset({"choose", "which", "best"})
+"""Words that ask for a wine, whatever else a sentence tells."""
 LEAST_OF_SOMEBODY: Final = 2
 """Words that name somebody: "the kids", "half of them"."""
 MOST_POINTS: Final = 10
@@ -442,6 +444,8 @@ class _Sentence:
         """Whether there is more to the sentence than what it tells."""
         wishes = any(cue == "none" for _, _, cue in self.cues)
         dish = self._has_dish(0, len(self._folded))
+        wishes |= any(REQUESTS & {*each.values("ask")} for each in self.phrases.spans)
+        wishes |= any(self._leaves_it_open(*each) for each in self._segments)
         if self.text.rstrip().endswith("?") or wishes or (dish and not has_told):
             return True
         if has_told:
@@ -453,6 +457,12 @@ class _Sentence:
             return bool(self._allergens) or is_left or any(self._says(*each) for each in others)
         speaks = any(each.fields - {"talk"} for each in self.phrases.spans)
         return bool(self.objects or self.found("breaks") or speaks)
+
+    def _leaves_it_open(self, start: int, end: int) -> bool:
+        """Whether a part of the sentence names nothing and leaves the choice to the house."""
+        spans = [each for each in self.phrases.spans if start <= each.start < end]
+        names = any(start <= each[0] < end for each in self.objects)
+        return not names and any("surprise" in each.values("talk") for each in spans)
 
     def _tells(self, start: int, end: int, told: Iterable[tuple[int, int, Wanted, str]]) -> bool:
         """Whether a part of the sentence belongs to what it tells."""

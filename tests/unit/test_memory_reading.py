@@ -111,6 +111,9 @@ def test_what_holds_no_more(said: str, value: str) -> None:
         ("ik hou niet van zoet, we eten vanavond oesters", False),
         ("I hate Chardonnay, Merlot and anything oaky, ok", True),
         ("Ich mag keinen Riesling, wirklich nicht", True),
+        ("je déteste le boisé, conseillez-moi un rouge", False),
+        ("odio i vini legnosi e amo il lambrusco. che rosso mi consigli", False),
+        ("can't stand buttery stuff, love a sharp zingy thing. surprise me", False),
     ],
 )
 def test_whether_more_is_asked(said: str, is_all: bool) -> None:
