@@ -10,8 +10,9 @@ from agent.house_sommelier.data import SCALE_OF, Act, kinds, profiles
 from agent.house_sommelier.merging import KIND, wants_it
 from agent.house_sommelier.reading import Change
 from agent.house_sommelier.state import GRAVE, State, about_itself, concepts
-from agent.house_sommelier.table import chooses, is_prose, refers
+from agent.house_sommelier.table import chooses, is_prose, refers, speaks_of_it
 from agent.house_sommelier.topics import ASKED, CERTAIN, is_likely
+from agent.house_sommelier.verdicts import traits
 
 _FOR_WINE: Final = frozenset(("search", "like", "about", "pick", "foods", "ask", "taken"))
 _CHAT: Final = frozenset({"complaint", "rude", "hello", "thanks"})
@@ -244,7 +245,8 @@ def _changes_plan(case: _Case) -> bool:
     changes = any(each is not None for each in told) or case.change.has("remove")
     changes |= bool(state.slots and (case.change.dropped or case.change.denied))
     is_plan = (state.slots or state.bottles) and state.told and state.context == "wines"
-    return bool(is_plan and changes) and not case.asks_number
+    asks = case.asks_number or (case.kind == "quantity" and case.change.is_question)
+    return bool(is_plan and changes) and not asks
 
 
 def _asks_plan(case: _Case) -> bool:
@@ -311,6 +313,17 @@ def _unsure(case: _Case) -> Act:
     return cast("Act", next((each for each in change.said("talk") if each in get_args(Act)), "ask"))
 
 
+def _asks_of_it(case: _Case) -> bool:
+    """Whether a short question is how a wine that was shown is: "and is it very acidic?"."""
+    state, change = case.state, case.change
+    asks = change.is_question and change.words <= _MANY_WORDS
+    is_named = change.entities or change.denied or change.purpose or case.said - SCALE_OF.keys()
+    wants = change.has("ask", "choose") or change.has("most") or change.has("cue")
+    if not (asks and state.shown and state.context == "wines") or is_named or wants:
+        return False
+    return bool(traits(change)) and speaks_of_it(change.text)
+
+
 def _is_wish_beside(case: _Case) -> bool:
     """Whether a greeting or thanks holds a wish; a complaint only where it asks for another."""
     change = case.change
@@ -356,6 +369,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: c.change.has("one_of_each") and len(c.state.names) > 1, "search"),
     (lambda c: chooses(c.state, c.change), "pick"),
     (lambda c: _changes_plan(c) or _asks_plan(c), "search"),
+    (_asks_of_it, "about"),
     (lambda c: c.kind in ("", "unclear"), _unsure),
     (_is_beyond, "which"),
     (_is_of_guests, "quantity"),

@@ -212,7 +212,10 @@ def heard(state: State, change: Change) -> State:
             names_kind = change.wishes.said & (KIND | PLACE)
             state = replace(state, topic=change.wishes if names_kind else spoken_of_before)
         case "quantity":
-            state = planned(replace(state, topic=change.wishes), change, state)
+            state = replace(state, topic=change.wishes)
+            # "Are two enough for seven?" orders none.
+            if not (change.numbers.bottles and change.is_question):
+                state = planned(state, change, state)
         case act if change.wishes.said & (KIND | PLACE) and act not in _REACTING:
             # "That Grüner was great": what comes next may be like it.
             state = replace(state, topic=change.wishes)

@@ -19,7 +19,8 @@ from agent.house_sommelier.reading import NO_WISHES, Change, Wishes, is_dessert
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.house_sommelier.table import is_prose, meant_of_names, of_names, refers
 from agent.house_sommelier.wording import LEAST_OF_A_PRESENT
-from agent.sommelier.wine import Currency
+from agent.sommelier.grounding import country_of
+from agent.sommelier.wine import Currency, key
 from agent.text import fold, words
 
 KIND: Final = frozenset({"styles", "colours", "grapes"})
@@ -45,6 +46,8 @@ _NAMED: Final = {"dishes": "named_dishes", "text": "named_tastes"}
 _HUES: Final = frozenset({"red", "white", "rose", "orange"})
 _OF_A_REGION: Final = frozenset({"sparkling", "fortified"})
 _FOR_GOOD: Final = frozenset({"grapes", "name", "text", "regions", "countries", "styles"})
+_MADE: Final = frozenset({"organic", "unsulphured", "unoaked fresh"})
+"""How a wine is made, which another colour or dish does not change."""
 _DIRECTIONS: Final = frozenset({"lighter", "fuller", "drier", "sweeter", "softer", "fresher"})
 _CORRECTING: Final = frozenset({"complaint", "rude"})
 _FEW_WORDS: Final = 4
@@ -153,10 +156,16 @@ def merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
     """`new`, with what `old` says of what `new` does not forget."""
     new = _added(old, new, change)
     names = old.said - _forgotten(old, new, change)
+    if "text" in old.said - names - new.said - change.dropped and _MADE.issuperset(old.text):
+        names |= {"text"}
     names |= {_NAMED[name] for name in names & _NAMED.keys()}
     kept: dict[str, Any] = {name: getattr(old, name) for name in names}
     for name in kept.keys() & {"grapes", "countries", "regions"}:
         kept[name] = tuple(each for each in kept[name] if (name, each) not in change.denied)
+    # "The like, but not from Italy": Apulia goes with it.
+    abroad = {key("countries", value) for name, value in change.denied if name == "countries"}
+    if "regions" in kept:
+        kept["regions"] = tuple(each for each in kept["regions"] if country_of(each) not in abroad)
     if kept.get("grapes") == () and not (new.styles or kept.get("styles")):
         # "One that is no Albariño then" is a white one all the same.
         out = (profiles()[each].profile for each in old.grapes if each in profiles())
@@ -288,7 +297,10 @@ def _agrees(wishes: Wishes, slot: str, value: Any) -> bool:
 
 def _compared(state: State, change: Change, wishes: Wishes) -> Wishes:
     """The grapes or regions on the table that are meant: "show me one of those then"."""
-    if wishes.said & {"grapes", "regions", "dishes"} or not is_prose(state):
+    rest = bool(state.favoured) and "other" in refers(change)
+    if wishes.said & {"grapes", "regions"} or not is_prose(state):
+        return wishes
+    if "dishes" in wishes.said and not rest:
         return wishes
     if amount_of_subject(state, change):
         return wishes

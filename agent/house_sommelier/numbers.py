@@ -266,7 +266,11 @@ class _Reader:
         most = _MOST_GUESTS if self._fields & {"party", "reception"} else _MOST_HOURS
         few = 2 <= amount.high == amount.low <= most and amount.written.find(",") < 0
         eats = self._fields & {"dish", "menu", "meal", "party", "reception", "courses"}
-        return bool(is_for and few and eats) and self._found.guests is None
+        places = range(len(self._phrases.words))
+        asks = "bottles" in self._fields and any(
+            self._phrases.is_among(at, "enough") for at in places
+        )
+        return bool(is_for and few and (eats or asks)) and self._found.guests is None
 
     def _is_strength(self, amount: _Amount) -> bool:
         return not amount.unit and _LEAST_ABV <= amount.high <= _MOST_ABV
@@ -301,7 +305,7 @@ class _Reader:
 
     def _read_price(self, amount: _Amount) -> None:
         """Take a number for a price, if anything says so."""
-        behind, value, limit = self._phrases.at(amount.end).fields, amount.high, amount.limit
+        behind, value, limit = self._behind(amount.end), amount.high, amount.limit
         is_cents = _CENTS.fullmatch(amount.written) is not None
         follows = behind & {"max_after", "min_after", "about_after", "each", "total"}
         follows |= self._phrases.before(amount.start).fields & {"total"}
@@ -326,6 +330,13 @@ class _Reader:
             self._price(value, None, amount)
         else:
             self._price(None, value, amount)
+
+    def _behind(self, at: int) -> frozenset[str]:
+        """What stands behind an amount: "60 max", "60 is my limit"."""
+        behind = self._phrases.at(at).fields
+        while self._phrases.is_among(at, "before_limits"):
+            at += 1
+        return behind | (self._phrases.at(at).fields & {"max_after"})
 
     def _is_bare(self, amounts: Sequence[_Amount]) -> bool:
         """Whether a short message holds one number that counts nothing: "and if I go to 60?"."""

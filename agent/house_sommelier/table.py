@@ -77,7 +77,7 @@ def _of_names(state: State, change: Change, said: Change) -> Change | None:
     """A message that asks which of some grapes or places is best, or costs less."""
     if said.wishes.said - _CHOOSABLE or change.denied or said.numbers.has_price:
         return None
-    if change.wishes.order or change.has("cue", "cheaper"):
+    if change.wishes.order or change.has("cue", "cheaper") or change.has("trait", "price"):
         only = frozenset({"grapes", "regions"})
         wishes = replace(change.wishes, order="cheapest", only=only)
         marks = (*change.marks, ("one_of_each", "yes"))
@@ -159,6 +159,15 @@ def pointed(state: State, change: Change) -> tuple[str, ...]:
     return _called(state, change)
 
 
+def speaks_of_it(text: str) -> bool:
+    """Whether a question begins as one of what was shown does: "and does it…", "hat der…"."""
+    said = [each.stem for each in tokens(text)]
+    skipped, verbs = grammar_stems("skipped_before_it"), grammar_stems("verbs_of_it")
+    at = next((at for at, stem in enumerate(said) if stem in verbs or stem not in skipped), -1)
+    behind = said[at + 1 : at + 2]
+    return at >= 0 and said[at] in verbs and not grammar_stems("there").intersection(behind)
+
+
 def _is_part(some: Sequence[str], choice: Sequence[str]) -> bool:
     return 0 < len(some) < len(choice)
 
@@ -218,6 +227,8 @@ def meant_of_names(state: State, change: Change) -> tuple[str, ...]:
     """The grapes or places on the table that a message means; all of them if it does not tell."""
     places = [int(each) for each in change.said("ordinal")]
     found = tuple(state.names[at - (at > 0)] for at in places if at <= len(state.names))
+    if not found and state.favoured and "other" in refers(change):
+        return tuple(each for each in state.names if each != state.favoured)
     best = favourite(state, change) or state.favoured
     return found or ((best,) if best and "each" not in refers(change) else state.names)
 

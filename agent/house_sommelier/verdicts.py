@@ -61,6 +61,8 @@ def verdict(wines: Sequence[ListedWine], state: State, change: Change) -> str:
 def _of_each(wines: Sequence[ListedWine], change: Change, language: Language) -> str:
     """What is asked of each wine, said once where all are alike; empty if nothing is known."""
     asked = traits(change)
+    if asked == ["price"]:
+        wines = sorted(wines, key=lambda wine: _value(wine, "price") or 0)
     told = {
         wine.name: " ".join(dict.fromkeys(_told(wine, each, change, language) for each in asked))
         for wine in wines
@@ -94,6 +96,9 @@ def traits(change: Change) -> list[str]:
     if len(asked) > 1 and "price" in asked:
         asked.remove("price")
     scales = [most.partition(":")[0] for most in change.said("most")]
+    named = [scale for slot, scale in SCALE_OF.items() if slot in change.wishes.said]
+    if named and not scales and {*asked} <= {*SCALE_OF.values()}:
+        return named
     return list(dict.fromkeys([*asked, *scales]))
 
 
@@ -206,7 +211,8 @@ def _told(wine: ListedWine, trait: str, change: Change, language: Language) -> s
     steps = SCALES[trait]
     end = {each >= len(steps) / 2 for each in map(steps.index, asked)}
     # Who asks whether it is sweet asks for the upper half of what there is.
-    is_so = level in asked or (len(end) == 1 and (steps.index(level) >= len(steps) / 2) in end)
+    in_half = len(end) == 1 and (steps.index(level) >= len(steps) / 2) in end
+    is_so = level in asked or (in_half and trait in ("sweetness", "body"))
     is_so = is_so != change.has("cue", "refine")
     return f"{say('yes' if is_so else 'no', language)} {told}"
 

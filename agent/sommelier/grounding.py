@@ -406,8 +406,13 @@ def _origins(said: Sequence[str]) -> Iterator[_Origin]:
         end = at + size
 
 
+def country_of(region: str) -> str:
+    """Return the key of the country that a region lies in; empty if the table has it not."""
+    return _tables().country_of.get(key("regions", region), "")
+
+
 def _origin(name: str) -> tuple[Kind, str] | None:
-    if country := _tables().country_of.get(key("regions", name)):
+    if country := country_of(name):
         return "countries", country
     kind = next((each for each in ORIGINS if name in known_names(each)), None)
     return kind and (kind, key(kind, name))

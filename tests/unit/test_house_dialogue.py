@@ -1013,3 +1013,94 @@ async def test_a_taste_before_a_dish_with_its_own_preposition_is_the_wine() -> N
     asked = await filters("etwas Leichtes zum Grillen")
     assert asked["foods"] == ["barbecue"]
     assert "light" in asked["bodies"]
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "value"),
+    [
+        (("rotwein", "auch nix über 14%"), "max_abv", 14.0),
+        (("rood niks boven de 20",), "max_price", 20.0),
+        (("rotwein, 80 ist schmerzgrenze",), "max_price", 80.0),
+        (("red", "60 is my limit"), "max_price", 60.0),
+        (("rosso", "80 è il massimo"), "max_price", 80.0),
+        (("un rosato leggero di grado, max 12",), "max_abv", 12.0),
+        (("weißwein mit quasi null restzucker",), "sweetness", ["bone_dry"]),
+    ],
+)
+async def test_a_limit_is_heard_before_and_behind_its_number(
+    said: tuple[str, ...], field: str, value: object
+) -> None:
+    asked = await filters(*said)
+    assert asked[field] == value
+    assert not {"min_abv", "min_price"} & asked.keys() or asked.get("max_price")
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "style"),
+    [
+        ("welke wijnen van jullie zijn biologisch", "alleen wit", "white"),
+        ("un rouge bio", "plutôt un blanc", "white"),
+        ("do you have organic whites", "a red then", "red"),
+    ],
+)
+async def test_how_a_wine_is_made_outlasts_its_colour(first: str, then: str, style: str) -> None:
+    asked = await filters(first, then)
+    assert (asked["styles"], asked["text"]) == ([style], "organic")
+
+
+async def test_neither_of_a_country_is_not_from_there() -> None:
+    assert (await filters("bollicine", "neanche spagnole"))["without_countries"] == ["Spain"]
+
+
+async def test_what_is_not_from_a_country_is_not_from_its_region() -> None:
+    asked = await filters("a red from Tuscany", "not Italian, though")
+    assert asked["without_countries"] == ["Italy"]
+    assert "regions" not in asked
+
+
+PRICED = [
+    listed("landron", acidity="high", price=24.0),
+    listed("gramona", acidity="medium", price=15.5),
+    listed("clape", acidity="low", price=40.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("then", "wine", "begins"),
+    [
+        ("and is it very acidic?", PRICED[1], "Rather not"),
+        ("hat der viel Säure?", PRICED[0], "Ja"),
+        ("è molto acido?", PRICED[2], "Direi di no"),
+        ("heeft die veel zuren?", PRICED[0], "Ja"),
+    ],
+)
+async def test_how_it_is_is_asked_of_what_was_shown(
+    then: str, wine: dict[str, Any], begins: str
+) -> None:
+    assert (await answered("white", then, wines=[wine])).intro.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("a white for tonight", "sort them by price"),
+        ("un vino blanco barato", "ordénamelos por precio"),
+        ("un vin blanc pour ce soir", "trie-les par prix"),
+    ],
+)
+async def test_what_was_shown_is_told_by_price(said: tuple[str, str]) -> None:
+    told = (await answered(*said, wines=PRICED)).intro
+    assert told.index("15.50") < told.index("24") < told.index("40")
+
+
+@pytest.mark.parametrize("text", ["are 2 bottles enough for 7?", "bastano 2 bottiglie per 7?"])
+async def test_whether_bottles_are_enough_is_reckoned(text: str) -> None:
+    for said in ((text,), ("wine for chicken", text)):
+        assert "4–5" in (await spoken(*said)).intro
+
+
+async def test_the_other_of_two_is_the_one_that_did_not_come_out() -> None:
+    asked = "nebbiolo or sangiovese, which is more tannic?", "give me the other one, with steak"
+    told = "Nebbiolo is usually more tannic, Sangiovese softer."
+    (call,) = (await ask(conversation(*asked, reply=told))).tool_calls
+    assert json.loads(call.arguments)["grapes"] == ["Sangiovese"]
