@@ -54,7 +54,7 @@ class Match:
         self._names = names
 
     def __getitem__(self, group: int | str) -> str | Any:
-        start, end = self.span(group)
+        start, end = self._spans[self._names[group] if isinstance(group, str) else group]
         return None if start < 0 else self.string[start:end]
 
     def groups(self) -> tuple[str | Any, ...]:
@@ -67,11 +67,11 @@ class Match:
 
     def start(self, group: int | str = 0) -> int:
         """Return where a group begins."""
-        return self.span(group)[0]
+        return self._spans[self._names[group] if isinstance(group, str) else group][0]
 
     def end(self, group: int | str = 0) -> int:
         """Return where a group ends."""
-        return self.span(group)[1]
+        return self._spans[self._names[group] if isinstance(group, str) else group][1]
 
 
 class Pattern:
@@ -94,7 +94,9 @@ class Pattern:
 
     def search(self, text: str) -> Match | None:
         """Find the first match."""
-        return next(self.finditer(text), None)
+        data, forms = text.encode("utf-8", "surrogatepass"), self._forms
+        found = forms.first.search(data)
+        return _match(text, found, forms, _Places(data)) if found else None
 
     def match(self, text: str) -> Match | None:
         """Find a match at the beginning of `text`."""

@@ -1,6 +1,5 @@
 """What a message asks for is what is searched for, in six languages."""
 
-import asyncio
 import json
 from itertools import combinations, product
 from pathlib import Path
@@ -551,7 +550,9 @@ LEADS = ("", "like the second one but ", "rather ", "and without alcohol, ")
 async def test_what_was_understood_is_searched_for_or_told_as_lost(
     before: tuple[str, ...], lead: str
 ) -> None:
-    for one, two in combinations(SLOTS, 2):
+    # Each two wishes in four of these sixteen places: with every lead, behind every beginning.
+    first = (BEFORE.index(before) + LEADS.index(lead)) % 4
+    for one, two in list(combinations(SLOTS, 2))[first::4]:
         said = (*before, f"{lead}something {SLOTS[one]}, {SLOTS[two]}")
         calls = (await ask(conversation(*said))).tool_calls
         searched = {name for each in calls for name in json.loads(each.arguments)}
@@ -610,7 +611,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("language", KINDS)
-def test_what_is_ruled_out_is_never_searched_for(language: str) -> None:
+async def test_what_is_ruled_out_is_never_searched_for(language: str) -> None:
     before, *kinds = KINDS[language]
     lines = RULED_OUT.read_text("utf-8").splitlines()
     forms = [line[3:] for line in lines if line.startswith(language)]
@@ -618,7 +619,7 @@ def test_what_is_ruled_out_is_never_searched_for(language: str) -> None:
     missed = []
     for form, (named, field) in product(forms, zip(kinds, fields, strict=True)):
         said = form.replace("{X}", named)
-        calls = asyncio.run(ask(conversation(before, said))).tool_calls
+        calls = (await ask(conversation(before, said))).tool_calls
         asked = json.loads(calls[0].arguments) if calls else {}
         value = fields[field]
         if value not in asked.get(f"without_{field}", ()) or value in asked.get(field, ()):
