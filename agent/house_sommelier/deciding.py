@@ -278,6 +278,12 @@ def _is_priced_wish(case: _Case) -> bool:
     return adds_up and case.change.numbers.has_price and not (sums or case.counts)
 
 
+def _chooses_from_a_list(case: _Case) -> bool:
+    """Whether one of the wines of a restaurant's list is to be chosen: "they have Malbec or Gamay"."""
+    known = [each for each in case.change.entities if each in profiles()]
+    return case.change.has("listed") and len(known) > 1
+
+
 def _is_comparison(case: _Case) -> bool:
     state, change = case.state, case.change
     is_of_it = case.kind in ("pick", "most", "details", "versus", "why")
@@ -364,15 +370,15 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: _asks_if_safe(c, "sulphites", "severe"), "sulphites"),
     (_asks_of_fining, "fining"),
     # What words say for certain, whatever the kind.
-    (lambda c: c.change.has("listed") and c.asks, "compare"),
+    (_chooses_from_a_list, "compare"),
     (_tells_of_which, "knowledge"),
     (lambda c: c.change.has("one_of_each") and len(c.state.names) > 1, "search"),
     (lambda c: chooses(c.state, c.change), "pick"),
     (lambda c: _changes_plan(c) or _asks_plan(c), "search"),
     (_asks_of_it, "about"),
+    (_is_of_guests, "quantity"),
     (lambda c: c.kind in ("", "unclear"), _unsure),
     (_is_beyond, "which"),
-    (_is_of_guests, "quantity"),
     (_is_question_of_topic, "knowledge"),
     (_goes_on_asking, "knowledge"),
     (_is_of_no_wine, "off_topic"),

@@ -235,6 +235,7 @@ def _with_facts(state: State, change: Change) -> State:
     if change.has("meal"):
         occasions = ["meal"]
     concern = _concern(state, change)
+    is_counted = numbers.guests is not None or change.kind == "quantity"
     ruled_out = change.denied if change.kind in ("complaint", "rude") else frozenset()
     asks_of_vegan = change.has("trait", "vegan") and change.is_question
     asks_of_vegan &= change.kind != "search"
@@ -251,6 +252,8 @@ def _with_facts(state: State, change: Change) -> State:
         guests=numbers.guests or _bare_number(change) or state.guests,
         sober=_sober(state, change),
         hours=numbers.hours or state.hours,
+        glasses=numbers.glasses or state.glasses,
+        evenings=(numbers.evenings if is_counted else None) or state.evenings,
         occasion=occasions[0] if occasions else state.occasion,
     )
 

@@ -30,6 +30,8 @@ _NEAR: Final = 5
 _PARTY: Final = 6
 _BUDGET: Final = 60
 _LIGHT_SHARE: Final = 0.5
+_MOST_EVENINGS: Final = 14
+_WEEKEND: Final = 2
 _UNITS: Final = ("percent", "hours", "clock", "bottles", "people", "cases", "counted")
 _LIMITS: Final = ("max", "min", "about", "between", "we_are")
 _SOBER: Final = frozenset({"sober", "abstains", "young", "light"})
@@ -53,6 +55,9 @@ class Numbers:
     guests: int | None = None
     sober: float | None = None
     hours: float | None = None
+    glasses: float | None = None
+    """What each guest is poured."""
+    evenings: int | None = None
     bottles: int | None = None
     years: tuple[str, ...] = ()
     foreign: str = ""
@@ -111,6 +116,7 @@ class _Reader:
         self._in_talk = in_talk
         plain = [each for at in range(len(self._phrases.words)) if (each := self._number(at))]
         self._count_sober(plain)
+        self._count_poured(plain)
         amounts = list(self._amounts([each for each in plain if each.start not in self._used]))
         for amount in amounts:
             self._read(amount)
@@ -382,6 +388,28 @@ class _Reader:
                 "yes" in span.values("abstains") and self._phrases.is_of_another(span)
             ):
                 self._found = replace(self._found, sober=(self._found.sober or 0) + 1)
+
+    def _count_poured(self, numbers: Sequence[_Amount]) -> None:
+        """How much is poured to each: "one glass each", "drei Abende", "a weekend"."""
+        phrases = self._phrases
+        for at in range(len(phrases.words)):
+            told = next((each for each in numbers if each.end == at), None)
+            if phrases.is_among(at, "poured") and self._is_for_each(at):
+                is_one = any(phrases.is_among(at - back, "one_glass") for back in (1, 2))
+                if told or is_one:
+                    self._found = replace(self._found, glasses=told.high if told else 1)
+            elif told and phrases.is_among(at, "evenings") and told.high <= _MOST_EVENINGS:
+                self._found = replace(self._found, evenings=round(told.high))
+            elif phrases.is_among(at, "weekends"):
+                self._found = replace(self._found, evenings=_WEEKEND)
+            else:
+                continue
+            self._mark(told.start if told else at, at + 1)
+
+    def _is_for_each(self, at: int) -> bool:
+        """Whether glasses are those of one guest: "two glasses a head", "jeder ein Glas"."""
+        words = range(max(0, at - _NEAR), min(len(self._phrases.words), at + _NEAR))
+        return any(self._phrases.is_among(place, "heads") for place in words)
 
     def _is_one(self, span: Span) -> bool:
         """Whether a phrase is said of one alone: "one drives", "einer davon fährt"."""

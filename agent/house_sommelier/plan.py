@@ -244,7 +244,7 @@ def bottles_for(state: State, change: Change) -> str:
         language,
         bottles=_range(least, most),
         drinkers=str(drinkers),
-        glasses=f"{glasses_each(state):g}",
+        glasses=_glasses_told(state),
         basis=_basis(state),
     )
     advice = "quantity_sober" if state.sober else "quantity_water"
@@ -258,8 +258,7 @@ def reckoning(state: State) -> str:
     drinkers, _, _ = estimate(state)
     if not drinkers:
         return ""
-    glasses = f"{glasses_each(state):g}"
-    told = {"drinkers": str(drinkers), "glasses": glasses, "basis": _basis(state)}
+    told = {"drinkers": str(drinkers), "glasses": _glasses_told(state), "basis": _basis(state)}
     sober = say("quantity_sober", state.language) if state.sober else ""
     return f"{say('plan_guests', state.language, **told)} {sober}".strip()
 
@@ -365,7 +364,10 @@ def in_slots(state: State, amounts: Sequence[int]) -> str:
 
 def glasses_each(state: State) -> float:
     """How many glasses a guest drinks: one an hour at first, less later; three at dinner."""
-    hours = _hours(state)
+    return (state.glasses or _glasses_in(_hours(state))) * state.evenings
+
+
+def _glasses_in(hours: float | None) -> float:
     if hours is None:
         return _AT_DINNER
     first = min(hours, _FIRST_HOURS) * _GLASSES_AT_FIRST
@@ -379,8 +381,22 @@ def _hours(state: State) -> float | None:
     return state.hours or (None if is_meal_too else _USUAL_HOURS.get(state.occasion))
 
 
+def _glasses_told(state: State) -> str:
+    """The glasses of each guest in words."""
+    number = glasses_each(state)
+    return say(
+        "quantity_glass" if number == 1 else "quantity_glasses",
+        state.language,
+        glasses=f"{number:g}",
+    )
+
+
 def _basis(state: State) -> str:
     hours = _hours(state)
+    if state.evenings > 1:
+        return say("quantity_evenings", state.language, evenings=str(state.evenings))
+    if state.glasses:
+        return say("quantity_told", state.language)
     if hours is None:
         return say("quantity_dinner", state.language)
     return say("quantity_hours", state.language, hours=f"{hours:g}")

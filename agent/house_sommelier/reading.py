@@ -374,7 +374,12 @@ def _deictic(phrases: Phrases) -> list[tuple[str, str]]:
 
 
 def _listed(phrases: Phrases) -> list[tuple[str, str]]:
-    """Whether wines stand there with a price each, as on a restaurant's list."""
+    """Whether wines stand there with a price each, or are said to, as on a restaurant's list."""
+    if (
+        any("offered" in span.fields for span in phrases.spans)
+        and len(entities_in(phrases.spans)) > 1
+    ):
+        return [("listed", "yes")]
     ends = [span.end for span in phrases.spans if span.fields & {"grapes", "regions"}]
     priced = [
         any(phrases.words[at].written.isdecimal() for at in range(end, min(end + _NEAR + 1, last)))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
-from agent.house_sommelier.data import profiles
+from agent.house_sommelier.data import SCALES, Build, profiles
 from agent.house_sommelier.lexicon import (
     UNWANTED,
     Meaning,
@@ -48,6 +48,7 @@ _CLASSES: Final[tuple[frozenset[str], ...]] = (
 )
 """What a list of exclusions may mix."""
 _HABITS: Final = frozenset({"grapes", "regions", "hue", "styles"})
+_NAMES: Final = frozenset({"grapes", "regions"})
 _OF_SHOWN: Final = frozenset({"countries", "regions", "grapes", "hue"})
 _FOOD: Final = frozenset({"allergen", "elsewhere", "dish"})
 _TASTES: Final = frozenset({"sweetness", "bodies", "acidities", "text", "tannins"})
@@ -111,29 +112,45 @@ class Scope:
             self._judge()
         if blames:
             self._blame()
+        self._keep_manner()
         out = {span.meanings for span in self.denied}
         # "Nothing Italian, my ex was Italian": what is ruled out is no wish.
         self.wanted = [span for span in self.wanted if span.meanings not in out]
 
     def _leave_habit(self) -> None:
-        """Rule out what is drunk by habit where a change is wanted; its colour stays.
+        """Rule out what is drunk by habit, or named, where a change is wanted; its colour stays.
 
-        "I usually drink Malbec, but want to try something different".
+        "I usually drink Malbec, but want to try something different"; "Barolo he has".
         """
         words = range(len(self.phrases.words))
-        habit = next((at for at in words if self.phrases.is_among(at, "habits")), None)
         other = [s.start for s in self.wanted if "different" in s.fields]
-        if habit is None or not other:
+        if not other or self.phrases.is_among(other[-1] - 1, "either"):
             return
-        known = [s for s in self.wanted if s.start < other[-1] and s.fields <= _HABITS]
+        has_habit = any(self.phrases.is_among(at, "habits") for at in words)
+        left = _HABITS if has_habit else _NAMES
+        known = [s for s in self.wanted if s.start < other[-1] and s.fields <= left]
         for span in known:
             self.wanted.remove(span)
             self._deny(span)
-            of_names = (profiles().get(value) for m in span.meanings for value in m.values)
-            colours = [
-                str(each.profile.colour) for each in of_names if each and each.profile.colour
-            ]
-            self.implied += [Meaning("hue", (each,)) for each in colours[:1]]
+            keeps = has_habit or not any("dish" in each.fields for each in self.wanted)
+            colours = [build.colour for build in _builds(span) if build.colour and keeps]
+            self.implied += [Meaning("hue", (str(each),)) for each in colours[:1]]
+
+    def _keep_manner(self) -> None:
+        """Look for what is like a wine that is left out: "I like Nebbiolo, but it costs too much".
+
+        Its colour and body are wished where "something similar" is.
+        """
+        if not any("like" in span.fields for span in self.wanted):
+            return
+        fields = {field for span in self.wanted for field in span.fields}
+        builds = [build for span in self.denied if span.fields <= _NAMES for build in _builds(span)]
+        for build in [each for each in builds if each.colour and not fields & {"hue", "styles"}][
+            :1
+        ]:
+            rank = build.rank("body")
+            near = tuple(map(str, SCALES["body"][max(0, rank - 1) : rank + 2]))
+            self.implied += [Meaning("hue", (str(build.colour),)), Meaning("bodies", near)]
 
     def _judge(self) -> None:
         """Rule out what the words around it tell of as unwanted, where no word of grammar does.
@@ -610,3 +627,9 @@ def _is_beside(span: Span, head: Sequence[Span]) -> bool:
     """Whether a word qualifies the kind that it stands beside: "dry white", "rosso leggero"."""
     is_near = span.end == head[0].start or span.start == head[-1].end
     return is_near and "dish" not in span.fields
+
+
+def _builds(span: Span) -> list[Build]:
+    """How the wines are that a phrase names, as far as that is known."""
+    values = (value for each in span.meanings for value in each.values)
+    return [profiles()[value].profile for value in values if value in profiles()]

@@ -168,6 +168,8 @@ class State:
     guests: int | None = None
     sober: float | None = None
     hours: float | None = None
+    glasses: float | None = None
+    evenings: int = 1
     occasion: str = ""
     count: int | None = None
     is_new: bool = False

@@ -1104,3 +1104,66 @@ async def test_the_other_of_two_is_the_one_that_did_not_come_out() -> None:
     told = "Nebbiolo is usually more tannic, Sangiovese softer."
     (call,) = (await ask(conversation(*asked, reply=told))).tool_calls
     assert json.loads(call.arguments)["grapes"] == ["Sangiovese"]
+
+
+@pytest.mark.parametrize(
+    ("said", "bottles"),
+    [
+        (("fizz for a wedding toast, 80 guests, just one glass each",), "14–17"),
+        (("Sekt zum Anstoßen für 60 Gäste, ein Glas pro Kopf, wie viele Flaschen?",), "10–13"),
+        (("combien de bouteilles pour 30 invités, deux verres par personne ?",), "10–13"),
+        (("cuántas botellas para 24 invitados, dos copas por persona?",), "8–10"),
+        (("quante bottiglie per 30 ospiti, due bicchieri a testa?",), "10–13"),
+        (("we zijn met 14, 3 avonden, hoeveel flessen?",), "21–27"),
+        (("how many bottles for 10 of us for a weekend?",), "10–13"),
+        (
+            (
+                "wie viele Flaschen für 60 Gäste beim Essen?",
+                "15 davon sind Kinder hab ich vergessen",
+            ),
+            "23–29",
+        ),
+    ],
+)
+async def test_what_each_is_poured_is_counted_as_told(said: tuple[str, ...], bottles: str) -> None:
+    asked = await ask(conversation(*said, reply="Gern."))
+    wines = [{"wine_id": "a", "name": "Fizz", "style": "sparkling"}]
+    answer = answer_of(await after_results(*said, wines=wines) if asked.tool_calls else asked)
+    assert bottles in f"{answer.intro} {answer.closing}"
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("i love malbec but show me something different", {"without_grapes": ["Malbec"]}),
+        ("barolo hat er schon drei, was anderes bitte", {"without_regions": ["Barolo"]}),
+        (
+            "le flipa el ribera, quiero otra cosa parecida",
+            {"without_regions": ["Ribera del Duero"]},
+        ),
+        (
+            "mi piace il nebbiolo ma costa un botto, qualcosa di simile",
+            {"without_grapes": ["Nebbiolo"]},
+        ),
+    ],
+)
+async def test_what_is_known_is_left_out_where_another_is_wanted(
+    said: str, left: dict[str, Any]
+) -> None:
+    asked = await filters(said)
+    assert asked["styles"] == ["red"]
+    assert {name: asked[name] for name in left} == left
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "list has a chianti 38, a malbec 34 and a beaujolais 31. ribeye for me. one bottle. quick",
+        "im restaurant gibt es chianti, malbec oder beaujolais, was nehm ich zum steak?",
+        "au resto, sur la carte ils ont chianti, malbec et beaujolais. avec une entrecôte ?",
+    ],
+)
+async def test_of_a_restaurants_list_one_is_chosen(said: str) -> None:
+    answer = await spoken(said)
+    assert "Malbec" in answer.intro
+    assert not answer.wines
