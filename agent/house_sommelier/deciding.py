@@ -279,7 +279,7 @@ def _is_priced_wish(case: _Case) -> bool:
 
 
 def _chooses_from_a_list(case: _Case) -> bool:
-    """Whether one of the wines of a restaurant's list is to be chosen: "they have Malbec or Gamay"."""
+    """Whether one wine of a restaurant's list is to be chosen: "they have Malbec or Gamay"."""
     known = [each for each in case.change.entities if each in profiles()]
     return case.change.has("listed") and len(known) > 1
 

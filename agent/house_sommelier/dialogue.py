@@ -126,12 +126,15 @@ def _joined(state: State, change: Change) -> Change:
     joins = said & grammar("joining") and not said & grammar("remaining")
     if not (state.guests and joins) or numbers.has_price or change.words > _SHORT:
         return change
-    told = [int(word) for word in said if word.isdecimal()] if change.has("people") else []
+    arrives = change.has("people") or said & grammar("arriving")
+    told = [int(word) for word in said if word.isdecimal()] if arrives else []
     number = numbers.guests or (told[0] if len(told) == 1 else 0)
     if not 0 < number <= _MOST_GUESTS or numbers.sober:
         return change
-    kind = "quantity" if state.act == "quantity" else change.kind
-    return replace(change, kind=kind, numbers=replace(numbers, guests=state.guests + number))
+    kind = "quantity" if state.act == "quantity" else "search"
+    told_of = replace(numbers, guests=state.guests + number)
+    marks = tuple(each for each in change.marks if each[0] not in ("ask", "cue"))
+    return replace(change, kind=kind, numbers=told_of, marks=marks, topics=())
 
 
 def _wants_one_for_all(state: State, change: Change) -> bool:

@@ -349,6 +349,8 @@ class _Reader:
         if len(amounts) != 1 or len(self._phrases.words) > _SHORT:
             return False
         is_counting = self._phrases.is_among(amounts[0].start - 1, "counting_alone")
+        places = range(len(self._phrases.words))
+        is_counting |= any(self._phrases.is_among(at, "arriving") for at in places)
         is_used = bool(self._used & set(range(amounts[0].start, amounts[0].end)))
         least = amounts[0].high >= _LEAST_PRICE
         after = self._phrases.words[amounts[0].end : amounts[0].end + 1]

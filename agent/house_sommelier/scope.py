@@ -48,7 +48,7 @@ _CLASSES: Final[tuple[frozenset[str], ...]] = (
 )
 """What a list of exclusions may mix."""
 _HABITS: Final = frozenset({"grapes", "regions", "hue", "styles"})
-_NAMES: Final = frozenset({"grapes", "regions"})
+_NAMED: Final = frozenset({"grapes", "regions"})
 _OF_SHOWN: Final = frozenset({"countries", "regions", "grapes", "hue"})
 _FOOD: Final = frozenset({"allergen", "elsewhere", "dish"})
 _TASTES: Final = frozenset({"sweetness", "bodies", "acidities", "text", "tannins"})
@@ -108,6 +108,7 @@ class Scope:
             at = max(span.end, at + 1)
         self._end()
         self._leave_habit()
+        self._leave_owned()
         if judges:
             self._judge()
         if blames:
@@ -127,7 +128,7 @@ class Scope:
         if not other or self.phrases.is_among(other[-1] - 1, "either"):
             return
         has_habit = any(self.phrases.is_among(at, "habits") for at in words)
-        left = _HABITS if has_habit else _NAMES
+        left = _HABITS if has_habit else _NAMED
         known = [s for s in self.wanted if s.start < other[-1] and s.fields <= left]
         for span in known:
             self.wanted.remove(span)
@@ -135,6 +136,21 @@ class Scope:
             keeps = has_habit or not any("dish" in each.fields for each in self.wanted)
             colours = [build.colour for build in _builds(span) if build.colour and keeps]
             self.implied += [Meaning("hue", (str(each),)) for each in colours[:1]]
+
+    def _leave_owned(self) -> None:
+        """Rule out what somebody has, or was given: "Priorat I gave him last year already"."""
+        phrases, last = self.phrases, len(self.phrases.words)
+        stops = [
+            at for at in range(last) if phrases.is_among(at, "stops") or phrases.stem(at) == ","
+        ]
+        clauses = [range(first + 1, end) for first, end in pairwise((-1, *stops, last))]
+        is_told = ("already", "owning")
+        for clause in clauses if phrases.stem(last - 1) != "?" else ():
+            if not all(any(phrases.is_among(at, name) for at in clause) for name in is_told):
+                continue
+            for span in [s for s in self.wanted if s.start in clause and s.fields <= _NAMED]:
+                self.wanted.remove(span)
+                self._deny(span)
 
     def _keep_manner(self) -> None:
         """Look for what is like a wine that is left out: "I like Nebbiolo, but it costs too much".
@@ -144,7 +160,7 @@ class Scope:
         if not any("like" in span.fields for span in self.wanted):
             return
         fields = {field for span in self.wanted for field in span.fields}
-        builds = [build for span in self.denied if span.fields <= _NAMES for build in _builds(span)]
+        builds = [build for span in self.denied if span.fields <= _NAMED for build in _builds(span)]
         for build in [each for each in builds if each.colour and not fields & {"hue", "styles"}][
             :1
         ]:

@@ -1115,6 +1115,11 @@ async def test_the_other_of_two_is_the_one_that_did_not_come_out() -> None:
         (("cuántas botellas para 24 invitados, dos copas por persona?",), "8–10"),
         (("quante bottiglie per 30 ospiti, due bicchieri a testa?",), "10–13"),
         (("we zijn met 14, 3 avonden, hoeveel flessen?",), "21–27"),
+        (("how many bottles for 18 guests?", "10 more are coming"), "14–18"),
+        (("wie viele Flaschen für 18 Gäste?", "es kommen noch 10 dazu"), "14–18"),
+        (("cuántas botellas para 18 invitados?", "se apuntan 10 más"), "14–18"),
+        (("quante bottiglie per 18 ospiti?", "si aggiungono altri 10"), "14–18"),
+        (("hoeveel flessen voor 18 gasten?", "er komen er nog 10 bij"), "14–18"),
         (("how many bottles for 10 of us for a weekend?",), "10–13"),
         (
             (
