@@ -200,6 +200,7 @@ def _limits(case: _Case) -> bool:
     change = case.change
     is_priced = change.numbers.has_price and bool(case.said - _PRICES)
     is_limited = is_priced or change.denied or change.allergens
+    is_limited = is_limited or change.numbers.max_abv is not None
     return bool(is_limited or change.has("ask", "choose") or case.state.pointed)
 
 

@@ -319,8 +319,9 @@ def _questioned(state: State, change: Change) -> State:
     if state.act_before == "knowledge" and is_again:
         # What was just told is not told again, if another topic is near.
         told = tuple(each for each in asked_for(change.topics) if each not in told) or told
-    if not told and change.kind and kinds()[change.kind].topic:
-        told = (kinds()[change.kind].topic,)
+    of_kind = kinds()[change.kind].topic if change.kind else ""
+    if of_kind and (not told or not (is_own or change.wishes.said)):
+        told = (of_kind,)
     goes_on = asked != change.text and not change.wishes.said
     untold: dict[str, Any] = dict.fromkeys(SCALE_OF, ()) if change.has("copula") else {}
     topic = state.topic if goes_on else replace(change.wishes, **untold)

@@ -107,6 +107,7 @@ class Scope:
                     self._read_word(place)
             at = max(span.end, at + 1)
         self._end()
+        self._take_back()
         self._leave_habit()
         self._leave_owned()
         if judges:
@@ -117,6 +118,12 @@ class Scope:
         out = {span.meanings for span in self.denied}
         # "Nothing Italian, my ex was Italian": what is ruled out is no wish.
         self.wanted = [span for span in self.wanted if span.meanings not in out]
+
+    def _take_back(self) -> None:
+        """Leave out what is corrected behind it: "pizza, no wait, lasagne"."""
+        place = max((s.start for s in self.wanted if "corrects" in s.fields), default=0)
+        told = {field for s in self.wanted if s.start > place for field in s.fields & WISHES}
+        self.wanted = [s for s in self.wanted if s.start >= place or not s.fields & told]
 
     def _leave_habit(self) -> None:
         """Rule out what is drunk by habit, or named, where a change is wanted; its colour stays.

@@ -1172,3 +1172,50 @@ async def test_of_a_restaurants_list_one_is_chosen(said: str) -> None:
     answer = await spoken(said)
     assert "Malbec" in answer.intro
     assert not answer.wines
+
+
+@pytest.mark.parametrize(
+    ("said", "foods"),
+    [
+        ("oysters tonight, no wait, lamb", ["lamb"]),
+        ("heute gibts Lachs, ach quatsch, Lamm", ["lamb"]),
+        ("ce soir raclette.. nan je déconne, un gigot d'agneau", ["lamb"]),
+        ("hoy pescado, no espera, cordero", ["lamb"]),
+        ("stasera pesce, no aspetta, agnello", ["lamb"]),
+        ("vanavond vis, nee wacht, lam", ["lamb"]),
+    ],
+)
+async def test_what_is_taken_back_counts_no_more(said: str, foods: list[str]) -> None:
+    assert (await filters(said))["foods"] == foods
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "less alcohol maybe? 13 max",
+        "minder alcohol kan dat ook? 13 max",
+        "weniger Alkohol, max 13?",
+    ],
+)
+async def test_a_limit_of_alcohol_is_no_question_of_knowledge(said: str) -> None:
+    asked = await filters("a full red", said)
+    assert asked["max_abv"] == 13.0
+    assert "max_price" not in asked
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("priorat ya le regalé el año pasado", "Priorat"),
+        ("barolo he already has three of", "Barolo"),
+        ("le chablis il en a déjà", "Chablis"),
+        ("rioja heeft hij al genoeg", "Rioja"),
+    ],
+)
+async def test_what_somebody_has_already_is_left_out(said: str, left: str) -> None:
+    assert left in (await filters("a bottle for my boss, 25 to 40 euros", said))["without_regions"]
+
+
+def test_whoever_is_off_a_colour_wants_the_other() -> None:
+    change = read("shes off red at the mo, something white then", judges=True)
+    assert change.wishes.styles == ("white",)
