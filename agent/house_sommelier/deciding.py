@@ -199,8 +199,8 @@ def _limits(case: _Case) -> bool:
     """Whether a message tells what a wine may cost or must not be, or wants one chosen."""
     change = case.change
     is_priced = change.numbers.has_price and bool(case.said - _PRICES)
+    is_priced |= change.numbers.max_abv is not None
     is_limited = is_priced or change.denied or change.allergens
-    is_limited = is_limited or change.numbers.max_abv is not None
     return bool(is_limited or change.has("ask", "choose") or case.state.pointed)
 
 
