@@ -39,8 +39,8 @@ _MOST_GUESTS: Final = 500
 _FEW_WORDS: Final = 3
 _SHORT: Final = 12
 _LONGEST_WHOLE: Final = 300
-_REACTING: Final = frozenset({"histamine", "sulphites", "grapes"})
-"""Acts of messages in which a colour ("red cheeks") is no wish."""
+_REACTING: Final = frozenset({"histamine", "sulphites", "grapes", "complaint"})
+"""Acts of messages in which a colour ("red cheeks"), or what is found fault with, is no wish."""
 _OPEN: Final = frozenset({"search", "ask", "knowledge"})
 """Acts of messages in which more may be meant than the tables know."""
 _TASTES: Final = frozenset({"text", *SCALE_OF})
@@ -319,8 +319,9 @@ def _questioned(state: State, change: Change) -> State:
     if state.act_before == "knowledge" and is_again:
         # What was just told is not told again, if another topic is near.
         told = tuple(each for each in asked_for(change.topics) if each not in told) or told
-    of_kind = kinds()[change.kind].topic if change.kind else ""
-    if of_kind and (not told or not (is_own or change.wishes.said)):
+    named = (kinds()[each].topic for each in (change.kind, *change.said("trait")) if each in kinds())
+    of_kind = next(filter(None, named), "")
+    if of_kind and not (told and is_own):
         told = (of_kind,)
     goes_on = asked != change.text and not change.wishes.said
     untold: dict[str, Any] = dict.fromkeys(SCALE_OF, ()) if change.has("copula") else {}
