@@ -319,8 +319,8 @@ def _questioned(state: State, change: Change) -> State:
     if state.act_before == "knowledge" and is_again:
         # What was just told is not told again, if another topic is near.
         told = tuple(each for each in asked_for(change.topics) if each not in told) or told
-    named = (kinds()[each].topic for each in (change.kind, *change.said("trait")) if each in kinds())
-    of_kind = next(filter(None, named), "")
+    traits = (each for each in (change.kind, *change.said("trait")) if each in kinds())
+    of_kind = next((kinds()[each].topic for each in traits if kinds()[each].topic), "")
     if of_kind and not (told and is_own):
         told = (of_kind,)
     goes_on = asked != change.text and not change.wishes.said
