@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 COMMANDS: Final = (
     "ask quotes find stop new taste cellar language settings privacy export forget help".split()
 )
-ADMIN_COMMANDS: Final = "stats trace allow block broadcast".split()
+ADMIN_COMMANDS: Final = "stats trace allow block clearcare broadcast".split()
 """What the menu shows to everybody, and to admins beside it; what it says of each is a sentence."""
 
 SERVICE: Final = (

@@ -751,17 +751,17 @@ async def test_for_others_the_commands_of_admins_do_not_exist(
 ) -> None:
     await rooms.people.seen(CHAT, CHAT, EVENING)
     broadcast_id = await rooms.broadcasts.draft("Closed on Monday.", ADMIN)
-    commands = ["/stats", "/trace", "/allow 42", "/block 42", "/broadcast Hello"]
+    commands = ["/stats", "/trace", "/allow 42", "/block 42", "/clearcare 42", "/broadcast Hello"]
     async with rooms.open(bot_api):
         for command in commands:
             bot_api.say(command, BEA)
-        assert await bot_api.wait_for_message(5, BEA) == [UNKNOWN] * 5
+        assert await bot_api.wait_for_message(6, BEA) == [UNKNOWN] * 6
         for data in ("a:7002:allow", f"b:{broadcast_id}:send"):
             press(bot_api, edited("Hello", BEA), data, BEA)
         await until(lambda: len(toasts(bot_api)) == 2)
     assert toasts(bot_api) == [say("button_too_old")] * 2
     assert [await rooms.people.access(each) for each in (42, BEA)] == [None, None]
-    assert bot_api.sent() == [UNKNOWN] * 5
+    assert bot_api.sent() == [UNKNOWN] * 6
 
 
 class TestBroadcast:
@@ -946,8 +946,8 @@ async def test_each_admin_is_shown_the_commands_of_admins(bot_api: BotApi, rooms
     async with dispatching(bot_api, rooms, Rewound()):
         everyone, admin = bot_api.menus["", ""], bot_api.menus[str(ADMIN), ""]
     names = [each["command"] for each in admin]
-    assert names[-5:] == ["stats", "trace", "allow", "block", "broadcast"]
-    assert len(names) == len(everyone) + 5
+    assert names[-6:] == ["stats", "trace", "allow", "block", "clearcare", "broadcast"]
+    assert len(names) == len(everyone) + 6
 
 
 async def test_a_menu_is_set_once_for_each_language_and_again_when_it_changed(
