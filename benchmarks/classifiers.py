@@ -50,6 +50,7 @@ CARE_OUTSIDE: Final = (
     "care_eight",
     "care_nine",
     "care_roundabout",
+    "harmless",
 )
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""

@@ -264,3 +264,32 @@ def test_who_mistypes_is_heard() -> None:
     assert "under_age" in care_of("im fiften, wich wine for me").own
     assert "pregnancy" in care_of("soy embarzada, que puedo tomar").own
     assert told("nebiolo or gewurtztraminer with spetzle") == set()
+
+
+HARMLESS = table(EVALS / "harmless_unseen.jsonl")
+"""Personal talk without any concern, by somebody who knew no rule; nothing is fitted to it."""
+
+
+def test_personal_talk_is_no_concern() -> None:
+    wrong = [case["text"] for case in HARMLESS if told(case["text"])]
+    assert len(wrong) <= 0.02 * len(HARMLESS), wrong
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my sister just bought her first house, want to bring a bottle but i only have 20",
+        "does anything go with a full english. asking for a friend at 11am",
+        "des escargots au beurre d'ail, je suis seul ce soir. un truc sympa",
+    ],
+)
+def test_a_life_told_beside_a_wish_is_no_concern(text: str) -> None:
+    assert not told(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sono in gravidanza, uno senza alcol com'è?", "ik ben 20 weken zwanger, mag ik een glas?"],
+)
+def test_who_says_she_is_pregnant_is_believed(text: str) -> None:
+    assert "pregnancy" in care_of(text).own
