@@ -274,7 +274,8 @@ def _tells_of_which(case: _Case) -> bool:
 
 def _is_priced_wish(case: _Case) -> bool:
     """Whether a sum is the limit of a wish, not what is to be worked out."""
-    sums = case.state.guests is not None and case.change.has("trait", "total")
+    is_sum = case.change.has("trait", "total") and not case.change.numbers.shared
+    sums = case.state.guests is not None and is_sum
     adds_up = case.act == "quantity" or case.kind == "total"
     return adds_up and case.change.numbers.has_price and not (sums or case.counts)
 

@@ -110,6 +110,7 @@ class Scope:
         self._take_back()
         self._leave_habit()
         self._leave_owned()
+        self._leave_too_much()
         if judges:
             self._judge()
         if blames:
@@ -158,6 +159,17 @@ class Scope:
             for span in [s for s in self.wanted if s.start in clause and s.fields <= _NAMED]:
                 self.wanted.remove(span)
                 self._deny(span)
+
+    def _leave_too_much(self) -> None:
+        """Rule out what is told to taste too much of something: "Riesling is too sour for me"."""
+        for taste in self.phrases.spans:
+            if not (taste.fields & _TASTES and self._is_too_much(taste)):
+                continue
+            for span in [s for s in self.wanted if s.fields <= _NAMED and s.start < taste.start]:
+                between = range(span.end, taste.start)
+                if all(self.phrases.words[at].is_word for at in between):
+                    self.wanted.remove(span)
+                    self._deny(span)
 
     def _keep_manner(self) -> None:
         """Look for what is like a wine that is left out: "I like Nebbiolo, but it costs too much".

@@ -1219,3 +1219,23 @@ async def test_what_somebody_has_already_is_left_out(said: str, left: str) -> No
 def test_whoever_is_off_a_colour_wants_the_other() -> None:
     change = read("shes off red at the mo, something white then", judges=True)
     assert change.wishes.styles == ("white",)
+
+
+async def test_a_sum_for_all_bottles_of_a_party_is_its_budget() -> None:
+    asked = await filters(
+        "verjaardag 25 man, borrel van 4 tot 8. hoeveel wijn", "mag bij elkaar 70 kosten"
+    )
+    assert asked["max_price"] <= 70 / 14
+
+
+@pytest.mark.parametrize("said", ["riesling vind ik te zuur", "Riesling finde ich zu sauer"])
+async def test_what_is_told_to_taste_wrong_is_left_out_with_the_taste(said: str) -> None:
+    asked = await filters("a white under 15", said)
+    assert (asked["without_grapes"], asked["acidities"]) == (["Riesling"], ["low", "medium"])
+
+
+@pytest.mark.parametrize(
+    ("said", "region"), [("y un oporto qué tal", "Port"), ("un oporto", "Port")]
+)
+async def test_port_is_known_by_its_spanish_name(said: str, region: str) -> None:
+    assert (await filters("un vino para mi padre", said))["regions"] == [region]
