@@ -48,6 +48,8 @@ from tests.library import SUR_LIE
 ROOMS = ("agent", "bot", "db", "config")
 PARTS = 8
 """Of the patterns, each a test, so that several processes share them."""
+SIZE = 1500
+"""Characters of a text at which a pattern that looks far is seen to, nine times in ten."""
 SEEN = 50
 """How often a pattern that grows is looked at: beside other work a look may miss it."""
 
@@ -233,12 +235,12 @@ def test_a_pattern_takes_linear_time(part: int) -> None:
 
     for made in far()[part::PARTS]:
         for hostile in hostile_to(made.source):
-            assert superlinear(work, hostile, 1000) is None, made.source
+            assert superlinear(work, hostile, SIZE) is None, made.source
 
 
 def test_a_pattern_that_looks_far_from_every_match_is_found() -> None:
     find = pattern(r"a(?:[^b]*b)?").findall
-    found = (superlinear(find, Hostile("", "a"), 800) for _ in range(SEEN))
+    found = (superlinear(find, Hostile("", "a"), SIZE) for _ in range(SEEN))
 
     assert any(found)
 
