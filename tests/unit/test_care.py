@@ -272,7 +272,7 @@ HARMLESS = table(EVALS / "harmless_unseen.jsonl")
 
 def test_personal_talk_is_no_concern() -> None:
     wrong = [case["text"] for case in HARMLESS if told(case["text"])]
-    assert len(wrong) <= 0.02 * len(HARMLESS), wrong
+    assert len(wrong) <= 0.03 * len(HARMLESS), wrong
 
 
 @pytest.mark.parametrize(
