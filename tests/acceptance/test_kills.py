@@ -1,0 +1,121 @@
+"""`kill -9` at the four moments that a turn can die at, seen from outside: Telegram and the model.
+
+Whatever the process remembers of a turn, people get each message of its answer once.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.crash.doubles import Boundary, sleep_until
+from tests.crash.harness import Stage, stage
+from tests.crash.scenarios import owner
+from tests.doubles.model_server import answer_json
+
+ANNA = 1001
+LONG = [f"Part {number}. " + "Lees give texture. " * 60 for number in range(1, 7)]
+TAKEOVER_SECONDS = 10
+"""A dead replica's chats are answered well before that, on a machine that others use too."""
+
+
+class Running:
+    """A Postgres server that others start and stop."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def get_uri(self, database: str | None = None, driver: str | None = None) -> str:
+        return self._url
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+@asynccontextmanager
+async def started(
+    folder: Path, request: pytest.FixtureRequest, kind: str, replicas: int = 1
+) -> AsyncIterator[Stage]:
+    """Processes that answer people, over a database of this kind."""
+    server = Running(request.getfixturevalue("postgres_url")) if kind == "postgres" else None
+    async with stage(folder, server=server, replicas=replicas) as on:
+        for bot in on.bots:
+            bot.start()
+        await asyncio.gather(*(bot.ready() for bot in on.bots))
+        yield on
+
+
+async def killed_at(on: Stage, boundary: Boundary, passes: int = 0) -> None:
+    """Ask something, and kill the process that reaches this boundary."""
+    struck = threading.Event()
+
+    def strike(port: int) -> None:
+        bot = owner(on.bots, port) or on.bots[0]
+        bot.kill()
+        struck.set()
+
+    on.watch.arm(boundary, strike, passes)
+    on.say(ANNA)
+    seen = on.api.sent
+    assert await sleep_until(struck.is_set, 30), f"{boundary!r} was not reached: {seen(ANNA)}"
+    for bot in on.bots:
+        if bot.kills:
+            bot.reap()
+
+
+async def restarted(on: Stage) -> None:
+    """Start the process again, and have a further message answered: nothing is left undone then."""
+    on.bots[0].start()
+    await on.bots[0].ready()
+    last = on.say(ANNA)
+    assert await sleep_until(lambda: any(last in text for text in on.api.sent(ANNA)), 30)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_killed_before_it_thought_a_turn_is_answered_once(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    async with started(tmp_path, request, kind) as on:
+        await killed_at(on, "model asked")
+        await restarted(on)
+        assert on.api.replies() == {ANNA: ["1001-1", "1001-2"]}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_killed_after_the_commit_a_turn_is_sent_as_it_was_made(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    async with started(tmp_path, request, kind) as on:
+        await killed_at(on, "send asked")
+        await restarted(on)
+        assert on.api.replies() == {ANNA: ["1001-1", "1001-2"]}
+        assert [one.mark for one in on.model.asked] == ["1001-1", "1001-2"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_killed_between_two_messages_of_an_answer_each_is_sent_once(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    async with started(tmp_path, request, kind) as on:
+        intro, closing = "\n\n".join(LONG[:3]), "\n\n".join(LONG[3:])
+        said = {"response_type": "informational", "intro": intro, "closing": closing, "wines": []}
+        on.model.script(answer_json(said))
+        await killed_at(on, "send asked", passes=1)
+        await restarted(on)
+        *parts, last = on.api.sent(ANNA)
+        assert len(parts) == 2
+        shown = "\n".join(parts)
+        assert [shown.count(f"Part {number}.") for number in range(1, 7)] == [1] * 6
+        assert "1001-2" in last
+
+
+async def test_the_chats_of_a_replica_that_dies_are_answered_by_another(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    async with started(tmp_path, request, "postgres", replicas=2) as on:
+        await killed_at(on, "model asked")
+        assert await on.answered(TAKEOVER_SECONDS)
+        assert on.api.replies() == {ANNA: ["1001-1"]}
