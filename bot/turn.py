@@ -13,7 +13,7 @@ from agent.care import Care
 from agent.engine.errors import Backoff, or_else, retry
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
-from agent.engine.span import NO_SPAN, NoSpan, Span, TraceRecord
+from agent.engine.span import NO_SPAN, Span, TraceRecord
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
 from agent.repositories import MemoryRepository, MessageRepository, StoredMessage, TurnRecord
 from agent.text import spoken_in, truncate_at_boundary
@@ -222,7 +222,7 @@ class Turns:
         work: Work,
         show: Show | None,
         hear: Hear | None,
-        root: RootSpan | NoSpan,
+        root: RootSpan | Span,
     ) -> tuple[Question, Reply, Delivery]:
         with root as span:
             async with self._forming(question) as draft:
@@ -360,7 +360,7 @@ class Turns:
             StoredMessage("assistant", said, reply.wine_ids, thread_id=thread),
         )
 
-    def _trace(self, question: Question, *, goes_on: bool = False) -> RootSpan | NoSpan:
+    def _trace(self, question: Question, *, goes_on: bool = False) -> RootSpan | Span:
         """The root span of a turn; run again after a crash, it is the same trace."""
         if self.tracer is None:
             return NO_SPAN

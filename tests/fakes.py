@@ -1,14 +1,13 @@
 """Fakes behind the ports: a cellar in memory, and a tracer whose spans can be read."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, ClassVar
 
 from agent.engine.messages import Usage
 from agent.engine.run import Run
-from agent.engine.span import Level, PromptRef, ScoreType, SpanKind, SpanUpdate, TraceRecord
+from agent.engine.span import Level, PromptRef, ScoreType, Span, SpanType
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
 from agent.turn import Reply, answer_turn
@@ -85,7 +84,7 @@ class FakeCatalogue:
 
 
 @dataclass
-class SpanRecord:
+class SpanRecord(Span):
     """A span as it was left: what an admin would see of it."""
 
     name: str
@@ -102,24 +101,27 @@ class SpanRecord:
     scores: dict[str, float | str] = field(default_factory=dict)
     closed: bool = False
     prompt: PromptRef | None = None
-    trace_id: str | None = "0" * 32
-    span_id: str | None = "1" * 16
-    trace: TraceRecord | None = None
-    recording: bool = True
+    recording: ClassVar[bool] = True
 
-    @contextmanager
+    @property
+    def trace_id(self) -> str:
+        return "0" * 32
+
+    @property
+    def span_id(self) -> str:
+        return "1" * 16
+
     def child(
         self,
         name: str,
-        kind: SpanKind,
+        type: SpanType,
         *,
         input: object = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> Iterator["SpanRecord"]:
-        span = SpanRecord(name, kind, input, metadata=dict(metadata or {}))
+    ) -> "SpanRecord":
+        span = SpanRecord(name, type, input, metadata=dict(metadata or {}))
         self.children.append(span)
-        with span:
-            yield span
+        return span
 
     def __enter__(self) -> "SpanRecord":
         return self
@@ -129,13 +131,13 @@ class SpanRecord:
             self.update(level="ERROR", metadata={"error_type": error.__name__})
         self.closed = True
 
-    def update(self, **fields: Unpack[SpanUpdate]) -> None:
+    def update(self, **fields: Any) -> None:
         self.metadata |= fields.pop("metadata", None) or {}
         for name, value in fields.items():
             if value is not None:
                 setattr(self, name, value)
 
-    def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
+    def score(self, name: str, value: float | str, type: ScoreType, comment: str = "") -> None:
         self.scores[name] = value
 
     @property

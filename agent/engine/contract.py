@@ -88,6 +88,10 @@ def _as_text(value: object, evidence: Evidence) -> str:
     )
 
 
+def _names_none(value: object) -> list[str]:
+    return []
+
+
 def _never_as_good(answer: T, left: T) -> bool:
     return False
 
@@ -97,9 +101,10 @@ class OutputContract(Generic[T]):
     """A contract for answers of `type`.
 
     `semantic` and `grounding` say what is wrong with a value, or None. `render` makes the text a
-    person gets. `salvage` leaves the valid part of a value that broke a
-    rule, or None; what it leaves is held to all rules again. `partial` makes a value that keeps
-    the grounding rules of what is known of an answer while it is written, which may be shown.
+    person gets, `ids` lists the ids of what it shows them. `salvage` leaves the valid part of a
+    value that broke a rule, or None; what it leaves is held to all rules again. `partial` makes a
+    value that keeps the grounding rules of what is known of an answer while it is written, which
+    may be shown.
     `narrow` leaves of the strict schema what the evidence so far allows: a server that holds a
     model to it lets nothing else be written.
 
@@ -113,6 +118,7 @@ class OutputContract(Generic[T]):
     semantic: Semantic[T] = _nothing
     grounding: Grounding[T] = _nothing
     render: Render[T] = _as_text
+    ids: Callable[[T], list[str]] = _names_none
     salvage: Callable[[T, Evidence], T | None] = _nothing
     as_good: Callable[[T, T], bool] = _never_as_good
     partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None

@@ -44,7 +44,9 @@ SCHEMA_RULE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AgenticResponse(Generic[T]):
-    """What a turn came to. `text` is empty unless it is answered, salvaged or stopped halfway.
+    """The response of a turn. `text` is empty unless it is answered, salvaged or stopped halfway.
+
+    `wine_ids` are the ids of what the text shows.
 
     `messages` is what the turn added to its history: the person's message, tool calls with their
     results, and the answer as the model should have written it, if there is one. `found` is what
@@ -54,6 +56,7 @@ class AgenticResponse(Generic[T]):
     text: str
     outcome: Outcome
     ledger: Ledger
+    wine_ids: tuple[str, ...] = ()
     answer: T | None = None
     error: str | None = None
     error_types: tuple[str, ...] = ()
@@ -194,6 +197,7 @@ class _Turn(Generic[T]):
             text=found.text if found else "",
             outcome=outcome,
             ledger=self._run.ledger,
+            wine_ids=tuple(found.wine_ids) if found else (),
             answer=found.answer if found else None,
             error=problem,
             error_types=tuple(error for error in errors if error),

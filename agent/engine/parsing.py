@@ -56,12 +56,14 @@ FINISH_PROBLEMS: Final = {
 
 @dataclass(frozen=True)
 class ParseResult(Generic[T]):
-    """What a final response came to. `error` is None on success, else what is wrong with it.
+    """The result of parsing a final response. `error` is None on success, else what is wrong.
 
-    `answer` is the typed value wherever the schema was satisfied, a broken rule notwithstanding.
+    `wine_ids` are the ids that a valid answer names, as its contract's `ids` lists them. `answer`
+    is the typed value wherever the schema was satisfied, a broken rule notwithstanding.
     """
 
     text: str
+    wine_ids: list[str] = field(default_factory=list)
     error: str | None = None
     error_type: str | None = None
     answer: T | None = None
@@ -193,7 +195,7 @@ def judge(
     except Exception as error:
         kind = log_failure("a rule of the contract failed", error)
         problem = f"the answer could not be checked ({kind}); answer differently"
-    return ParseResult("", problem, "semantic", None, path)
+    return ParseResult("", [], problem, "semantic", None, path)
 
 
 def _judged(
@@ -201,11 +203,11 @@ def _judged(
 ) -> ParseResult[T]:
     if broken := contract.broken_rule(answer, evidence):
         kind, problem = broken
-        return ParseResult("", problem, kind, answer, path)
+        return ParseResult("", [], problem, kind, answer, path)
     text = visible(contract.render(answer, evidence))
     if not text.strip():
-        return ParseResult("", "the answer has no text", "semantic", answer, path)
-    return ParseResult(text, None, None, answer, path)
+        return ParseResult("", [], "the answer has no text", "semantic", answer, path)
+    return ParseResult(text, contract.ids(answer), None, None, answer, path)
 
 
 def salvage(
@@ -222,7 +224,7 @@ def salvage(
 
 
 def _failed(kind: str, problem: str, path: str = "strict") -> ParseResult[T]:
-    return ParseResult("", problem, kind, None, path)
+    return ParseResult("", [], problem, kind, None, path)
 
 
 def is_written_call(text: str, tool_names: Collection[str]) -> bool:

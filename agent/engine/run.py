@@ -9,12 +9,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from agent.engine.errors import LimitReached, Stopped
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Limits, Spent
 from agent.engine.messages import LLM, Message, ToolCall, without_images
-from agent.engine.span import NO_SPAN, PromptRef, Span, SpanUpdate
+from agent.engine.span import NO_SPAN, PromptRef, Span
 from agent.lengths import ON_THE_LOOP
 from agent.text import pattern
 
@@ -286,7 +286,7 @@ class Run:
 
         result, began, ended = await self.journal.step(name, timed)
         if not ran:
-            told: SpanUpdate = {"metadata": REPLAYED}
+            told: dict[str, Any] = {"metadata": REPLAYED}
             if span is not self.span:
                 told |= {"started_ns": began, "ended_ns": ended}
             span.update(**told)

@@ -1,13 +1,12 @@
 """What the code of a turn says to its trace: a span; and a whole trace as plain data."""
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, TypedDict, Unpack
+from typing import Any, ClassVar, Final, Literal, Self
 
 from agent.engine.messages import Usage
 
-SpanKind = Literal["agent", "generation", "tool", "retriever", "guardrail", "span"]
+SpanType = Literal["agent", "generation", "tool", "retriever", "guardrail", "span"]
 Level = Literal["DEFAULT", "WARNING", "ERROR"]
 ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
 
@@ -42,7 +41,7 @@ class SpanRecord:
     span_id: str
     parent_id: str | None
     name: str
-    kind: SpanKind
+    kind: SpanType
     started_ns: int
     ended_ns: int | None = None
     input: object = None
@@ -100,105 +99,61 @@ class TraceRecord:
         return self.spans[0]
 
 
-class SpanUpdate(TypedDict, total=False):
-    """What can be said of a span while it is open; None says nothing."""
+class Span:
+    """One node of a trace, open until its context ends. This one keeps nothing.
 
-    name: str | None
-    input: object
-    output: object
-    metadata: Mapping[str, Any] | None
-    level: Level | None
-    model: str | None
-    model_parameters: Mapping[str, Any] | None
-    usage: Usage | None
-    cost_usd: float | None
-    costs: Mapping[str, float] | None
-    prompt: PromptRef | None
-    tools: tuple[Any, ...]
-    started_ns: int | None
-    ended_ns: int | None
-    first_token_ns: int | None
-
-
-class Span(Protocol):
-    """One node of a trace, open until its context ends.
-
-    Leaving the context by an exception (cancellation included) sets level ERROR and the metadata
-    `error_type` to the exception's type name; its text and stack never leave the process.
+    `agent/tracing` derives one that records. Leaving the context by an exception (cancellation
+    included) sets level ERROR and the metadata `error_type` to the exception's type name; its text
+    and stack never leave the process.
     """
-
-    @property
-    def trace_id(self) -> str | None:
-        """The id of the trace (32 hex digits), None when nothing is traced."""
-        ...
-
-    @property
-    def span_id(self) -> str | None:
-        """The id of this span (16 hex digits), None when nothing is traced."""
-        ...
-
-    @property
-    def trace(self) -> TraceRecord | None:
-        """The trace as far as it is recorded, None when nothing is traced."""
-        ...
-
-    @property
-    def recording(self) -> bool:
-        """Whether anything is kept: what is costly to build is built only if so."""
-        ...
-
-    def child(
-        self,
-        name: str,
-        kind: SpanKind,
-        *,
-        input: object = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> AbstractContextManager["Span"]:
-        """Open a span below this one."""
-        ...
-
-    def update(self, **fields: Unpack[SpanUpdate]) -> None:
-        """Add to what is known of this span; metadata is merged, the rest replaced."""
-        ...
-
-    def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
-        """Score the trace. The score's id is fixed by trace and name: scoring twice replaces."""
-        ...
-
-
-class NoSpan:
-    """A span that keeps nothing; one object stands for all of them."""
 
     __slots__ = ()
 
-    trace_id: Final = None
-    span_id: Final = None
-    trace: Final = None
-    recording: Final = False
+    recording: ClassVar[bool] = False
+    """True if anything is kept: values that are costly to build are built only then."""
 
-    def __enter__(self) -> "NoSpan":
+    @property
+    def trace_id(self) -> str | None:
+        """Return the id of the trace (32 hex digits), None when nothing is traced."""
+        return None
+
+    @property
+    def span_id(self) -> str | None:
+        """Return the id of this span (16 hex digits), None when nothing is traced."""
+        return None
+
+    @property
+    def trace(self) -> TraceRecord | None:
+        """Return the trace as far as it is recorded, None when nothing is traced."""
+        return None
+
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         return None
 
     def child(
         self,
         name: str,
-        kind: SpanKind,
+        type: SpanType,
         *,
         input: object = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> "NoSpan":
-        """Return this very span."""
+    ) -> "Span":
+        """Open a span below this one."""
         return self
 
-    def update(self, **fields: Unpack[SpanUpdate]) -> None:
-        """Keep nothing."""
+    def update(self, **fields: Any) -> None:
+        """Add to what is known of this span: metadata is merged, the rest replaced, None ignored.
 
-    def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
-        """Keep nothing."""
+        Fields are `name`, `input`, `output`, `metadata`, `level`; of a generation also `model`,
+        `model_parameters`, `usage` (tokens), `costs` (US dollars by bucket), `prompt`, `tools` and
+        `first_token_ns`.
+        """
+
+    def score(self, name: str, value: float | str, type: ScoreType, comment: str = "") -> None:
+        """Score the trace. The score's id is fixed by trace and name: scoring twice replaces."""
 
 
-NO_SPAN: Final = NoSpan()
+NO_SPAN: Final = Span()

@@ -250,7 +250,9 @@ def draft_of(
     except Exception as error:
         log_failure("a draft could not be made", error)
         return None
-    return ParseResult(shown, answer=answer, path="draft") if shown.strip() else None
+    if answer is None or not shown.strip():
+        return None
+    return ParseResult(shown, contract.ids(answer), answer=answer, path="draft")
 
 
 def settled(text: str) -> dict[str, Any] | None:

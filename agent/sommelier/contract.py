@@ -5,7 +5,7 @@ Wines are held to ids that a tool returned, exactly; free text to what tools ret
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final
@@ -16,10 +16,8 @@ from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
 from agent.documents.grounding import in_whole_sentences, misquoted, without_misquotes
 from agent.documents.passages import Chunk
-from agent.engine import parsing
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
-from agent.engine.loop import AgenticResponse
 from agent.engine.messages import JsonSchema
 from agent.i18n import say_in
 from agent.markdown import escape, link, live, plain
@@ -362,6 +360,7 @@ SOMMELIER: Final = OutputContract(
     semantic=validate_semantic_content,
     grounding=unsupported,
     render=render,
+    ids=wine_ids,
     salvage=supported_part,
     partial=begun_part,
     as_good=as_good,
@@ -391,33 +390,6 @@ SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
     SOMMELIER, type=SmallSommelierResponse, narrow=of_found_wines
 )
 """The same for a small model: its schema is a third as long."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParseResult:
-    """What the final response of a turn came to; `error` is None on success.
-
-    Source of the form: R-004 of the structured-output research.
-    """
-
-    text: str
-    wine_ids: list[str]
-    error: str | None = None
-
-    @classmethod
-    def of(cls, parsed: parsing.ParseResult[Any] | AgenticResponse[Any]) -> "ParseResult":
-        """Take over what the engine made of a `SommelierResponse`, with the ids of its wines.
-
-        An answer that breaks a rule names none: nobody is to see them.
-        """
-        if not parsed.ok or parsed.answer is None:
-            return cls("", [], parsed.error)
-        return cls(parsed.text, wine_ids(parsed.answer))
-
-    @property
-    def ok(self) -> bool:
-        """Whether there is no error, and a text that is not blank."""
-        return self.error is None and bool(self.text.strip())
 
 
 def in_language(language: Language, country_name: CountryName) -> OutputContract[SommelierResponse]:

@@ -19,7 +19,7 @@ from agent.prompts import prompt_for, research_rules
 from agent.repositories import StoredMessage
 from agent.sommelier import caring, taste
 from agent.sommelier.attachment import READ, Attached, ListCatalogue, left_out, what_was_read
-from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, ParseResult, in_language
+from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, in_language
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, of_catalogue
 from agent.sommelier.wine_tools import wine_tools
@@ -388,7 +388,7 @@ def _of_notes(language: Language) -> str:
 
 
 def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:
-    wine_ids, found = ParseResult.of(response).wine_ids, response.found
+    wine_ids, found = response.wine_ids, response.found
     return Reply(
         text=response.text,
         outcome=outcome,

@@ -25,13 +25,13 @@ from opentelemetry.proto.common.v1.common_pb2 import (
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
-from agent.engine.span import SpanKind, SpanRecord, TraceRecord
+from agent.engine.span import SpanRecord, SpanType, TraceRecord
 from agent.tracing.exporter import HttpClient, Unavailable, media_type
 
 LARGEST_BODY: Final = 3_000_000  # bytes before compression; a larger batch comes in halves
 LONGEST_ATTRIBUTE: Final = 100_000  # characters
 LONGEST_ID: Final = 200  # characters; Langfuse drops longer ones
-KINDS: Final[Mapping[SpanKind, tuple[str | None, str]]] = {
+KINDS: Final[Mapping[SpanType, tuple[str | None, str]]] = {
     "agent": ("invoke_agent", "AGENT"),
     "generation": ("chat", "LLM"),
     "tool": ("execute_tool", "TOOL"),

@@ -12,11 +12,11 @@ import time
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Unpack
+from typing import Any, ClassVar, Final
 
 from pydantic import SecretStr
 
-from agent.engine.span import ScoreRecord, ScoreType, SpanKind, SpanRecord, SpanUpdate, TraceRecord
+from agent.engine.span import ScoreRecord, ScoreType, Span, SpanRecord, SpanType, TraceRecord
 
 LONGEST_TAG: Final = 100  # characters
 MOST_TAGS: Final = 40
@@ -101,12 +101,12 @@ class Recorder:
             del self._held[next(iter(self._held))]
 
 
-class RecordedSpan:
+class RecordedSpan(Span):
     """One node of a trace that is recorded; see `agent.engine.span.Span`."""
 
     __slots__ = ("_record", "_trace")
 
-    recording: Final = True
+    recording: ClassVar[bool] = True
 
     def __init__(self, trace: TraceRecord, record: SpanRecord) -> None:
         self._trace = trace
@@ -139,7 +139,7 @@ class RecordedSpan:
     def child(
         self,
         name: str,
-        kind: SpanKind,
+        type: SpanType,
         *,
         input: object = None,
         metadata: Mapping[str, Any] | None = None,
@@ -149,7 +149,7 @@ class RecordedSpan:
             span_id=_span_id(self._trace),
             parent_id=self._record.span_id,
             name=name,
-            kind=kind,
+            kind=type,
             started_ns=time.time_ns(),
             input=input,
             metadata=dict(metadata) if metadata else {},
@@ -157,16 +157,16 @@ class RecordedSpan:
         self._trace.spans.append(record)
         return RecordedSpan(self._trace, record)
 
-    def update(self, **fields: Unpack[SpanUpdate]) -> None:
+    def update(self, **fields: Any) -> None:
         """Add to what is known; metadata is merged, the rest replaced."""
         self._record.metadata.update(fields.pop("metadata", None) or {})
         for name, value in fields.items():
             if value is not None:
                 setattr(self._record, name, value)
 
-    def score(self, name: str, value: float | str, kind: ScoreType, comment: str = "") -> None:
+    def score(self, name: str, value: float | str, type: ScoreType, comment: str = "") -> None:
         """Score the trace on its root span, where the list of traces shows and filters it."""
-        self._trace.scores[name] = ScoreRecord(name, value, kind, comment)
+        self._trace.scores[name] = ScoreRecord(name, value, type, comment)
 
 
 class RootSpan(RecordedSpan):

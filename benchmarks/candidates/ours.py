@@ -10,7 +10,7 @@ from agent import (
     generate_agentic_response,
 )
 from agent import tool as as_tool
-from agent.engine.span import NO_SPAN, NoSpan, TraceRecord
+from agent.engine.span import NO_SPAN, Span, TraceRecord
 from agent.tracing.recorder import Recorder, RootSpan
 from benchmarks.scenario import (
     INSTRUCTIONS,
@@ -33,7 +33,7 @@ def make(base_url: str, keep: Callable[[TraceRecord], Awaitable[None]] | None = 
     tools = [as_tool(find_wines)]
 
     async def answer(kind: Kind) -> Answer:
-        root: RootSpan | NoSpan = NO_SPAN
+        root: RootSpan | Span = NO_SPAN
         if keep:
             root = Recorder().turn(input=kind.question, session="42", user="a1b2c3d4e5f60718")
         with root as span:

@@ -21,7 +21,6 @@ from agent.engine.parsing import (
     parse_response,
     without_thoughts,
 )
-from agent.sommelier import contract as product
 from agent.sommelier.contract import SOMMELIER
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
@@ -238,22 +237,21 @@ def test_what_is_no_answer_is_named(response: LLMResponse, kind: str, retryable:
     assert (result.error_type, result.retryable, result.ok) == (kind, retryable, False)
 
 
-def test_the_products_result_has_the_ids_of_the_wines_that_are_shown() -> None:
+def test_a_result_has_the_ids_of_the_wines_that_are_shown() -> None:
     wine = {"wine_id": CHINON.id, "description": "Fresh."}
     answer = {"response_type": "recommendation", "intro": "For lamb:", "wines": [wine] * 2}
-    shown = product.ParseResult.of(parse_final_response(json.dumps(answer), SOMMELIER, EVIDENCE))
+    shown = parse_final_response(json.dumps(answer), SOMMELIER, EVIDENCE)
     assert (shown.ok, shown.wine_ids, shown.error) == (True, [CHINON.id], None)
     invented = json.dumps(answer).replace(CHINON.id, "nowhere-2019")
-    refused = product.ParseResult.of(parse_final_response(invented, SOMMELIER, EVIDENCE))
+    refused = parse_final_response(invented, SOMMELIER, EVIDENCE)
     assert (refused.ok, refused.text, refused.wine_ids) == (False, "", [])
     assert "nowhere-2019" in str(refused.error)
-    assert not product.ParseResult("  ", []).ok
 
 
 def test_parse_result_is_ok_only_with_a_text() -> None:
     assert ParseResult("Hello").ok
     assert not ParseResult("  ").ok
-    assert not ParseResult("Hello", "broken").ok
+    assert not ParseResult("Hello", [], "broken").ok
 
 
 class Note(BaseModel):
