@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent.house_sommelier.data import Pairing, dishes, load, pairings, profiles
 from agent.house_sommelier.lexicon import parse, stem, stop_words, tokens
 from agent.house_sommelier.state import State, ToolResult, concepts
-from agent.sommelier.caring import MOST_ALCOHOL, NO_ALCOHOL
+from agent.sommelier.safety import MAX_ABV, MAX_ABV_IF_FORBIDDEN
 from agent.sommelier.wine import Food, ReadWine, Style, Wine
 from agent.text import fold
 
@@ -114,13 +114,15 @@ def is_allowed(wine: ListedWine, state: State) -> bool:
     if set(state.allergens) & set(wine.allergens) or wine.wine_id in state.refused:
         return False
     sober = state.care or "alcohol_free" in state.wishes.styles
-    has_too_much = (sober and has_alcohol(wine)) or (state.care and (wine.abv or 0) > NO_ALCOHOL)
+    has_too_much = (sober and has_alcohol(wine)) or (
+        state.care and (wine.abv or 0) > MAX_ABV_IF_FORBIDDEN
+    )
     return not has_too_much and not _is_excluded(wine, state)
 
 
 def has_alcohol(wine: ListedWine) -> bool:
     """Whether a wine is no alcohol-free one."""
-    return wine.style != Style.ALCOHOL_FREE or (wine.abv or 0) > MOST_ALCOHOL
+    return wine.style != Style.ALCOHOL_FREE or (wine.abv or 0) > MAX_ABV
 
 
 def _is_excluded(wine: ListedWine, state: State) -> bool:

@@ -13,8 +13,8 @@ from agent.house_sommelier.reading import read
 from agent.house_sommelier.wines import wine_called
 from agent.memory.reading import objects, own_words
 from agent.sommelier.attachment import missing, passes
-from agent.sommelier.caring import may_be_shown
-from agent.sommelier.taste import Wanted, is_of, taste_of, written
+from agent.sommelier.safety import may_be_shown
+from agent.sommelier.taste import Wanted, is_of, written
 from agent.sommelier.wine import (
     OWN,
     Currency,
@@ -382,17 +382,11 @@ def chosen(talk: CellarTalk, person: Person, year: int) -> list[Bottles]:
 
     What passes every limit, then what goes with the dish, then what has least time left.
     """
-    query, taste = query_for(talk.text), taste_of(person.facts)
-    query = query.model_copy(update={"min_price": None, "max_price": None})
+    query = query_for(talk.text).model_copy(update={"min_price": None, "max_price": None})
 
     def fits(bottles: Bottles) -> bool:
         wine = wine_of(bottles)
-        return (
-            bottles.count > 0
-            and passes(wine, query)
-            and not any(is_of(wine, wanted) for wanted, _ in taste.hates)
-            and may_be_shown(wine, person.care)
-        )
+        return bottles.count > 0 and passes(wine, query) and may_be_shown(wine, person)
 
     def rank(bottles: Bottles) -> tuple[int, int, int]:
         wine, window = wine_of(bottles), window_of(bottles)

@@ -43,7 +43,7 @@ from agent.memory.reading import (
     read_message,
 )
 from agent.sommelier.attachment import Attached
-from agent.sommelier.caring import may_be_shown, person_in
+from agent.sommelier.safety import may_be_shown, person_in
 from agent.sommelier.service import Sommelier
 from agent.sommelier.taste import Wanted, budget_of, read, written
 from agent.sommelier.wine import Currency, money
@@ -409,8 +409,9 @@ async def own_cellar(asked: OwnCellar, run: Run) -> ToolOutput:
         ToolError: nothing is known of any, or they are not to be offered alcohol.
     """
     person = person_in(run)
+    anything = replace(person, facts=())
     owned = [
-        each for each in person.bottles if each.count and may_be_shown(wine_of(each), person.care)
+        each for each in person.bottles if each.count and may_be_shown(wine_of(each), anything)
     ]
     if not owned:
         raise ToolError(NO_CELLAR)

@@ -19,9 +19,9 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import languages, say_in
 from agent.lengths import MESSAGE
 from agent.markdown import escape
-from agent.sommelier.caring import catalogue_for, may_be_shown, person_in
 from agent.sommelier.contract import facts_line, read_line
-from agent.sommelier.taste import is_of, taste_of
+from agent.sommelier.safety import find_wines, may_be_shown, person_in
+from agent.sommelier.taste import is_of
 from agent.sommelier.wine import (
     Catalogue,
     Currency,
@@ -223,14 +223,8 @@ class Attachment(BaseModel):
         wines = (
             wine.model_copy(update={"known": known.get(wine.known_id or "")}) for wine in self.wines
         )
-        hates = [wanted for wanted, _ in taste_of(person.facts).hates]
-        left = (
-            wine
-            for wine in wines
-            if may_be_shown(wine, person.care)
-            and not any(is_of(wine.known or _as_far_as_read(wine), hated) for hated in hates)
-        )
-        return self.model_copy(update={"wines": tuple(left)})
+        left = tuple(wine for wine in wines if may_be_shown(wine, person))
+        return self.model_copy(update={"wines": left})
 
     def within(self, limits: WineQuery, as_wine: AsWine) -> "Attachment":
         """Make the same of a list without the wines that these limits rule out."""
@@ -238,7 +232,7 @@ class Attachment(BaseModel):
             return self
         limits = in_currency_of(self.wines, limits)
         read = {wine.id: wine for wine in self.wines}
-        known = (as_wine(wine) or _as_far_as_read(wine) for wine in self.wines)
+        known = (as_wine(wine) or wine.facts for wine in self.wines)
         priced = at_prices_meant(known, read, limits)
         left = tuple(read[wine.id] for wine in priced if is_allowed(wine, limits))
         return self.model_copy(update={"wines": left, "ruled_out": len(self.wines) - len(left)})
@@ -258,12 +252,6 @@ def _patterns() -> Mapping[str, Pattern]:
 def _of_lists() -> tuple[str, ...]:
     """What stands with the wines of a list, in every language."""
     return tuple(say_in(code, "of_list") for code in languages())
-
-
-def _as_far_as_read(wine: ReadWine) -> Wine:
-    """A wine as the catalogue would have it, of which nobody knows more than its label."""
-    facts = {"id", "producer", "name", "vintage", "region", "style", "price", "currency"}
-    return Wine.model_construct(**wine.model_dump(include=facts), country="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,9 +376,10 @@ async def what_was_read(
 ) -> Reply:
     """Tell without a model what was read: labels side by side, each with what of it we have."""
     attachment = await attachment.known_in(catalogue, person)
-    catalogue = catalogue_for(catalogue, person)
     if attachment.shows == "labels":
-        told = [await _of_label(each, catalogue, language, as_wine) for each in attachment.wines]
+        told = [
+            await _of_label(each, catalogue, person, language, as_wine) for each in attachment.wines
+        ]
         texts, ids = [text for text, _ in told], [each for _, found in told for each in found]
     else:
         texts, ids = _of_list(attachment, language), []
@@ -400,13 +389,14 @@ async def what_was_read(
 
 
 async def _of_label(
-    read: ReadWine, catalogue: Catalogue, language: str, as_wine: AsWine
+    read: ReadWine, catalogue: Catalogue, person: Person, language: str, as_wine: AsWine
 ) -> tuple[str, list[str]]:
     """What a label says, and whether we have that wine, or what is closest to it."""
-    same = await same_wines(read, catalogue)
+    found = await same_wines(read, catalogue)
+    same = [wine for wine in found if may_be_shown(wine, person)]
     is_ours = [wine for wine in same if read.vintage in (None, wine.vintage)][:1]
     lead = "we_have_it"
-    wines = is_ours or same[:CLOSEST] or await _closest(read, catalogue, as_wine(read))
+    wines = is_ours or same[:CLOSEST] or await _closest(read, catalogue, person, as_wine(read))
     if not is_ours:
         lead = "other_vintages" if same else "not_ours" if wines else "nothing_close"
     shown = [f"**{escape(read.label)}**", escape(read_line(read, language)), say_in(language, lead)]
@@ -415,7 +405,9 @@ async def _of_label(
     return "\n".join(shown), [wine.id for wine in wines]
 
 
-async def _closest(read: ReadWine, catalogue: Catalogue, like: Wine | None) -> list[Wine]:
+async def _closest(
+    read: ReadWine, catalogue: Catalogue, person: Person, like: Wine | None
+) -> list[Wine]:
     """The wines most like one that we do not have, by what its label says."""
     said = f"{read.region} {read.name} {read.line}"
     style = read.style or (like and like.style)
@@ -429,7 +421,7 @@ async def _closest(read: ReadWine, catalogue: Catalogue, like: Wine | None) -> l
         soft=("grapes", "regions", "countries", "bodies"),
         limit=CLOSEST,
     )
-    return list((await catalogue.search(query)).wines)
+    return list((await find_wines(catalogue, query, person)).wines)
 
 
 def _named(kind: Kind, text: str) -> tuple[str, ...]:

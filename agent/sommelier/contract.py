@@ -183,6 +183,8 @@ def unsupported(
 
     A wine, a name, vintage or price in the text, a path, an address or a quote.
     """
+    if response.concern == "crisis":
+        return None
     for position, wine in enumerate(response.wines):
         if problem := ungrounded_wine(wine, evidence):
             return f"wines.{position}: {problem}"
@@ -355,11 +357,21 @@ def wine_ids(response: SommelierResponse) -> list[str]:
     return list(dict.fromkeys(wine.wine_id for wine in response.wines))
 
 
+def semantic_problem(response: SommelierResponse) -> str | None:
+    """Say what an answer lacks; nothing of one that hears a crisis, which help replaces whole."""
+    return None if response.concern == "crisis" else validate_semantic_content(response)
+
+
+def rendered(response: SommelierResponse, evidence: Evidence) -> str:
+    """Write an answer as Markdown; of one that hears a crisis nothing is shown but that."""
+    return response.concern if response.concern == "crisis" else render(response, evidence)
+
+
 SOMMELIER: Final = OutputContract(
     SommelierResponse,
-    semantic=validate_semantic_content,
+    semantic=semantic_problem,
     grounding=unsupported,
-    render=render,
+    render=rendered,
     ids=wine_ids,
     salvage=supported_part,
     partial=begun_part,

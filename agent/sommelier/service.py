@@ -6,9 +6,9 @@ from functools import partial
 from typing import Final, Protocol
 
 from agent import lengths
-from agent.care import Care, care_in_talk
+from agent.care import FORBIDDING, Care, care_in_talk, is_ordinary
 from agent.care_help import Help
-from agent.engine.contract import OutputContract
+from agent.engine.contract import Evidence, OutputContract
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLM, Message, ToolCall
@@ -17,9 +17,9 @@ from agent.engine.tools import Tool, Toolbox
 from agent.i18n import is_chosen, say, say_in, spoken
 from agent.prompts import prompt_for, research_rules
 from agent.repositories import StoredMessage
-from agent.sommelier import caring, taste
 from agent.sommelier.attachment import READ, Attached, ListCatalogue, left_out, what_was_read
 from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, in_language
+from agent.sommelier.safety import allowed_part, care_in, instructions, person_in
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, of_catalogue
 from agent.sommelier.wine_tools import wine_tools
@@ -121,7 +121,7 @@ class _Asked:
 
     def with_care(self, care: Care) -> "_Asked":
         """The same of somebody of whom `care` is known."""
-        known = replace(caring.person_in(self.run), care=care)
+        known = replace(person_in(self.run), care=care)
         return replace(self, run=replace(self.run, context=known))
 
 
@@ -175,7 +175,7 @@ class Sommelier:
         return replace(reply, notes=(*reply.notes, *left_out(attached.attachment, language)))
 
     async def _what_was_read(self, attached: Attached, run: Run, language: str) -> Reply:
-        person = caring.person_in(run)
+        person = person_in(run)
         as_wine = self._house.wine_listed
         return await what_was_read(attached.attachment, self._catalogue, person, language, as_wine)
 
@@ -185,31 +185,30 @@ class Sommelier:
             return Reply(text=self._help.in_crisis(care), outcome="care")
         run = asked.with_care(care).run
         prompt = prompt_for(run, self._prompt)
-        person = caring.person_in(run)
-        told = taste.instructions(person) if person.facts else ""
         pictures = research_rules([READ]) if asked.attached else ""
         chosen = CHOSEN.format(language=say("language_name")) if is_chosen() else ""
-        parts = (self._research_rules, pictures, caring.instructions(care), told, chosen)
+        parts = (self._research_rules, pictures, instructions(person_in(run)), chosen)
         rules = "\n".join(filter(None, parts))
         schema = self._contract.output.text
-        instructions = prompt.render(research_rules=rules, schema=schema)
-        run = replace(run, instructions=instructions, prompt=prompt.ref)
+        text = prompt.render(research_rules=rules, schema=schema)
+        run = replace(run, instructions=text, prompt=prompt.ref)
         message = guard_input(asked.message, run.span)
         run = replace(run, progress=self._progress)
         asked = replace(asked, message=message, run=run)
-        careful = caring.Careful(self._contract, care, asked.said, self._help)
         response = None
         if run.models:
-            response = await self._generate(asked, careful.contract, self._tools)
-        asked = self._heard(careful, asked)
-        if careful.care.is_crisis and response is not None:
-            reply = Reply(text=self._help.in_crisis(careful.care), outcome="care")
+            response = await self._generate(asked, self._contract, self._tools)
+        heard = self._heard(response, asked)
+        asked = asked.with_care(heard) if heard != care else asked
+        if response is not None and heard.is_crisis:
+            reply = Reply(text=self._help.in_crisis(heard), outcome="care")
         else:
+            response = response and self._allowed(response, asked.run)
             reply = self._introduced(await self._reply(asked, response), response, asked.run)
         found = response.found.values() if response else ()
         return replace(
             reply,
-            told=careful.lasting,
+            told=(heard.all - care.all) & heard.own & FORBIDDING - {"crisis"},
             changes=tuple(each for each in found if isinstance(each, Change)),
             retries=response.retry_count if response else 0,
             error_types=error_types(response) if response else (),
@@ -219,20 +218,39 @@ class Sommelier:
     def _care(self, asked: _Asked) -> Care:
         """What is known of who asks: what the product says, or what they say themselves."""
         if isinstance(asked.run.context, Care | Person):
-            return caring.care_in(asked.run)
+            return care_in(asked.run)
         return care_in_talk(asked.said, self._help.full_age)
 
-    def _heard(self, careful: caring.Careful, asked: _Asked) -> _Asked:
-        """The same of somebody of whom a model heard more; that stands in the trace."""
-        if not careful.heard:
-            return asked
-        with asked.run.span.child("guard.care", "guardrail") as guard:
-            guard.update(output=sorted(careful.heard), metadata={"heard_by": "model"})
-        return asked.with_care(careful.care)
+    def _heard(self, response: Response | None, asked: _Asked) -> Care:
+        """Return the care of who asks with the concern that a model heard: it adds, never lifts.
+
+        Where every message is surely ordinary a small model heard what nobody told.
+        """
+        care = care_in(asked.run)
+        answer = response.answer if response else None
+        if answer is None or answer.concern == "none" or all(map(is_ordinary, asked.said)):
+            return care
+        heard = care.adding(answer.concern)
+        if added := heard.all - care.all:
+            with asked.run.span.child("guard.care", "guardrail") as guard:
+                guard.update(output=sorted(added), metadata={"heard_by": "model"})
+        return heard
+
+    def _allowed(self, response: Response, run: Run) -> Response:
+        """Return a response with the wines that may be shown; with no text if none is left."""
+        if response.answer is None or not response.ok:
+            return response
+        answer = allowed_part(response.answer, response.found, person_in(run))
+        if answer == response.answer:
+            return response
+        evidence = Evidence(found=dict(response.found))
+        text = self._contract.render(answer, evidence) if answer else ""
+        outcome = response.outcome if answer else "exhausted"
+        return replace(response, answer=answer, text=text, outcome=outcome)
 
     def _introduced(self, reply: Reply, response: Response | None, run: Run) -> Reply:
         """A model's answer below what is to be said of a concern when it is first told."""
-        care = caring.care_in(run)
+        care = care_in(run)
         if response is None or not response.ok or care.news is None:
             return reply
         why = self._help.why(care)
@@ -272,7 +290,7 @@ class Sommelier:
         self, asked: _Asked, attached: Attached, response: Response | None, language: Language
     ) -> Reply:
         """The answer by rules from a list, in place of the catalogue."""
-        read = await attached.attachment.known_in(self._catalogue, caring.person_in(asked.run))
+        read = await attached.attachment.known_in(self._catalogue, person_in(asked.run))
         listed = ListCatalogue(read.wines, self._house.wine_listed)
         offer = Offer(wine_tools(listed, evidence=listed.found))
         if attached.now:
@@ -318,7 +336,7 @@ class Sommelier:
 
         In a group somebody had better not drink: something for them, and something for the rest.
         """
-        care = caring.care_in(asked.run)
+        care = care_in(asked.run)
         own = await self._of_house(asked, language, offer)
         if not (own.answer and care.in_group and care.is_cautious):
             return own
@@ -336,7 +354,7 @@ class Sommelier:
     async def _of_house(self, asked: _Asked, language: Language, offer: Offer) -> Response:
         run = asked.run
         ledger = Ledger(prices=run.ledger.prices)
-        house = self._house.caring(caring.care_in(run))
+        house = self._house.caring(care_in(run))
         by_rules = replace(
             run, models=[house], limits=BY_RULES, ledger=ledger, deadline=None, prompt=None
         )
@@ -349,7 +367,7 @@ class Sommelier:
     async def _generate(
         self, asked: _Asked, contract: OutputContract[SommelierResponse], offer: Offer
     ) -> Response:
-        attached, care = asked.attached, caring.care_in(asked.run)
+        attached, care = asked.attached, care_in(asked.run)
         tools = offer.sober if care.forbids_alcohol else offer.all
         if attached is not None:
             out = OF_CELLAR if attached.is_choice else frozenset[str]()

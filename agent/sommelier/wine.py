@@ -310,6 +310,12 @@ class ReadWine(BaseModel):
         return (*(each for each in (self.price, self.glass_price) if each is not None), *ours)
 
     @property
+    def facts(self) -> Wine:
+        """Return the wine of the catalogue, or a wine of which no more is known than was read."""
+        read = {"id", "producer", "name", "vintage", "region", "style", "price", "currency"}
+        return self.known or Wine.model_construct(**self.model_dump(include=read), country="")
+
+    @property
     def allergens(self) -> tuple[Allergen, ...]:
         """Return what it is known to contain; no list says that."""
         return self.known.allergens if self.known else ()

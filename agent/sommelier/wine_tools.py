@@ -10,7 +10,7 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput
-from agent.sommelier.caring import catalogue_for, left_out, person_in
+from agent.sommelier.safety import find_wines, get_wines, note, person_in
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult
 from agent.tables import Strict
 from agent.turn import NOBODY, Person
@@ -88,15 +88,15 @@ def wine_tools(
 
     async def search_wines(query: WineQuery, run: Run) -> ToolOutput:
         with retrieving("retrieve.wines", query, run) as span:
-            result = await catalogue_for(catalogue, person_in(run)).search(query)
+            result = await find_wines(catalogue, query, person_in(run))
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
         return found(result, person_in(run), evidence)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
-        wines = await catalogue_for(catalogue, person_in(run)).get(arguments.wine_ids)
+        wines = await get_wines(catalogue, arguments.wine_ids, person_in(run))
         unknown = set(arguments.wine_ids) - {wine.id for wine in wines}
         if not wines:
-            raise ToolError(NO_WINE.format(why=left_out(person_in(run))).rstrip("; "))
+            raise ToolError(NO_WINE.format(why=note(person_in(run))).rstrip("; "))
         content: dict[str, Any] = {"wines": facts(wines)}
         if unknown:
             content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
@@ -106,8 +106,7 @@ def wine_tools(
         if not await catalogue.get([arguments.wine_id]):
             raise ToolError("there is no wine with this id; use search_wines to find ids")
         with retrieving("retrieve.similar", arguments, run) as span:
-            similar = catalogue_for(catalogue, person_in(run)).similar
-            result = await similar(arguments.wine_id, arguments)
+            result = await find_wines(catalogue, arguments, person_in(run), like=arguments.wine_id)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
         return found(result, person_in(run), evidence)
 
@@ -138,7 +137,7 @@ def found(
         if missed := result.missed.get(wine["wine_id"]):
             wine["misses"] = list(missed)
     content: dict[str, Any] = {"found": result.total, "wines": wines}
-    if why := left_out(person):
+    if why := note(person):
         content["note"] = why
     if not wines:
         content["relax"] = dict(result.relax)

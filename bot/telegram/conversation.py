@@ -20,7 +20,7 @@ from agent.markdown import escape, live
 from agent.repositories import StoredMessage
 from agent.senses.speech import Heard
 from agent.sommelier.attachment import Attached, Attachment
-from agent.sommelier.caring import care_in
+from agent.sommelier.safety import care_in
 from agent.sommelier.service import Answerer, window
 from agent.text import FORWARDED, pattern
 from agent.tracing.recorder import trace_id_of

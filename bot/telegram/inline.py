@@ -20,8 +20,8 @@ from agent.house_sommelier import query_for
 from agent.house_sommelier.wording import country_in_words
 from agent.i18n import say, spoken
 from agent.markdown import escape
-from agent.sommelier.caring import care_in, catalogue_for, person_in
 from agent.sommelier.contract import facts_line, wine_text
+from agent.sommelier.safety import care_in, find_wines, get_wines, person_in
 from agent.sommelier.wine import Wine
 from agent.text import Language, pattern
 from agent.turn import Reply
@@ -69,7 +69,7 @@ class InlineMode:
 
         async def work(run: Run) -> Reply:
             run.span.update(metadata={"start": payload})
-            for wine in await catalogue_for(catalogue, person_in(run)).get([payload]):
+            for wine in await get_wines(catalogue, [payload], person_in(run)):
                 return Reply(text=_text(wine), wine_ids=(wine.id,), wines=(wine,))
             why = talk.turns.carer.help.why(care_in(run)) if wines else ""
             if why:
@@ -102,8 +102,8 @@ class InlineMode:
         if person.care.forbids_alcohol or person.care.is_crisis:
             return ()
         asked = query_for(query.query).model_copy(update={"limit": MOST})
-        catalogue = catalogue_for(self.talk.repositories.wines, person)
-        return (await catalogue.search(asked)).wines[:MOST]
+        found = await find_wines(self.talk.repositories.wines, asked, person)
+        return found.wines[:MOST]
 
 
 def _article(number: int, wine: Wine) -> InlineQueryResultArticle:

@@ -19,7 +19,7 @@ from agent.i18n import say
 from agent.senses.pictures import TOO_LARGE, VISION, Pages, Unusable, read_pages, read_pictures
 from agent.senses.speech import hear, read_aloud
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.caring import person_in
+from agent.sommelier.safety import person_in
 from agent.turn import Reply, settings_of
 from bot.telegram.conversation import (
     PICTURE,

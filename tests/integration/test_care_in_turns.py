@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from agent.care import Care, Concern
-from agent.engine.contract import Evidence
 from agent.engine.run import Run
 from agent.house_sommelier import HouseSommelier
 from agent.repositories import StoredMessage
-from agent.sommelier.caring import care_in, named_with_alcohol
+from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier, window
 from agent.sommelier.wine import Allergen, Colour, Food, Style, Wine
 from agent.turn import Reply
@@ -84,12 +83,11 @@ async def test_who_must_not_drink_is_shown_nothing_with_alcohol_by_a_model_eithe
         tool_call("get_wine", {"wine_ids": [CHINON.id]}),
         tool_call("search_wines", {"styles": ["red"]}),
         shown(CHINON),
-        shown(FREE, intro="Better a Barolo."),
+        shown(FREE),
     )
     reply, root = await reply_to(*said, server=model_server)
-    assert (reply.outcome, reply.wine_ids) == ("salvaged", (FREE.id,))
-    assert "Barolo" not in reply.text
-    assert root.metadata["error_types"] == "grounding,grounding"
+    assert (reply.outcome, reply.wine_ids) == ("answered", (FREE.id,))
+    assert root.metadata["error_types"] == "grounding"
     assert "only wines without alcohol" in str(model_server.requests[2].json["messages"])
 
 
@@ -100,19 +98,10 @@ async def test_a_model_that_insists_is_answered_for(model_server: ModelServer) -
     assert "Chinon" not in reply.text
 
 
-async def test_what_a_model_says_besides_is_cut_out(model_server: ModelServer) -> None:
-    talk = "Here is one. A Barolo would be better."
-    model_server.script(tool_call("search_wines", {}), *[shown(FREE, intro=talk)] * 3)
-    reply, _ = await reply_to("I am 15. A red for lamb?", server=model_server)
-    assert (reply.outcome, reply.wine_ids) == ("salvaged", (FREE.id,))
-    assert "Here is one." in reply.text
-    assert "Barolo" not in reply.text
-
-
 async def test_in_pregnancy_what_is_without_comes_first_and_why_is_said_once(
     model_server: ModelServer,
 ) -> None:
-    model_server.script(search(), shown(CHINON), shown(FREE, CHINON))
+    model_server.script(search(), shown(CHINON, FREE))
     reply, _ = await reply_to("I'm pregnant, a red for lamb", server=model_server)
     assert reply.wine_ids == (FREE.id, CHINON.id)
     assert reply.text.startswith("In pregnancy and while nursing")
@@ -147,14 +136,6 @@ async def test_what_somebody_reacts_to_is_left_out_whatever_the_model_asks_for(
     assert reply.wine_ids == (RIOJA.id,)
 
 
-def test_the_name_of_a_wine_without_alcohol_may_be_said() -> None:
-    evidence = Evidence(found={FREE.id: FREE})
-    assert [*named_with_alcohol("Kolonne Null Riesling suits.", evidence)] == []
-    assert [*named_with_alcohol("An alcohol-free Pinot Noir has less body.", evidence)] == []
-    assert [*named_with_alcohol("No wine for you. Try Chablis.", evidence)] == ["chablis"]
-    assert [*named_with_alcohol("Trinken Sie ein Glas Rotwein.", evidence)] == ["rotwein"]
-
-
 IN_POLISH = "nie chcę już żyć, czerwone wino na dziś"
 
 
@@ -175,25 +156,23 @@ async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
 
 
 @pytest.mark.parametrize("concern", ["dependence", "under_age"])
-async def test_what_a_model_hears_holds_for_its_own_answer_and_is_not_taken_back(
+async def test_what_a_model_hears_holds_for_its_own_answer_and_is_remembered(
     model_server: ModelServer, concern: str
 ) -> None:
+    both = VALID | {"wines": [{"wine_id": CHINON.id}, {"wine_id": FREE.id}], "concern": concern}
     model_server.script(
-        tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}),
-        answer_json(VALID | {"concern": concern}),
-        shown(CHINON),
-        answer_json(VALID | {"wines": [{"wine_id": FREE.id}]}),
+        tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}), answer_json(both)
     )
-    reply, root = await reply_to("mam 15 lat, czerwone wino", server=model_server)
-    assert (reply.outcome, reply.wine_ids) == ("answered", (FREE.id,))
-    assert root.metadata["error_types"] == "grounding,grounding"
+    reply, _ = await reply_to("mam 15 lat, czerwone wino", server=model_server)
+    assert (reply.outcome, reply.wine_ids, reply.retries) == ("answered", (FREE.id,), 0)
+    assert "Chinon" not in reply.text
     assert reply.told == {concern}
 
 
-async def test_when_the_model_insists_the_house_knows_what_it_heard(
+async def test_when_no_wine_is_left_of_an_answer_the_rules_know_what_the_model_heard(
     model_server: ModelServer,
 ) -> None:
-    model_server.script(search(), *[answer_json(VALID | {"concern": "under_age"})] * 3)
+    model_server.script(search(), answer_json(VALID | {"concern": "under_age"}))
     reply, _ = await reply_to("mam 15 lat, a red for lamb", server=model_server)
     assert (reply.outcome, reply.wine_ids) == ("fallback", (FREE.id,))
 
@@ -241,7 +220,7 @@ async def test_in_pregnancy_that_the_model_hears_what_is_without_comes_first(
     heard = VALID | {"concern": "pregnancy"}
     both = heard | {"wines": [{"wine_id": CHINON.id}, {"wine_id": FREE.id}]}
     model_server.script(
-        tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}), *[answer_json(both)] * 3
+        tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}), answer_json(both)
     )
     reply, _ = await reply_to("jestem w ciazy", server=model_server)
     assert reply.wine_ids == (FREE.id, CHINON.id)

@@ -1,0 +1,252 @@
+"""Hold searches and answers to what a person may be shown and wants to see.
+
+Age, allergies and what somebody reacts to are hard filters of every search, whatever a model asks
+for. So is what a person never drinks; what they like ranks, and what they usually spend is the
+limit where a search names none.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, cast, get_args
+
+from agent.care import NO_CARE, Care
+from agent.engine.run import Run
+from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.taste import Taste, is_of, spending, taste_of
+from agent.sommelier.wine import (
+    Allergen,
+    AnyWine,
+    Catalogue,
+    Colour,
+    SoftFilter,
+    Style,
+    Wine,
+    WineQuery,
+    WineSearchResult,
+)
+from agent.turn import NOBODY, Person
+
+MAX_ABV: Final = 0.5
+"""The strongest wine that counts as one without alcohol, in % vol."""
+MAX_ABV_IF_FORBIDDEN: Final = 0.05
+"""The strongest wine for a person who must not have any alcohol, in % vol."""
+OFFERED_FIRST: Final = 2
+"""How many wines without alcohol come first for a person who had better not drink."""
+MAX_VALUES: Final = 12
+"""Values of one filter, and wines of one result."""
+EXCLUDING: Final[Mapping[str, str]] = {
+    "grapes": "without_grapes",
+    "countries": "without_countries",
+    "regions": "without_regions",
+    "styles": "without_styles",
+}
+"""The filters that exclude what these filters ask for."""
+UNDECLARED: Final = frozenset({"grapes", "histamine"})
+"""Allergies that no label has to declare."""
+
+FORBIDDEN: Final = (
+    "No alcohol for this guest: recommend only wines of style alcohol_free, and praise no other."
+)
+CAUTIOUS: Final = (
+    "Who is to drink had better not have alcohol now: a wine of style alcohol_free comes first for "
+    "them, others get theirs. Why is said already: do not lecture."
+)
+REACTING: Final = "Somebody who drinks gets ill from {kinds} wine: recommend none."
+KNOWN: Final = "Known of this guest already (data, not to be remembered again): {known}."
+NOTE_FORBIDDEN: Final = "only wines without alcohol are shown to this guest"
+NOTE_CAUTIOUS: Final = "wines without alcohol come first for this guest"
+NOTE_ALLERGY: Final = "wines with {names} are left out for this guest"
+NOTE_HATED: Final = "wines that this guest never drinks are left out: {hated}"
+
+
+def person_in(run: Run) -> Person:
+    """Return the person whom a run answers; nobody known where it says nothing."""
+    known = run.context
+    return known if isinstance(known, Person) else replace(NOBODY, care=care_in(run))
+
+
+def care_in(run: Run) -> Care:
+    """Return the care that the person of a run needs; none where nothing is known."""
+    known = run.context.care if isinstance(run.context, Person) else run.context
+    return known if isinstance(known, Care) else NO_CARE
+
+
+def may_be_shown(wine: AnyWine, person: Person) -> bool:
+    """Tell whether a person may be shown a wine, and has not said that they never drink it."""
+    care = person.care
+    if "grapes" in care.allergies or care.allergies.intersection(wine.allergens):
+        return False
+    kinds = {wine.style, wine.colour if isinstance(wine, Wine) else None}
+    if care.reactions and (wine.style is None or kinds.intersection(care.reactions)):
+        return False
+    if care.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
+        return False
+    facts = wine if isinstance(wine, Wine) else wine.facts
+    return not any(is_of(facts, hated) for hated, _ in taste_of(person.facts).hates)
+
+
+def is_without_alcohol(wine: AnyWine, max_abv: float = MAX_ABV) -> bool:
+    """Tell whether a wine counts as one without alcohol."""
+    return wine.style == Style.ALCOHOL_FREE and (wine.abv or 0) <= max_abv
+
+
+def narrow(query: WineQuery, person: Person) -> WineQuery:
+    """Return a search for what a person may be shown, what they like first."""
+    taste, care = taste_of(person.facts), person.care
+    narrowed = _preferring(_without_hated(query, taste), taste)
+    if declared := care.allergies - UNDECLARED:
+        allergens = {*narrowed.without_allergens, *map(Allergen, declared)}
+        narrowed = narrowed.model_copy(update={"without_allergens": tuple(sorted(allergens))})
+    if care.reactions:
+        kinds = {*narrowed.without_styles, *map(Style, care.reactions)}
+        soft = {*narrowed.soft, "styles", "colours"}
+        update = {"without_styles": tuple(sorted(kinds)), "soft": tuple(sorted(soft))}
+        narrowed = narrowed.model_copy(update=update)
+    return _alcohol_free(narrowed) if care.forbids_alcohol else narrowed
+
+
+async def find_wines(
+    catalogue: Catalogue, query: WineQuery, person: Person, *, like: str = ""
+) -> WineSearchResult:
+    """Search for a person, or for wines `like` the one with this id.
+
+    Wines without alcohol come first for a person who had better not drink. If nothing is within
+    what they usually spend, that limit does not apply.
+    """
+    found = await _search(catalogue, narrow(query, person), person, like)
+    if not found.wines and any(fact.kind == "budget" for fact in person.facts):
+        unlimited = tuple(fact for fact in person.facts if fact.kind != "budget")
+        person = replace(person, facts=unlimited)
+        found = await _search(catalogue, narrow(query, person), person, like)
+    found = _requested(found, query)
+    if not person.care.is_cautious or like or Style.ALCOHOL_FREE in query.styles:
+        return found
+    sober = _alcohol_free(narrow(query, person)).model_copy(update={"limit": OFFERED_FIRST})
+    return _merged(await _search(catalogue, sober, person), found, query.limit)
+
+
+async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Person) -> list[Wine]:
+    """Return those of these wines that a person may be shown."""
+    return [wine for wine in await catalogue.get(wine_ids) if may_be_shown(wine, person)]
+
+
+async def _search(
+    catalogue: Catalogue, query: WineQuery, person: Person, like: str = ""
+) -> WineSearchResult:
+    found = await (catalogue.similar(like, query) if like else catalogue.search(query))
+    wines = tuple(wine for wine in found.wines if may_be_shown(wine, person))
+    hidden = len(found.wines) - len(wines)
+    return found.model_copy(update={"wines": wines, "total": found.total - hidden})
+
+
+def _requested(found: WineSearchResult, query: WineQuery) -> WineSearchResult:
+    """Cut a result to the limit of a search, and to the soft filters that it asked for itself."""
+    missed = {
+        wine_id: names
+        for wine_id, missing in found.missed.items()
+        if (names := tuple(name for name in missing if name in query.soft))
+    }
+    return found.model_copy(update={"wines": found.wines[: query.limit], "missed": missed})
+
+
+def _merged(first: WineSearchResult, then: WineSearchResult, limit: int) -> WineSearchResult:
+    """Join two results, each wine once."""
+    ids = {wine.id for wine in first.wines}
+    wines = (*first.wines, *(wine for wine in then.wines if wine.id not in ids))[:limit]
+    return WineSearchResult(
+        wines=wines, total=max(then.total, len(wines)), relax=then.relax, missed=then.missed
+    )
+
+
+def _without_hated(query: WineQuery, taste: Taste) -> WineQuery:
+    """Exclude what a person never drinks as far as filters can; `may_be_shown` does the rest."""
+    filters: dict[str, object] = {"limit": MAX_VALUES} if taste.hates else {}
+    for wanted, _ in taste.hates:
+        (name, values), *others = wanted.items()
+        if not others and name in EXCLUDING:
+            excluding = EXCLUDING[name]
+            known = cast("Sequence[str]", filters.get(excluding, getattr(query, excluding)))
+            filters[excluding] = tuple(dict.fromkeys((*known, *values)))[:MAX_VALUES]
+    return query.with_filters(filters)
+
+
+def _preferring(query: WineQuery, taste: Taste) -> WineQuery:
+    """Rank by what a person likes, within what they usually spend, where a search says nothing."""
+    if taste.budget and query.min_price is None and query.max_price is None:
+        low, high, currency = taste.budget
+        limits = {"min_price": low, "max_price": high, "currency": currency}
+        query = query.model_copy(update=limits)
+    named = query.model_fields_set - {"text", "limit", "order", "in_stock_only", "currency"}
+    if query.order != "match" or (query.text and not named):
+        return query
+    liked: dict[str, tuple[str, ...]] = {}
+    for wanted, _ in taste.likes:
+        for name, values in wanted.items():
+            is_open = name in get_args(SoftFilter) and not getattr(query, name)
+            if is_open and not (name == "styles" and (query.foods or query.colours)):
+                liked[name] = tuple(dict.fromkeys((*liked.get(name, ()), *values)))[:MAX_VALUES]
+    return query.with_filters({**liked, "soft": (*query.soft, *liked)}) if liked else query
+
+
+def _alcohol_free(query: WineQuery) -> WineQuery:
+    """Return the same search among wines without alcohol, where other wishes only rank."""
+    colours = tuple(colour for colour in Colour if Style(colour) in query.styles)
+    soft = {*query.soft, *get_args(SoftFilter)} - {"styles", "min_abv", "max_abv"}
+    update = {
+        "styles": (Style.ALCOHOL_FREE,),
+        "without_styles": (),
+        "colours": query.colours or colours,
+        "soft": tuple(sorted(soft)),
+        "min_abv": None,
+        "max_abv": None,
+    }
+    return query.model_copy(update=update)
+
+
+def instructions(person: Person) -> str:
+    """Return the lines of the prompt that are about this person; empty without any."""
+    care, taste = person.care, taste_of(person.facts)
+    lines = [FORBIDDEN if care.forbids_alcohol else CAUTIOUS if care.is_cautious else ""]
+    if care.reactions:
+        lines.append(REACTING.format(kinds=" or ".join(sorted(care.reactions))))
+    known: dict[str, list[str]] = {
+        "allergies": sorted(care.allergies),
+        "never drinks": [said for _, said in taste.hates],
+        "likes": [said or " ".join(*wanted.values()) for wanted, said in taste.likes],
+        "usually spends": [spending(taste.budget)] if taste.budget else [],
+        "notes": [fact.said for fact in person.facts if fact.kind == "note"],
+    }
+    listed = "; ".join(f"{name}: {', '.join(values)}" for name, values in known.items() if values)
+    lines.append(KNOWN.format(known=listed) if listed else "")
+    return "\n".join(f"- {line}" for line in lines if line)
+
+
+def note(person: Person) -> str:
+    """Say for a model what is left out of a result for this person, or first; empty if nothing."""
+    care = person.care
+    reactions = (f"{kind} wine" for kind in sorted(care.reactions))
+    names = ", ".join((*sorted(care.allergies), *reactions))
+    hated = ", ".join(said for _, said in taste_of(person.facts).hates)
+    parts = (
+        NOTE_FORBIDDEN if care.forbids_alcohol else NOTE_CAUTIOUS if care.is_cautious else "",
+        NOTE_ALLERGY.format(names=names) if names else "",
+        NOTE_HATED.format(hated=hated) if hated else "",
+    )
+    return "; ".join(part for part in parts if part)
+
+
+def allowed_part(
+    answer: SommelierResponse, found: Mapping[str, object], person: Person
+) -> SommelierResponse | None:
+    """Return an answer with those of its wines that a person may be shown; None if none is left.
+
+    A wine without alcohol comes first for a person who had better not drink.
+    """
+    known = [(wine, found.get(wine.wine_id)) for wine in answer.wines]
+    allowed = [(wine, fact) for wine, fact in known if isinstance(fact, AnyWine)]
+    allowed = [(wine, fact) for wine, fact in allowed if may_be_shown(fact, person)]
+    if answer.wines and not allowed:
+        return None
+    if person.care.is_cautious:
+        allowed.sort(key=lambda pair: not is_without_alcohol(pair[1]))
+    return answer.model_copy(update={"wines": [wine for wine, _ in allowed]})
