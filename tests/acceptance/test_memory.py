@@ -95,7 +95,7 @@ async def test_a_model_is_told_of_the_taste_and_has_facts_remembered_that_were_s
     found = json.loads(results[-1])
     assert found["wines"]
     assert not any("Pinotage" in wine.get("grapes", []) for wine in found["wines"])
-    assert "does not drink: Pinotage" in str(model_server.requests[-1].json["messages"][0])
+    assert "never drinks: Pinotage" in str(model_server.requests[-1].json["messages"][0])
 
 
 async def test_a_cellar_of_ones_own_is_kept_used_and_exported_without_a_model(
