@@ -18,7 +18,7 @@ from agent.i18n import is_chosen, say, say_in, spoken
 from agent.prompts import prompt_for, research_rules
 from agent.repositories import StoredMessage
 from agent.sommelier.attachment import READ, Attached, ListCatalogue, left_out, what_was_read
-from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, in_language
+from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, in_language, wine_ids
 from agent.sommelier.safety import allowed_part, care_in, instructions, person_in
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, of_catalogue
@@ -246,7 +246,8 @@ class Sommelier:
         evidence = Evidence(found=dict(response.found))
         text = self._contract.render(answer, evidence) if answer else ""
         outcome = response.outcome if answer else "exhausted"
-        return replace(response, answer=answer, text=text, outcome=outcome)
+        ids = tuple(wine_ids(answer)) if answer else ()
+        return replace(response, answer=answer, text=text, wine_ids=ids, outcome=outcome)
 
     def _introduced(self, reply: Reply, response: Response | None, run: Run) -> Reply:
         """A model's answer below what is to be said of a concern when it is first told."""
