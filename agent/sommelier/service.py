@@ -350,6 +350,8 @@ class Sommelier:
             own,
             text="\n\n".join((own.text, say_in(_of_notes(language), "for_others"), others.text)),
             answer=own.answer.model_copy(update={"wines": wines}),
+            wine_ids=tuple(dict.fromkeys((*own.wine_ids, *others.wine_ids))),
+            found={**own.found, **others.found},
         )
 
     async def _of_house(self, asked: _Asked, language: Language, offer: Offer) -> Response:
