@@ -1,91 +1,128 @@
-"""What leaves the process of a trace: everything, everything but personal data, or no content.
+"""Hide personal data and credentials, before a trace is stored and in whatever Langfuse is sent.
 
-`patterns` finds what is told by its form; here it is hidden, with the names that the bot knows and
-the secrets it has, through nested data and through JSON that stands in a text, which stays valid.
-Nothing given is changed, and what needs no mask is shared. `docs/privacy.md` says what masking
-cannot do.
+Each mask tells what it hides: `[email]`, `[phone]`, `[card]`, `[iban]`, `[location]`, `[token]`,
+`[name]`, `[secret]`. `docs/tracing.md` says what masking cannot do.
 """
 
 import json
-import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from operator import is_
-from typing import Final, Literal
+from functools import lru_cache, partial
+from typing import Any, Final, Literal
 
 from agent.engine.span import TraceRecord
-from agent.text import Match, escape, fold, pattern
-from agent.tracing.patterns import (
-    is_place,
-    mask_of,
-    tells,
-    trade_names,
-    without_credentials,
-    without_personal_data,
-)
+from agent.text import Match, Pattern, escape, pattern
 
 Content = Literal["full", "masked", "none"]
-Change = Callable[[str], str]
+"""What is kept of what people and models wrote: all but credentials, no personal data, nothing."""
 
-MASKS: Final = pattern(r"\[(?:email|phone|card|iban|location|token|name|secret)\]|\\[nrt]")
-"""What is hidden; and the escapes of JSON that was cut off, behind which a name may begin."""
-ID_CHARACTERS: Final = 64
-SHORTEST: Final = 8  # characters of a secret
-LONG_WORD: Final = 16  # characters of one that is letters alone
-
-# In scripts that write no spaces between words, a name needs no boundary.
-_UNSPACED: Final = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-)
-_LETTER: Final = (
-    r"[\p{Latin}\p{Greek}\p{Cyrillic}\p{Armenian}\p{Georgian}\p{Hebrew}\p{Arabic}\p{Devanagari}"
-    r"\p{Bengali}\p{Tamil}\p{Telugu}\p{Ethiopic}\p{N}]"
-)
-_UNSPACED_LETTER: Final = pattern(f"[{_UNSPACED}]")
-_WORD: Final = pattern("[\\p{L}\\p{N}](?:[\\w\u0300-\u036f'’-]*[\\w\u0300-\u036f])?")
-_SPELLED_OUT: Final = str.maketrans(
-    {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe"}
-    | {"Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "Å": "Aa", "Ø": "Oe"}
-)
-_ID_BEFORE: Final = pattern(r"[\w./-]+\Z")
-_ID_AFTER: Final = pattern(r"[\w./-]*")
-_ID: Final = pattern(
-    r"(?:[a-z0-9]+(?:-[a-z0-9]+)*-(?:\d{4}|nv)|[a-z0-9]+(?:-[a-z0-9]+){2,}"  # a wine's
-    r"|[\w/-][\w./-]*\.(?:md|txt|pdf|html?|csv|json|docx?))"  # a document's
-)
-
-DEEPEST: Final = 60  # levels of nested data; what is deeper is left out
+DEEPEST: Final = 60  # levels of nested data; deeper levels are left out
 TOO_DEEP: Final = "[nested]"
-LONGEST_KEY: Final = 32  # characters at its end, which tell what stands under it
-SHORT: Final = 40  # characters: words shorter than this are remembered across turns
-LONG: Final = range(1000, 50_000)  # and texts of this length, prompts among them
-PASSES: Final = 4  # where a mask ends what stood around it, more may come to light
-SHORTEST_CARD: Final = 10**12
-LONGEST_CARD: Final = 10**19
-_TO_PLAIN: Final = {
-    **dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff")),
-    **{wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)},
-    **dict.fromkeys([*range(0x2000, 0x200B), 0x205F, 0x3000], " "),
-}
-_DISGUISED: Final = pattern("[\u00ad\u2000-\u200d\u205f\u2060\u3000\ufeff\uff01-\uff5e]")
-_HIDING_ESCAPE: Final = pattern(r"\\[^nrt]")  # the patterns know an escaped line's end
+SHORTEST_SECRET: Final = 8  # characters; 16 of letters alone, for a key may be "ollama"
+SHORTEST_NAME: Final = 2  # characters
+UNSPACED: Final = "\u0e00"  # where scripts begin that write no spaces between words
+WORD: Final = pattern(r"[\w'’-]+")
+LONGEST_REMEMBERED: Final = 50_000  # characters of a text whose masks are remembered
+
+TOKENS: Final = (
+    pattern(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----"),
+    pattern(r"\d{6,12}:[A-Za-z0-9_-]{30,}"),  # of a Telegram bot
+    pattern(
+        r"(?<!\w)(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|hf|gsk|npm|xox[abprs]|AKIA|AIza)"
+        r"[_-]?[A-Za-z0-9_-]{16,}"
+    ),
+    pattern(r"(?<!\w)eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"),  # a JSON Web Token
+)
+OPAQUE: Final = pattern(r"\b[A-Za-z0-9_]{28,}")
+CREDENTIALS: Final = (
+    pattern(r"((?i:bearer|basic) )[\w.+/=-]{16,}"),
+    pattern(r"(://)[^\s/@:]+:[^\s/]+(@)"),
+    pattern(
+        r"((?i:password|passwort|mot de passe|contraseña|(?:api|access|secret)[_ -]?key|secret"
+        r"|token)\"?\s?(?:[:=]|is)\s?\"?)[^\s\"&,]*\d[^\s\"&,]*"
+    ),
+)
+"""What announces a credential stays, so a reader sees what was hidden."""
+
+EMAIL: Final = pattern(r"[\w\u0300-\u036f.+-]+(?:@|%40)(?:[\w-]+\.)+\p{L}[\w-]+")
+LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,; ]\s?(-?\d{1,3}\.\d{4,})")
+MONTHS: Final = pattern(r"[01]?\d\.(?:19|20)\d\d\D+[01]?\d\.(?:19|20)\d\d")
+DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
+IBAN: Final = pattern(r"(?i)[a-z]{2}\d{2}(?: ?[a-z0-9]){11,30}")
+CARD: Final = pattern(r"\d(?:[\s./|_-]{0,3}\d){12,22}")
+PHONE: Final = pattern(r"[+(]{0,2}\d{1,3}(?: ?\()?(?:[ )./\u00a0-]{0,2}\d){6,18}")
+AT_HOME: Final = pattern(
+    r"(?:1[ -])?\(?\d{3}\)?[ .-]?\d{3}[ .-]?\d{4}|\d{3} \d{7}"
+    r"|\d{3} (?:\d{3} \d{2}[1-9]|\d{2} \d{2} \d{2})|\d{8}[1-9]"
+)
+"""How numbers that begin with no 0 are written; others look like prices and years."""
+DATES: Final = pattern(r"(?:\d{2}[./-]){1,2}\d{4}.*|\d{4}-\d{4}|\d{2}(?:[ .-]\d{2}){1,3}")
+WITH_ZERO: Final = ("DE", "FR", "IT", "GB", "NL", "AT", "CH", "BE")
+WITHOUT_ZERO: Final = ("ES", "IT", "US", "PT")
+"""The countries whose numbers are known without their prefix."""
+
+
+class Masking:
+    """Masks texts and nested data of one trace. Masking twice changes nothing more.
+
+    `names` are what people of the conversation are called, `secrets` the credentials of the
+    settings. With the content "full" credentials alone are hidden.
+    """
+
+    def __init__(
+        self, content: Content, names: Collection[str] = (), secrets: Collection[str] = ()
+    ) -> None:
+        self._personal = content != "full"
+        self._secrets = _needles(tuple(secrets))
+        self._names = _names_pattern(tuple(names)) if self._personal else None
+
+    def text(self, text: str) -> str:
+        """Return a text without what is to be hidden; in one that is JSON, of each of its texts."""
+        if text[:1] not in ("{", "[") or (data := _json(text)) is None:
+            return self._masked(text)
+        masked = self.value(data)
+        return text if masked == data else json.dumps(masked, ensure_ascii=False)
+
+    def value(self, value: object, depth: int = 0) -> object:
+        """Return JSON-like data with every text masked; anything else as the text it prints as."""
+        if value is None or isinstance(value, bool | float):
+            return value
+        if isinstance(value, str | int):
+            masked = self.text(str(value))
+            return value if masked == str(value) else masked
+        if depth > DEEPEST:
+            return TOO_DEEP
+        if isinstance(value, Mapping):
+            return self.mapping(value, depth)
+        if not isinstance(value, list | tuple):
+            return self.text(str(value))
+        masked = self._masked(", ".join(map(str, value))) if is_pair(value) else ""
+        return masked if masked == "[location]" else [self.value(i, depth + 1) for i in value]
+
+    def mapping(self, value: Mapping[Any, object], depth: int = 0) -> dict[Any, object]:
+        """Return an object with its keys and values masked."""
+        return {
+            self.text(key) if isinstance(key, str) else key: self.value(item, depth + 1)
+            for key, item in value.items()
+        }
+
+    def _masked(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "[secret]")
+        formed = _remembered if len(text) <= LONGEST_REMEMBERED else _without_forms
+        text = formed(text, self._personal)
+        return self._names.sub(_masked_name, text) if self._names else text
 
 
 def mask(text: str, names: Collection[str] = (), secrets: Collection[str] = ()) -> str:
-    """Mask what is personal or secret in a text, each by what it was.
-
-    `[email]`, `[phone]`, `[card]`, `[iban]`, `[location]`, `[token]`, `[name]`, `[secret]`. JSON
-    stays valid JSON. Masking twice changes nothing more.
-    """
+    """Return a text without personal data and credentials."""
     return Masking("masked", names, secrets).text(text)
 
 
-def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> TraceRecord:
-    """Make the trace as it may leave: a new one, which shares what needs no mask.
+def masked_trace(trace: TraceRecord, content: Content, secrets: Collection[str]) -> TraceRecord:
+    """Return a trace as it may be stored and leave, without the names that were masked in it.
 
-    "full" hides credentials alone; "masked" personal data too; "none", and a trace that is hidden,
-    is that without input, output and comments. The names are used up: they are not in it.
+    With the content "none", and of a trace that is hidden, it has no input, output and comment.
     """
     masking = Masking(content, trace.names, secrets)
     shown = content != "none" and not trace.is_hidden
@@ -95,7 +132,7 @@ def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> 
             name=masking.text(span.name),
             input=masking.value(span.input) if shown else None,
             output=masking.value(span.output) if shown else None,
-            # Why an answer is invalid may say what stands in it.
+            # The reason why an answer is invalid may quote it.
             metadata={
                 key: value
                 for key, value in masking.mapping(span.metadata).items()
@@ -108,216 +145,154 @@ def prepared(trace: TraceRecord, content: Content, secrets: Collection[str]) -> 
         name: replace(score, comment=masking.text(score.comment) if shown else "")
         for name, score in trace.scores.items()
     }
-    tags = tuple(map(masking.text, trace.tags))
-    return replace(trace, names=(), tags=tags, spans=spans, scores=scores)
-
-
-class Masking:
-    """What is masked in one trace. A turn's spans repeat their texts: each is masked once."""
-
-    __slots__ = ("_mappings", "_names", "_personal", "_secrets", "_texts")
-
-    def __init__(self, content: Content, names: Collection[str], secrets: Collection[str]) -> None:
-        self._personal = content != "full"
-        self._secrets = tuple(secrets)
-        self._names = names_hidden(tuple(names) if self._personal else ())
-        self._texts: dict[str, str] = {}
-        self._mappings: dict[int, tuple[Mapping[str, object], Mapping[str, object]]] = {}
-
-    def text(self, text: str, depth: int = 0) -> str:
-        """Mask one text; in one that is JSON, each of its texts and numbers."""
-        if (known := self._texts.get(text)) is None:
-            known = self._texts[text] = self._masked(text, depth)
-        return text if known == text else known  # an equal text may be another object
-
-    def value(self, value: object, depth: int = 0) -> object:
-        """Mask JSON-like data; anything else as the text it prints as."""
-        if isinstance(value, str):
-            return self.text(value, depth)
-        if value is None or isinstance(value, int | float):
-            is_long = isinstance(value, int) and SHORTEST_CARD <= value <= LONGEST_CARD
-            return self._number(value) if is_long else value
-        if depth > DEEPEST:
-            return TOO_DEEP
-        if isinstance(value, Mapping):
-            return self.mapping(value, depth)
-        if not isinstance(value, list | tuple):
-            return self.text(str(value), depth)
-        return self._listed(value, depth)
-
-    def mapping(self, value: Mapping[str, object], depth: int = 0) -> Mapping[str, object]:
-        """Mask an object; its keys may hold names, for "rose" is a key, but nothing else.
-
-        It is kept beside what became of it, so that no other object gets its id.
-        """
-        if known := self._mappings.get(id(value)):
-            return known[1]
-        masked, same = dict[str, object](), True
-        for key, each in value.items():
-            shown, end = key, key[-LONGEST_KEY:] if isinstance(key, str) else ""
-            if end:
-                shown = (_word if len(key) < SHORT else _formed)(key, self._personal, self._secrets)
-            hidden = mask_of(end, each, personal=self._personal) if tells(end) else ""
-            masked[shown] = hidden or self.value(each, depth + 1)
-            same = same and shown == key and masked[shown] is each
-        self._mappings[id(value)] = value, value if same else masked
-        return self._mappings[id(value)][1]
-
-    def _listed(self, values: Sequence[object], depth: int) -> object:
-        if self._personal and is_place(values):
-            return "[location]"
-        masked = [self.value(each, depth + 1) for each in values]
-        return values if all(map(is_, masked, values)) else masked
-
-    def _number(self, value: float | None) -> object:
-        digits = str(value)
-        masked = self.text(digits)
-        return value if masked == digits else masked
-
-    def _masked(self, text: str, depth: int) -> str:
-        masked = self._hidden(text)
-        if masked == text and not ("\\" in text and _HIDING_ESCAPE.search(text)):
-            return text
-        if depth <= DEEPEST and (data := _json(text)) is not None:
-            return self._masked_json(text, data, depth + 1)
-        for _ in range(PASSES):
-            before, masked = masked, self._hidden(masked)
-            if masked == before:
-                break
-        return masked
-
-    def _hidden(self, text: str) -> str:
-        """What is to be hidden, found also where letters between are invisible, or wide."""
-        plain = text if text.isascii() else _plain(text)
-        formed = _word if len(plain) < SHORT else _prompt if len(plain) in LONG else _formed
-        masked = self._names(formed(plain, self._personal, self._secrets))
-        return text if masked == plain else masked
-
-    def _masked_json(self, text: str, data: object, depth: int) -> str:
-        masked = self.value(data, depth)
-        if masked is data:
-            return text
-        return json.dumps(masked, ensure_ascii=text.isascii() or "\\u" in text)
-
-
-def _plain(text: str) -> str:
-    return text.translate(_TO_PLAIN) if _DISGUISED.search(text) else text
+    return replace(
+        trace, names=(), tags=tuple(map(masking.text, trace.tags)), spans=spans, scores=scores
+    )
 
 
 def _json(text: str) -> object:
-    """The data of a text that is an object, an array or a string; None if it is none of them."""
-    if text.lstrip()[:1] not in ("{", "[", '"'):
-        return None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _formed(text: str, personal: bool, secrets: tuple[str, ...]) -> str:
-    """A text without the secrets, and without what is known by its form."""
-    for needle in _needles(secrets):
-        text = text.replace(needle, "[secret]")
-    text = without_credentials(text)
-    return without_personal_data(text) if personal else text
+def _without_forms(text: str, personal: bool) -> str:
+    """Return a text without what is known by its form."""
+    for token in TOKENS:
+        text = token.sub(_masked_token, text)
+    text = OPAQUE.sub(_masked_opaque, text)
+    for credential in CREDENTIALS:
+        text = credential.sub(_announced, text)
+    if personal and ("@" in text or "%40" in text):
+        text = EMAIL.sub("[email]", text)
+    if not personal or not DIGITS.search(text):
+        return text
+    text = LOCATION.sub(_masked_location, text)
+    for number, is_valid, hidden in NUMBERS:
+        text = number.sub(partial(_masked_number, is_valid, hidden), text)
+    return text
 
 
-# Prompts, keys and the words of the trace itself come back in every turn: they are remembered.
-_word, _prompt = lru_cache(maxsize=1024)(_formed), lru_cache(maxsize=64)(_formed)
+_remembered: Final = lru_cache(maxsize=512)(_without_forms)
+"""Prompts, keys and the words of the trace itself come back in every turn."""
+
+
+def _masked_token(found: Match) -> str:
+    """Return the mask of a key; words with hyphens have no capital, and no digits but a year's."""
+    key = found[0]
+    is_written = key == key.lower() and not any(map(str.isdigit, key[:-4]))
+    return key if is_written else "[token]"
+
+
+def _masked_opaque(found: Match) -> str:
+    """Return the mask of letters of both cases among which figures are scattered."""
+    run = found[0]
+    figures = "".join(sign if sign.isdigit() else " " for sign in run).split()
+    return "[token]" if run not in (run.lower(), run.upper()) and len(figures) > 2 else run
+
+
+def _announced(found: Match) -> str:
+    before, *after = found.groups()
+    return f"{before}[token]{''.join(after)}"
+
+
+def is_pair(values: Sequence[object]) -> bool:
+    """Tell whether these are two decimal numbers."""
+    return len(values) == 2 and all(isinstance(value, float) for value in values)
+
+
+def _masked_location(found: Match) -> str:
+    """Return the mask of coordinates; two scores and two months are none."""
+    is_far = any(abs(float(part)) > 2 for part in found.groups())
+    return "[location]" if is_far and not MONTHS.fullmatch(found[0]) else found[0]
+
+
+def _masked_number(is_valid: Callable[[str], bool], hidden: str, found: Match) -> str:
+    """Hide the longest valid number at the beginning of a row of groups that is in no word."""
+    row, text, start = found[0], found.string, found.start()
+    if _joins(text, start - 1) or (text[start - 1 : start] in {*"_.,/-"} and start):
+        return row
+    for end in range(len(row), 6, -1):
+        is_whole = row[end - 1].isalnum() and not _joins(text, start + end)
+        if is_whole and is_valid(row[:end]):
+            return hidden + row[end:]
+        if hidden == "[phone]":
+            break
+    return row
+
+
+def _joins(text: str, at: int) -> bool:
+    """Tell whether a place is within a word: no escaped line end, no script without spaces."""
+    sign = text[at : at + 1] if at >= 0 else ""
+    is_escape = sign in ("n", "r", "t") and text[at - 1 : at] == "\\"
+    return sign.isalnum() and sign < UNSPACED and not is_escape
+
+
+def _is_iban(written: str) -> bool:
+    from stdnum import iban  # noqa: PLC0415 - only where something looks like one
+
+    return written[:2].isalpha() and iban.is_valid(written)
+
+
+def _is_card(written: str) -> bool:
+    from stdnum import luhn  # noqa: PLC0415 - only where something looks like one
+
+    digits = "".join(filter(str.isdigit, written))
+    return 13 <= len(digits) <= 19 and digits[0] in "3456" and luhn.is_valid(digits)
+
+
+@lru_cache(maxsize=4096)
+def _is_phone(written: str) -> bool:
+    import phonenumbers  # noqa: PLC0415 - only where something looks like one
+
+    regions: tuple[str | None, ...] = (None,)
+    if written.startswith("00"):
+        written = f"+{written[2:]}"
+    elif written.startswith(("0", "(0")):
+        regions = () if DATES.fullmatch(written) else WITH_ZERO
+    elif "+" not in written:
+        regions = WITHOUT_ZERO if AT_HOME.fullmatch(written) else ()
+    for region in regions:
+        try:
+            if phonenumbers.is_valid_number(phonenumbers.parse(written, region)):
+                return True
+        except phonenumbers.NumberParseException:
+            continue
+    return False
+
+
+NUMBERS: Final = (
+    (IBAN, _is_iban, "[iban]"),
+    (CARD, _is_card, "[card]"),
+    (PHONE, _is_phone, "[phone]"),
+)
 
 
 @lru_cache(maxsize=8)
-def _needles(secrets: tuple[str, ...]) -> list[str]:
-    """What secrets look like, as they are and as JSON escapes them.
-
-    One that may stand anywhere by chance (a key that is "x", or "ollama") is none: it would hide
-    words, and every reader would know which.
-    """
-    hidden = [each for each in secrets if len(each) >= (LONG_WORD if each.isalpha() else SHORTEST)]
-    spelled = {each for secret in hidden for each in (secret, json.dumps(secret)[1:-1])}
-    return sorted(spelled, key=_longest_first)
+def _needles(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the secrets that stand nowhere by chance, as they are and as JSON escapes them."""
+    hidden = [
+        secret for secret in secrets if len(secret) >= SHORTEST_SECRET * (1 + secret.isalpha())
+    ]
+    spelled = {spelling for secret in hidden for spelling in (secret, json.dumps(secret)[1:-1])}
+    return tuple(sorted(spelled, key=len, reverse=True))
 
 
 @lru_cache(maxsize=256)
-def names_hidden(names: tuple[str, ...]) -> Change:
-    """Mask these names as whole words. The pattern is compiled when one of them is seen."""
-    loose, exact = _spellings(names)
-    needles = {each.lower() for each in (*loose, *exact)}
-    any_case, as_is = (
-        "|".join(map(escape, sorted(each, key=_longest_first))) or r"[^\x00-\x{10FFFF}]"
-        for each in (loose, exact)
-    )
-    named = pattern(f"(?<!{_LETTER})@?(?:(?i:{any_case})|{as_is})(?!{_LETTER})")
+def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
+    """Return a pattern of the names and of their parts, as they are spelled.
 
-    def change(text: str) -> str:
-        lowered = text.lower()
-        if not any(map(lowered.__contains__, needles)):
-            return text
-        parts, done = list[str](), 0
-        for kept in MASKS.finditer(text):
-            parts += named.sub(_masked_name, text[done : kept.start()]), kept[0]
-            done = kept.end()
-        return "".join([*parts, named.sub(_masked_name, text[done:])])
-
-    return change
-
-
-def _spellings(names: Collection[str]) -> tuple[set[str], set[str]]:
-    """How the names may be written: in any case, and those that count only as they are.
-
-    Parts of a name of several words count as they are, from 3 letters on, and so does a name that
-    is a word of the trade: a guest called Rose does not hide every rosé.
+    Their case counts: a guest called Rose does not hide every rosé, nor "rose" in a wine's id.
     """
-    loose: set[str] = set()
-    exact: set[str] = set()
-    for name in names:
-        words = [each for each in _WORD.findall(name) if any(map(str.isalpha, each))]
-        if not words:
-            continue
-        whole = name[name.index(words[0]) : name.rindex(words[-1]) + len(words[-1])]
-        short = len(whole) < 3 and not _UNSPACED_LETTER.search(whole)
-        common = whole[0].isupper() and whole.lower() in trade_names()
-        (exact if short or common else loose).update({whole} if common else _written(whole))
-        if len(words) > 1:
-            exact.update(
-                each
-                for word in words
-                if len(word) > 2 and word[0].isupper()
-                for each in _written(word)
-            )
-    return loose, exact
-
-
-def _written(name: str) -> set[str]:
-    """A name with its accents, without them, in either form of Unicode, and as JSON escapes it."""
-    composed = unicodedata.normalize("NFC", name)
-    folded = "".join(fold(each).capitalize() if each.isupper() else fold(each) for each in composed)
-    spelled = composed.translate(_SPELLED_OUT)
-    forms = {name, composed, unicodedata.normalize("NFD", name), folded, spelled}
-    forms |= {each.replace("'", "’") for each in forms} | {each.replace("’", "'") for each in forms}
-    return forms | {json.dumps(each)[1:-1] for each in forms}
-
-
-def _longest_first(text: str) -> tuple[int, str]:
-    return -len(text), text
+    words = {part for name in names for part in (" ".join(found := WORD.findall(name)), *found)}
+    spelled = {word for word in words if len(word) >= SHORTEST_NAME and any(map(str.isalpha, word))}
+    either = "|".join(map(escape, sorted(spelled, key=len, reverse=True)))
+    return pattern(f"@?(?:{either})") if spelled else None
 
 
 def _masked_name(found: Match) -> str:
-    return found[0] if _in_an_id(found) or _in_a_word(found) else "[name]"
-
-
-def _in_a_word(found: Match) -> bool:
-    """Whether a name of one letter, of a script without spaces, stands amid others."""
-    start, end = found.span()
-    beside = found.string[max(0, start - 1) : start] + found.string[end : end + 1]
-    one = end - start == 1 and _UNSPACED_LETTER.match(found[0])
-    return bool(one and any(each.isalnum() or each == "_" for each in beside))
-
-
-def _in_an_id(found: Match) -> bool:
-    """Whether what was found is a part of a wine's id or of a document's path."""
-    start, end = found.span()
-    before = _ID_BEFORE.search(found.string[max(0, start - ID_CHARACTERS) : start])
-    after = _ID_AFTER.match(found.string[end : end + ID_CHARACTERS])
-    whole = (before[0] if before else "") + found[0] + (after[0] if after else "")
-    return whole != found[0] and bool(_ID.fullmatch(whole.rstrip(".")))
+    """Return the mask of a name that stands as a word of its own."""
+    text, (start, end) = found.string, found.span()
+    is_within = _joins(text, start - 1) or _joins(text, end)
+    return found[0] if is_within and found[0] < UNSPACED else "[name]"
