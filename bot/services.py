@@ -29,7 +29,7 @@ from agent.senses.speech import AudioServer, Speaker, Transcriber
 from agent.tracing.exporter import Exporter, HttpClient
 from agent.tracing.langfuse import LangfuseClient, LangfuseTraces, delete_traces, trace_url
 from agent.tracing.managed import REQUEST_SECONDS, LangfusePrompts, PromptStore
-from agent.tracing.masking import Masking, prepared
+from agent.tracing.masking import Masking, masked_trace
 from agent.tracing.otlp import Origin, OtlpTraces
 from bot.tasks import Forgetting, bounded
 from config import Settings, SettingsError
@@ -310,7 +310,7 @@ def trace_rows(settings: Settings) -> TraceRows:
 
 def prepare_trace(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:
     """Makes of a trace what may be shown of it."""
-    return partial(prepared, content=settings.tracing.content, secrets=settings.secrets)
+    return partial(masked_trace, content=settings.tracing.content, secrets=settings.secrets)
 
 
 def words(settings: Settings) -> Callable[[str], str]:

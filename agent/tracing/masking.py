@@ -285,7 +285,8 @@ def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
 
     Their case counts: a guest called Rose does not hide every rosé, nor "rose" in a wine's id.
     """
-    words = {part for name in names for part in (" ".join(found := WORD.findall(name)), *found)}
+    parts = [WORD.findall(name) for name in names]
+    words = {word for found in parts for word in (" ".join(found), *found)}
     spelled = {word for word in words if len(word) >= SHORTEST_NAME and any(map(str.isalpha, word))}
     either = "|".join(map(escape, sorted(spelled, key=len, reverse=True)))
     return pattern(f"@?(?:{either})") if spelled else None

@@ -13,7 +13,7 @@ from sqlalchemy import create_engine as create_sync_engine
 from agent.engine.span import TraceRecord
 from agent.tracing.exporter import LARGEST_BATCH, Exporter
 from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
-from agent.tracing.masking import prepared
+from agent.tracing.masking import masked_trace
 from agent.tracing.otlp import Origin
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
@@ -55,7 +55,7 @@ def make(base_url: str) -> Candidate:
     tables = create_sync_engine(f"sqlite:///{path}")
     Base.metadata.create_all(tables)
     tables.dispose()
-    rows = TraceRows(partial(prepared, content="masked", secrets=()), exported=True)
+    rows = TraceRows(partial(masked_trace, content="masked", secrets=()), exported=True)
     sessions = Sessions(create_engine(f"sqlite+aiosqlite:///{path}"))
     store = SqlTraceStore(sessions, rows=rows)
     langfuse = LangfuseTraces(LangfuseClient("pk-lf", "sk-lf", base_url), Origin())

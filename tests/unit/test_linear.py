@@ -34,7 +34,7 @@ from agent.places.queries import place_named, queries_of_lines
 from agent.sommelier.contract import in_english, in_language
 from agent.sommelier.grounding import Grounds, invention
 from agent.text import Pattern, pattern, patterns
-from agent.tracing.masking import mask, names_hidden
+from agent.tracing.masking import _names_pattern, mask
 from agent.turn import security_flags
 from bot.telegram.look_ups import read_find, read_question
 from bot.telegram.render import split_messages
@@ -81,7 +81,7 @@ def _told(name: str) -> list[Pattern]:
 
 
 LATE: dict[Callable[..., Any], Callable[[], object]] = {
-    names_hidden: lambda: names_hidden(("Anna Müller", "Rose", "O'Neill-Śmigły", "葡萄")),
+    _names_pattern: lambda: _names_pattern(("Anna Müller", "Rose", "O'Neill-Śmigły", "葡萄")),
     _brackets: lambda: _brackets(["a[1].md", "[b]/c d.md"]),
     cellar._pattern: lambda: list(map(cellar._pattern, get_args(cellar.Cue))),
     reading._pattern: lambda: list(map(_told, reading._Words.model_fields)),
