@@ -308,6 +308,7 @@ class DatabaseSettings(Group):
         ),
         alias="DATABASE_URL",
     )
+    pool_size: int = Field(10, alias="DATABASE_POOL_SIZE", ge=2)
 
 
 class TracingSettings(Group):

@@ -34,8 +34,9 @@ from benchmarks.retrieval_corpus import DIMENSIONS, PARTS, WORDS, Corpus
 from db.documents.chunking import Section, postings, query_terms, term_number, terms
 from db.documents.reading import Document
 from db.documents.retrieval import Retrieval, VectorIndex, WordIndex
-from db.engine import Sessions, create_engine, upgrade_schema
+from db.engine import Sessions, create_engine
 from db.repositories.documents import SqlDocumentStore
+from db.schema import upgrade_schema
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 MARK = "measured of retrieval"

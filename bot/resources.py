@@ -42,14 +42,7 @@ from bot.services import (
 from bot.tasks import bounded
 from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
-from db.engine import (
-    DatabaseUnavailable,
-    Sessions,
-    create_engine,
-    newest_revision,
-    schema_revision,
-    upgrade_schema,
-)
+from db.engine import DatabaseUnavailable, Sessions, create_engine
 from db.repositories.documents import SqlDocumentStore
 from db.repositories.people import (
     SqlBroadcastRepository,
@@ -63,6 +56,7 @@ from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository, exported_turns
 from db.repositories.updates import SqlUpdateRepository
+from db.schema import newest_revision, schema_revision, upgrade_schema
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
 
@@ -155,7 +149,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 @asynccontextmanager
 async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """The database as it is, closed at the end."""
-    engine = create_engine(settings.database.url.get_secret_value())
+    engine = create_engine(settings.database.url.get_secret_value(), settings.database.pool_size)
     try:
         yield engine
     finally:

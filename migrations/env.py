@@ -10,8 +10,9 @@ from alembic import context
 from alembic.util import CommandError
 from sqlalchemy import Connection
 
-from db.engine import compared, create_engine, lock
+from db.engine import create_engine
 from db.models import Base
+from db.schema import compared, lock
 
 
 def migrate(connection: Connection) -> None:

@@ -22,7 +22,8 @@ from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.sommelier.wine import Wine
-from db.engine import Sessions, create_engine, upgrade_schema
+from db.engine import Sessions, create_engine
+from db.schema import upgrade_schema
 from db.wines.importing import import_catalogue, read_catalogue
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "alone")

@@ -32,8 +32,9 @@ from bot.services import (
     transcriber_of,
 )
 from config import Settings, SettingsError
-from db.engine import DatabaseUnavailable, Sessions, newest_revision, schema_revision
+from db.engine import DatabaseUnavailable, Sessions
 from db.repositories.traces import SqlTraceStore
+from db.schema import newest_revision, schema_revision
 from db.wines.catalogue import SqlCatalogue
 
 SECONDS: Final = 5

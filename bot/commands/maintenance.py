@@ -21,9 +21,10 @@ from bot.resources import admin_page, open_engine, require_newest_schema
 from bot.services import langfuse_client
 from bot.tasks import stop_on_signals
 from config import Settings
-from db.engine import Sessions, newest_revision, schema_revision, upgrade_schema
+from db.engine import Sessions
 from db.repositories.privacy import SqlPersonalData
 from db.repositories.updates import SqlUpdateRepository
+from db.schema import newest_revision, schema_revision, upgrade_schema
 
 db_app = typer.Typer(no_args_is_help=True, add_completion=False)
 updates_app = typer.Typer(no_args_is_help=True, add_completion=False)

@@ -94,13 +94,13 @@ class SqlDocumentStore:
         return await self._sessions.read(lambda on: set(on.scalars(known)))
 
     async def count(self) -> int:
-        return await self._sessions.search(
+        return await self._sessions.read(
             lambda on: on.scalar(select(func.count(DocumentRow.id))) or 0
         )
 
     async def documents(self) -> list[StoredDocument]:
         rows = select(table_of(DocumentRow))
-        documents = await self._sessions.search(
+        documents = await self._sessions.read(
             lambda on: [loaded(StoredDocument, row) for row in on.execute(rows)]
         )
         return sorted(documents, key=lambda document: document.path)
@@ -108,7 +108,7 @@ class SqlDocumentStore:
     async def hashes(self) -> dict[str, str]:
         """The content hash of every document, by path."""
         rows = select(DocumentRow.path, DocumentRow.content_hash)
-        return await self._sessions.search(lambda on: dict(on.execute(rows).all()))
+        return await self._sessions.read(lambda on: dict(on.execute(rows).all()))
 
     async def remove(self, path: str) -> int:
         """Forget the document at `path`, or all below it; how many there were."""
@@ -156,9 +156,7 @@ class SqlDocumentStore:
         """
         done = last = 0
         while self._embedder is not None:
-            missing = await self._sessions.search(
-                partial(without_vectors, self._model, BATCH, last)
-            )
+            missing = await self._sessions.read(partial(without_vectors, self._model, BATCH, last))
             found = await self._embedded(missing)
             if not found:
                 break

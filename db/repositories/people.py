@@ -93,7 +93,7 @@ class SqlPeopleRepository(SqlRepository):
             .where(PersonRow.chat_id.is_not(None), welcome, ChatRow.unreachable_since.is_(None))
             .order_by(PersonRow.user_id)
         )
-        return await self._sessions.search(lambda on: [each for each in on.scalars(query) if each])
+        return await self._sessions.read(lambda on: [each for each in on.scalars(query) if each])
 
     async def _first(self, user_id: int, note: dict[str, date], new: ColumnElement[bool]) -> bool:
         """Whether this is who makes a note: one statement decides, of several replicas one does."""

@@ -21,7 +21,6 @@ from db.models import (
     FeedbackRow,
     MessageRow,
     PersonRow,
-    StepRow,
     TraceRow,
     TurnRow,
     UnderWayRow,
@@ -37,14 +36,6 @@ Rows = Sequence[Mapping[str, object]]
 NOBODY: Final = 0
 """The chat of an update whose person is forgotten; its number stays, or it could come again."""
 DELETIONS: Final = table_of(DeletionRow)
-TABLES: Final = tuple(
-    table_of(each).name
-    for each in (
-        MessageRow, FeedbackRow, AnswerRow, TraceRow, UpdateRow, StepRow, UnderWayRow, CareRow,
-        FactRow, BottleRow, BroadcastRow, ChatRow, PersonRow, TurnRow, DeletionRow,
-    )
-)  # fmt: skip
-"""In which something of a person may have been."""
 
 
 class SqlPersonalData(SqlRepository):
@@ -83,7 +74,7 @@ class SqlPersonalData(SqlRepository):
     async def forget(self, user_id: int, user: str) -> dict[str, int]:
         """Delete every row of theirs, for good; how many that were, by table."""
         gone = await self._sessions.write(lambda on: forget(on, user_id, user))
-        await self._sessions.scrub(TABLES)
+        await self._sessions.checkpoint()
         return gone
 
 
@@ -115,7 +106,7 @@ class SqlDeletionRepository(SqlRepository):
         return await self._sessions.write(write)
 
     async def scrub(self) -> None:
-        await self._sessions.scrub(TABLES)
+        await self._sessions.checkpoint()
 
     async def again(self, deletion: Deletion, seconds: float) -> None:
         later = self._now() + timedelta(seconds=seconds)
@@ -126,7 +117,7 @@ class SqlDeletionRepository(SqlRepository):
         # Asked for again meanwhile, it is not.
         this = (DELETIONS.c.user == deletion.user) & (DELETIONS.c.at == deletion.at)
         await self._write(delete(DELETIONS).where(this))
-        await self._sessions.scrub(TABLES)
+        await self._sessions.checkpoint()
 
 
 def forget(on: Connection, user_id: int, user: str) -> dict[str, int]:

@@ -107,7 +107,7 @@ class SqlTraceStore(KeepingTraces):
         begins = TraceRow.trace_id.startswith(trace_id.lower(), autoescape=True)
         query = select(T.trace_id, T.record).where(begins, T.record.is_not(None))
         query = query.order_by(T.trace_id).limit(3)
-        found = await self._sessions.search(lambda on: on.execute(query).all()) if trace_id else ()
+        found = await self._sessions.read(lambda on: on.execute(query).all()) if trace_id else ()
         if not found:
             raise LookupError(f"there is no trace {trace_id!r} in the local store")
         if len(found) > 1:
@@ -125,7 +125,7 @@ class SqlTraceStore(KeepingTraces):
         if failing_first:
             query = query.order_by(case(FAILING_FIRST, value=TraceRow.level, else_=2))
         query = query.order_by(TraceRow.started_at.desc(), TraceRow.trace_id).limit(max(limit, 0))
-        return await self._sessions.search(
+        return await self._sessions.read(
             lambda on: [loaded(TraceSummary, row) for row in on.execute(query)]
         )
 

@@ -63,23 +63,23 @@ class SqlCatalogue:
         self._sessions = sessions
 
     async def search(self, query: WineQuery) -> WineSearchResult:
-        return await self._sessions.search(lambda on: _search(on, query, None))
+        return await self._sessions.read(lambda on: _search(on, query, None))
 
     async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
         def find(on: Connection) -> WineSearchResult:
             wine = load_wines(on, [storable(wine_id)]).get(wine_id)
             return _search(on, query, wine) if wine else WineSearchResult()
 
-        return await self._sessions.search(find)
+        return await self._sessions.read(find)
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         wanted = [wine_id for wine_id in wine_ids if wine_id == storable(wine_id)]
-        found = await self._sessions.search(lambda on: load_wines(on, wanted))
+        found = await self._sessions.read(lambda on: load_wines(on, wanted))
         return [found[wine_id] for wine_id in wanted if wine_id in found]
 
     async def count(self) -> int:
         count = select(func.count(WineRow.number))
-        return await self._sessions.search(lambda on: on.scalar(count) or 0)
+        return await self._sessions.read(lambda on: on.scalar(count) or 0)
 
 
 def _search(on: Connection, query: WineQuery, like: Wine | None) -> WineSearchResult:

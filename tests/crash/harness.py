@@ -28,7 +28,8 @@ import psycopg
 from alembic import command
 from sqlalchemy import Connection, make_url
 
-from db.engine import Sessions, _config, create_engine, newest_revision, upgrade_schema
+from db.engine import Sessions, create_engine
+from db.schema import _config, newest_revision, upgrade_schema
 from db.wines.importing import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
 from tests.crash.records import OVER, Records

@@ -25,7 +25,8 @@ import psycopg
 from sqlalchemy import make_url
 
 from agent.i18n import say
-from db.engine import create_engine, upgrade_schema
+from db.engine import create_engine
+from db.schema import upgrade_schema
 from tests.crash.doubles import MARK, shown, sleep_until
 from tests.crash.harness import (
     Bot,

@@ -11,7 +11,8 @@ from agent.house_sommelier import HouseSommelier
 from agent.repositories import StoredMessage
 from agent.sommelier.service import Sommelier, window
 from agent.sommelier.wine import Allergen, Style, Wine
-from db.engine import Sessions, create_engine, upgrade_schema
+from db.engine import Sessions, create_engine
+from db.schema import upgrade_schema
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import STARTER, import_catalogue, read_catalogue
 

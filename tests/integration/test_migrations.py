@@ -13,16 +13,9 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 import migrations
-from db.engine import (
-    DatabaseUnavailable,
-    _config,
-    compared,
-    create_engine,
-    newest_revision,
-    schema_revision,
-    upgrade_schema,
-)
+from db.engine import DatabaseUnavailable, create_engine
 from db.models import Base
+from db.schema import _config, compared, newest_revision, schema_revision, upgrade_schema
 from tests.databases import Databases
 
 OUR_TABLES = {"wines", "wine_grapes", "wine_foods", "wine_allergens", "messages"}

@@ -141,6 +141,7 @@ class TestRepositories:
         await messages.create(OTHER_CHAT, "user", "yours")
         assert [message.content for message in await messages.recent(CHAT)] == ["mine"]
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     async def test_no_byte_is_left_of_who_is_forgotten(
         self, messages: MessageRepository, sessions: Sessions
     ) -> None:

@@ -1,0 +1,102 @@
+"""The tables of a database: at which revision they are, and migrated to the newest."""
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from db.engine import ADVISORY_LOCK, DatabaseUnavailable, check, describe
+from db.models import FULL_TEXT
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+LOCK: Final = 7_303_014
+"""Held while the tables are migrated; any number that nothing else locks on this database."""
+
+
+async def upgrade_schema(engine: AsyncEngine) -> None:
+    """Migrate to the newest schema, all or nothing. Others who try meanwhile wait their turn.
+
+    Raises:
+        DatabaseUnavailable: no connection, or another release made the tables.
+    """
+    if (revision := await schema_revision(engine)) == newest_revision():
+        return
+    if revision is not None and revision not in _revisions():
+        raise DatabaseUnavailable(
+            f"The tables of the database {describe(engine.url)} were made by another release "
+            f"(revision {revision}; this one knows up to {newest_revision()}). Start that release, "
+            "or set DATABASE_URL to a new database."
+        )
+    async with engine.begin() as connection:
+        await connection.run_sync(lock)
+        await connection.run_sync(_upgrade)
+
+
+async def schema_revision(engine: AsyncEngine) -> str | None:
+    """The revision the database is at, None for an empty one.
+
+    Raises:
+        DatabaseUnavailable: no connection.
+    """
+    await check(engine)
+    async with engine.connect() as connection:
+        return await connection.run_sync(_revision)
+
+
+def newest_revision() -> str:
+    """The newest revision that this version knows."""
+    return max(_revisions())
+
+
+@cache
+def _revisions() -> frozenset[str]:
+    """The revisions that this version knows: files are named by them."""
+    names = [each.name for each in (resources.files("migrations") / "versions").iterdir()]
+    return frozenset(name.partition("_")[0] for name in names if name.endswith(".py"))
+
+
+def compared(name: str | None, kind: str) -> bool:
+    """Whether a comparison of schema and models looks at `name`: not at the full-text indexes."""
+    return kind not in {"table", "column", "index"} or not (name or "").startswith(FULL_TEXT)
+
+
+def lock(connection: Connection) -> None:
+    """Keep all others who migrate this database waiting until the transaction ends.
+
+    This comes before alembic is entered: it keeps its state in globals, so not even two tasks of
+    one process may be inside at the same time.
+    """
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.execute(ADVISORY_LOCK, {"number": LOCK})
+
+
+def _upgrade(connection: Connection) -> None:
+    from alembic import command  # noqa: PLC0415 - heavy, and needed once a release
+
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return None if found is None else str(found)
+
+
+def _config() -> "Config":
+    from alembic.config import Config  # noqa: PLC0415 - see _upgrade
+
+    folder = Path(str(resources.files("migrations")))
+    config = Config()
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
