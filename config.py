@@ -163,7 +163,7 @@ class ModelSettings(Group):
     base_url: Url | None = Field(None, alias="OPENAI_BASE_URL")
     name: str = Field("gpt-4o", alias="LLM_MODEL", min_length=1)
     fallback_names: Names = Field((), alias="LLM_FALLBACK_MODELS")
-    response_mode: Literal["prompt", "json_object", "json_schema", "tool"] = Field(
+    response_mode: Literal["prompt", "json_object", "json_schema"] = Field(
         "json_object", alias="LLM_RESPONSE_MODE"
     )
     prices: str | None = Field(None, alias="LLM_PRICES")

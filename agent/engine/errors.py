@@ -94,10 +94,6 @@ class LimitReached(AgentError):
 class DeadlinePassed(LimitReached):
     """The time of this turn is used up."""
 
-    def __init__(self, message: str | None = None, *, asked: bool = True) -> None:
-        super().__init__(message)
-        self.asked = asked
-
 
 class Stopped(LimitReached):
     """Who asked has stopped it."""

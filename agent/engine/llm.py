@@ -4,7 +4,6 @@ Retries, fallback models and the deadline belong to the loop, which counts every
 """
 
 import asyncio
-import json
 import logging
 import math
 import os
@@ -14,13 +13,15 @@ from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from agent import lengths
+from agent.engine.completions import StreamedCompletion, read_completion, reported_error
+from agent.engine.dialect import Dialect
 from agent.engine.errors import (
     ContextTooLong,
     ModelError,
@@ -32,20 +33,13 @@ from agent.engine.errors import (
     ParameterDeclined,
 )
 from agent.engine.messages import (
-    Dialect,
+    Heard,
     LLMResponse,
     Message,
     OutputSchema,
     ResponseMode,
     ToolSchema,
-    answered_by_tool,
-    read_body,
-    read_response,
-    reported_error,
-    request_body,
-    sendable,
 )
-from agent.engine.streaming import EVENT_STREAM, Heard, StreamedCompletion
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -53,11 +47,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+OPENAI_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 RETRYABLE_STATUS: Final = frozenset({408, 409, 425, 429})
 UNASKABLE: Final = frozenset({"UnsupportedProtocol", "LocalProtocolError", "InvalidURL"})
 """Errors of the client for a request that it does not even send."""
 FILTERED: Final = {"choices": [{"finish_reason": "content_filter"}]}
 """A question that a filter stopped before the model, as other servers say it."""
+UNPARSED: Final = {"choices": [{"finish_reason": "unparsed"}]}
+"""An answer that the server could not read, because it calls none of the tools offered."""
+NO_CALL: Final = "does not match the expected"
+"""Words of llama.cpp about an answer in JSON that is no call of a tool."""
 TOO_LONG: Final = (
     "context length", "context_length", "context size", "context_size", "context window",
     "prompt is too long", "input is too long", "too many tokens", "maximum number of tokens",
@@ -88,8 +87,9 @@ class LLMService:
 
     A ready `client` (for Azure, a proxy, headers of your own) stands for `api_key` and `base_url`,
     and is yours to close; without one there is a client for each event loop. `extra_body` goes
-    along with every request. A whole answer takes `timeout_seconds` and has 4 MB at most; an error
-    of a given client's server is limited by time alone.
+    along with every request. A whole answer takes `timeout_seconds` and has 4 MB at most; the
+    answer of a given client's server is limited by time alone. `is_openai` says that the server
+    behaves as OpenAI's own; by default its address tells.
     """
 
     def __init__(
@@ -103,6 +103,7 @@ class LLMService:
         mode: ResponseMode = "json_object",
         timeout_seconds: float = 60,
         context_tokens: int | None = None,
+        is_openai: bool | None = None,
     ) -> None:
         self.model = model
         self.context_tokens = context_tokens
@@ -111,7 +112,8 @@ class LLMService:
         self._given = client
         self._extra_body = extra_body
         self._timeout_seconds = timeout_seconds
-        self._dialect = Dialect(mode)
+        is_openai = is_of_openai(self.base_url) if is_openai is None else is_openai
+        self._dialect = Dialect.of_openai(mode) if is_openai else Dialect(mode)
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI]
         self._clients = WeakKeyDictionary()
         self._reported: set[int] = set()
@@ -132,27 +134,24 @@ class LLMService:
         ParameterDeclined, and the next request does without it.
         """
         dialect = self._dialect
-        body = request_body(
-            self.model,
+        asked = dialect.parameters(
             messages,
             tools,
-            output=output,
+            output,
             max_tokens=max_tokens,
-            dialect=dialect,
+            temperature=temperature,
             streamed=heard is not None,
         )
-        if temperature is not None and dialect.temperature:
-            body["temperature"] = temperature
-        body |= self._extra_body
         streamed = StreamedCompletion(self.model, heard or (lambda text: None))
-        data = await self._completion(body, dialect, streamed)
+        response = read_completion(await self._complete(asked, dialect, streamed), self.model)
         if streamed.first_token_ns and not streamed.has_usage:
-            # What is not told cannot be counted.
+            # Tokens that the server does not tell cannot be counted.
             self._learn(dialect, replace(dialect, streams="no"))
-        response = read_response(data, self.model)
+        if response.finish_reason == "unparsed":
+            self._learn(dialect, replace(dialect, answers_beside_tools=False))
         return replace(
-            response if output is None else answered_by_tool(response, output),
-            mode=dialect.mode if output is not None else "",
+            response,
+            mode="" if output is None else dialect.mode if "response_format" in asked else "prompt",
             base_url=self.base_url,
             first_token_ns=streamed.first_token_ns or None,
         )
@@ -167,13 +166,8 @@ class LLMService:
         return f"LLMService({self.model})"
 
     @property
-    def streams(self) -> bool:
-        """Whether answers can be heard while they are written."""
-        return self._dialect.streams != "no"
-
-    @property
     def _client(self) -> "AsyncOpenAI":
-        """The client of the running event loop: connections cannot be taken into another."""
+        """Return the client of the running event loop: connections cannot go into another."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._clients[loop] = self._open()
@@ -183,99 +177,91 @@ class LLMService:
         if self._given is not None:
             return self._given.with_options(max_retries=0, timeout=self._timeout_seconds)
         key = _plain(self._api_key) or os.environ.get("OPENAI_API_KEY")
-        # The client reads errors whole; an answer is read in `_read`.
-        limit = lengths.ends_at(lengths.ERROR_BYTES, from_status=300)
-        return open_client(key, self.base_url, self._timeout_seconds, limit)
+        return open_client(key, self.base_url, self._timeout_seconds, _limited)
 
-    async def _completion(
-        self, body: dict[str, Any], dialect: Dialect, streamed: StreamedCompletion
-    ) -> dict[str, Any]:
-        """The completion that a server answers with, or raise what it says instead."""
-        from openai import APIStatusError  # noqa: PLC0415 - see _open
+    async def _complete(
+        self, asked: dict[str, Any], dialect: Dialect, streamed: StreamedCompletion
+    ) -> Mapping[str, Any]:
+        """Return the completion that a server answers with, or raise what it says instead.
 
-        try:
-            data = await self._post(body, streamed)
-        except APIStatusError as error:
-            refused, status = error.body, error.status_code
-            headers: Mapping[str, str] | None = error.response.headers
-        else:
-            refused = reported_error(data)
-            if refused is None:
-                return data
-            status, headers = status_within(refused), None
-        if is_filtered(refused):
-            return FILTERED
-        raise self._refusal(status, refused, headers, dialect)
-
-    async def _post(self, body: dict[str, Any], streamed: StreamedCompletion) -> dict[str, Any]:
-        """The body of the answer; raises APIStatusError, or a ModelError without an answer.
-
-        Posted as it is: turning a request into the client's own types and the answer back out of
-        them takes as long as all the rest of a turn, and drops what other servers add. The time
-        limit is for all of it: a server that trickles must not use up the time of the next model.
+        The time limit is for all of it: a server that trickles must not use up the time of the
+        next model.
         """
-        from openai import APIConnectionError, APIStatusError, APITimeoutError  # noqa: PLC0415
+        from httpx2 import TransportError  # noqa: PLC0415 - heavy, needed by the first request
+        from openai import (  # noqa: PLC0415 - heavy, needed by the first request
+            APIConnectionError,
+            APIError,
+            APIStatusError,
+            APITimeoutError,
+        )
 
+        headers: Mapping[str, str] | None = None
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._read(await self._begin(body), streamed)
+                data = await self._create(asked, streamed)
+            if (refused := reported_error(data)) is None:
+                return data
+            status = status_within(refused)
         except (APITimeoutError, TimeoutError):
             raise ModelTimeout(f"{self.model} did not answer in time") from None
-        except (APIStatusError, ModelError):
-            raise
-        except UnicodeEncodeError as error:
-            if error.encoding != "utf-8":
-                raise self._unaskable(error) from None
-            return await self._post(whole_characters(body), streamed)
-        except APIConnectionError as error:
-            cause = error.__cause__ or error
-            if type(cause).__name__ in UNASKABLE:
-                raise self._unaskable(cause) from None
-            problem = f"{self.model} could not be reached ({type(cause).__name__})"
-            raise ModelUnavailable(f"{problem}; is {self._server} running?") from None
-        except Exception as error:
-            raise self._unaskable(error) from None
-
-    async def _begin(self, body: dict[str, Any]) -> "Response":
-        """Post a request; the answer's body is not read yet."""
-        from httpx2 import Response  # noqa: PLC0415 - see _open
-        from openai import AsyncStream  # noqa: PLC0415
-
-        answer: object = await self._client.post(
-            "/chat/completions",
-            body=body,
-            cast_to=Response,
-            stream=True,
-            stream_cls=AsyncStream[object],
-        )
-        return cast(Response, answer)
-
-    async def _read(self, response: "Response", streamed: StreamedCompletion) -> dict[str, Any]:
-        """Read the body of an answer, which may never end; in chunks or whole, as it comes."""
-        in_chunks = EVENT_STREAM in response.headers.get("content-type", "")
-        body = bytearray()
-        try:
-            async for part in response.aiter_bytes():
-                if in_chunks:
-                    streamed.feed(part)
-                else:
-                    body += part
-                if len(body) > lengths.ANSWER_BYTES:
-                    break
+        except (APIConnectionError, TransportError) as error:
+            raise self._unreachable(error) from None
+        except APIStatusError as error:
+            refused, status, headers = error.body, error.status_code, error.response.headers
+        except APIError as error:  # within a stream
+            refused, status = error.body, status_within(error.body)
         except ModelError:
             raise
+        except UnicodeEncodeError as error:  # of the key
+            raise self._unaskable(error) from None
+        except (ValueError, RecursionError):
+            raise ModelResponseInvalid(f"{self.model} answered with no chat completion") from None
         except Exception as error:
-            kind = type(error).__name__
-            if "Timeout" in kind:
-                raise TimeoutError from None
-            raise ModelUnavailable(f"{self.model} broke its answer off ({kind})") from None
-        finally:
-            await response.aclose()
-        if len(body) > lengths.ANSWER_BYTES:
-            raise ModelResponseInvalid(
-                f"{self.model} answered with over {lengths.ANSWER_BYTES} bytes"
-            )
-        return streamed.body() if in_chunks else read_body(bytes(body), self.model)
+            raise self._unaskable(error) from None
+        return self._understood(refused, status, headers, dialect, beside_tools="tools" in asked)
+
+    async def _create(
+        self, asked: dict[str, Any], streamed: StreamedCompletion
+    ) -> Mapping[str, Any]:
+        """Send a request, and return the completion as plain data."""
+        create = self._client.chat.completions.create
+        extra = dict(self._extra_body)
+        if not asked.get("stream"):
+            completion: object = await create(model=self.model, extra_body=extra, **asked)
+            return self._plain_data(completion)
+        stream = await create(model=self.model, extra_body=extra, **asked)
+        async with stream:
+            if "event-stream" not in stream.response.headers.get("content-type", ""):
+                await stream.response.aread()  # of a server that answers whole all the same
+                return self._plain_data(stream.response.json())
+            async for chunk in stream:
+                streamed.add(self._plain_data(chunk))
+        return streamed.completion()
+
+    def _plain_data(self, answer: object) -> Mapping[str, Any]:
+        """Return what a server answered as plain data: the client has not validated its types."""
+        if isinstance(answer, BaseModel):
+            answer = answer.model_dump(exclude_unset=True, warnings=False)
+        if isinstance(answer, Mapping):
+            return answer
+        raise ModelResponseInvalid(f"{self.model} answered with no chat completion")
+
+    def _understood(
+        self,
+        refused: object,
+        status: int,
+        headers: Mapping[str, str] | None,
+        dialect: Dialect,
+        *,
+        beside_tools: bool,
+    ) -> Mapping[str, Any]:
+        """Return the completion that a refusal stands for, or raise what it means."""
+        said = error_text(refused)
+        if is_filtered(refused):
+            return FILTERED
+        if beside_tools and status >= 500 and NO_CALL in said:
+            return UNPARSED
+        raise self._refusal(status, refused, said, headers, dialect)
 
     @property
     def _server(self) -> str:
@@ -283,17 +269,28 @@ class LLMService:
         url = urlsplit(str(self._client.base_url))
         return f"the server at {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
+    def _unreachable(self, error: Exception) -> ModelError:
+        cause = error.__cause__ or error
+        if type(cause).__name__ in UNASKABLE:
+            return self._unaskable(cause)
+        problem = f"{self.model} could not be reached ({type(cause).__name__})"
+        return ModelUnavailable(f"{problem}; is {self._server} running?")
+
     def _unaskable(self, error: BaseException) -> ModelError:
-        """No request can be made of what is configured."""
+        """Return the error of a configuration that no request can be made of."""
         kind = type(error).__name__
         self._report(0, f"no request can be made ({kind}); check OPENAI_BASE_URL, OPENAI_API_KEY")
         return ModelRejected(f"{self.model} cannot be asked ({kind})")
 
     def _refusal(
-        self, status: int, body: object, headers: Mapping[str, str] | None, dialect: Dialect
+        self,
+        status: int,
+        body: object,
+        said: str,
+        headers: Mapping[str, str] | None,
+        dialect: Dialect,
     ) -> ModelError:
-        """What a server's refusal means; it may be that the dialect of the request was wrong."""
-        said = error_text(body)
+        """Return what a refusal means; it may be that the dialect of the request was wrong."""
         reason = self._without_key(said)
         problem = f"{self.model} answered {status}: {reason}".removesuffix(": ")
         if is_too_long(status, body, said):
@@ -311,7 +308,7 @@ class LLMService:
 
     def _learn(self, dialect: Dialect, simpler: Dialect) -> None:
         """Speak another dialect from now on, unless a request has learned one meanwhile."""
-        if self._dialect == dialect:
+        if self._dialect == dialect and simpler != dialect:
             self._dialect = simpler
             log.info("%s: the server declined a parameter, going on with %s", self, simpler)
 
@@ -324,6 +321,16 @@ class LLMService:
     def _without_key(self, text: str) -> str:
         key = _plain(self._api_key) or os.environ.get("OPENAI_API_KEY")
         return text.replace(key, "***") if key and len(key) >= SECRET_CHARS else text
+
+
+def is_of_openai(base_url: str | None) -> bool:
+    """Return True for an address of OpenAI's own, and for none, which is theirs."""
+    url = base_url or os.environ.get("OPENAI_BASE_URL")
+    try:
+        host = urlsplit(url).hostname or "" if url else "api.openai.com"
+    except ValueError:  # no address at all, as the first request will say
+        return False
+    return host.endswith(OPENAI_HOSTS)
 
 
 def open_client(
@@ -345,14 +352,15 @@ def open_client(
     )
 
 
+async def _limited(response: "Response") -> None:
+    """End a body that is too long; each token of a stream brings some 250 bytes around it."""
+    is_stream = "event-stream" in response.headers.get("content-type", "")
+    most = 8 * lengths.ANSWER_BYTES if is_stream else lengths.ANSWER_BYTES
+    await lengths.ends_at(lengths.ERROR_BYTES if response.is_error else most)(response)
+
+
 def _plain(key: SecretStr | str | None) -> str | None:
     return key.get_secret_value() if isinstance(key, SecretStr) else key
-
-
-def whole_characters(body: dict[str, Any]) -> dict[str, Any]:
-    """Make a request without halves of characters, which cannot be sent."""
-    whole: dict[str, Any] = json.loads(sendable(json.dumps(body, ensure_ascii=False)))
-    return whole
 
 
 def advice(status: int) -> str:

@@ -6,14 +6,15 @@ from functools import partial
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from agent.engine.contract import Evidence, OutputContract
+from agent.engine.conversation import Conversation
+from agent.engine.drafts import Drafts
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, Stopped
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Message, OutputSchema, ToolCall
-from agent.engine.model_chain import Conversation, ModelChain, Request
-from agent.engine.parsing import ParseResult, parse_response, salvage
+from agent.engine.models import ModelChain, Request
+from agent.engine.parsing import ParseResult, parse_response, salvage, written_calls
 from agent.engine.run import Run, aside, render
 from agent.engine.span import Span
-from agent.engine.streaming import Drafts
 from agent.engine.tools import Tool, Toolbox
 
 R = TypeVar("R")
@@ -35,6 +36,8 @@ UNGROUNDED: Final = frozenset({"grounding", "degenerate"})
 UNGROUNDED_RETRIES: Final = 1
 """How often an answer is sent back for what nothing grounds, if it is as good without that."""
 NEEDED_A_TOOL: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
+WRONG_FORM: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
+"""Errors after which the answer alone is asked for: in the response format, without tools."""
 SCHEMA_RULE: Final = (
     "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
     "no text around it, no Markdown fence.\n{{schema}}"
@@ -146,6 +149,9 @@ class _Turn(Generic[T]):
         temperature, heard = self._contract.temperature, self._drafts.listener
         self._request = replace(request, temperature=temperature, heard=heard)
         reply, span = await self._models.ask(chat, self._request)
+        if self._request.tools and not reply.tool_calls:
+            calls = written_calls(reply.content, self._toolbox.names)
+            reply = replace(reply, content="", tool_calls=calls) if calls else reply
         if reply.finish_reason == "length":
             self._tokens = run.limits.raised(self._tokens)
         return reply, span
@@ -273,16 +279,17 @@ def next_request(
 ) -> Request:
     """Make the next request. Requests are kept back for this attempt and its retries.
 
-    Some servers hold a model to the response format so strictly that it cannot call a tool; one
-    that should have called a tool, and did not, is given the chance.
+    An answer of the wrong form is asked for again by itself, without tools. A model that should
+    have called a tool, and did not, is asked without a format: some servers hold it to that.
     """
     limits, ledger, number = run.limits, run.ledger, len(attempts)
     kept_back = limits.structured_output_max_retries - number + 1
     may_call = (
         ledger.tool_calls < limits.tool_calls and ledger.requests + kept_back < limits.requests
     )
-    offered = toolbox.schemas if may_call else ()
-    error = attempts[-1].result.error_type if attempts else None
+    errors = [attempt.result.error_type for attempt in reversed(attempts)]
+    error = next((error for error in errors if error != "degenerate"), None)
+    offered = toolbox.schemas if may_call and error not in WRONG_FORM else ()
     format_in_the_way = offered and error in NEEDED_A_TOOL and ledger.tool_calls == 0
     return Request(
         tools=offered,

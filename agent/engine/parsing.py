@@ -20,7 +20,7 @@ from agent import lengths
 from agent.engine.contract import Evidence, OutputContract, leaves
 from agent.engine.errors import log_failure
 from agent.engine.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
-from agent.engine.messages import LLMResponse
+from agent.engine.messages import LLMResponse, ToolCall
 from agent.markdown import visible
 from agent.text import pattern
 
@@ -40,6 +40,9 @@ CALL_MARK: Final = pattern(
 )
 """What begins a tool call that a model writes as text."""
 REACT_CALL: Final = pattern(r"(?m)^Action:[ \t]*(\w+).*\n+Action Input:")
+CALL_TAGS: Final = pattern(r"</?tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|```(?:json)?")
+"""Marks around a call that is written as JSON."""
+ARGUMENTS: Final = ("arguments", "parameters", "args")
 CALL_SYNTAX: Final = pattern(r"\A\W*(?:functions\.|tools\.)?(\w+)\(")
 
 FINISH_PROBLEMS: Final = {
@@ -51,6 +54,7 @@ FINISH_PROBLEMS: Final = {
     ),
     "interrupted": ("interrupted", "the response was interrupted, answer again"),
     "no_choices": ("no_choices", "there was no response"),
+    "unparsed": ("unparsed", "the response was neither a tool call nor a readable answer"),
 }
 
 
@@ -255,7 +259,7 @@ def is_tool_call(value: object, tool_names: Collection[str]) -> bool:
     if isinstance(value.get("function"), Mapping):
         return is_tool_call(value["function"], tool_names)
     named = value.get("name") or value.get("tool") or value.get("function")
-    has_arguments = any(key in value for key in ("arguments", "parameters", "args"))
+    has_arguments = any(key in value for key in ARGUMENTS)
     return isinstance(named, str) and named in tool_names and has_arguments
 
 
@@ -264,6 +268,32 @@ def _json(text: str) -> object:
         return json.loads(text)
     except ValueError:
         return None
+
+
+def written_calls(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
+    """Read the tool calls of a text that holds nothing else, in JSON; none of any other text.
+
+    Servers whose template does not parse the calls of their model hand them on as text.
+    """
+    said = CALL_TAGS.sub(" ", without_thoughts(text)).strip()
+    calls: list[ToolCall] = []
+    while said:
+        try:
+            value, end = LENIENT.raw_decode(said)
+        except (ValueError, RecursionError):
+            return ()
+        if not is_tool_call(value, tool_names):
+            return ()
+        calls += map(_as_call, value if isinstance(value, list) else [value])
+        said = said[end:].strip(" ,\n")
+    return tuple(calls[: lengths.TOOL_CALLS])
+
+
+def _as_call(value: Mapping[str, Any]) -> ToolCall:
+    called = value["function"] if isinstance(value.get("function"), Mapping) else value
+    name = called.get("name") or called.get("tool") or called.get("function")
+    given: object = next((called[key] for key in ARGUMENTS if key in called), {})
+    return ToolCall("", str(name), given if isinstance(given, str) else json.dumps(given))
 
 
 def is_schema(value: object) -> bool:

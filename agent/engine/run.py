@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Final, Protocol, TypeVar
 
-from agent.engine.errors import LimitReached, Stopped
+from agent.engine.errors import DeadlinePassed, LimitReached, Stopped
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Limits, Spent
 from agent.engine.messages import LLM, Message, ToolCall, without_images
 from agent.engine.span import NO_SPAN, PromptRef, Span
@@ -266,6 +266,8 @@ class Run:
 
     def require_request(self) -> None:
         """Raise LimitReached if the turn may make no further request to a model."""
+        if self.seconds_left <= 0:
+            raise DeadlinePassed
         if limit := self.ledger.exhausted(self.limits):
             raise LimitReached(f"this turn has used up its {limit}")
 

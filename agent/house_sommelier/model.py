@@ -10,7 +10,15 @@ from pydantic import ValidationError
 from agent import lengths
 from agent.care import Care
 from agent.engine.feedback import is_feedback
-from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ToolCall, ToolSchema
+from agent.engine.messages import (
+    LLM,
+    Heard,
+    LLMResponse,
+    Message,
+    OutputSchema,
+    ToolCall,
+    ToolSchema,
+)
 from agent.house_sommelier.acts import language_at_a_glance
 from agent.house_sommelier.answer import answer_wines, not_understood
 from agent.house_sommelier.dialogue import heard, read_state, unheard
@@ -67,6 +75,8 @@ class HouseSommelier:
 
     care: Care | None = None
     model: str = MODEL_NAME
+    base_url: str | None = None
+    context_tokens: int | None = None
     meaning: "MeaningIndex | None" = None
 
     def caring(self, care: Care) -> "HouseSommelier":
@@ -115,6 +125,7 @@ class HouseSommelier:
         output: OutputSchema | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        heard: Heard | None = None,
     ) -> LLMResponse:
         """Call a tool for the last request, or answer it with what the tools returned.
 
@@ -247,6 +258,16 @@ class WithoutTools:
     def model(self) -> str:
         """The name of the model that answers."""
         return self.llm.model
+
+    @property
+    def base_url(self) -> str | None:
+        """The address of its server."""
+        return self.llm.base_url
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How many tokens it takes in."""
+        return self.llm.context_tokens
 
     async def generate_with_tools(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema] = (), **asked: Any

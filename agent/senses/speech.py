@@ -30,7 +30,7 @@ from agent.engine.errors import (
     retry,
 )
 from agent.engine.limits import NOTHING_SPENT, Spent, is_local
-from agent.engine.model_chain import worth_a_wait
+from agent.engine.models import worth_a_wait
 from agent.engine.run import Run
 from agent.markdown import visible
 from agent.senses.pictures import Unusable

@@ -68,7 +68,6 @@ MODES: Final[Mapping[str, ResponseMode]] = {
     "A": "prompt",
     "B": "json_object",
     "C": "json_schema",
-    "D": "tool",
 }
 """The letters of the response modes, as settings and `LLMService` name them."""
 INTERRUPTED: Final = 130

@@ -20,7 +20,7 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import ModelError, ModelRejected, ParameterDeclined
 from agent.engine.loop import system_prompt
 from agent.engine.messages import LLM, LLMResponse, Message, OutputSchema, ResponseMode, ToolSchema
-from agent.engine.model_chain import MAX_DECLINED
+from agent.engine.models import MAX_DECLINED
 from agent.engine.parsing import parse_response
 from agent.engine.tools import json_object
 from bot.services import model_of

@@ -207,14 +207,12 @@ FAULTS = [
         [answer(WRITTEN_CALL), search(), valid()],
         3,
         "answered",
-        ("tool_call_as_text",),
     ),
     Fault(
         "a tool call written as JSON",
         [answer(CALL_AS_JSON), search(), valid()],
         3,
         "answered",
-        ("tool_call_as_text",),
     ),
     Fault(
         "endless tool calls",

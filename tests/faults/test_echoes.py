@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from agent.engine.completions import echo_of
 from agent.engine.limits import Limits
-from agent.engine.messages import Echo, echo_of
+from agent.engine.messages import Echo
 from tests.doubles.model_server import ModelServer, Script, Step, answer, call, error, error_body
 from tests.doubles.server import JsonObject
 from tests.faults.turns import SEARCH, VALID, search, service, turn, valid

@@ -173,7 +173,6 @@ HABITS = [
         "a call as a list",
         [search(), answer('[{"name": "get_wine", "arguments": {}}]'), valid()],
         3,
-        error_types=("tool_call_as_text",),
     ),
     Habit(
         "a call within a function",
@@ -183,7 +182,6 @@ HABITS = [
             valid(),
         ],
         3,
-        error_types=("tool_call_as_text",),
     ),
     Habit(
         "a call as code",

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.engine.contract import Evidence
+from agent.engine.drafts import draft_of, settled
 from agent.engine.limits import Ledger, Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.parsing import ParseResult
 from agent.engine.run import Run, Stop
-from agent.engine.streaming import StreamedCompletion, draft_of, settled
 from agent.sommelier.contract import SOMMELIER, shown_wines
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
@@ -234,22 +234,3 @@ def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escape
         assert len(shown_wines(draft.answer.wines, EVIDENCE)) == len(
             {each.wine_id for each in draft.answer.wines}
         )
-
-
-PIECES = ("für ", "{", "Käse", "}")
-
-
-@given(st.data())
-def test_a_stream_is_read_however_it_is_cut(data: st.DataObject) -> None:
-    chunks: list[dict[str, Any]] = [{"choices": [{"delta": {"content": each}}]} for each in PIECES]
-    chunks += [{"choices": [{"delta": {}, "finish_reason": "stop"}]}]
-    chunks += [{"choices": [], "usage": {"prompt_tokens": 3}}]
-    said = [f"data: {json.dumps(each, ensure_ascii=False)}" for each in chunks]
-    raw = ("\r\n\r\n".join([": ping", *said, "data: [DONE]"])).encode()
-    at = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=6)))
-    stream = StreamedCompletion("m")
-    for start, end in zip([0, *at], [*at, len(raw)], strict=True):
-        stream.feed(raw[start:end])
-    body = stream.body()
-    assert body["choices"][0]["message"]["content"] == "für {Käse}"
-    assert body["usage"] == {"prompt_tokens": 3}

@@ -45,8 +45,9 @@ def valid() -> Step:
 
 
 def service(server: ModelServer, **settings: Any) -> LLMService:
-    """The real client, pointed at the scripted server."""
+    """The real client, pointed at the scripted server, which behaves as OpenAI's."""
     defaults: dict[str, Any] = {"model": "gpt-4o", "api_key": "test", "base_url": server.base_url}
+    defaults["is_openai"] = True
     return LLMService(**(defaults | settings))
 
 

@@ -339,7 +339,7 @@ class TestMisuse:
         self, model_server: ModelServer, caplog: pytest.LogCaptureFixture
     ) -> None:
         class Broken:
-            model = "own"
+            model, base_url, context_tokens = "own", None, None
 
             async def generate_with_tools(self, *_: object, **options: object) -> LLMResponse:
                 raise RuntimeError("secret")

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.engine.contract import OutputContract
+from agent.engine.conversation import Conversation, tokens_of
 from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import Message, ResponseMode
-from agent.engine.model_chain import Conversation, tokens_of
 from agent.engine.run import Run
 from agent.prompts import REPOSITORY
 from agent.sommelier.contract import SMALL_SOMMELIER
@@ -68,7 +68,7 @@ class SmallModel:
         (SmallModel(modes=("prompt",)), Abilities(True, "prompt"), 4),
         (SmallModel(modes=()), Abilities(True, None), 4),
         (SmallModel(tools=False), Abilities(False, "json_schema"), 3),
-        (SmallModel(format_stops_tools=True), Abilities(True, "prompt"), 8),
+        (SmallModel(format_stops_tools=True), Abilities(True, "json_schema"), 3),
     ],
 )
 async def test_what_a_model_can_is_tried_with_a_few_requests(

@@ -25,9 +25,7 @@ from tests.doubles.model_server import (
     answer,
     answer_json,
     error,
-    error_body,
     refusal,
-    tool_call,
 )
 from tests.fakes import root_span
 from tests.library import (
@@ -160,27 +158,6 @@ class TestRequest:
             schema = sent_format["json_schema"]["schema"]
             assert schema["required"] == ["snippets", "summary", "noResults"]
             assert set(schema["$defs"]["Snippet"]["properties"]) == set(LEES)
-
-    async def test_mode_d_asks_by_a_tool_with_a_strict_schema(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.strict = True
-        said = {"snippets": [LEAN], "summary": "On lees.", "noResults": False}
-        found = await find(model_server, tool_call("QuotesAnswer", said), mode="tool")
-        assert (contents(found), found.retry_count) == ([LEAN["content"]], 0)
-        request = sent(model_server)
-        (tool,) = request["tools"]
-        assert tool["function"]["strict"] is True
-        assert tool["function"]["parameters"]["additionalProperties"] is False
-        assert request["tool_choice"] == {"type": "function", "function": {"name": "QuotesAnswer"}}
-        assert "response_format" not in request
-
-    async def test_mode_d_is_given_up_where_a_server_has_no_such_tools(
-        self, model_server: ModelServer
-    ) -> None:
-        declines = error(400, error_body("tool_choice is not supported"))
-        assert contents(await find(model_server, declines, quoted(LEAN), mode="tool"))
-        assert sent(model_server)["response_format"] == {"type": "json_object"}
 
 
 class TestTiers:

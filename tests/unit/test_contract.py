@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from agent.engine.contract import Evidence, OutputContract
+from agent.engine.dialect import Dialect, response_format
 from agent.engine.loop import system_prompt
-from agent.engine.messages import Dialect, response_format
 from agent.engine.parsing import parse_final_response
 from tests.doubles.openai_rules import schema_errors
 
@@ -133,7 +133,7 @@ def test_an_answer_without_a_word_is_none() -> None:
 def test_a_format_is_asked_for_as_strictly_as_it_can_be(kind: Any, mode: str | None) -> None:
     requested = OutputContract(kind).requested(Evidence())
     spoken = Dialect("json_schema")
-    asked = response_format(requested, spoken)["response_format"] if requested else {}
+    asked = response_format(requested, spoken) if requested else {}
     assert asked.get("type") == mode
     if mode == "json_schema":
         assert list(schema_errors(asked["json_schema"]["schema"], ())) == []

@@ -1,0 +1,205 @@
+"""The messages of a turn, in a form that every server accepts: each call's id is answered once.
+
+At most one pair of invalid response and feedback travels: what attempt 5 sends is no longer than
+what attempt 2 sent. Fields that a server wants back beside a message of its own model (an echo)
+travel within the turn only, and only to the model that wrote it.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any, Final
+
+from agent.engine.feedback import feedback
+from agent.engine.messages import (
+    Echo,
+    LLMResponse,
+    Message,
+    ToolCall,
+    api_name,
+    sendable,
+    with_images,
+)
+from agent.engine.parsing import ParseResult, without_thoughts
+from agent.engine.tools import ToolResult, json_object
+from agent.text import pattern, truncate_at_boundary
+
+ECHO: Final = "echo"
+"""Where a message of a conversation keeps its echo; it is sent to nobody."""
+
+DROPPED: Final = frozenset({"truncated", "interrupted"})
+"""Errors of a response that the model is not shown again."""
+
+SHORT_RESULT: Final = 400
+"""Characters of a tool's result that are not cut further."""
+TOKEN_BYTES: Final = 3
+"""Bytes of a token, at least about: English has four, other languages and JSON fewer."""
+
+CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
+"""What OpenAI accepts as an id: no more than 40 characters."""
+
+
+class Conversation:
+    """Instructions, what was said before, a person's message, and what came of it."""
+
+    def __init__(
+        self,
+        instructions: str,
+        history: Sequence[Message],
+        message: str,
+        images: Sequence[str] = (),
+    ) -> None:
+        self.messages: list[Message] = [
+            {"role": "system", "content": sendable(instructions)},
+            *map(_whole, history),
+            {"role": "user", "content": sendable(message)},
+        ]
+        self._began, self._images = len(history) + 1, images
+        self._pair_at: int | None = None
+        self._ids = {call["id"] for each in self.messages for call in each.get("tool_calls") or ()}
+
+    def said_by(self, role: str) -> list[str]:
+        """List what was written in a role: an answer may repeat the names and numbers of people."""
+        written = (each["content"] for each in self.messages if each.get("role") == role)
+        return [str(each) for each in written if each]
+
+    @property
+    def added(self) -> list[Message]:
+        """What the turn added: the person's message, tool calls and their results."""
+        pair = range(self._pair_at, self._pair_at + 2) if self._pair_at is not None else ()
+        kept = [
+            each for at, each in enumerate(self.messages) if at >= self._began and at not in pair
+        ]
+        return [_plain(each) for each in kept]
+
+    def as_sent(self, model: int) -> list[Message]:
+        """Make the messages as the turn's model at this place is sent them, with the images."""
+        sent = [_sent(each, model) if ECHO in each else each for each in self.messages]
+        if self._images:
+            sent[self._began] = with_images(sent[self._began], self._images)
+        return sent
+
+    def fit(self, tokens: int) -> None:
+        """Leave out what was said longest ago until the messages take `tokens` at most, about.
+
+        The instructions, the person's message and what came of it stay.
+        """
+        while self._began > 1 and sum(map(tokens_of, self.messages)) > tokens:
+            self._without_oldest(1)
+
+    def shorten(self) -> bool:
+        """Leave out half of what was said before, else half of each tool result; False if none."""
+        if self._began > 1:
+            self._without_oldest((self._began + 1) // 2)
+            return True
+        long = [each for each in self.messages if each.get("role") == "tool"]
+        long = [each for each in long if len(each["content"]) > SHORT_RESULT]
+        for each in long:
+            each["content"] = truncate_at_boundary(each["content"], len(each["content"]) // 2)
+        return bool(long)
+
+    def _without_oldest(self, count: int) -> None:
+        """Drop messages behind the instructions; what follows begins with a person's."""
+        count = min(count, self._began - 1)
+        while count < self._began - 1 and self.messages[count + 1].get("role") != "user":
+            count += 1
+        del self.messages[1 : count + 1]
+        self._began -= count
+        if self._pair_at is not None:
+            self._pair_at -= count
+
+    def numbered(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
+        """Replace ids of calls that are odd or taken, so that each is answered exactly once."""
+        unique = []
+        for call in calls:
+            usable = CALL_ID.fullmatch(call.id) and call.id not in self._ids
+            name = call.id if usable else self._free_id()
+            self._ids.add(name)
+            unique.append(replace(call, id=name))
+        return unique
+
+    def _free_id(self) -> str:
+        """An id that is not taken, of nine letters and digits: some servers accept no other."""
+        ids = (f"call{number:05}" for number in count(len(self._ids)))
+        return next(each for each in ids if each not in self._ids)
+
+    def add_results(
+        self, response: LLMResponse, calls: Sequence[ToolCall], results: Sequence[ToolResult]
+    ) -> None:
+        """Append a response that called tools, and what each of its calls came to, in order."""
+        said = {
+            "role": "assistant",
+            "content": response.content,
+            "tool_calls": [*map(_wire, calls)],
+        }
+        self.messages.append(_noted(said, response.echo))
+        self.messages += [
+            {"role": "tool", "tool_call_id": call.id, "content": result.text or "(no result)"}
+            for call, result in zip(calls, results, strict=True)
+        ]
+
+    def correct(self, response: LLMResponse, result: ParseResult[Any], wording: str) -> None:
+        """Show the model its invalid response and what is wrong with it, in place of the last.
+
+        The echo goes back with it once tools were called: then its server may miss it.
+        """
+        if self._pair_at is not None:
+            del self.messages[self._pair_at : self._pair_at + 2]
+        self._pair_at = len(self.messages)
+        said, told = feedback(
+            "" if result.error_type in DROPPED else without_thoughts(response.content),
+            result.error or "the answer is empty",
+            repeated=result.error_type == "degenerate",
+            wording=wording,
+        )
+        after_tools = any(each.get("role") == "tool" for each in self.messages)
+        self.messages += [_noted(said, response.echo if after_tools else None), told]
+
+
+def _whole(message: Message) -> Message:
+    """Return a message without halves of characters, which cannot be sent."""
+    content = message.get("content")
+    return message | {"content": sendable(content)} if isinstance(content, str) else message
+
+
+def tokens_of(message: Message) -> int:
+    """Estimate what a message takes of a model's context; rather too much than too little."""
+    calls = json.dumps(message["tool_calls"]) if message.get("tool_calls") else ""
+    return len(f"{message.get('content')}{calls}".encode("utf-8", "replace")) // TOKEN_BYTES + 4
+
+
+def _noted(message: Message, echo: Echo | None) -> Message:
+    return message | {ECHO: echo} if echo else message
+
+
+def _plain(message: Message) -> Message:
+    return {name: value for name, value in message.items() if name != ECHO}
+
+
+def _sent(message: Message, model: int) -> Message:
+    echo: Echo = message[ECHO]
+    plain = _plain(message)
+    if echo.model != model:
+        return plain
+    if calls := plain.get("tool_calls"):
+        plain["tool_calls"] = [
+            {**call, **more} for call, more in zip(calls, echo.calls, strict=True)
+        ]
+    return {**plain, **echo.message}
+
+
+def _wire(call: ToolCall) -> dict[str, Any]:
+    """A call as it goes back: a name or arguments that are none are a 400 with some servers."""
+    function = {
+        "name": api_name(call.name) or "unknown",
+        "arguments": _arguments(call.arguments),
+    }
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _arguments(text: str) -> str:
+    try:
+        return text if json_object(text) else "{}"
+    except ValueError:
+        return "{}"

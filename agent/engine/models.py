@@ -1,0 +1,233 @@
+"""The models of a turn, asked in order, a bounded number of times each."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from agent.engine.conversation import TOKEN_BYTES, Conversation
+from agent.engine.errors import (
+    BACKOFF,
+    AgentError,
+    ContextTooLong,
+    DeadlinePassed,
+    ModelError,
+    ModelRejected,
+    ModelTimeout,
+    ModelUnavailable,
+    ParameterDeclined,
+    log_failure,
+)
+from agent.engine.messages import (
+    LLM,
+    Heard,
+    LLMResponse,
+    Message,
+    OutputSchema,
+    Text,
+    ToolSchema,
+    Usage,
+)
+from agent.engine.run import Run
+from agent.engine.span import Span
+
+LONGEST_WAIT_SECONDS: Final = 20.0
+TOKEN_CHARS: Final = 4
+"""Characters of a token, about: what was cut off is counted so."""
+MAX_DECLINED: Final = 7
+"""How often servers may decline a parameter in one turn: once for each there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked beside the messages, see `LLM.generate_with_tools`; and for which attempt."""
+
+    tools: Sequence[ToolSchema] = ()
+    output: OutputSchema | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    attempt: int = 0
+    heard: Heard | None = None
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Return what a model is told beside the messages, as a trace shows it."""
+        told = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass(slots=True)
+class ModelChain:
+    """Every request of one question goes through here: limits, ledger, trace, tries, next model.
+
+    A model that failed is not asked again for this question. Each request is a step of the journal.
+    """
+
+    run: Run
+    steps: int = 0
+    _current: int = 0
+    _declined: int = 0
+
+    async def ask(self, chat: Conversation, request: Request) -> tuple[LLMResponse, Span]:
+        """Return one response of the first model that gives one, and its span.
+
+        Raises:
+            LimitReached: the turn may make no further request, or its time is up.
+            ModelError: no model of the turn could be asked.
+        """
+        failures = 0
+        while True:
+            try:
+                return await self._ask_once(chat, request)
+            except ModelError as error:
+                if self._is_mended(error, chat):
+                    continue
+                failures += 1
+                if (wait := self._seconds_to_wait(error, failures)) is not None:
+                    await asyncio.sleep(wait)
+                elif self._current + 1 < len(self.run.models):
+                    self._current, failures = self._current + 1, 0
+                else:
+                    raise
+
+    def _is_mended(self, error: ModelError, chat: Conversation) -> bool:
+        """Return True if the next request leaves out what the server declined."""
+        if isinstance(error, ParameterDeclined):
+            self._declined += 1
+            return self._declined <= MAX_DECLINED
+        return isinstance(error, ContextTooLong) and chat.shorten()
+
+    def _seconds_to_wait(self, error: ModelError, failures: int) -> float | None:
+        """Return the seconds until the same model is asked again; None if it is not."""
+        told = worth_a_wait(error)
+        if told is False or failures >= self.run.limits.model_tries:
+            return None
+        wait = BACKOFF.after(failures) if told is True else told
+        return wait if wait < self.run.seconds_left else None
+
+    async def _ask_once(self, chat: Conversation, request: Request) -> tuple[LLMResponse, Span]:
+        run, model = self.run, self.run.models[self._current]
+        run.require_request()
+        self.steps += 1
+        if model.context_tokens:
+            offered = json.dumps([tool.wire for tool in request.tools])
+            taken = (request.max_tokens or 0) + len(offered) // TOKEN_BYTES
+            chat.fit(model.context_tokens - taken)
+        messages = chat.as_sent(self._current)
+        with run.span.child(
+            "llm.plan",
+            "generation",
+            input=run.shown(messages) if run.span.recording else None,
+            metadata={"step": self.steps, "attempt": request.attempt, "model": model.model},
+        ) as span:
+            run.ledger.requests += 1
+            span.update(
+                model=model.model,
+                model_parameters=request.parameters,
+                prompt=run.prompt,
+                tools=tuple(tool.wire for tool in request.tools) if span.recording else (),
+            )
+            response = await self._send(model, messages, request, span)
+            self._count(response, span)
+        if response.echo is not None:
+            echo = replace(response.echo, model=self._current)
+            response = replace(response, echo=echo)
+        return response, span
+
+    async def _send(
+        self, model: LLM, messages: Sequence[Message], request: Request, span: Span
+    ) -> LLMResponse:
+        """Send a request, which is a step of the journal; an error that is recorded is raised."""
+        written: list[Text] = []
+
+        def heard(text: Text) -> None:
+            written.append(text)
+            if request.heard is not None:
+                request.heard(text)
+
+        wanted = replace(request, heard=heard) if request.heard is not None else request
+        answered = partial(answer_of, model, messages, wanted, self.run.deadline)
+        try:
+            response = await self.run.step("model", answered, span)
+        except asyncio.CancelledError:
+            if request.heard is not None:
+                self._count(cut_off(model, messages, written), span)
+            raise
+        if request.heard is not None and self.run.show is not None:
+            self.run.show(lambda: "")  # What is whole is judged at once: no draft of it.
+        if isinstance(response, AgentError):
+            raise response
+        return response
+
+    def _count(self, response: LLMResponse, span: Span) -> None:
+        """Put what a request brought back, and took, into the ledger and onto its span."""
+        costs = self.run.ledger.add(response)
+        if span.recording:
+            span.update(
+                model=response.model or None,
+                output=as_output(response),
+                usage=response.usage,
+                cost_usd=sum(costs.values()),
+                costs=costs,
+                metadata={"mode": response.mode} if response.mode else None,
+                first_token_ns=response.first_token_ns,
+            )
+
+
+async def answer_of(
+    model: LLM, messages: Sequence[Message], request: Request, deadline: float | None
+) -> LLMResponse | AgentError:
+    """Return the answer of a model by `deadline`, or its error: a journal records values."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await model.generate_with_tools(
+                messages,
+                request.tools,
+                output=request.output,
+                max_tokens=request.max_tokens,
+                temperature=request.temperature,
+                heard=request.heard,
+            )
+    except ModelError as error:
+        return error
+    except TimeoutError:
+        return DeadlinePassed()
+    except Exception as error:  # a model of somebody else's
+        kind = log_failure("a model failed", error)
+        return ModelRejected(f"the model failed ({kind})")
+
+
+def cut_off(model: LLM, messages: Sequence[Message], written: Sequence[Text]) -> LLMResponse:
+    """Return the response of a request that was cut off, with an estimate of what it took."""
+    asked, said = json.dumps(messages, default=str), written[-1]() if written else ""
+    used = Usage(len(asked) // TOKEN_CHARS, len(said) // TOKEN_CHARS)
+    return LLMResponse(
+        said, finish_reason="cut_off", usage=used, model=model.model, base_url=model.base_url
+    )
+
+
+def worth_a_wait(error: Exception) -> bool | float:
+    """Tell whether to ask the same model again, and after how many seconds if its server said."""
+    if not isinstance(error, ModelError) or isinstance(error, ModelRejected | ModelTimeout):
+        return False
+    told = error.retry_after if isinstance(error, ModelUnavailable) else None
+    return True if told is None else told <= LONGEST_WAIT_SECONDS and told
+
+
+def as_output(response: LLMResponse) -> object:
+    """Return a response as an admin reads it in the trace; an invalid answer is kept raw."""
+    if not response.tool_calls:
+        return response.refusal if response.refusal is not None else response.content
+    calls = [
+        {"name": call.name, "arguments": _arguments(call.arguments)} for call in response.tool_calls
+    ]
+    return {"content": response.content, "tool_calls": calls}
+
+
+def _arguments(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
