@@ -47,7 +47,7 @@ ANSWER: Tree = ("llm.answer", "generation", [])
 TOOL: Tree = ("tool.search_wines", "tool", [("retrieve.wines", "retriever", [])])
 GUARD: Tree = ("guard.output", "guardrail", [])
 SEND: Tree = ("telegram.send", "span", [])
-ANSWERED_BY = ["mode:json_object", "model:gpt-4o"]
+ANSWERED_BY = ["mode:prompt", "model:gpt-4o"]
 ATTEMPT = [ANSWER, GUARD]
 HOUSE = [PLAN, TOOL, ANSWER, GUARD]
 REPLAYED: list[Tree] = [PLAN, ("tool.search_wines", "tool", []), ANSWER, ENTER, GUARD]
@@ -152,7 +152,7 @@ async def test_success(
     assert root.tags == ANSWERED_BY
     assert str(final.metadata["prompt_version"]).startswith("repository:")
     assert final.metadata["prompt_name"] == "sommelier"
-    assert final.metadata["mode"] == "json_object"
+    assert final.metadata["mode"] == "prompt"
     assert scores(otlp_receiver) == {
         "structured_retries": 0,
         "outcome": "answered",
