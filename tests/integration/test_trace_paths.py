@@ -178,7 +178,8 @@ async def test_retry(
     # Why it was not valid is what the model was told in the next request.
     assert str(second.metadata["reason"]) in str(third.input)
     assert "reason" not in third.metadata
-    assert root.tags == ["retried", "error:invalid_json", "error:semantic", *ANSWERED_BY]
+    errors, modes = ["error:invalid_json", "error:semantic"], ["mode:prompt", "mode:json_object"]
+    assert root.tags == ["retried", *errors, *modes, "model:gpt-4o"]
     assert (root.metadata["model"], root.metadata["fallback"]) == ("gpt-4o", "no")
     assert scores(otlp_receiver)["first_error"] == "invalid_json"
     assert "error_type" not in third.metadata
