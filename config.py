@@ -280,7 +280,6 @@ class DocumentSettings(Group):
 
     refinement: bool | None = Field(None, alias="ENABLE_QUERY_REFINEMENT")
     quotes_model: str | None = Field(None, alias="QUOTES_MODEL")
-    check_model: str | None = Field(None, alias="ANSWERS_CHECK_MODEL")
     max_mb: float = Field(20, alias="DOCUMENT_MAX_MB", gt=0, le=1000)
     embedding_model: str | None = Field(None, alias="EMBEDDING_MODEL")
     embedding_base_url: Url | None = Field(None, alias="EMBEDDING_BASE_URL")

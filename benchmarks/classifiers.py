@@ -30,12 +30,10 @@ from agent.care import (
 )
 from agent.claims import CLAIMS_CLASSIFIER, features_of
 from agent.claims import LABELS as CLAIMS
-from agent.classifier import Classifier, features, written
-from agent.documents import citations
+from agent.classifier import Classifier, written
 from agent.text import LANGUAGES as HOUSE_LANGUAGES
 from agent.text import Language, sentences, words
 from agent.vocabulary import SPELLINGS, spelling
-from benchmarks.answers import cases
 from benchmarks.grounding import rows_of
 from benchmarks.vocabulary import HOUSE, spellings, strings
 from db.documents.indexing import STARTER
@@ -172,18 +170,6 @@ def mistyped(text: str, chance: random.Random) -> str:
     return " ".join(said)
 
 
-def admission_rows() -> Iterator[Row]:
-    """Read what answers from documents say, and the sentences of the starter articles."""
-    articles = (file.read_text("utf-8") for file in sorted(STARTER.rglob("*.md")))
-    said = [each.text for each in cases()] + [each for text in articles for each in sentences(text)]
-    rows = dict.fromkeys(said, citations.LABELS[0])
-    labelled = tomllib.loads((EVALS / "admissions.toml").read_text("utf-8"))
-    for label, texts in labelled.items():
-        rows |= dict.fromkeys(texts.strip().splitlines(), label)
-    for at, (text, label) in enumerate(rows.items()):
-        yield Row(text, label, QUARTERS[at % len(QUARTERS)])
-
-
 def care_features(text: str) -> frozenset[int]:
     """Return what care looks at in a message, in the first part of a long one."""
     return next(Message(text).windows(FULL_AGE))
@@ -244,16 +230,6 @@ TASKS: Final = {
         lambda: care_rows("language", LANGUAGES),
         care_features,
         1 << 14,
-    ),
-    "admissions": Task(
-        citations.LABELS,
-        citations.ADMISSIONS,
-        admission_rows,
-        features,
-        1 << 14,
-        QUARTERS,
-        epochs=15,
-        dropped=0,
     ),
     "claims": Task(
         CLAIMS,

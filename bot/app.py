@@ -154,12 +154,7 @@ def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]
 
 def sommelier_of(resources: Resources) -> Remembering:
     """Who answers, and remembers."""
-    tools = research_tools(
-        resources.documents,
-        resources.search,
-        refinement=resources.refinement,
-        cache=resources.cache,
-    )
+    tools = research_tools(resources.documents, resources.search, cache=resources.cache)
     sommelier = Sommelier(
         catalogue=resources.repositories.wines,
         house=HouseSommelier(meaning=resources.meaning),

@@ -16,14 +16,14 @@ from pydantic import SecretStr, ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.care_help import Help, help_texts
-from agent.documents.answer import ask_documents_tool
-from agent.documents.passages import DocumentStore, Embedder, search_documents_tool
+from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
-from agent.documents.refine import refinement_wanted
+from agent.documents.vectors import Embedder
 from agent.engine.errors import log_failure
 from agent.engine.run import Run
 from agent.engine.tools import Tool
-from agent.places.find import PlaceSearch, find_places_tool
+from agent.places.find import find_places_tool
+from agent.places.search import PlaceSearch
 from agent.senses.speech import Speaker, Transcriber
 from bot.services import (
     aside_of,
@@ -258,13 +258,11 @@ def research_tools(
     documents: DocumentStore,
     search: PlaceSearch | None = None,
     *,
-    refinement: bool | None = None,
     cache: QuoteCache | None = None,
 ) -> list[Tool]:
-    """What a turn may look up beside the catalogue: documents, quotes, places."""
+    """Return the tools of a turn beside the catalogue: documents, quotes, places."""
     return [
         search_documents_tool(documents),
-        ask_documents_tool(documents, refine=refinement_wanted(refinement, None)),
         quote_documents_tool(documents, cache=cache),
         find_places_tool(search),
     ]

@@ -22,7 +22,7 @@ from agent.engine.llm import LLMService
 from agent.engine.messages import LLM, ResponseMode
 from agent.engine.run import Prompts, Run
 from agent.engine.span import TraceRecord
-from agent.places.find import BraveSearch, PlaceSearch, SearxngSearch
+from agent.places.search import BraveSearch, PlaceSearch, SearxngSearch
 from agent.prompts import REPOSITORY
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer, Speaker, Transcriber
@@ -72,7 +72,7 @@ def with_tools(settings: Settings, model: LLM, meaning: "MeaningIndex | None" = 
 
 def aside_of(settings: Settings) -> dict[str, LLMService]:
     """The models that are asked for one thing: first for quotes, and to check answers."""
-    names = {"quotes": settings.documents.quotes_model, "check": settings.documents.check_model}
+    names = {"quotes": settings.documents.quotes_model}
     mode, is_set = settings.model.response_mode, settings.model.is_set
     aside = {use: model_of(settings, name, mode) for use, name in names.items() if name and is_set}
     if (sight := sight_of(settings)) is not None:

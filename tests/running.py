@@ -14,7 +14,7 @@ from agent.documents.quotes import QuoteCache
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM
 from agent.engine.run import NO_JOURNAL, Journal, Run
-from agent.places.find import PlaceSearch
+from agent.places.search import PlaceSearch
 from agent.repositories import ChatRepository, MessageRepository
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import Recorder

@@ -1,6 +1,6 @@
 """Embedding sources: texts to vectors, on an OpenAI-compatible server or in this process.
 
-Each fulfils `agent.documents.passages.Embedder`; one call is one request, no text is cut or cached.
+Each is an `agent.documents.vectors.Embedder`; one call is one request, no text is cut or cached.
 In this process a model needs the extra `local`: fastembed, which brings onnxruntime and tokenizers.
 """
 

@@ -1,9 +1,9 @@
 """Quotes: snippets that stand, word for word, in the chunk they come from.
 
-Compared after collapsing white space and case. The model is asked without streaming, and what of
-its answer is not verbatim never leaves this module. A strict schema made models stitch sentences
-together in the measurements this follows, so the schema is kept loose (`json_object` by default)
-and every rule is checked here instead.
+The model is asked without streaming. A snippet that is no contiguous part of its source, or names
+another title or id than its source has, never leaves this module. A strict schema made models
+stitch sentences together in the measurements of the source document, so the schema is kept loose
+(`json_object` by default) and every rule is checked here.
 """
 
 import hashlib
@@ -17,28 +17,22 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from agent.documents.citations import Statement, admission, reworded
-from agent.documents.grounding import read_sources, source_of
 from agent.documents.passages import (
     DEFAULT_CHUNKS,
     SHOWN_PASSAGES,
     TOOL_LIMITS,
-    WIDE,
-    WORD,
     Chunk,
     DocumentStore,
     LookedUp,
-    Text,
+    QueryText,
     as_data,
     best_passage,
     by_chunk,
-    claims_nothing,
-    in_its_sentences,
     outcome_of,
     record,
     retrieve,
-    verbatim,
 )
+from agent.documents.verbatim import verbatim
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
@@ -49,7 +43,6 @@ from agent.prompts import prompt_for
 from agent.turn_trace import Outcome, error_types
 
 MAX_SNIPPETS: Final = 8
-LEAST_WORDS: Final = 3
 MAX_TOKENS: Final = 4096
 CACHE_SECONDS: Final = 15 * 60.0
 CACHE_ENTRIES: Final = 256
@@ -114,7 +107,7 @@ def quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
 
 
 def inconsistent(answer: QuotesAnswer) -> str | None:
-    """Say what in an answer contradicts itself or says nothing; None if nothing does."""
+    """Return what in an answer contradicts itself or is missing, or None."""
     if answer.no_results and answer.snippets:
         return "noResults is true but snippets is not empty"
     if not answer.no_results and not answer.snippets:
@@ -132,21 +125,8 @@ def _problems(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> Iterator[str]:
             yield f"snippets.{position}: {problem}"
 
 
-def in_sources_words(text: str, chunks: Sequence[Chunk]) -> str:
-    """Return of a summary or a note what sources say, what claims nothing, and admissions."""
-    source = source_of(tuple(chunks))
-
-    def say(statement: Statement) -> str:
-        if statement.kind == "admission":
-            return admission(statement.text)
-        is_kept = source.has(statement.text) or claims_nothing(statement.text)
-        return statement.text if is_kept else ""
-
-    return reworded(text, say)
-
-
 def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
-    """Say why a snippet is no quote from these chunks; None if it is one."""
+    """Return why a snippet is no quote from these chunks, or None if it is one."""
     if not snippet.content.strip():
         return "content is empty"
     titles = {chunk.document_id: as_data(chunk.title) for chunk in chunks}
@@ -159,8 +139,6 @@ def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
         )
     if located(snippet, chunks) is None:
         return _where_it_stands(snippet, chunks)
-    if len(WORD.findall(snippet.content)) < LEAST_WORDS and not WIDE.search(snippet.content):
-        return f"content has fewer than {LEAST_WORDS} words; quote what can be understood alone"
     return None
 
 
@@ -176,29 +154,29 @@ def _where_it_stands(snippet: Snippet, chunks: Sequence[Chunk]) -> str:
 
 
 def located(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | None:
-    """Find the chunk of the named source that a snippet stands in, and its sentences; or None."""
-    named = (chunk for chunk in chunks if chunk.document_id == snippet.source_id)
-    found = ((chunk, in_its_sentences(snippet.content, chunk.text)) for chunk in named)
-    return next(((chunk, text) for chunk, text in found if text), None)
+    """Return the chunk of the named source that holds a snippet, and its text there, or None."""
+    for chunk in chunks:
+        if chunk.document_id == snippet.source_id and (
+            text := verbatim(snippet.content, chunk.text)
+        ):
+            return chunk, text
+    return None
 
 
 def valid_part(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> QuotesAnswer | None:
-    """Return an answer without the snippets that are no quotes; None if none is left.
-
-    A summary that may speak of a snippet that was dropped goes with it.
-    """
+    """Return an answer without the snippets that are no quotes, or None if no snippet is left."""
     faithful = [snippet for snippet in answer.snippets if not unfaithful(snippet, chunks)]
     if not faithful:
         return None
-    summary = answer.summary if len(faithful) == len(answer.snippets) else say("quotes_verbatim")
-    return QuotesAnswer(snippets=faithful[:MAX_SNIPPETS], summary=summary, no_results=False)
+    return QuotesAnswer(snippets=faithful[:MAX_SNIPPETS], summary=answer.summary, no_results=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A passage as it stands in its source, and where that is; all but `relevance` is the store's.
+    """A passage as it stands in its source, and where that is.
 
-    `source_id` is the document's id.
+    `source_id` is the document's id. `relevance` is in the model's words, empty without a model;
+    everything else is the store's.
     """
 
     content: str
@@ -212,7 +190,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Quotes(LookedUp):
-    """The quotes for one query, best first, and a summary across them."""
+    """The quotes for one query, best first, and a summary, in the model's words if `by_model`."""
 
     query: str
     quotes: tuple[Quote, ...]
@@ -222,12 +200,12 @@ class Quotes(LookedUp):
 
     @classmethod
     def of_help(cls, query: str, text: str) -> "Quotes":
-        """What is said to somebody in a crisis instead of quotes; nothing was looked up."""
+        """Return help for somebody in a crisis as quotes; nothing was looked up."""
         return cls(query, (), text, no_results=True, outcome="care", by_model=False)
 
 
 class QuoteCache:
-    """Keeps the newest `entries` answered quotes for `seconds`; `clock` counts seconds."""
+    """A cache of the newest `entries` answered quotes for `seconds`; `clock` counts seconds."""
 
     def __init__(
         self,
@@ -242,7 +220,7 @@ class QuoteCache:
         self._kept: OrderedDict[str, tuple[float, Quotes]] = OrderedDict()
 
     def get(self, key: str) -> Quotes | None:
-        """Return what is kept under `key`, None if nothing is or its time is over."""
+        """Return the quotes stored under `key`, or None if there are none or their time is over."""
         until, quotes = self._kept.get(key, (0.0, None))
         if quotes is not None and self._clock() >= until:
             del self._kept[key]
@@ -250,7 +228,7 @@ class QuoteCache:
         return quotes
 
     def put(self, key: str, quotes: Quotes) -> None:
-        """Keep `quotes` under `key`; the oldest entry makes room."""
+        """Store `quotes` under `key`; the oldest entry makes room."""
         self._kept.pop(key, None)
         self._kept[key] = (self._clock() + self._seconds, quotes)
         if len(self._kept) > self._entries:
@@ -258,7 +236,7 @@ class QuoteCache:
 
 
 def cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], prompt: str = "") -> str:
-    """Make the key of a query over sources, put to models with a prompt, in the spoken language.
+    """Return the cache key of a query over sources, for models with a prompt, in one language.
 
     White space and case of the query do not matter; the sources' texts do: a quote from a document
     that has changed since would not be one.
@@ -279,13 +257,13 @@ async def find_quotes(
     """Find passages of at most `limit` (8 at most) chunks that answer `query`: at most 8, verbatim.
 
     Without models, or when they fail, they are the best passages of the search. The same query
-    over the same chunks, models and prompt is answered from `cache`. A model that the run has aside
-    for quotes is asked first, once; the run's models if its answer fails. Raises only what the
-    store raises.
+    over the same chunks, models and prompt is answered from `cache`. A model that the run has
+    aside for quotes is asked first, once; the run's models if its answer fails. Raises only what
+    the store raises.
     """
     chunks = await retrieve(documents, [query], limit, run.span)
     prompt = prompt_for(run, "documents-quotes")
-    models = [each.model for each in (*run.models, *filter(None, [run.aside.get("quotes")]))]
+    models = [model.model for model in (*run.models, *filter(None, [run.aside.get("quotes")]))]
     key = cache_key(query, chunks, models, prompt.text)
     if cache is not None and (kept := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
@@ -293,7 +271,6 @@ async def find_quotes(
         return replace(kept, query=query, cached=True)
     response = None
     if run.models and chunks:
-        await read_sources(chunks)
         contract = quotes_contract(chunks)
         asked = run.instructed(prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.text)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
@@ -332,12 +309,10 @@ def _quotes(
     if not chunks:
         return found
     if response and response.answer is not None and response.ok:
-        quotes = as_they_stand(response.answer.snippets, chunks)
         return replace(
             found,
-            quotes=quotes,
-            summary=in_sources_words(response.answer.summary, chunks)
-            or (say("quotes_verbatim") if quotes else nothing),
+            quotes=located_quotes(response.answer.snippets, chunks),
+            summary=response.answer.summary.strip() or nothing,
             no_results=response.answer.no_results,
             by_model=True,
         )
@@ -350,19 +325,18 @@ def _quotes(
     )
 
 
-def as_they_stand(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple[Quote, ...]:
+def located_quotes(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple[Quote, ...]:
     """Return snippets as quotes, each once: the text is the chunk's own, letter for letter."""
     found: dict[tuple[str, str], Quote] = {}
     for snippet in snippets:
         if place := located(snippet, chunks):
-            named = [chunk for chunk in chunks if chunk.document_id == snippet.source_id]
-            quote = _quote(*place, in_sources_words(snippet.relevance, named))
+            quote = _quote(*place, snippet.relevance.strip())
             found.setdefault((quote.chunk_id, quote.content), quote)
     return tuple(found.values())
 
 
 def _passage(query: str, chunk: Chunk) -> Quote:
-    return _quote(chunk, best_passage(chunk.text, query), say("quote_found"))
+    return _quote(chunk, best_passage(chunk.text, query), relevance="")
 
 
 def _quote(chunk: Chunk, content: str, relevance: str) -> Quote:
@@ -378,20 +352,20 @@ def _quote(chunk: Chunk, content: str, relevance: str) -> Quote:
 
 
 def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None = None) -> Tool:
-    """Make quote_documents over `documents`."""
+    """Return the tool quote_documents over `documents`."""
 
-    async def quote_documents(query: Text, run: Run) -> ToolOutput:
+    async def quote_documents(query: QueryText, run: Run) -> ToolOutput:
         """Passages of the wine library word for word, with their sources; use it when the guest
         wants a quote, a definition or the exact wording. Never change a quote.
         """
         run = replace(run, limits=TOOL_LIMITS)
         found = await find_quotes(query, documents=documents, run=run, cache=cache)
         content = {
-            "quotes": [asdict(each) for each in found.quotes],
+            "quotes": [asdict(quote) for quote in found.quotes],
             "summary": found.summary,
             "no_results": found.no_results,
         }
-        quoted = {each.chunk_id for each in found.quotes}
-        return ToolOutput(content, by_chunk(each for each in found.chunks if each.id in quoted))
+        quoted = {quote.chunk_id for quote in found.quotes}
+        return ToolOutput(content, by_chunk(chunk for chunk in found.chunks if chunk.id in quoted))
 
     return tool(quote_documents)

@@ -13,8 +13,9 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from agent.documents.passages import Chunk, verbatim
+from agent.documents.passages import Chunk
 from agent.documents.quotes import MAX_SNIPPETS, QuotesAnswer, Snippet, located
+from agent.documents.verbatim import verbatim
 from agent.evals.dataset import Conversation, Expectation, Question
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Kind, Wine, folded, in_euros, names

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from agent.documents.passages import Embedder, EmbeddingError, embed
+from agent.documents.vectors import Embedder, EmbeddingError, embed
 from agent.house_sommelier.data import described, dishes, entries, topics
 from agent.house_sommelier.lexicon import Glossary, Meaning
 from agent.text import Language

@@ -1,41 +1,27 @@
-"""Places nearby: ten queries, what a web search returned for them, and nothing made up.
+"""Places nearby: ten queries, the results of a web search for them, and nothing made up.
 
-Searches are SearXNG (self-hosted) and Brave (keyed): only the provider is asked, and the pages it
-names are never fetched. URLs are shown, never
-fetched. Without a search provider the queries are links to tap.
+Addresses are shown, never fetched. Without a search provider the queries are links to tap.
 """
 
 import asyncio
-import html
-import json
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, Final, Protocol
-from urllib.parse import parse_qsl, quote_plus, urlsplit
+from typing import Annotated, Any, Final
+from urllib.parse import quote_plus, urlsplit
 
-import httpx2
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field
 
-from agent import lengths
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import say
-from agent.places.distinct import site_pages
-from agent.places.queries import (
-    Queries,
-    QueryGenerationFailed,
-    categories,
-    category_named,
-    generate_queries,
-    language_of_place,
-    on_one_line,
-)
+from agent.places.categories import categories, category_named, language_of_place
+from agent.places.queries import Queries, QueryGenerationFailed, generate_queries
+from agent.places.search import PlaceHit, PlaceSearch, Point
 from agent.text import pattern, words
 from agent.turn import Reply
 
@@ -44,53 +30,24 @@ log = logging.getLogger(__name__)
 SEARCH_LINK: Final = "https://duckduckgo.com/?q={query}"
 HITS_PER_QUERY: Final = 10
 MAX_RESULTS: Final = 20
-SEARCHES_AT_ONCE: Final = 3
+CONCURRENT_SEARCHES: Final = 3
 SEARCH_SECONDS: Final = 15.0
 """How long all searches together may take."""
 RANK_CONSTANT: Final = 60
 EARTH_KILOMETRES: Final = 6371.0
 COORDINATES: Final = pattern(r"(-?\d{1,2}(?:\.\d{1,8})?)\s*,\s*(-?\d{1,3}(?:\.\d{1,8})?)")
 """A place that is a location: degrees north and east."""
-OF_A_LANGUAGE: Final = pattern(r"[a-z]{2}(?:[-_][a-z]{2})?")
-"""A part of a path that tells the language of a page."""
-SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+([^.]+\.)")
-"""What stands before a domain without making it another."""
-TRACKING: Final = pattern(r"(?i)\A(?:utm_.*|.*clid|srsltid|ref|source)\Z")
+SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 
 SHOWN_RESULTS: Final = 8
 TOOL_LIMITS: Final = Limits(seconds=9)
 TOOL_SECONDS: Final = 5.0
-"""With the time for the queries this stays below that of a tool, or nothing would be shown."""
-
-
-Point = tuple[float, float]
-"""Degrees north and east."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceHit:
-    """One result of a place search: nothing in it that the source did not say."""
-
-    title: str
-    url: str
-    snippet: str = ""
-    point: Point | None = None
-
-
-class PlaceSearch(Protocol):
-    """A web search for places: wine shops, bars, wineries."""
-
-    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
-        """Return results for one query, best first; `language` is a code, empty if not known.
-
-        Raises ToolError when it is down.
-        """
-        ...
+"""With the time for the queries this stays below a tool's own time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPlace:
-    """One place as its sources tell it, and the queries that found it, in their order."""
+    """One place in its sources' words, and the queries that found it, in their order."""
 
     title: str
     url: str
@@ -98,24 +55,24 @@ class FoundPlace:
     queries: tuple[str, ...]
     point: Point | None = None
     kilometres: float | None = None
-    """How far it is from the location that was sent, if both are known."""
+    """The distance from the location that was sent, if both are known."""
 
     @property
     def said(self) -> str:
-        """What the sources say of it; the queries are not theirs."""
+        """The sources' own words; the queries are not theirs."""
         return "\n".join(filter(None, (self.title, self.snippet, self.distance)))
 
     @property
     def distance(self) -> str:
-        """How far it is, in words; empty if that is not known."""
-        return (
-            "" if self.kilometres is None else say("distance", kilometres=f"{self.kilometres:.1f}")
-        )
+        """The distance in words; empty if it is not known."""
+        if self.kilometres is None:
+            return ""
+        return say("distance", kilometres=f"{self.kilometres:.1f}")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchLink:
-    """A query, and where a tap on it leads; no source, as the query is the model's own."""
+    """A query and the address of a search for it; no source, as the query is the model's own."""
 
     query: str
     url: str
@@ -123,7 +80,7 @@ class SearchLink:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What was searched and found. `note` says why there are links instead of results."""
+    """The queries and their results. `note` says why there are links instead of results."""
 
     queries: Queries
     results: tuple[FoundPlace, ...]
@@ -132,7 +89,7 @@ class Places:
     failed_searches: int = 0
 
     def reply(self, text: str) -> Reply:
-        """Make the reply of a turn of it; `text` is how it reads."""
+        """Return the reply of a turn, with `text` as its Markdown."""
         failed = bool(self.failed_searches) and not self.results
         return Reply(
             text=text,
@@ -155,8 +112,8 @@ async def find_places(
     """Find places of a category in `place`: results of ten queries, merged, at most 20.
 
     `search_link` is a URL with `{query}` in it. The links are always there; the results are empty
-    without a provider, or when it fails; what took longer than `search_seconds` has failed. Raises
-    what `generate_queries` raises.
+    without a provider, or when it fails; a search that takes longer than `search_seconds` has
+    failed. Raises what `generate_queries` raises.
     """
     queries = await generate_queries(category, place, run=run)
     links = tuple(
@@ -167,11 +124,11 @@ async def find_places(
         return Places(queries, (), links, say("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
         answers = await _search_all(search, queries, search_seconds)
-        errors = [each for each in answers if isinstance(each, ToolError)]
+        errors = [answer for answer in answers if isinstance(answer, ToolError)]
         found = merged(
-            (query, each)
-            for query, each in zip(queries.queries, answers, strict=True)
-            if not isinstance(each, ToolError)
+            (query, answer)
+            for query, answer in zip(queries.queries, answers, strict=True)
+            if not isinstance(answer, ToolError)
         )
         found = nearest(found, queries.place)
         _record(retriever, found, errors)
@@ -182,12 +139,12 @@ async def find_places(
 async def _search_all(
     search: PlaceSearch, queries: Queries, seconds: float
 ) -> list[Sequence[PlaceHit] | ToolError]:
-    """The hits of each query, or why there are none; a few at a time."""
-    free = asyncio.Semaphore(SEARCHES_AT_ONCE)
+    """Return the hits of each query, or the error that kept them; a few are searched at a time."""
+    free = asyncio.Semaphore(CONCURRENT_SEARCHES)
     deadline = asyncio.get_running_loop().time() + seconds
     language = language_of_place(queries.place)
 
-    async def one(query: str) -> Sequence[PlaceHit] | ToolError:
+    async def hits_of(query: str) -> Sequence[PlaceHit] | ToolError:
         try:
             async with asyncio.timeout_at(deadline), free:
                 return await search.search(query, HITS_PER_QUERY, language)
@@ -196,10 +153,10 @@ async def _search_all(
         except TimeoutError:
             return ToolError(f"the place search took longer than {seconds:g} s")
 
-    return await asyncio.gather(*map(one, queries.queries))
+    return await asyncio.gather(*map(hits_of, queries.queries))
 
 
-def _record(span: Span, found: Sequence["FoundPlace"], errors: Sequence[ToolError]) -> None:
+def _record(span: Span, found: Sequence[FoundPlace], errors: Sequence[ToolError]) -> None:
     span.update(
         output=[result.url for result in found],
         metadata={"found": len(found), "failed": len(errors)},
@@ -207,15 +164,6 @@ def _record(span: Span, found: Sequence["FoundPlace"], errors: Sequence[ToolErro
     if errors:
         log.warning("%d searches for places failed, the first: %s", len(errors), errors[0])
         span.update(metadata={"error": str(errors[0])}, level="WARNING")
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where on the web a place is: of a site, the pages that are about the same have one path."""
-
-    domain: str
-    path: tuple[str, ...]
-    asked: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -226,92 +174,68 @@ class _Merged:
     score: float = 0
     point: Point | None = None
     queries: dict[str, None] = field(default_factory=dict)
-    addresses: set[Address] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
 
-    def holds(self, address: Address, name: str) -> bool:
-        """Whether a page of this site is about this place.
-
-        It is where the address is the same, or the name is and one address lies below the other:
-        two branches of one house stay two.
-        """
-        if address in self.addresses:
-            return True
-        paths = (each.path for each in self.addresses)
-        return name in self.names and any(
-            path[: len(address.path)] == address.path[: len(path)] for path in paths
-        )
+    def place(self) -> FoundPlace:
+        hit = self.hit
+        return FoundPlace(hit.title, hit.url, hit.snippet, tuple(self.queries), point=self.point)
 
 
 def merged(found: Iterable[tuple[str, Sequence[PlaceHit]]]) -> tuple[FoundPlace, ...]:
     """Merge hits of several queries: each place once, best first.
 
-    What many queries rank high comes first (reciprocal ranks are summed).
+    Hits are of one place if their address is the same, or their site and title. Places that many
+    queries rank high come first (reciprocal ranks are summed).
     """
-    sites: dict[str, list[_Merged]] = {}
+    by_key: dict[tuple[str, ...], _Merged] = {}
     for query, hits in found:
         for rank, hit in enumerate(hits, start=1):
-            address = address_of(hit.url)
-            if address is None:
+            keys = keys_of(hit)
+            if not keys:
                 continue
-            site, name = sites.setdefault(address.domain, []), " ".join(words(hit.title))
-            place = next((each for each in site if each.holds(address, name)), None)
-            if place is None:
-                place = _Merged(hit)
-                site.append(place)
-            place.addresses.add(address)
-            place.names.add(name)
+            known = (by_key[key] for key in keys if key in by_key)
+            place = next(known, None) or _Merged(hit)
+            by_key |= dict.fromkeys(keys, place)
             place.point = place.point or hit.point
             if query not in place.queries:
                 place.queries[query] = None
                 place.score += 1 / (RANK_CONSTANT + rank)
-    places = (each for site in sites.values() for each in site)
-    ranked = sorted(places, key=lambda place: -place.score)[:MAX_RESULTS]
-    return tuple(
-        FoundPlace(
-            each.hit.title, each.hit.url, each.hit.snippet, tuple(each.queries), point=each.point
-        )
-        for each in ranked
-    )
+    places = {id(place): place for place in by_key.values()}
+    ranked = sorted(places.values(), key=lambda place: -place.score)
+    return tuple(place.place() for place in ranked[:MAX_RESULTS])
 
 
-def address_of(url: str) -> Address | None:
-    """Tell where on the web a page is; None if it is none.
-
-    Neither the address's `www.` or `m.` counts, nor what only says where a visitor comes from, the
-    language of a page, or that it is the one with the menu or the telephone number.
-    """
+def keys_of(hit: PlaceHit) -> list[tuple[str, ...]]:
+    """Return what two hits of one place have in common; nothing if the address is none."""
     try:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").rstrip(".")
-        domain = SAME_SITE.sub(lambda found: found[1], host.encode("idna").decode())
+        parts = urlsplit(hit.url)
+        host = (parts.hostname or "").rstrip(".").encode("idna").decode()
     except ValueError:
-        return None
-    if parts.scheme not in {"http", "https"} or not domain:
-        return None
-    path = [part for part in parts.path.lower().split("/") if part]
-    kept = [part for part in path if part not in site_pages() and not OF_A_LANGUAGE.fullmatch(part)]
-    asked = [pair for pair in parse_qsl(parts.query) if not TRACKING.match(pair[0])]
-    return Address(domain, tuple(kept), tuple(sorted("=".join(pair) for pair in asked)))
+        return []
+    site = SAME_SITE.sub("", host)
+    if parts.scheme not in {"http", "https"} or not site:
+        return []
+    return [("address", site, parts.path.rstrip("/")), ("title", site, *words(hit.title))]
 
 
 def nearest(found: Sequence[FoundPlace], place: str) -> tuple[FoundPlace, ...]:
-    """Return places with how far they are from a location, nearest first; others as they are."""
+    """Return places with their distance from a location, nearest first; others as they are."""
     here = COORDINATES.fullmatch(place.strip())
     if here is None:
         return tuple(found)
     start = float(here[1]), float(here[2])
-    told = [
-        replace(each, kilometres=round(kilometres(start, each.point), 1)) if each.point else each
-        for each in found
+    measured = [
+        replace(result, kilometres=round(kilometres(start, result.point), 1))
+        if result.point
+        else result
+        for result in found
     ]
     return tuple(
-        sorted(told, key=lambda each: math.inf if each.kilometres is None else each.kilometres)
+        sorted(measured, key=lambda each: math.inf if each.kilometres is None else each.kilometres)
     )
 
 
 def kilometres(one: Point, other: Point) -> float:
-    """Say how far two points are from each other, along the ground."""
+    """Return the distance of two points along the ground."""
     north, east, other_north, other_east = map(math.radians, (*one, *other))
     height = math.sin((other_north - north) / 2) ** 2
     width = math.sin((other_east - east) / 2) ** 2 * math.cos(north) * math.cos(other_north)
@@ -330,7 +254,7 @@ PlaceName = Annotated[
 
 
 def find_places_tool(search: PlaceSearch | None = None) -> Tool:
-    """Make find_places over `search`; it asks the turn's models and counts in its ledger."""
+    """Return the tool find_places over `search`; its requests count in the turn's ledger."""
 
     async def find(category: CategoryName, place: PlaceName, run: Run) -> ToolOutput:
         """Wine shops, wine bars, wineries, tastings, restaurants or courses in a place. Name only
@@ -348,144 +272,9 @@ def find_places_tool(search: PlaceSearch | None = None) -> Tool:
             raise ToolError(str(error)) from None
         shown = found.results[:SHOWN_RESULTS] or found.links
         key = "places" if found.results else "search_links"
-        content: dict[str, Any] = {key: [asdict(each) for each in shown]}
+        content: dict[str, Any] = {key: [asdict(result) for result in shown]}
         if found.note:
             content["note"] = found.note
-        return ToolOutput(content, {each.url: each for each in shown})
+        return ToolOutput(content, {result.url: result for result in shown})
 
     return replace(tool(find), name="find_places")
-
-
-SECONDS: Final = 8.0
-LONGEST_URL: Final = 2000
-LONGEST_TITLE: Final = 200
-LONGEST_SNIPPET: Final = 1000
-BRAVE_URL: Final = "https://api.search.brave.com"
-ADVICE: Final = {
-    3: "check its address: it sends on to another",
-    401: "check its key",
-    403: "check its key, or allow the json format in the settings of SearXNG",
-    404: "check its address",
-    422: "check its key",
-    429: "its limit of requests is reached, wait or raise it",
-}
-TAG: Final = pattern(r"<[^<>]*>")
-WEB: Final = pattern(r"(?i)https?://\S+")
-
-
-class SearxngSearch:
-    """A SearXNG instance; its settings must list `json` under `search.formats`."""
-
-    def __init__(self, base_url: str, http: httpx2.AsyncClient) -> None:
-        self._url = f"{base_url.rstrip('/')}/search"
-        self._http = http
-
-    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
-        """Return results for one query, best first. Raises ToolError when it is down."""
-        parameters = {"q": query, "format": "json", "categories": "general,map"}
-        if language:
-            parameters["language"] = language
-        data = await _get(self._http, self._url, parameters, {}, "SearXNG")
-        return _hits(data.get("results"), "content", limit)
-
-
-class BraveSearch:
-    """The Brave Search API."""
-
-    def __init__(
-        self, api_key: SecretStr, http: httpx2.AsyncClient, *, base_url: str = BRAVE_URL
-    ) -> None:
-        self._url = f"{base_url.rstrip('/')}/res/v1/web/search"
-        self._api_key = api_key
-        self._http = http
-
-    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
-        """Return results for one query, best first. Raises ToolError when it is down.
-
-        It tells languages by codes of its own, and the query's from its words.
-        """
-        parameters = {"q": query, "count": str(min(limit, 20))}
-        headers = {"X-Subscription-Token": self._api_key.get_secret_value()}
-        data = await _get(self._http, self._url, parameters, headers, "Brave Search")
-        web = data.get("web")
-        return _hits(web.get("results") if isinstance(web, Mapping) else None, "description", limit)
-
-
-async def _get(
-    http: httpx2.AsyncClient,
-    url: str,
-    parameters: Mapping[str, str],
-    headers: Mapping[str, str],
-    name: str,
-) -> Mapping[str, Any]:
-    """The JSON object that a provider answers with.
-
-    Raises:
-        ToolError: it cannot be reached, refuses, or answers with something else; the text holds
-            neither key nor URL.
-    """
-    try:
-        async with (
-            asyncio.timeout(SECONDS),
-            http.stream(
-                "GET", url, params=parameters, headers=headers, timeout=SECONDS
-            ) as response,
-        ):
-            body = await lengths.body_of(response, lengths.FOUND_BYTES)
-    except TimeoutError:
-        raise ToolError(f"{name} did not answer within {SECONDS:g} s") from None
-    except httpx2.HTTPError as error:
-        raise ToolError(f"{name} could not be reached ({type(error).__name__})") from None
-    if response.status_code != 200:
-        raise ToolError(f"{name} answered {response.status_code}: {advice(response.status_code)}")
-    with suppress(ValueError, RecursionError):
-        data = json.loads(body) if body else None
-        if isinstance(data, Mapping):
-            return data
-    raise ToolError(f"{name} answered with something that is not its JSON; check its address")
-
-
-def advice(status: int) -> str:
-    """Say what an operator does about a provider that answers with `status`."""
-    return ADVICE.get(status) or ADVICE.get(status // 100, "try again later")
-
-
-def _hits(results: object, snippet: str, limit: int) -> list[PlaceHit]:
-    if not isinstance(results, list):
-        return []
-    found = (_hit(result, snippet) for result in results if isinstance(result, Mapping))
-    return [hit for hit in found if hit.url and hit.title][:limit]
-
-
-def _hit(result: Mapping[str, Any], snippet: str) -> PlaceHit:
-    return PlaceHit(
-        _plain(result.get("title"), LONGEST_TITLE),
-        _address(result.get("url")),
-        _plain(result.get(snippet), LONGEST_SNIPPET),
-        _point(result.get("latitude"), result.get("longitude")),
-    )
-
-
-def _point(latitude: object, longitude: object) -> Point | None:
-    """Where a result of a map is, if it is one."""
-    with suppress(TypeError, ValueError):
-        north, east = float(str(latitude)), float(str(longitude))
-        if abs(north) <= 90 and abs(east) <= 180:
-            return north, east
-    return None
-
-
-def _address(value: object) -> str:
-    """The address of a web page as it is; nothing if it is none, or too long to be tapped."""
-    url = value.strip() if isinstance(value, str) else ""
-    return url if len(url) <= LONGEST_URL and url.isprintable() and WEB.fullmatch(url) else ""
-
-
-def _plain(value: object, longest: int) -> str:
-    """Text without markup, for providers highlight what was searched for, and of bounded length.
-
-    Nor does it hold what cannot be seen: a title could make the address beside it read backwards.
-    """
-    text = html.unescape(TAG.sub("", value)) if isinstance(value, str) else ""
-    shown = on_one_line(text)
-    return shown if len(shown) <= longest else f"{shown[: longest - 1].rstrip()}…"

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
-from agent.documents.grounding import in_whole_sentences, misquoted, without_misquotes
+from agent.documents.misquotes import misquoted, without_misquotes
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
@@ -84,8 +84,7 @@ def render(
     wines = shown_wines(response.wines, evidence)
     texts = [response.intro, *(said[wine.id] for wine in wines), response.closing]
     chunks = [found for found in evidence.found.values() if isinstance(found, Chunk)]
-    whole = texts if by_rules else [in_whole_sentences(text, chunks) for text in texts]
-    numbered, notes = with_footnotes(whole, chunks)
+    numbered, notes = with_footnotes(texts, chunks)
     named = numbered if by_rules else [filled(text, evidence) for text in numbered]
     intro, *descriptions, closing = (in_markdown(text, evidence) for text in named)
     entries = (

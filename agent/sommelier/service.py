@@ -41,7 +41,7 @@ PROGRESS: Final[Mapping[str, str]] = {
     "search_wines": "searching",
     "find_similar_wines": "comparing",
     "get_wine": "looking",
-    "ask_documents": "reading",
+    "search_documents": "reading",
     READ: "reading_pictures",
 }
 """What is said of the work of a tool."""

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import httpx2
 
 from agent.documents.embedding import LocalModelError
-from agent.documents.passages import Embedder
+from agent.documents.vectors import Embedder
 from agent.engine.errors import AgentError
 from agent.engine.llm import advice
 from agent.senses.pictures import misread

@@ -326,7 +326,7 @@ def sommeliers(names: Sequence[str], texts: Mapping[str, Prompts], bench: Bench)
     Places are not searched for, which costs and changes daily.
     """
     settings, mode = bench.settings, bench.settings.model.response_mode
-    looking = research_tools(bench.documents, refinement=settings.documents.refinement)
+    looking = research_tools(bench.documents)
     tools = [*looking, *memory_tools()]
     answerer = Remembering(
         Sommelier(catalogue=bench.catalogue, house=HouseSommelier(), research_tools=tools)

@@ -105,8 +105,9 @@ def find(
     ] = None,
 ) -> None:
     """Find places for people who love wine: shops, bars, wineries …"""
+    from agent.places.categories import category_named
     from agent.places.find import Places, find_places
-    from agent.places.queries import Queries, QueryGenerationFailed, category_named, place_named
+    from agent.places.queries import Queries, QueryGenerationFailed, place_named
 
     def look_up(resources: "Resources") -> LookUp:
         try:

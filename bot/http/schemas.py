@@ -20,8 +20,9 @@ from agent import lengths
 from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.refine import FallbackReason
 from agent.markdown import visible
+from agent.places.categories import category_named
 from agent.places.find import FoundPlace, SearchLink
-from agent.places.queries import LONGEST_PLACE, category_named, place_named
+from agent.places.queries import LONGEST_PLACE, place_named
 from agent.turn_trace import Outcome
 
 MOST_PASSAGES: Final = 50

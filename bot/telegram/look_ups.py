@@ -23,14 +23,9 @@ from agent.engine.limits import Spent
 from agent.engine.run import Run
 from agent.i18n import say, spoken
 from agent.markdown import escape, link, visible
+from agent.places.categories import categories, category_named, languages
 from agent.places.find import FoundPlace, Places, find_places
-from agent.places.queries import (
-    LONGEST_PLACE,
-    QueryGenerationFailed,
-    categories,
-    category_named,
-    languages,
-)
+from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply, Work, guard_input, worked_on
 from bot.telegram.buttons import acknowledge, is_first_press, pressed_message

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from sqlalchemy import Connection, delete, exists, func, or_, select, text, tuple_
 
-from agent.documents.passages import Chunk, Embedder, EmbeddingError, StoredDocument, embed
+from agent.documents.passages import Chunk, StoredDocument
+from agent.documents.vectors import Embedder, EmbeddingError, embed
 from agent.text import storable
 from db.documents.chunking import Piece, chunk, postings
 from db.documents.reading import Document

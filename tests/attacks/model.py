@@ -12,7 +12,7 @@ from zlib import crc32
 
 from PIL import Image
 
-from agent.places.queries import categories
+from agent.places.categories import categories
 from tests.attacks.corpus import CLAIMED, Attack, squeezed
 from tests.doubles.model_server import (
     ModelServer,
@@ -182,7 +182,7 @@ def calls(attack: Attack, offered: Sequence[str]) -> list[JsonObject]:
     if attack.way == "noted":
         wanted.append(("remember", {"kind": "note", "words": text}))
     if attack.way == "argument":
-        wanted += [("ask_documents", {"question": text}), ("quote_documents", {"query": text})]
+        wanted.append(("quote_documents", {"query": text}))
     named = [(name, {"text": text}) for name in re.findall(r"\b[a-z]+_[a-z]+\b", attack.text)]
     wanted += [pair for pair in named if pair[0] not in dict(wanted)][:3]
     known = [(name, given) for name, given in wanted if name in offered or (name, given) in named]

@@ -23,7 +23,7 @@ from agent.engine.run import Run
 from agent.engine.span import TraceRecord
 from agent.house_sommelier import HouseSommelier
 from agent.i18n import say_in
-from agent.places.find import PlaceHit
+from agent.places.search import PlaceHit
 from agent.repositories import (
     DayStats,
     Spending,

@@ -15,10 +15,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from agent.documents.embedding import EmbeddingService
-from agent.documents.passages import EmbeddingError, embed
+from agent.documents.vectors import EmbeddingError, embed
 from agent.engine.errors import ModelError, ToolError
 from agent.engine.llm import LLMService
-from agent.places.find import BraveSearch, SearxngSearch
+from agent.places.search import BraveSearch, SearxngSearch
 from agent.senses.speech import AudioServer, Transcriber
 from agent.tracing.exporter import Unavailable
 from agent.tracing.langfuse import LangfuseClient

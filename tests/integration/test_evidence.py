@@ -14,7 +14,7 @@ from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.house_sommelier import HouseSommelier
 from agent.memory.service import memory_tools
-from agent.places.find import PlaceHit
+from agent.places.search import PlaceHit
 from agent.repositories import StoredMessage
 from agent.sommelier.contract import in_markdown, unknown_address, unsupported
 from agent.sommelier.grounding import filled as with_names

@@ -15,7 +15,7 @@ from unittest.mock import AsyncMock
 import pytest
 from telegram import Update
 
-from agent.documents.answer import NOT_ENOUGH
+from agent.documents.citations import NOT_ENOUGH
 from agent.engine.errors import Backoff
 from agent.engine.limits import Limits
 from agent.engine.run import Run

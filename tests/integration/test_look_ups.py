@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Update
 
-from agent.documents.answer import NOT_ENOUGH
+from agent.documents.citations import NOT_ENOUGH
 from agent.documents.passages import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
@@ -18,7 +18,7 @@ from agent.engine.run import NO_JOURNAL, Journal
 from agent.house_sommelier import HouseSommelier
 from agent.i18n import say
 from agent.markdown import NOTE_SIGN
-from agent.places.find import PlaceHit
+from agent.places.search import PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
 from bot.console import LocalTelegram

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from agent.documents.answer import answer_question, ask_documents_tool
+from agent.documents.answer import answer_question
 from agent.documents.quotes import QuoteCache, find_quotes, quote_documents_tool
 from agent.documents.refine import refine_question
 from agent.engine.limits import Ledger, Limits, Price, Prices
@@ -187,17 +187,17 @@ class TestResearch:
         self, model_server: ModelServer
     ) -> None:
         library, prompts = FakeLibrary(), HousePrompts()
-        tools = [ask_documents_tool(library), quote_documents_tool(library), find_places_tool()]
+        tools = [quote_documents_tool(library), find_places_tool()]
         _, root = await reply_to(
             model_server,
-            tool_call("ask_documents", {"question": "What are lees?"}),
-            answer(f"Lees are yeast cells [{SUR_LIE.path}]."),
+            tool_call("quote_documents", {"query": "What are lees?"}),
+            answer_json({"snippets": [], "summary": "Nothing.", "noResults": True}),
             valid_text(),
             tools=tools,
             prompts=prompts,
         )
         names = [span.prompt and span.prompt.name for span in generations(root)]
-        assert names == ["sommelier", "documents-answer", "sommelier"]
+        assert names == ["sommelier", "documents-quotes", "sommelier"]
 
 
 class TestReplay:

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from agent.documents.answer import ask_documents_tool
 from agent.documents.passages import search_documents_tool
 from agent.documents.quotes import quote_documents_tool
 from agent.engine.contract import OutputContract
@@ -14,13 +14,12 @@ from agent.engine.messages import LLM, ToolCall
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox, ToolResult
-from agent.places.find import PlaceHit, find_places_tool
+from agent.places.find import find_places_tool
+from agent.places.search import PlaceHit
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from tests.doubles.model_server import ModelServer, answer, answer_json, tool_call
+from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.fakes import root_span
 from tests.library import OYSTERS, SUR_LIE, FakeLibrary, open_model
-
-LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
 
 
 async def run(tool: Tool, *models: LLM, **arguments: Any) -> ToolResult:
@@ -55,20 +54,10 @@ class TestDocuments:
         found = await run(search_documents_tool(FakeLibrary()), query="lees", limit=9)
         assert found.error_type == "invalid_arguments"
 
-    async def test_an_answer_brings_only_what_it_cites_as_evidence(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(answer(LEES))
-        async with open_model(model_server) as model:
-            tool = ask_documents_tool(FakeLibrary())
-            found = await run(tool, model, question="What are the lees of oysters?")
-        assert json.loads(found.text) == {
-            "answer": LEES,
-            "sources": {SUR_LIE.path: SUR_LIE.title},
-            "found": True,
-        }
-        assert {SUR_LIE.id} <= set(found.found)
-        assert OYSTERS.id not in found.found
+    async def test_excerpts_far_below_the_best_score_are_left_out(self) -> None:
+        near, far = replace(SUR_LIE, score=2.0), replace(OYSTERS, score=0.9)
+        found = await run(search_documents_tool(FakeLibrary((near, far))), query="lees")
+        assert list(found.found) == [near.id]
 
     async def test_quotes_are_verbatim_and_evidence(self, model_server: ModelServer) -> None:
         said = {
@@ -83,25 +72,23 @@ class TestDocuments:
         )
         async with open_model(model_server) as model:
             found = await run(quote_documents_tool(FakeLibrary()), model, query="lees")
-        assert (
-            json.loads(found.text)["quotes"][0]["content"] == "Lees are mostly dead   yeast cells."
-        )
+        assert json.loads(found.text)["quotes"][0]["content"] == "Lees are mostly dead   yeast"
         assert list(found.found) == [SUR_LIE.id]
 
     async def test_a_tools_requests_count_in_the_ledger_and_trace_of_the_turn(
         self, model_server: ModelServer
     ) -> None:
+        none = {"snippets": [], "summary": "Nothing.", "noResults": True}
         model_server.script(
-            tool_call("ask_documents", {"question": "What are lees?"}),
-            answer(LEES),
-            answer_json({"response_type": "informational", "intro": LEES}),
+            tool_call("quote_documents", {"query": "What are lees?"}),
+            answer_json(none),
+            answer_json({"response_type": "informational", "intro": "Yeast."}),
         )
         ledger, root = Ledger(), root_span()
-        tools = [ask_documents_tool(FakeLibrary())]
+        tools = [quote_documents_tool(FakeLibrary())]
         response = await turn(model_server, tools, ledger, span=root)
         assert response.outcome == "answered"
         assert ledger.requests == len(model_server.requests) == 3
-        assert ledger.usage.prompt_tokens == model_server.usage.prompt
         (tool,) = [child for child in root.children if child.kind == "tool"]
         assert tool.names == ["retrieve.documents", "llm.answer", "guard.output"]
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -86,19 +85,9 @@ class TestInTheLoop:
     ) -> None:
         model_server.script(LOOK_UP, answer_json(informed(INVENTED)), answer_json(informed(QUOTED)))
         reply = await reply_of(model_server, FakeLibrary([SUR_LIE]))
-        assert reply.startswith("It says: “Sur lie means that a wine rests on its fine lees.” [1].")
+        assert reply.startswith("It says: “a wine rests on its fine lees” [1].")
         feedback = sent(model_server)["messages"][-1]["content"]
         assert "the quote lees must be stirred at every full moon does not stand" in feedback
-
-    async def test_a_part_that_says_the_contrary_is_shown_as_the_whole_sentence(
-        self, model_server: ModelServer
-    ) -> None:
-        myth = replace(SUR_LIE, text="It is a myth that wine on its lees is poisonous. Drink it.")
-        said = f"Wine on its lees is poisonous [{myth.path}]. Stay with water."
-        model_server.script(LOOK_UP, *[answer_json(informed(said))] * 3)
-        reply = await reply_of(model_server, FakeLibrary([myth]))
-        told = "“It is a myth that wine on its lees is poisonous.” [1] Stay with water."
-        assert reply.startswith(told)
 
     async def test_a_quote_that_stays_invented_is_left_out(self, model_server: ModelServer) -> None:
         said = ("Ask on.", "Enjoy it.")

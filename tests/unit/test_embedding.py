@@ -16,7 +16,7 @@ from agent.documents.embedding import (
     model_file_of,
     pooling_of,
 )
-from agent.documents.passages import EmbeddingError, embed
+from agent.documents.vectors import EmbeddingError, embed
 from bot.commands import doctor
 
 LOCKED = Path(__file__).parents[2] / "requirements"

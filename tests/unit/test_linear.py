@@ -20,10 +20,10 @@ import pytest
 
 from agent import lengths, markdown, text
 from agent.care import care_of
-from agent.documents.answer import plain_brackets
-from agent.documents.citations import _brackets, citations, kept, uncited
-from agent.documents.grounding import misquoted
-from agent.documents.passages import best_passage, verbatim
+from agent.documents.citations import _brackets, citations, kept, plain_brackets, statements
+from agent.documents.misquotes import misquoted
+from agent.documents.passages import best_passage
+from agent.documents.verbatim import verbatim
 from agent.engine import parsing
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
@@ -290,8 +290,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "feedback": fence,
     "sendable": sendable,
     "citations": lambda said: citations(said, ["a.md"]),
-    "uncited": uncited,
-    "kept": lambda said: kept(said, lambda sentence: True),
+    "statements": lambda said: statements(said, ["a.md"]),
+    "kept": lambda said: kept(said, ["a.md"], lambda sentence: True),
     "brackets": plain_brackets,
     "misquoted": lambda said: misquoted(said, EVIDENCE),
     "ungrounded": lambda said: invention(said, Grounds.of(EVIDENCE, [(said, "")])),

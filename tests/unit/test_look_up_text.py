@@ -8,8 +8,9 @@ from agent.documents.quotes import Quote, Quotes
 from agent.documents.refine import Refinement
 from agent.i18n import say
 from agent.markdown import escape, link
+from agent.places.categories import categories
 from agent.places.find import FoundPlace, Places, SearchLink
-from agent.places.queries import categories, queries_by_rules
+from agent.places.queries import queries_by_rules
 from bot.telegram import look_ups as text
 from bot.telegram.conversation import behind_command
 from bot.telegram.render import to_telegram_html, visible_text

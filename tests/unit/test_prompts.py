@@ -18,7 +18,6 @@ NEEDED = {
     "sommelier-small": {"research_rules", "schema"},
     "picture": {"schema"},
     "documents-answer": {"not_enough"},
-    "documents-check": {"schema"},
     "documents-quotes": {"max_snippets", "schema"},
     "place-queries": {"category", "label", "hint", "schema"},
     "refinement": {"schema"},

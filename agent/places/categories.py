@@ -1,0 +1,142 @@
+"""Kinds of places, and what they are called in the language that is spoken in a place."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, Field
+
+from agent.places.distinct import countries, is_chinese, names_in, tokens, words
+from agent.tables import Strict, read_toml
+from agent.text import pattern
+
+ENGLISH: Final = "en"
+LONGEST_NAME: Final = 4
+"""Words of a place's name."""
+SCRIPTS: Final = {
+    "el": pattern(r"[\u0370-\u03ff\u1f00-\u1fff]"),
+    "uk": pattern("[іїєґІЇЄҐ]"),
+    "ru": pattern(r"[\u0400-\u04ff]"),
+    "ka": pattern(r"[\u10a0-\u10ff]"),
+    "he": pattern(r"[\u0590-\u05ff]"),
+    "ja": pattern(r"[\u3040-\u30ff]"),
+    "ko": pattern(r"[\uac00-\ud7af]"),
+    "zh": pattern(r"[\u3400-\u9fff]"),
+}
+"""The scripts that tell a language, in the order in which they are tried."""
+
+Name = tuple[str, ...]
+Names = Annotated[tuple[Name, ...], BeforeValidator(names_in)]
+Listed = Annotated[tuple[str, ...], BeforeValidator(lambda text: tuple(text.split(", ")))]
+
+
+class Category(Strict):
+    """A kind of place: what people call it, the hint for the model, and ten phrases of its own.
+
+    Each phrase followed by the place is a query without a model. Behind the colon of the hint are
+    words for this kind of place, with commas between them.
+    """
+
+    label: str
+    hint: str
+    phrases: Annotated[tuple[str, ...], Field(min_length=10, max_length=10)]
+
+
+class Language(Strict):
+    """Where a language is spoken, and its words for kinds of places and specialities."""
+
+    names: Names
+    also: Annotated[tuple[str, ...], Field(min_length=9, max_length=9)]
+    kinds: dict[str, Listed]
+
+
+class _Languages(Strict):
+    """The content of `languages.toml`."""
+
+    neutral: Names
+    languages: dict[str, Language]
+
+
+@cache
+def categories() -> Mapping[str, Category]:
+    """Return every category by its key."""
+    found = read_toml(dict[str, Category], Path(__file__).with_name("categories.toml"))
+    return MappingProxyType(found)
+
+
+def languages() -> Mapping[str, Language]:
+    """Return every language but English by its code (ISO 639-1)."""
+    return _languages().languages
+
+
+@cache
+def _languages() -> _Languages:
+    return read_toml(_Languages, Path(__file__).with_name("languages.toml"))
+
+
+def category_named(name: str) -> str:
+    """Return the key of a category as a person may write it: "wine bars", "WINE_BAR", "Weinbar".
+
+    Known are its key, its label, its phrases, the words of its hint, and its names in other
+    languages; where two categories have the same, the first is meant.
+
+    Raises:
+        ValueError: there is none; the message lists the categories.
+    """
+    asked = tokens(name)
+    for key in categories():
+        if asked in _names(key):
+            return key
+    raise ValueError(f"there is no category {name.strip()[:40]!r}; use {', '.join(categories())}")
+
+
+@cache
+def _names(key: str) -> tuple[list[str], ...]:
+    category = categories()[key]
+    hinted = category.hint.rpartition(":")[2].split(",")
+    abroad = (name for language in languages().values() for name in language.kinds[key])
+    return tuple(map(tokens, (key, category.label, *category.phrases, *hinted, *abroad)))
+
+
+def phrases(category: str, place: str) -> tuple[str, ...]:
+    """Return ten phrases that look for a category, in the language of a place where it is known."""
+    known = languages().get(language_of_place(place))
+    if known is None:
+        return categories()[category].phrases
+    names = known.kinds[category]
+    shortest = min(names, key=lambda name: (len(name.split()), len(name)))
+    return names[0], *(f"{shortest} {speciality}" for speciality in known.also)
+
+
+def language_of_place(place: str) -> str:
+    """Return the code of the language that is spoken in a place; empty where it is not known.
+
+    The last town or country that `languages.toml` knows tells it, else the script.
+    """
+    named = [code for code in _codes(words(place)) if code]
+    if named:
+        return named[-1]
+    return next((code for code, script in SCRIPTS.items() if script.search(place)), "")
+
+
+def _codes(named: list[str]) -> Iterator[str]:
+    at = 0
+    while at < len(named):
+        sizes = range(LONGEST_NAME, 0, -1)
+        size = next((size for size in sizes if tuple(named[at : at + size]) in _spoken()), 0)
+        if size:
+            yield _spoken()[tuple(named[at : at + size])]
+        elif is_chinese(named[at]):
+            # Without spaces a name is a part of the word: 渋谷 in 東京都渋谷区.
+            within = (name for name in _spoken() if is_chinese(name[0]) and name[0] in named[at])
+            yield from map(_spoken().__getitem__, within)
+        at += size or 1
+
+
+@cache
+def _spoken() -> Mapping[Name, str]:
+    """Return the language of each name; empty where a country has several."""
+    found = dict.fromkeys(countries(), ENGLISH) | dict.fromkeys(_languages().neutral, "")
+    return found | {name: code for code, language in languages().items() for name in language.names}
