@@ -127,14 +127,21 @@ def _source(cited: Citation, *, with_passage: bool) -> str:
 
 
 def quote_texts(found: Quotes) -> list[str]:
-    """Each quote with its source, then what they come to."""
-    shown = [_quote(number, each) for number, each in enumerate(found.quotes, start=1)]
-    return [*shown, escape(found.summary)] if found.summary.strip() else shown
+    """Each quote with its source, then the summary; the model's words are marked as such."""
+    shown = [_quote(number, quote) for number, quote in enumerate(found.quotes, start=1)]
+    summary = in_model_words(found.summary) if found.by_model else escape(found.summary)
+    return [*shown, summary] if summary else shown
 
 
 def _quote(number: int, quote: Quote) -> str:
     source = f"**{number}. {_line(quote.source_title)}** · {_line(quote.source_location)}"
-    return "\n".join(filter(None, [source, quoted(quote.content), _line(quote.relevance)]))
+    parts = [source, quoted(quote.content), in_model_words(quote.relevance)]
+    return "\n".join(filter(None, parts))
+
+
+def in_model_words(text: str) -> str:
+    """Mark a text as the model's own words; empty if there are none."""
+    return f"_{say('model_words', text=_line(text))}_" if text.strip() else ""
 
 
 def places_text(found: Places) -> str:

@@ -153,7 +153,7 @@ class TestAsk:
         (message,) = bot_api.messages(CHAT)
         assert marks(message) == ["bold", "expandable_blockquote"]
         assert buttons(message) == []
-        assert prompt_of(tracer) == ("documents-answer", "repository:1", True)
+        assert prompt_of(tracer) == ("documents-answer", "repository:2", True)
         assert len(bot_api.calls_of("sendChatAction")) >= 1
         (turn,) = tracer.turns
         assert tracer.inputs == ["/ask What are lees?"]
@@ -362,14 +362,14 @@ class TestQuotes:
                 bot_api.say("/quotes lees with oysters")
                 seen = await bot_api.wait_for_message(3)
         assert seen == [
-            "1. Sur lie · What the lees are\nLees are mostly dead   yeast cells.\nIt says so.",
-            f"2. Wine with oysters · Section 1 of 1\n{second}\nIt says so.",
-            "Lees are mostly dead yeast cells.",
+            "1. Sur lie · What the lees are\nLees are mostly dead   yeast\nThe model's words: It says so.",
+            f"2. Wine with oysters · Section 1 of 1\n{second}\nThe model's words: It says so.",
+            "The model's words: Lees are mostly dead yeast cells.",
         ]
         assert [marks(each) for each in bot_api.messages(CHAT)] == [
-            ["bold", "blockquote"],
-            ["bold", "blockquote"],
-            [],
+            ["bold", "blockquote", "italic"],
+            ["bold", "blockquote", "italic"],
+            ["italic"],
         ]
 
     async def test_no_results_are_explained(
@@ -385,7 +385,7 @@ class TestQuotes:
                 await at_rest(lanes)
                 bot_api.say("/new")
                 seen = await bot_api.wait_for_message(2)
-        assert seen == ["I don't have enough information.", say("forgotten")]
+        assert seen == [f"The model's words: {explained}", say("forgotten")]
 
 
 class TestFind:
