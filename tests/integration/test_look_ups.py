@@ -350,6 +350,7 @@ class TestQuotes:
         self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
     ) -> None:
         first, second = "lees are mostly dead yeast", OYSTERS.text
+        relevance = "The model's words: It says so."
         found = {
             "snippets": [quoted(first, SUR_LIE), quoted(second, OYSTERS)],
             "summary": "Lees are mostly dead yeast cells.",
@@ -362,8 +363,8 @@ class TestQuotes:
                 bot_api.say("/quotes lees with oysters")
                 seen = await bot_api.wait_for_message(3)
         assert seen == [
-            "1. Sur lie · What the lees are\nLees are mostly dead   yeast\nThe model's words: It says so.",
-            f"2. Wine with oysters · Section 1 of 1\n{second}\nThe model's words: It says so.",
+            f"1. Sur lie · What the lees are\nLees are mostly dead   yeast\n{relevance}",
+            f"2. Wine with oysters · Section 1 of 1\n{second}\n{relevance}",
             "The model's words: Lees are mostly dead yeast cells.",
         ]
         assert [marks(each) for each in bot_api.messages(CHAT)] == [
