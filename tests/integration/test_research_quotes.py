@@ -20,7 +20,6 @@ from tests.doubles.model_server import (
     answer_json,
     error,
     refusal,
-    tool_call,
 )
 from tests.fakes import root_span
 from tests.library import (
@@ -125,14 +124,6 @@ async def test_modes_a_b_and_c(
         schema = sent_format["json_schema"]["schema"]
         assert schema["required"] == ["snippets", "summary", "noResults"]
         assert set(schema["$defs"]["Snippet"]["properties"]) == set(LEES)
-
-
-async def test_mode_d_asks_by_a_tool_with_a_strict_schema(model_server: ModelServer) -> None:
-    model_server.strict = True
-    said = {"snippets": [LEAN], "summary": "On lees.", "noResults": False}
-    found = await find(model_server, tool_call("QuotesAnswer", said), mode="tool")
-    assert (contents(found), found.retry_count) == ([LEAN["content"]], 0)
-    assert sent(model_server)["tools"][0]["function"]["strict"] is True
 
 
 @pytest.mark.parametrize(
