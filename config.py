@@ -35,6 +35,10 @@ BOT_TOKEN: Final = pattern(r"\d+:[\w-]+")
 ENVIRONMENT: Final = pattern("[a-z0-9_-]{1,40}")
 SECRET: Final = pattern("[A-Za-z0-9_-]{16,256}")
 TOKEN: Final = pattern("[A-Za-z0-9._~+/-]{16,}=*")
+MODEL_SIZE: Final = pattern(r"(?:^|[^a-z0-9.])(?:[0-9]+x)?(\d{1,4}(?:\.\d{1,3})?)b(?:$|[^a-z0-9])")
+"""How a model's name tells its size, in billions of parameters."""
+SMALL_BILLIONS: Final = 7
+"""Models of fewer parameters pick wrong tools more often than right ones (docs/local-models.md)."""
 HTTP_URL: Final = TypeAdapter(HttpUrl)
 SHARED_ACCOUNTS: Final = frozenset(
     {"777000", "1087968824", "136817688", "1271266957", "489000", "5434988373"}
@@ -168,15 +172,25 @@ class ModelSettings(Group):
     )
     prices: str | None = Field(None, alias="LLM_PRICES")
     timeout_seconds: float = Field(60, alias="LLM_TIMEOUT_SECONDS", gt=0, le=600)
-    calls_tools: bool = Field(True, alias="LLM_TOOLS")
     context_tokens: int | None = Field(None, alias="LLM_CONTEXT_TOKENS", ge=2048)
-    profile: Literal["full", "small"] = Field("full", alias="LLM_PROFILE")
+    profile: Literal["full", "small"] | None = Field(None, alias="LLM_PROFILE")
     local_ports: Ports = Field((11434, 1234, 8080, 8000), alias="LLM_LOCAL_PORTS")
 
     @property
     def is_set(self) -> bool:
-        """Whether a model is configured; a local server needs a URL but no key."""
+        """Tell whether a model is configured; a local server needs a URL but no key."""
         return self.api_key is not None or self.base_url is not None
+
+    @property
+    def is_small(self) -> bool:
+        """Tell whether the model gets the small profile: as set, else by the size in its name.
+
+        `qwen2.5:1.5b` is small, `qwen2.5:14b` and a name without a size are not.
+        """
+        if self.profile is not None:
+            return self.profile == "small"
+        size = MODEL_SIZE.search(self.name.lower())
+        return size is not None and float(size[1]) < SMALL_BILLIONS
 
 
 class SensesSettings(Group):

@@ -114,9 +114,9 @@ def chat() -> None:
     from bot import console
 
     if not settings.model.is_set and console.is_terminal():
-        from bot.commands.local_models import offer
+        from bot.commands.local_models import offer_local_model
 
-        settings = offer(settings)
+        settings = offer_local_model(settings)
     from bot.running import open_chat
 
     console.chat(lambda telegram: open_chat(settings, telegram), has_model=settings.model.is_set)
@@ -136,7 +136,7 @@ def model(
     port: Annotated[int | None, typer.Option(help="Where its server listens.")] = None,
     name: Annotated[str | None, typer.Option(help="One of those that it lists.")] = None,
 ) -> None:
-    """Find a model on this machine, try what it can, and write it to .env."""
+    """Find a model server on this machine and write its model to .env."""
     from bot.commands.local_models import find_model
 
     if not find_model(open_settings(), port, name):

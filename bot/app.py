@@ -161,7 +161,6 @@ def sommelier_of(resources: Resources) -> Remembering:
         research_tools=[*tools, *memory_tools()],
         help=resources.help,
         small=resources.small,
-        calls_tools=resources.calls_tools,
     )
     return Remembering(sommelier)
 

@@ -102,7 +102,6 @@ class Resources:
     cache: QuoteCache = field(default_factory=QuoteCache)
     help: Help = field(default_factory=Help)
     small: bool = False
-    calls_tools: bool = True
     meaning: "MeaningIndex | None" = None
 
 
@@ -140,8 +139,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             speaker=speaker_of(settings, http),
             refinement=settings.documents.refinement,
             help=help_of(settings),
-            small=settings.model.profile == "small",
-            calls_tools=settings.model.calls_tools,
+            small=settings.model.is_small,
             meaning=meaning,
         )
 

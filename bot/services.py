@@ -63,7 +63,7 @@ def models_of(settings: Settings) -> list[LLMService]:
 
 def with_tools(settings: Settings, model: LLM, meaning: "MeaningIndex | None" = None) -> LLM:
     """A model whose tools are called for it if it calls none itself."""
-    if settings.model.calls_tools:
+    if not settings.model.is_small:
         return model
     from agent.house_sommelier.model import WithoutTools  # noqa: PLC0415 - needed here alone
 

@@ -130,8 +130,7 @@ class Sommelier:
 
     `research_tools` are offered beside those of the catalogue: documents, quotes, places. `house`
     answers where there is no model or none that answers. `help` says what is to be said to those
-    who should not drink. To a `small` model prompt, schema and tools are a third as long; one that
-    itself calls none (`calls_tools`) is spared nothing by fewer tools, and has all.
+    who should not drink. To a `small` model prompt and schema are a third as long.
     """
 
     def __init__(
@@ -142,11 +141,8 @@ class Sommelier:
         research_tools: Sequence[Tool] = (),
         help: Help | None = None,
         small: bool = False,
-        calls_tools: bool = True,
     ) -> None:
         self._tools = self._by_rules_tools = Offer([*wine_tools(catalogue), *research_tools])
-        if small and calls_tools:
-            self._tools = Offer(wine_tools(catalogue, small=True))
         self._prompt = "sommelier-small" if small else "sommelier"
         self._contract = SMALL_SOMMELIER if small else SOMMELIER
         self._research_rules = research_rules(

@@ -12,20 +12,25 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import httpx2
+from pydantic import BaseModel
 
 from agent.documents.embedding import LocalModelError
 from agent.documents.vectors import Embedder
+from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
 from agent.engine.llm import advice
+from agent.engine.loop import generate_agentic_response
+from agent.engine.run import Run
 from agent.senses.pictures import misread
 from agent.senses.speech import hears
 from agent.tracing.langfuse import LangfuseClient
 from agent.tracing.otlp import Origin, OtlpTraces
-from bot.commands.local_models import MODES, in_words, servers_here, tried
+from bot.commands.local_models import find_servers
 from bot.resources import open_documents, open_engine, require_newest_schema
 from bot.services import (
     embedder_of,
     langfuse_client,
+    model_of,
     otlp_client,
     place_search,
     sight_of,
@@ -43,6 +48,14 @@ SECONDS: Final = 5
 PATIENT_SECONDS: Final = 120
 """The same for a model, which may have to be loaded first."""
 PATIENT: Final = frozenset({"answers", "pictures", "voices"})
+
+
+class Pairing(BaseModel):
+    """The answer that a model is tried with."""
+
+    colour: Literal["red", "white"]
+    is_served_cold: bool
+
 
 State = Literal["ok", "off", "wrong"]
 SIGNS: Final[Mapping[State, str]] = {"ok": "✓", "off": "–", "wrong": "✗"}
@@ -176,10 +189,10 @@ async def check_model(settings: Settings) -> str:
     """Whether the model's server lets us in, and knows the model."""
     model = settings.model
     if not model.is_set:
-        here = await servers_here(model.local_ports)
+        servers = await find_servers(model.local_ports)
         found = "".join(
-            f"; {each.name} runs here with {each.models[0]}: `sommelier model` takes it"
-            for each in here[:1]
+            f"; {server.name} runs here with {server.models[0]}: `sommelier model` takes it"
+            for server in servers[:1]
         )
         raise NotConfigured(
             "the house sommelier answers; set OPENAI_API_KEY, or OPENAI_BASE_URL for another "
@@ -199,17 +212,21 @@ async def check_model(settings: Settings) -> str:
 
 
 async def check_answers(settings: Settings) -> str:
-    """Whether the model calls a tool and answers as asked; a few requests are made."""
-    model = settings.model
-    if not model.is_set:
+    """Ask the model one question and hold its answer to a schema."""
+    if not settings.model.is_set:
         raise NotConfigured("no model is tried")
-    abilities = await tried(settings)
-    said = [in_words(abilities)]
-    if abilities.tools != model.calls_tools:
-        said.append(f"set LLM_TOOLS={'yes' if abilities.tools else 'no'}")
-    if abilities.mode and model.response_mode in MODES[: MODES.index(abilities.mode)]:
-        said.append(f"set LLM_RESPONSE_MODE={abilities.mode}")
-    return "; ".join(said)
+    model = model_of(settings, settings.model.name, settings.model.response_mode)
+    try:
+        response = await generate_agentic_response(
+            "Which wine goes with oysters: red or white, and is it served cold?",
+            run=Run([model]),
+            contract=OutputContract(Pairing),
+        )
+    finally:
+        await model.close()
+    if not response.ok:
+        raise Ailment(f"{model.model} gave no valid answer: {response.error}")
+    return f"a valid answer after {response.ledger.requests} request(s)"
 
 
 async def check_sight(settings: Settings) -> str:

@@ -15,12 +15,12 @@ from agent.engine.contract import OutputContract
 from agent.engine.conversation import Conversation, tokens_of
 from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
-from agent.engine.messages import Message, ResponseMode
+from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.prompts import REPOSITORY
 from agent.sommelier.contract import SMALL_SOMMELIER
 from agent.sommelier.wine_tools import wine_tools
-from bot.commands.local_models import Abilities, try_model
+from config import ModelSettings
 from tests.commands import sommelier
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, tool_call
@@ -60,33 +60,6 @@ class SmallModel:
         return {"response_type": kind, "intro": "Gladly.", "wines": wines}
 
 
-@pytest.mark.parametrize(
-    ("model", "expected", "requests"),
-    [
-        (SmallModel(), Abilities(True, "json_schema"), 3),
-        (SmallModel(modes=("json_object", "prompt")), Abilities(True, "json_object"), 4),
-        (SmallModel(modes=("prompt",)), Abilities(True, "prompt"), 4),
-        (SmallModel(modes=()), Abilities(True, None), 4),
-        (SmallModel(tools=False), Abilities(False, "json_schema"), 3),
-        (SmallModel(format_stops_tools=True), Abilities(True, "json_schema"), 3),
-    ],
-)
-async def test_what_a_model_can_is_tried_with_a_few_requests(
-    model: SmallModel, expected: Abilities, requests: int, model_server: ModelServer
-) -> None:
-    model_server.default = model
-    made: list[LLMService] = []
-
-    def model_in(mode: ResponseMode) -> LLMService:
-        made.append(LLMService(model="gpt-4o", base_url=model_server.base_url, mode=mode))
-        return made[-1]
-
-    assert await try_model(model_in) == expected
-    assert len(model_server.requests) == requests
-    for each in made:
-        await each.close()
-
-
 @pytest.fixture
 def port(model_server: ModelServer) -> str:
     return model_server.base_url.rpartition(":")[2].partition("/")[0]
@@ -98,14 +71,13 @@ def test_a_model_without_tools_is_taken_and_answers_in_one_request_a_turn(
     model_server.default = SmallModel(tools=False, modes=("prompt",))
     done = sommelier("model", "--port", port, environment=environment)
     assert done.returncode == 0, done.stderr
-    assert "calls no tools, so the cellar is searched for it" in done.stdout
+    assert "gpt-4o answers from now on" in done.stdout
     written = Path(environment["HOME"], ".env")
     assert stat.S_IMODE(written.stat().st_mode) == 0o600
-    assert {"LLM_TOOLS=no", "LLM_PROFILE=small", "LLM_RESPONSE_MODE=prompt"} <= set(
-        written.read_text().replace("'", "").split()
-    )
+    assert "LLM_MODEL=gpt-4o" in written.read_text().replace("'", "").split()
+    small = environment | {"LLM_PROFILE": "small", "LLM_RESPONSE_MODE": "prompt"}
     model_server.requests.clear()
-    answered = piped("a red for lamb under 25 euros\na cheaper one?\n", environment)
+    answered = piped("a red for lamb under 25 euros\na cheaper one?\n", small)
     assert answered.stdout.count("It is what you ask for.") == 2
     assert len(model_server.requests) == 2
     for request in model_server.requests:
@@ -140,16 +112,23 @@ def test_a_server_that_is_found_is_offered_once(
     assert len(model_server.requests) == asked
 
 
-def test_doctor_tells_of_a_server_that_runs_here_and_what_fits_the_one_that_is_set(
+def test_doctor_names_a_server_that_runs_here_and_tries_the_one_that_is_set(
     environment: dict[str, str], model_server: ModelServer, port: str
 ) -> None:
     found = sommelier("doctor", environment=environment, LLM_LOCAL_PORTS=port)
     assert "A model server runs here with gpt-4o: `sommelier model` takes it" in found.stdout
-    model_server.default = SmallModel(tools=False, modes=("prompt",))
+    model_server.default = answer_json({"colour": "white", "is_served_cold": True})
     tried = sommelier("doctor", environment=environment, OPENAI_BASE_URL=model_server.base_url)
-    (line,) = (each for each in tried.stdout.splitlines() if "answers:" in each)
-    assert "calls no tools" in line
-    assert line.endswith("set LLM_TOOLS=no; set LLM_RESPONSE_MODE=prompt")
+    assert "answers: a valid answer after 1 request(s)" in tried.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "is_small"),
+    [("qwen2.5:1.5b", True), ("Qwen2.5-Coder-3B-Instruct", True), ("llama3.1:8b", False),
+     ("mixtral-8x7b", False), ("gpt-4o-mini", False), ("llama3.2:latest", False)],
+)  # fmt: skip
+def test_the_size_in_a_models_name_chooses_the_profile(name: str, is_small: bool) -> None:
+    assert ModelSettings.model_validate({"LLM_MODEL": name}).is_small == is_small
 
 
 def test_what_listens_at_a_usual_port_and_is_no_model_server_is_passed_over(
@@ -165,7 +144,7 @@ def test_a_small_model_that_is_held_to_a_schema_can_name_found_wines_alone(
     environment: dict[str, str], model_server: ModelServer
 ) -> None:
     model_server.default = SmallModel(tools=False)
-    chosen = {"LLM_RESPONSE_MODE": "json_schema", "LLM_TOOLS": "no", "LLM_PROFILE": "small"}
+    chosen = {"LLM_RESPONSE_MODE": "json_schema", "LLM_PROFILE": "small"}
     set_up = environment | chosen | {"OPENAI_BASE_URL": model_server.base_url}
     piped("a red for lamb under 25 euros\nhello there\n", set_up)
     of_wines, of_words = (
@@ -184,7 +163,7 @@ def test_the_library_is_searched_for_a_small_model_that_calls_no_tools(
     environment: dict[str, str], model_server: ModelServer
 ) -> None:
     model_server.default = SmallModel(tools=False)
-    chosen = {"LLM_RESPONSE_MODE": "prompt", "LLM_TOOLS": "no", "LLM_PROFILE": "small"}
+    chosen = {"LLM_RESPONSE_MODE": "prompt", "LLM_PROFILE": "small"}
     set_up = environment | chosen | {"OPENAI_BASE_URL": model_server.base_url}
     piped("what does sur lie mean?\nhello there\n", set_up)
     of_library, of_house = (
