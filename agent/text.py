@@ -499,6 +499,13 @@ def spoken_in(text: str) -> Spoken | None:
     return best if common >= SHORT_COMMON and common / len(said) >= SHORT_SHARE else None
 
 
+def language_evidence(text: str) -> dict[Spoken, float]:
+    """Return how much the common words and the letters of `text` speak for each language."""
+    lowered, said = _read(text)
+    weights = _weights(SPOKEN)
+    return {language: _evidence(language, said, lowered, weights) for language in SPOKEN}
+
+
 def _read(text: str) -> tuple[str, list[str]]:
     lowered = text.casefold().replace("’", "'")
     return lowered, list(_said(lowered))

@@ -142,7 +142,8 @@ class Reply:
     `prompt` if there was one. `told` is what a model heard of who writes that is to be remembered,
     `changes` what the turn changes of what is kept of them. `lead` is a line above the text: what
     was heard. `attachment` is what was read from pictures, as JSON, to be remembered with the
-    question, `audio` the answer read aloud. What the turn took, `spent` and `seconds`, is filled in
+    question, `audio` the answer read aloud. `suggested_facts` are what a button may
+    offer to remember of who asks. What the turn took, `spent` and `seconds`, is filled in
     at its end.
     """
 
@@ -159,6 +160,7 @@ class Reply:
     changes: tuple[Change, ...] = ()
     lead: str = ""
     attachment: str = ""
+    suggested_facts: tuple[Fact, ...] = ()
     audio: bytes = field(default=b"", repr=False)
     spent: Spent = NOTHING_SPENT
     seconds: float = 0.0

@@ -7,7 +7,6 @@ from telegram.ext import Application, ContextTypes, MessageHandler, filters
 
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.house_sommelier import HouseSommelier
 from agent.sommelier.service import Sommelier
 from bot.telegram.render import split_messages
 from tests.fakes import FakeCatalogue
@@ -16,7 +15,7 @@ from tests.fakes import FakeCatalogue
 def main() -> None:
     """Poll TELEGRAM_BASE_URL and answer each text, all chats side by side."""
     model = LLMService(model="gpt-4o", api_key="bench", base_url=os.environ["OPENAI_BASE_URL"])
-    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
+    sommelier = Sommelier(catalogue=FakeCatalogue())
 
     async def answer(update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
         if update.message is None or not update.message.text:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from agent.engine.run import NO_JOURNAL
-from agent.house_sommelier import HouseSommelier
+from agent.fallback import Fallback
 from agent.memory.service import Remembering, memory_tools
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import Exporter
@@ -157,7 +157,7 @@ def sommelier_of(resources: Resources) -> Remembering:
     tools = research_tools(resources.documents, resources.search, cache=resources.cache)
     sommelier = Sommelier(
         catalogue=resources.repositories.wines,
-        house=HouseSommelier(meaning=resources.meaning),
+        fallback=Fallback(catalogue=resources.repositories.wines, documents=resources.documents),
         research_tools=[*tools, *memory_tools()],
         help=resources.help,
         small=resources.small,

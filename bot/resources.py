@@ -36,7 +36,6 @@ from bot.services import (
     trace_link,
     trace_rows,
     transcriber_of,
-    with_tools,
     words,
 )
 from bot.tasks import bounded
@@ -61,7 +60,6 @@ from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
 
 if TYPE_CHECKING:
-    from agent.house_sommelier.meaning import MeaningIndex
     from bot.admin.page import AdminPage
 
 
@@ -102,7 +100,6 @@ class Resources:
     cache: QuoteCache = field(default_factory=QuoteCache)
     help: Help = field(default_factory=Help)
     small: bool = False
-    meaning: "MeaningIndex | None" = None
 
 
 @asynccontextmanager
@@ -118,14 +115,11 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         sessions = await stack.enter_async_context(open_database(settings))
         embedder = await stack.enter_async_context(open_embedder(settings))
         documents = SqlDocumentStore(sessions, embedder)
-        meaning = meaning_of(embedder)
-        if meaning is not None:
-            stack.push_async_callback(bounded, "the phrases' vectors", meaning.close)
+        if embedder is not None:
             await stack.enter_async_context(meanwhile(documents.embed_missing()))
         models, aside = models_of(settings), aside_of(settings)
         for model in (*models, *aside.values()):
             stack.push_async_callback(bounded, "the model", model.close)
-        able = [with_tools(settings, model, meaning) for model in models]
         http = httpx2.AsyncClient()
         stack.push_async_callback(bounded, "the place search", http.aclose)
         prompts = await stack.enter_async_context(open_prompts(settings))
@@ -133,14 +127,13 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             sessions=sessions,
             repositories=Repositories(sessions, trace_rows(settings)),
             documents=documents,
-            run=replace(run_of(settings, able, prompts), aside=aside),
+            run=replace(run_of(settings, models, prompts), aside=aside),
             search=place_search(settings, http),
             transcriber=transcriber_of(settings, http),
             speaker=speaker_of(settings, http),
             refinement=settings.documents.refinement,
             help=help_of(settings),
             small=settings.model.is_small,
-            meaning=meaning,
         )
 
 
@@ -212,15 +205,6 @@ async def meanwhile(work: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
     finally:
         doing.cancel()
         await asyncio.wait([doing])
-
-
-def meaning_of(embedder: Embedder | None) -> "MeaningIndex | None":
-    """What the house sommelier understands by meaning; None without an embedding source."""
-    if embedder is None:
-        return None
-    from agent.house_sommelier.meaning import MeaningIndex  # noqa: PLC0415 - brings numpy
-
-    return MeaningIndex(embedder)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 from agent.engine.llm import load_client
-from agent.house_sommelier.lexicon import lexicon
+from agent.fallback.words import lexicon
 from agent.repositories import Payload
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import keyed_hash

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 import httpx2
 from platformdirs import user_cache_path
@@ -38,9 +37,6 @@ from db.repositories.privacy import SqlDeletionRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
 from db.repositories.turns import SqlFeedbackRepository
 
-if TYPE_CHECKING:
-    from agent.house_sommelier.meaning import MeaningIndex
-
 
 def run_of(settings: Settings, models: Sequence[LLM], prompts: Prompts) -> Run:
     """What each turn starts from: these models and prompts, the limits and the prices."""
@@ -59,15 +55,6 @@ def models_of(settings: Settings) -> list[LLMService]:
     names = (settings.model.name, *settings.model.fallback_names)
     mode = settings.model.response_mode
     return [model_of(settings, name, mode) for name in names] if settings.model.is_set else []
-
-
-def with_tools(settings: Settings, model: LLM, meaning: "MeaningIndex | None" = None) -> LLM:
-    """A model whose tools are called for it if it calls none itself."""
-    if not settings.model.is_small:
-        return model
-    from agent.house_sommelier.model import WithoutTools  # noqa: PLC0415 - needed here alone
-
-    return WithoutTools(model, meaning)
 
 
 def aside_of(settings: Settings) -> dict[str, LLMService]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -113,7 +113,7 @@ class Remembering:
         if language is None and not others:
             return reply
         glance = language or self.sommelier.language_in(message, run)
-        return _told_back(reply, [heard, *others], glance)
+        return _told_back(reply, [heard, *others], cast("Language", glance))
 
     async def _language_told(self, message: str, run: Run) -> Language:
         """The language of a message that is mostly names and numbers.
@@ -123,7 +123,7 @@ class Remembering:
         of_talk = self.sommelier.language_in(message, run)
         own = await self.sommelier.language_of(message)
         tells = own not in ("en", spoken()) or of_talk == "en"
-        return own if tells else of_talk
+        return cast("Language", own if tells else of_talk)
 
 
 def _without_told(history: Sequence[Message]) -> list[Message]:

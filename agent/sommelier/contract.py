@@ -36,7 +36,7 @@ from agent.sommelier.sommelier_prompts import (
     validate_semantic_content,
 )
 from agent.sommelier.wine import OWN, AnyWine, ReadWine, Wine, money
-from agent.text import Language, pattern, words
+from agent.text import pattern, words
 
 QUOTE_LINE: Final = pattern(r"(?m)^\\> ")
 """The mark of a block quote, the only one that words may have: what stands in one is a quote."""
@@ -57,11 +57,11 @@ MOST_MARK_UP: Final = 20.0
 UNKNOWN: Final = {"response_type": "informational"}
 """What a response is taken for until it says what it is."""
 
-CountryName = Callable[[str, Language], str]
+CountryName = Callable[[str, str], str]
 """What a language calls a country that is named in English."""
 
 
-def in_english(country: str, language: Language) -> str:
+def in_english(country: str, language: str) -> str:
     """Return a country's English name, whatever the language."""
     return country
 
@@ -69,7 +69,7 @@ def in_english(country: str, language: Language) -> str:
 def render(
     response: SommelierResponse,
     evidence: Evidence,
-    language: Language = "en",
+    language: str = "en",
     country_name: CountryName = in_english,
     *,
     by_rules: bool = False,
@@ -95,7 +95,7 @@ def render(
 
 
 def wine_text(
-    wine: AnyWine, said: str, language: Language, country_name: CountryName, number: str = ""
+    wine: AnyWine, said: str, language: str, country_name: CountryName, number: str = ""
 ) -> str:
     """Write a wine as Markdown: its name, its facts, and what is `said` of it, Markdown too."""
     facts = escape(facts_line(wine, language, country_name))
@@ -126,9 +126,7 @@ def shown_wines(wines: Iterable[WineRecommendation], evidence: Evidence) -> list
     return [wine for wine in found if isinstance(wine, AnyWine)]
 
 
-def facts_line(
-    wine: AnyWine, language: Language = "en", country_name: CountryName = in_english
-) -> str:
+def facts_line(wine: AnyWine, language: str = "en", country_name: CountryName = in_english) -> str:
     """Say where a wine comes from and what it costs, and if it is not in stock."""
     if isinstance(wine, ReadWine):
         return read_line(wine, language)
@@ -403,7 +401,7 @@ SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
 """The same for a small model: its schema is a third as long."""
 
 
-def in_language(language: Language, country_name: CountryName) -> OutputContract[SommelierResponse]:
+def in_language(language: str, country_name: CountryName) -> OutputContract[SommelierResponse]:
     """Make the contract of the house sommelier, whose words are data and shown in `language`."""
     return SOMMELIER.with_rules(
         grounding=partial(unsupported, by_rules=True),

@@ -2,33 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final, Protocol
 
-from agent import lengths
 from agent.care import FORBIDDING, Care, care_in_talk, is_ordinary
 from agent.care_help import Help
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.messages import LLM, Message, ToolCall
-from agent.engine.run import Run, aside
+from agent.engine.messages import Message, ToolCall
+from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
+from agent.fallback import Fallback, language_of, read_request, search_in_words
+from agent.fallback.searching import limits_in, wine_listed
 from agent.i18n import is_chosen, say, say_in, spoken
 from agent.prompts import prompt_for, research_rules
 from agent.repositories import StoredMessage
 from agent.sommelier.attachment import READ, Attached, ListCatalogue, left_out, what_was_read
-from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, in_language, wine_ids
+from agent.sommelier.contract import SMALL_SOMMELIER, SOMMELIER, wine_ids
 from agent.sommelier.safety import allowed_part, care_in, instructions, person_in
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, of_catalogue
+from agent.sommelier.wine import Catalogue, of_catalogue, with_ids_shown
 from agent.sommelier.wine_tools import wine_tools
-from agent.text import LANGUAGES, Language
 from agent.turn import Change, Person, Reply, guard_input
 from agent.turn_trace import Outcome, error_types
-
-BY_RULES: Final = Limits(seconds=30)
-"""What the house sommelier may use: it costs nothing, but waits for the catalogue."""
 
 PLACES: Final = "find_places"
 """The tool that finds shops and bars: it is not offered to those who must not drink."""
@@ -54,42 +49,6 @@ class Answerer(Protocol):
 
     async def answer(self, message: str, run: Run, attached: Attached | None = None) -> Reply:
         """Answer `message` within the limits of `run`, with what was read from pictures."""
-        ...
-
-
-class House(LLM, Protocol):
-    """Who answers by rules, in the language of the guest."""
-
-    def language_of(self, messages: Sequence[Message]) -> Language:
-        """Tell the language of a conversation; where nothing does, the one that is spoken."""
-        ...
-
-    def language_at_a_glance(self, said: Sequence[str]) -> Language:
-        """Tell the language of what a person said in a conversation, in a twentieth of the time."""
-        ...
-
-    def country_name(self, country: str, language: Language) -> str:
-        """Tell what `language` calls a country; its English name if nothing else is known."""
-        ...
-
-    def search_in_words(self, arguments: str, language: Language) -> str:
-        """Say what a call searches wines for, in `language`; empty if that is not known."""
-        ...
-
-    def limits_in(self, messages: Sequence[Message]) -> WineQuery:
-        """Tell what a conversation rules out: prices, and what is to be left out."""
-        ...
-
-    def wants_wines(self, message: str) -> bool:
-        """Tell whether a message by itself wants wines to be chosen."""
-        ...
-
-    def wine_listed(self, read: ReadWine) -> Wine | None:
-        """Tell what a wine of a list is; None if its line does not say."""
-        ...
-
-    def caring(self, care: Care) -> "House":
-        """Make the same for somebody of whom `care` is known."""
         ...
 
 
@@ -128,27 +87,28 @@ class _Asked:
 class Sommelier:
     """Answers messages from a catalogue, by a model or by rules.
 
-    `research_tools` are offered beside those of the catalogue: documents, quotes, places. `house`
-    answers where there is no model or none that answers. `help` says what is to be said to those
-    who should not drink. To a `small` model prompt and schema are a third as long.
+    `research_tools` are offered beside those of the catalogue: documents, quotes, places. The
+    `fallback` answers where there is no model or none that answers. `help` says what is to be said
+    to those who should not drink. To a `small` model prompt and schema are a third as long.
     """
 
     def __init__(
         self,
         *,
         catalogue: Catalogue,
-        house: House,
         research_tools: Sequence[Tool] = (),
         help: Help | None = None,
         small: bool = False,
+        fallback: Fallback | None = None,
     ) -> None:
-        self._tools = self._by_rules_tools = Offer([*wine_tools(catalogue), *research_tools])
+        self._tools = Offer([*wine_tools(catalogue), *research_tools])
         self._prompt = "sommelier-small" if small else "sommelier"
         self._contract = SMALL_SOMMELIER if small else SOMMELIER
         self._research_rules = research_rules(
             [] if small else [each.name for each in research_tools]
         )
-        self._catalogue, self._house = catalogue, house
+        self._catalogue = catalogue
+        self._fallback = fallback or Fallback(catalogue=catalogue)
         self._help = help or Help()
 
     async def answer(self, message: str, run: Run, attached: Attached | None = None) -> Reply:
@@ -163,7 +123,7 @@ class Sommelier:
             last = str(run.history[-1]["content"]) if run.history and not run.models else ""
             about = attached and attached.for_message(message, last)
             return await self._answer(_Asked(message, run, about))
-        language = _of_notes(self.language_in(message, run))
+        language = self.language_in(message, run)
         if message:
             reply = await self._answer(_Asked(message, run, attached))
         else:
@@ -172,8 +132,9 @@ class Sommelier:
 
     async def _what_was_read(self, attached: Attached, run: Run, language: str) -> Reply:
         person = person_in(run)
-        as_wine = self._house.wine_listed
-        return await what_was_read(attached.attachment, self._catalogue, person, language, as_wine)
+        return await what_was_read(
+            attached.attachment, self._catalogue, person, language, wine_listed
+        )
 
     async def _answer(self, asked: _Asked) -> Reply:
         care = self._care(asked)
@@ -255,113 +216,83 @@ class Sommelier:
             return reply
         return replace(reply, text=f"{why}\n\n{reply.text}")
 
+    def _explained(self, reply: Reply, run: Run) -> Reply:
+        """Return an answer by rules below why no alcohol is offered, or why it comes second."""
+        care = care_in(run)
+        if not (reply.wine_ids and (care.is_cautious or care.forbids_alcohol)):
+            return reply
+        return replace(reply, text=f"{self._help.why(care)}\n\n{reply.text}")
+
     async def _reply(self, asked: _Asked, response: Response | None) -> Reply:
         if response is not None and response.ok and response.outcome != "stopped":
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
-        language = await self._language_of(asked.messages)
+        language = self.language_in(asked.message, asked.run)
         if response is not None and response.ok:
-            return _shown(response, "stopped", say_in(_of_notes(language), "stopped_here"))
+            return _shown(response, "stopped", say_in(language, "stopped_here"))
         if response is not None and response.outcome == "stopped":
-            return Reply(text=say_in(_of_notes(language), "stopped"), outcome="stopped")
+            return Reply(text=say_in(language, "stopped"), outcome="stopped")
         if response is not None and response.outcome in {"refusal", "content_filter"}:
-            return Reply(text=say_in(_of_notes(language), "declined"), outcome="refused")
+            return Reply(text=say_in(language, "declined"), outcome="refused")
         return await self._without_model(asked, response, language)
 
     async def _without_model(
-        self, asked: _Asked, response: Response | None, language: Language
+        self, asked: _Asked, response: Response | None, language: str
     ) -> Reply:
         """The answer by rules: from a list that is meant, of what was read, or the catalogue."""
         attached, by_rules = asked.attached, replace(asked, attached=None)
         if (
             attached
             and attached.is_choice
-            and (attached.is_about or self._house.wants_wines(asked.message))
+            and (attached.is_about or read_request(asked.message).says_what)
         ):
             return await self._of_list(by_rules, attached, response, language)
         if attached and attached.now and attached.attachment.wines:
-            reply = await self._what_was_read(attached, asked.run, _of_notes(language))
+            reply = await self._what_was_read(attached, asked.run, language)
             return reply if response is None else replace(reply, outcome="fallback")
-        return await self._reply_by_rules(by_rules, response, language, self._by_rules_tools)
+        return await self._by_rules(by_rules, response, language, self._fallback)
 
     async def _of_list(
-        self, asked: _Asked, attached: Attached, response: Response | None, language: Language
+        self, asked: _Asked, attached: Attached, response: Response | None, language: str
     ) -> Reply:
         """The answer by rules from a list, in place of the catalogue."""
         read = await attached.attachment.known_in(self._catalogue, person_in(asked.run))
-        listed = ListCatalogue(read.wines, self._house.wine_listed)
-        offer = Offer(wine_tools(listed, evidence=listed.found))
+        listed = ListCatalogue(read.wines, wine_listed)
         if attached.now:
             asked = replace(asked, run=replace(asked.run, history=()))
-        reply = await self._reply_by_rules(asked, response, language, offer)
+        reply = await self._by_rules(asked, response, language, Fallback(catalogue=listed))
         unknown = len(read.wines) - len(listed.wines)
-        note = say_in(_of_notes(language), "list_unknown", count=unknown) if unknown else ""
-        return replace(reply, notes=(*reply.notes, *filter(None, [note])))
+        note = say_in(language, "list_unknown", count=unknown) if unknown else ""
+        ids = tuple(of_catalogue(reply.wine_ids))
+        return replace(reply, wine_ids=ids, notes=(*reply.notes, *filter(None, [note])))
 
-    async def _reply_by_rules(
-        self, asked: _Asked, response: Response | None, language: Language, offer: Offer
+    async def _by_rules(
+        self, asked: _Asked, response: Response | None, language: str, fallback: Fallback
     ) -> Reply:
-        by_rules = await self._by_rules(asked, language, offer)
-        if not by_rules.ok:
-            return Reply(text=say_in(_of_notes(language), "apology"), outcome="failed")
-        if response is None:
-            note = "" if asked.run.history else say_in(_of_notes(language), "no_model")
-            return _shown(by_rules, "answered", note)
-        return _shown(by_rules, "fallback", say_in(_of_notes(language), "model_down"))
+        """Return the answer by rules, with a note that says why no model made it."""
+        reply = await fallback.answer(
+            asked.messages, person=person_in(asked.run), language=language, span=asked.run.span
+        )
+        reply = self._explained(reply, asked.run)
+        if response is not None:
+            note = say_in(language, "model_down")
+            return replace(reply, outcome="fallback", notes=(note,))
+        note = "" if asked.run.history else say_in(language, "no_model")
+        return replace(reply, notes=(note,) if note else ())
 
-    def language_in(self, message: str, run: Run) -> Language:
-        """Tell the language of a message and what was said before, at a glance."""
-        return self._house.language_at_a_glance(_Asked(message, run).said)
+    def language_in(self, message: str, run: Run) -> str:
+        """Return the language of a message, or of what was said before it."""
+        return _language_of(_Asked(message, run).said)
 
-    async def language_of(self, message: str) -> Language:
-        """Tell the language of a message by itself, for as long as that takes."""
-        return await self._language_of([{"role": "user", "content": message}])
-
-    async def _language_of(self, messages: Sequence[Message]) -> Language:
-        length, tell = len(str(messages[-1]["content"])), partial(self._house.language_of, messages)
-        return await aside(length, tell, lengths.HEARD_ON_THE_LOOP)
+    async def language_of(self, message: str) -> str:
+        """Return the language of a message by itself."""
+        return _language_of([message])
 
     def _progress(self, calls: Sequence[ToolCall]) -> str:
         """What tools do, in words of ours alone: what the model wrote is not checked yet."""
         name = calls[0].name
-        own: Language = next((each for each in LANGUAGES if each == spoken()), "en")
-        asked = self._house.search_in_words(calls[0].arguments, own)
+        asked = search_in_words(calls[0].arguments, spoken())
         looked = f": {asked}" if asked and name == "search_wines" else ""
         return f"_{say(PROGRESS.get(name, 'at_work'))}{looked} …_"
-
-    async def _by_rules(self, asked: _Asked, language: Language, offer: Offer) -> Response:
-        """Let the house sommelier answer, whatever is used up.
-
-        In a group somebody had better not drink: something for them, and something for the rest.
-        """
-        care = care_in(asked.run)
-        own = await self._of_house(asked, language, offer)
-        if not (own.answer and care.in_group and care.is_cautious):
-            return own
-        others_care = Care(allergies=care.allergies, reactions=care.reactions, in_group=True)
-        others = await self._of_house(asked.with_care(others_care), language, offer)
-        if not others.answer or not others.answer.wines:
-            return own
-        wines = [*own.answer.wines, *others.answer.wines]
-        return replace(
-            own,
-            text="\n\n".join((own.text, say_in(_of_notes(language), "for_others"), others.text)),
-            answer=own.answer.model_copy(update={"wines": wines}),
-            wine_ids=tuple(dict.fromkeys((*own.wine_ids, *others.wine_ids))),
-            found={**own.found, **others.found},
-        )
-
-    async def _of_house(self, asked: _Asked, language: Language, offer: Offer) -> Response:
-        run = asked.run
-        ledger = Ledger(prices=run.ledger.prices)
-        house = self._house.caring(care_in(run))
-        by_rules = replace(
-            run, models=[house], limits=BY_RULES, ledger=ledger, deadline=None, prompt=None
-        )
-        contract = in_language(language, self._house.country_name)
-        response = await self._generate(replace(asked, run=by_rules), contract, offer)
-        run.ledger.tool_calls += ledger.tool_calls
-        run.ledger.tool_errors += ledger.tool_errors
-        return response
 
     async def _generate(
         self, asked: _Asked, contract: OutputContract[SommelierResponse], offer: Offer
@@ -372,8 +303,8 @@ class Sommelier:
             out = OF_CELLAR if attached.is_choice else frozenset[str]()
             left = [each for each in tools.tools if each.name not in out]
             about = asked.messages[-1:] if attached.now else asked.messages
-            limits = self._house.caring(care).limits_in(about)
-            read = attached.tool(self._catalogue, limits, self._house.wine_listed)
+            limits = limits_in(about)
+            read = attached.tool(self._catalogue, limits, wine_listed)
             tools = Toolbox([read, *left])
         first = attached.first if attached else ()
         return await generate_agentic_response(
@@ -387,21 +318,18 @@ def window(stored: Sequence[StoredMessage]) -> list[Message]:
     Blank ones are left out: an empty content is a 400 with some servers.
     """
     return [
-        {"role": message.role, "content": _with_wine_ids(message)}
+        {"role": message.role, "content": with_ids_shown(message.content, message.wine_ids)}
         for message in stored
         if message.content.strip()
     ]
 
 
-def _with_wine_ids(message: StoredMessage) -> str:
-    if not message.wine_ids:
-        return message.content
-    return f"{message.content}\n\n[wine ids: {', '.join(message.wine_ids)}]"
-
-
-def _of_notes(language: Language) -> str:
-    """The language of notes: the answer's, or that of a person which the house does not speak."""
-    return language if spoken() in LANGUAGES else spoken()
+def _language_of(said: Sequence[str]) -> str:
+    """Return the language that was chosen, or else of the last message that tells one."""
+    language = spoken()
+    for text in said if not is_chosen() else ():
+        language = language_of(text, language)
+    return language
 
 
 def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:

@@ -34,8 +34,7 @@ from agent.evals.dataset import (
 )
 from agent.evals.pictures import PicturesVariant, drawn, pictures
 from agent.evals.run import QuotesVariant, Result, SommelierVariant, Variant, evaluate
-from agent.house_sommelier import HouseSommelier
-from agent.house_sommelier.model import MODEL_NAME as HOUSE
+from agent.fallback import Fallback
 from agent.memory.service import Remembering, memory_tools
 from agent.prompts import REPOSITORY
 from agent.senses.pictures import VISION
@@ -60,6 +59,9 @@ from bot.resources import open_database, open_documents, research_tools
 from bot.services import hide, langfuse_client, model_of, prepare_trace, run_of, vision_of
 from config import DatabaseSettings, Settings
 from db.wines.catalogue import SqlCatalogue
+
+FALLBACK: Final = "fallback"
+"""The name of the variant that answers without a model."""
 
 STARTER: Final = "starter"
 LANGFUSE: Final = "langfuse:"
@@ -314,8 +316,10 @@ def sommeliers_wanted(
         texts = prompts_to_try(settings, list(dict.fromkeys(prompts)))
     else:
         texts = {"": prompts_in_use(settings)}
-    names = list(dict.fromkeys(models or [settings.model.name if settings.model.is_set else HOUSE]))
-    if names != [HOUSE]:
+    names = list(
+        dict.fromkeys(models or [settings.model.name if settings.model.is_set else FALLBACK])
+    )
+    if names != [FALLBACK]:
         require_model(settings)
     return partial(sommeliers, names, texts)
 
@@ -329,11 +333,15 @@ def sommeliers(names: Sequence[str], texts: Mapping[str, Prompts], bench: Bench)
     looking = research_tools(bench.documents)
     tools = [*looking, *memory_tools()]
     answerer = Remembering(
-        Sommelier(catalogue=bench.catalogue, house=HouseSommelier(), research_tools=tools)
+        Sommelier(
+            catalogue=bench.catalogue,
+            fallback=Fallback(catalogue=bench.catalogue, documents=bench.documents),
+            research_tools=tools,
+        )
     )
     made: list[Variant] = []
     for name in names:
-        models = [] if name == HOUSE else [bench.opened(model_of(settings, name, mode))]
+        models = [] if name == FALLBACK else [bench.opened(model_of(settings, name, mode))]
         for title, prompts in texts.items():
             run = replace(bench.run, models=models, prompts=prompts)
             label = f"{name} · {title}" if title else name

@@ -11,7 +11,7 @@ import typer
 from rich.table import Column, Table
 
 from agent.documents.passages import best_passage
-from agent.house_sommelier import query_for
+from agent.fallback import query_for
 from agent.sommelier.contract import price_text
 from bot.commands.output import (
     AsJson,

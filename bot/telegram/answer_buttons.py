@@ -22,8 +22,7 @@ from telegram import CallbackQuery, Message, MessageReactionUpdated, ReactionTyp
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, MessageHandler, MessageReactionHandler, filters
 
-from agent.house_sommelier import query_for
-from agent.house_sommelier.wording import country_in_words
+from agent.fallback import country_name, query_for
 from agent.i18n import in_every_language, say, spoken
 from agent.repositories import Feedback, FeedbackReason, StoredMessage, TurnRecord, Verdict
 from agent.sommelier.wine import Wine, WineQuery
@@ -159,7 +158,7 @@ class FollowUps:
         asked = said["user"].content if "user" in said else ""
         if not are_ours or name not in _offered(wines, asked):
             return "", say("button_too_old")
-        country = country_in_words(wines[0].country, cast("Language", spoken()))
+        country = country_name(wines[0].country, cast("Language", spoken()))
         return say(f"wish_{name}", country=country), ""
 
     async def _said(self, turn: TurnRecord, message: Message) -> Mapping[str, StoredMessage]:

@@ -16,8 +16,7 @@ from telegram.constants import ParseMode
 from telegram.ext import CommandHandler, InlineQueryHandler
 
 from agent.engine.run import Run
-from agent.house_sommelier import query_for
-from agent.house_sommelier.wording import country_in_words
+from agent.fallback import country_name, query_for
 from agent.i18n import say, spoken
 from agent.markdown import escape
 from agent.sommelier.contract import facts_line, wine_text
@@ -115,10 +114,10 @@ def _article(number: int, wine: Wine) -> InlineQueryResultArticle:
             parse_mode=ParseMode.HTML,
             link_preview_options=LinkPreviewOptions(is_disabled=True),
         ),
-        description=facts_line(wine, cast("Language", spoken()), country_in_words),
+        description=facts_line(wine, cast("Language", spoken()), country_name),
     )
 
 
 def _text(wine: Wine) -> str:
     language = cast("Language", spoken())
-    return wine_text(wine, escape(wine.notes), language, country_in_words)
+    return wine_text(wine, escape(wine.notes), language, country_name)

@@ -16,7 +16,6 @@ from agent.engine.llm import LLMService
 from agent.engine.run import Prompts
 from agent.evals.dataset import Conversation, parsed
 from agent.evals.run import Outcome, Result, SommelierVariant, Trial, evaluate
-from agent.house_sommelier import HouseSommelier
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from bot.commands.prompts import prompt_of_file
@@ -94,9 +93,7 @@ class Run:
 def variant(label: str, model: LLMService, prompts: Prompts) -> SommelierVariant:
     run = engine.Run([model], limits=Limits(seconds=10), prompts=prompts)
     catalogue = FakeCatalogue()
-    return SommelierVariant(
-        label, Sommelier(house=HouseSommelier(), catalogue=catalogue), catalogue, run
-    )
+    return SommelierVariant(label, Sommelier(catalogue=catalogue), catalogue, run)
 
 
 @pytest.fixture
@@ -302,7 +299,7 @@ def test_a_newcomer_evaluates_the_house_sommelier(tmp_path: Path) -> None:
         "run", "--kind", "budget", "--name", "first", "--save", folder
     )
     assert status == 0
-    assert "house-sommelier" in shown
+    assert "fallback" in shown
     assert "budget" in shown
     assert "100% of 6" in shown
     assert "█" * 30 in shown
@@ -322,14 +319,14 @@ def test_models_are_compared_with_the_house_sommelier(
     monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
     model_server.default = answer_json(INFORMATIONAL)
     path = dataset(tmp_path, lamb(id="one"), lamb(id="two"))
-    models = ("--model", "gpt-4o", "--model", "gpt-4o-mini", "--model", "house-sommelier")
+    models = ("--model", "gpt-4o", "--model", "gpt-4o-mini", "--model", "fallback")
     status, shown, _ = sommelier_eval("run", path, *models, "--json")
     assert status == 0
     report = json.loads(shown)
     assert [each["label"] for each in report["variants"]] == [
         "gpt-4o",
         "gpt-4o-mini",
-        "house-sommelier",
+        "fallback",
     ]
     types = [each["metrics"]["type"]["score"] for each in report["variants"]]
     assert types == [0, 0, 1]
@@ -401,7 +398,7 @@ def test_two_files_of_the_same_name_are_two_variants(tmp_path: Path) -> None:
     prompts = [part for path in paths for part in ("--prompt", str(path))]
     _, shown, _ = sommelier_eval("run", dataset(tmp_path, lamb()), *prompts, "--json")
     labels = [each["label"] for each in json.loads(shown)["variants"]]
-    assert labels == [f"house-sommelier · {path}" for path in paths]
+    assert labels == [f"fallback · {path}" for path in paths]
 
 
 def test_a_model_that_never_answers_is_told(
@@ -410,12 +407,12 @@ def test_a_model_that_never_answers_is_told(
     monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
     model_server.default = error(404)
     path = dataset(tmp_path, lamb())
-    models = ("--model", "gpt-5o", "--model", "house-sommelier")
+    models = ("--model", "gpt-5o", "--model", "fallback")
     status, shown, said = sommelier_eval("run", path, *models)
     assert status == 0
     assert "validity 0%: fallback after model_error, ModelRejected" in shown
     assert "gpt-5o never answered (ModelRejected): check the model's name" in said
-    assert "house-sommelier never" not in said
+    assert "fallback never" not in said
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from telegram import Bot
 from agent.engine.limits import NO_BUDGET, DailyBudget, Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.house_sommelier import HouseSommelier
 from agent.i18n import languages, say, say_in
 from agent.repositories import Access as Decision
 from agent.repositories import Broadcast, Spending, TurnRecord
@@ -138,7 +137,7 @@ class Rooms:
 
         return running(
             bot_api,
-            Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
+            Sommelier(catalogue=FakeCatalogue()),
             self.messages,
             further.pop("tracer", None),
             further=self.handlers,
@@ -919,7 +918,7 @@ async def dispatching(
     application = application_of(bot_api)
     conversation = conversation_of(
         application,
-        Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
+        Sommelier(catalogue=FakeCatalogue()),
         rooms.messages,
         journal=journal,
         kept=rooms.kept,

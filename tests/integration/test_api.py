@@ -21,7 +21,6 @@ from agent.documents.passages import Chunk
 from agent.engine.limits import DailyBudget
 from agent.engine.run import Run
 from agent.engine.span import TraceRecord
-from agent.house_sommelier import HouseSommelier
 from agent.i18n import say_in
 from agent.places.search import PlaceHit
 from agent.repositories import (
@@ -94,7 +93,7 @@ def api(
 ) -> Api:
     return Api(
         turns=Turns(run=sources.run, budgets=budgets, keep=keep),
-        answerer=answerer or Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
+        answerer=answerer or Sommelier(catalogue=FakeCatalogue()),
         resources=sources.resources(),
         token=SecretStr(TOKEN),
         user="ab12",
@@ -169,7 +168,10 @@ async def test_the_sommelier_answers_with_what_was_said_before(model_server: Mod
     ]
     assert told["outcome"] == "answered"
     first, _, after = (sent(model_server, each)["messages"][0]["content"] for each in range(3))
-    assert ("had better not drink" in first, "had better not drink" in after) == (False, True)
+    assert ("had better not have alcohol" in first, "had better not have alcohol" in after) == (
+        False,
+        True,
+    )
 
 
 async def test_an_answer_comes_as_drafts_of_what_is_grounded_and_then_as_without(

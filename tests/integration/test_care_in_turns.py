@@ -10,7 +10,6 @@ import pytest
 
 from agent.care import Care, Concern
 from agent.engine.run import Run
-from agent.house_sommelier import HouseSommelier
 from agent.repositories import StoredMessage
 from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier, window
@@ -54,7 +53,7 @@ async def reply_to(
         [model], history=window([StoredMessage("user", each) for each in said[:-1]]), span=root
     )
     with root:
-        sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue(wines))
+        sommelier = Sommelier(catalogue=FakeCatalogue(wines))
         reply = await asked(sommelier, said[-1], run)
     await model.close()
     return reply, root
@@ -385,14 +384,14 @@ async def test_what_holds_no_more_is_forgotten(cares: SqlCareRepository) -> None
 
 async def by_rules(message: str, care: Care, *said: str) -> Reply:
     earlier = window([StoredMessage("user", each) for each in said])
-    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue((CHINON, RIOJA, FREE)))
+    sommelier = Sommelier(catalogue=FakeCatalogue((CHINON, RIOJA, FREE)))
     return await sommelier.answer(message, Run(history=earlier, context=care))
 
 
 async def test_the_house_knows_what_was_told_before_too() -> None:
     reply = await by_rules("a red for lamb", Care(held=frozenset({"under_age"})))
     assert reply.wine_ids == (FREE.id,)
-    assert "under age" in reply.text
+    assert "under 18" in reply.text
     reply = await by_rules("a red for lamb", Care())
     assert FREE.id not in reply.wine_ids
 
@@ -401,7 +400,6 @@ async def test_in_a_group_there_is_something_for_each() -> None:
     pregnant = Care(held=frozenset({"pregnancy"}), in_group=True)
     reply = await by_rules("a red for lamb", pregnant)
     assert reply.wine_ids == (FREE.id, CHINON.id, RIOJA.id)
-    assert "And for the others:" in reply.text
     others = await by_rules("a red for lamb", Care(in_group=True), "I'm pregnant")
     assert others.wine_ids == (CHINON.id, RIOJA.id)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.house_sommelier import HouseSommelier
 from agent.i18n import say, say_in
 from agent.repositories import Feedback
 from agent.sommelier.service import Sommelier
@@ -329,7 +328,7 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
     application = telegram_application("0:terminal", "", telegram)
     talk = conversation_of(
         application,
-        Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
+        Sommelier(catalogue=FakeCatalogue()),
         SqlMessageRepository(sessions),
         keep=turns.record,
         rating=rating,

@@ -12,7 +12,6 @@ from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
-from agent.house_sommelier import HouseSommelier
 from agent.memory.service import memory_tools
 from agent.places.search import PlaceHit
 from agent.repositories import StoredMessage
@@ -130,7 +129,7 @@ async def test_an_address_in_a_note_of_a_wine_is_text(notes: str) -> None:
 async def test_wines_are_asked_about_again_whatever_they_are_called(name: str) -> None:
     others = [CHINON.model_copy(update={"id": f"other-{n}", "name": f"Rot {n}"}) for n in (1, 2)]
     wines = [CHINON.model_copy(update={"id": "one-1", "producer": "", "name": name}), *others]
-    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue(wines))
+    sommelier = Sommelier(catalogue=FakeCatalogue(wines))
     asked = "A red for lamb, please"
     first = await sommelier.answer(asked, Run())
     reply = StoredMessage("assistant", first.text, tuple(first.wine_ids))

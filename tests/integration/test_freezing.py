@@ -12,7 +12,7 @@ from time import thread_time
 
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.house_sommelier.model import HouseSommelier
+from agent.fallback.words import lexicon
 from agent.sommelier.service import Sommelier
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
@@ -59,9 +59,8 @@ async def bot(bot_api: BotApi, tmp_path: Path, run: Run, burst: float = 0) -> As
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
     sessions = Sessions(engine)
     await load_starter(sessions)
-    house = HouseSommelier()
-    house.language_of([{"role": "user", "content": "Hi"}])  # its words are loaded once
-    sommelier = Sommelier(catalogue=SqlCatalogue(sessions), house=house)
+    lexicon()  # its words are loaded once
+    sommelier = Sommelier(catalogue=SqlCatalogue(sessions))
     messages = SqlMessageRepository(sessions)
     async with running(bot_api, sommelier, messages, run=run, burst=burst):
         yield

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from agent.engine.run import Run
-from agent.house_sommelier import HouseSommelier
 from agent.repositories import StoredMessage
 from agent.sommelier.service import Sommelier, window
 from agent.sommelier.wine import Allergen, Style, Wine
@@ -36,7 +35,7 @@ async def _fill(url: str, wines: Path) -> None:
 @pytest.fixture
 async def sommelier(starter_url: str) -> AsyncIterator[Sommelier]:
     engine = create_engine(starter_url)
-    yield Sommelier(house=HouseSommelier(), catalogue=SqlCatalogue(Sessions(engine)))
+    yield Sommelier(catalogue=SqlCatalogue(Sessions(engine)))
     await engine.dispose()
 
 

@@ -10,7 +10,6 @@ import pytest
 from agent.engine.limits import Limits
 from agent.engine.run import Prompt, Run
 from agent.engine.span import PromptRef
-from agent.house_sommelier import HouseSommelier
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
@@ -105,7 +104,7 @@ async def turn(model_server: ModelServer, prompts: LangfusePrompts) -> tuple[Spa
     root, model = root_span(), service(model_server)
     run = Run([model], limits=Limits(seconds=10), prompts=prompts, span=root)
     try:
-        sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
+        sommelier = Sommelier(catalogue=FakeCatalogue())
         await asked(sommelier, QUESTION, run)
     finally:
         await model.close()

@@ -15,7 +15,6 @@ from agent.documents.passages import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import NO_JOURNAL, Journal
-from agent.house_sommelier import HouseSommelier
 from agent.i18n import say
 from agent.markdown import NOTE_SIGN
 from agent.places.search import PlaceHit
@@ -97,7 +96,7 @@ def looking_up(
     """The bot; a wine question is answered by the house."""
     return running(
         bot_api,
-        Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue()),
+        Sommelier(catalogue=FakeCatalogue()),
         messages,
         tracer,
         sources=sources,
@@ -551,7 +550,7 @@ def conversation_in(
     tracer: Recorder | None = None,
     sources: Sources | None = None,
 ) -> Conversation:
-    answerer = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
+    answerer = Sommelier(catalogue=FakeCatalogue())
     return conversation_of(
         application, answerer, messages, sources=sources, journal=journal, tracer=tracer
     )

@@ -13,7 +13,6 @@ from agent.engine.limits import Ledger, Limits, Price, Prices
 from agent.engine.run import NO_JOURNAL, Journal, Prompt, Run
 from agent.engine.span import PromptRef
 from agent.engine.tools import Tool
-from agent.house_sommelier import HouseSommelier
 from agent.places.find import find_places, find_places_tool
 from agent.prompts import REPOSITORY, repository_prompts
 from agent.sommelier.service import Sommelier
@@ -62,9 +61,7 @@ async def reply_to(
 ) -> tuple[Reply, SpanRecord]:
     server.script(*steps)
     root, model = root_span(), service(server)
-    sommelier = Sommelier(
-        house=HouseSommelier(), catalogue=FakeCatalogue(), research_tools=list(tools)
-    )
+    sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=list(tools))
     limits = Limits(seconds=10, model_tries=2)
     run = Run([model], limits=limits, span=root, journal=journal, **settings)
     try:
@@ -108,15 +105,12 @@ class TestSommelier:
         assert root.metadata["prompt_is_fallback"] is True
         assert "prompt_label" not in root.metadata
 
-    async def test_the_house_sommelier_was_asked_with_no_prompt(
-        self, model_server: ModelServer
-    ) -> None:
+    async def test_the_fallback_was_asked_with_no_prompt(self, model_server: ModelServer) -> None:
         reply, root = await reply_to(model_server, error(401))
         assert reply.outcome == "fallback"
-        by_model, *by_rules = generations(root)
-        assert by_model.prompt == repository_prompts()["sommelier"].ref
-        assert by_rules
-        assert {span.prompt for span in by_rules} == {None}
+        assert [span.prompt for span in generations(root)] == [
+            repository_prompts()["sommelier"].ref
+        ]
 
     async def test_prices_of_its_own_count(self, model_server: ModelServer) -> None:
         prices = Prices({"gpt-4o": Price(prompt=0, completion=1_000_000)})

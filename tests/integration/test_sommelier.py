@@ -5,7 +5,6 @@ import pytest
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.house_sommelier import HouseSommelier
 from agent.i18n import say, say_in, speak, speaking
 from agent.prompts import repository_prompts
 from agent.repositories import StoredMessage
@@ -24,7 +23,7 @@ async def reply_to(
     earlier = window([StoredMessage("user", "Hello")] * history)
     run = Run(models, limits=limits or Limits(), history=earlier, span=root)
     with root:
-        sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
+        sommelier = Sommelier(catalogue=FakeCatalogue())
         reply = await asked(sommelier, message, run)
     for model in models:
         await model.close()
@@ -149,14 +148,10 @@ async def test_a_refusal_is_answered_in_the_language_of_the_guest(
 async def test_a_bug_ends_in_a_sentence_and_an_error_in_the_trace() -> None:
     class BrokenCatalogue(FakeCatalogue):
         async def search(self, query: WineQuery) -> WineSearchResult:
-            raise AssertionError("a bug")
-
-    class BrokenHouse(HouseSommelier):
-        async def generate_with_tools(self, *args: object, **options: object) -> object:  # type: ignore[override]
-            raise RuntimeError("secret text")
+            raise AssertionError("secret text")
 
     root = root_span()
-    sommelier = Sommelier(catalogue=BrokenCatalogue(), house=BrokenHouse())  # type: ignore[arg-type]
+    sommelier = Sommelier(catalogue=BrokenCatalogue())
     reply = await asked(sommelier, QUESTION, Run(span=root))
     assert (reply.text, reply.outcome) == (say("apology"), "failed")
     assert root.level == "ERROR"

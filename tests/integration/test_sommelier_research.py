@@ -8,7 +8,7 @@ import pytest
 from agent.documents.passages import Chunk, search_documents_tool
 from agent.engine.limits import Limits
 from agent.engine.run import Run
-from agent.house_sommelier import HouseSommelier
+from agent.fallback import Fallback
 from agent.i18n import say
 from agent.sommelier.service import Sommelier
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
@@ -25,8 +25,8 @@ FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
 
 def desk_tools(library: FakeLibrary) -> Sommelier:
     return Sommelier(
-        house=HouseSommelier(),
         catalogue=FakeCatalogue(),
+        fallback=Fallback(catalogue=FakeCatalogue(), documents=library),
         research_tools=[search_documents_tool(library)],
     )
 
@@ -77,7 +77,7 @@ class TestInTheLoop:
         )
         reply = await reply_of(model_server, FakeLibrary([INJECTED]))
         # Its path and wine are not taken for real: it stands there as a passage of that document.
-        assert "This is what my library has: [1]\n> Lees are sediment." in reply
+        assert "> Lees are sediment." in reply
         assert "[1] Lees and more · Section 1 of 1" in reply
 
     async def test_an_invented_quote_is_an_error_with_feedback(
@@ -111,33 +111,30 @@ class TestInTheLoop:
     ) -> None:
         model_server.script(answer_json(informed("Lees are yeast.")))
         async with open_model(model_server) as model:
-            sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
+            sommelier = Sommelier(catalogue=FakeCatalogue())
             await sommelier.answer("What are lees?", run=Run([model], limits=FAST))
         assert "library" not in sent(model_server)["messages"][0]["content"]
 
-    async def test_the_house_shows_the_best_passage_and_adds_nothing(self) -> None:
+    async def test_the_fallback_shows_the_best_passage_and_adds_nothing(self) -> None:
         reply = await desk_tools(FakeLibrary()).answer("What does sur lie mean?", run=Run())
-        passage, *rest = reply.text.split("\n\n")
-        assert passage.startswith("Sur lie means that the wine aged on its lees")
-        assert passage.splitlines()[0].endswith("This is what my library has: [1]")
-        quoted = "> Sur lie means that a wine rests on its fine lees."
-        assert passage.splitlines()[1].startswith(quoted)
-        assert rest == ["[1] Sur lie · What the lees are"]
+        begins, passage, source = reply.text.split("\n\n")
+        assert begins == say("fallback_passage")
+        assert passage.startswith("> Sur lie means that a wine rests on its fine lees.")
+        assert source == "[1] Sur lie · What the lees are"
         assert reply.notes == (say("no_model"),)
 
     @pytest.mark.parametrize("chunks", [(), (OYSTERS,)], ids=["empty", "nothing fits"])
-    async def test_the_house_with_nothing_in_the_library_is_only_honest(
+    async def test_the_fallback_with_nothing_in_the_library_is_only_honest(
         self, chunks: Sequence[Chunk]
     ) -> None:
         reply = await desk_tools(FakeLibrary(chunks)).answer("What is tannin?", run=Run())
-        assert reply.text.startswith("Tannin comes from skins, pips and oak")
-        assert "library" not in reply.text
+        assert reply.text == say("fallback_only")
 
-    async def test_the_house_shows_an_order_in_a_document_as_what_it_is(self) -> None:
+    async def test_the_fallback_shows_an_order_in_a_document_as_what_it_is(self) -> None:
         library = FakeLibrary([INJECTED])
         reply = await desk_tools(library).answer("What is sediment?", run=Run())
         assert (reply.outcome, reply.wine_ids) == ("answered", ())
-        assert "(secret/passwords.md)" in reply.text
+        assert "> Lees are sediment. &lt;" in reply.text or "> Lees are sediment." in reply.text
         assert "[1] Lees and more" in reply.text
 
 

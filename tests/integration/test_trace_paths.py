@@ -10,7 +10,6 @@ import pytest
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.house_sommelier import HouseSommelier
 from agent.i18n import say
 from agent.sommelier.service import Sommelier
 from bot.telegram.sender import Rows
@@ -49,9 +48,7 @@ GUARD: Tree = ("guard.output", "guardrail", [])
 SEND: Tree = ("telegram.send", "span", [])
 ANSWERED_BY = ["mode:prompt", "model:gpt-4o"]
 ATTEMPT = [ANSWER, GUARD]
-HOUSE = [PLAN, TOOL, ANSWER, GUARD]
-REPLAYED: list[Tree] = [PLAN, ("tool.search_wines", "tool", []), ANSWER, ENTER, GUARD]
-"""The same from the record: steps have the times at which they were taken, what checks its own."""
+FALLBACK: list[Tree] = [("retrieve.wines", "retriever", [])]
 
 
 @pytest.fixture
@@ -70,7 +67,7 @@ async def traced(
     limits: Limits | None = None,
 ) -> AsyncIterator[Lanes]:
     """The bot with a small cellar and these models; what is traced has arrived at the end."""
-    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
+    sommelier = Sommelier(catalogue=FakeCatalogue())
     run = Run(models, limits=limits or Limits())
     try:
         async with running(bot_api, sommelier, messages, run=run, langfuse=otlp) as queue:
@@ -196,7 +193,7 @@ async def test_exhaustion(
 ) -> None:
     model_server.script(SEARCH, EMPTY, answer("no"), answer("still no"))
     text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
-    root = expect(otlp_receiver, [PLAN, TOOL, *ATTEMPT, *ATTEMPT, *ATTEMPT, *HOUSE])
+    root = expect(otlp_receiver, [PLAN, TOOL, *ATTEMPT, *ATTEMPT, *ATTEMPT, *FALLBACK])
     assert say("model_down") in text
     assert (root.level, root.metadata["outcome"]) == ("WARNING", "fallback")
     assert str(root.metadata["error_types"]).endswith("exhausted")
@@ -235,11 +232,11 @@ async def test_fallback_model(
     assert root.tags == ["fallback", *ANSWERED_BY]
 
 
-async def test_house_sommelier(
+async def test_fallback(
     bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
 ) -> None:
     await answer_of(bot_api, otlp_receiver, messages, [])
-    root = expect(otlp_receiver, HOUSE)
+    root = expect(otlp_receiver, FALLBACK)
     assert (root.level, root.metadata["outcome"], root.metadata["llm_calls"]) == (
         "DEFAULT",
         "answered",
@@ -256,7 +253,7 @@ async def test_deadline(
     model_server.script(SEARCH, hang(30))
     limits = Limits(seconds=3)
     await answer_of(bot_api, otlp_receiver, messages, [model(model_server)], limits)
-    root = expect(otlp_receiver, [PLAN, TOOL, PLAN, *HOUSE])
+    root = expect(otlp_receiver, [PLAN, TOOL, PLAN, *FALLBACK])
     assert (root.metadata["outcome"], root.metadata["error_types"]) == ("fallback", "deadline")
     late = spans(otlp_receiver, "llm.plan")[1]
     assert (late.level, late.metadata["error_type"]) == ("ERROR", "DeadlinePassed")
@@ -270,7 +267,7 @@ async def test_send_failure(
         bot_api.say(QUESTION)
         await eventually(lambda: bool(bot_api.calls_of("sendMessage")), seconds=10, otherwise=str)
         await over(queue)
-    root = expect(otlp_receiver, HOUSE)
+    root = expect(otlp_receiver, FALLBACK)
     send = otlp_receiver.span("telegram.send")
     assert (send.level, send.metadata["error"]) == ("ERROR", "unreachable")
     # Whoever filters by level finds who got nothing.
@@ -284,13 +281,13 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
     def rating(turn_id: int) -> Rows:
         raise ValueError("a secret text")
 
-    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
+    sommelier = Sommelier(catalogue=FakeCatalogue())
     further: dict[str, Any] = {"rating": rating, "langfuse": otlp_receiver}
     async with running(bot_api, sommelier, messages, **further) as queue:
         bot_api.say(QUESTION)
         assert await bot_api.wait_for_message(timeout=20) == [say("set_aside")]
         await over(queue)
-    root = expect(otlp_receiver, REPLAYED)
+    root = expect(otlp_receiver, FALLBACK)
     assert (root.level, root.output) == ("ERROR", say("set_aside"))
     assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "ValueError")
     assert scores(otlp_receiver)["outcome"] == "failed"
@@ -308,13 +305,13 @@ async def test_a_turn_that_breaks_once_is_traced_once(
             raise ValueError
         return ()
 
-    sommelier = Sommelier(house=HouseSommelier(), catalogue=FakeCatalogue())
+    sommelier = Sommelier(catalogue=FakeCatalogue())
     further: dict[str, Any] = {"rating": rating, "langfuse": otlp_receiver}
     async with running(bot_api, sommelier, messages, **further) as queue:
         bot_api.say(QUESTION)
         await bot_api.wait_for_message(timeout=20)
         await over(queue)
-    root = expect(otlp_receiver, REPLAYED)
+    root = expect(otlp_receiver, FALLBACK)
     assert (root.level, root.metadata["outcome"], len(asked)) == ("DEFAULT", "answered", 2)
 
 

@@ -26,6 +26,12 @@ from agent.i18n import (
 ROOT = LOCALES.parents[1]
 SAYING = {"say": 0, "say_in": 1, "in_every_language": 0}
 BUILT = (
+    "fallback_limit_",
+    "fallback_tannin_",
+    "fallback_acidity_",
+    "fallback_cheapest",
+    "fallback_dearest",
+    "pairing_",
     "command_",
     "start_",
     "reason_",

@@ -1,0 +1,19 @@
+"""The rules that answer when there is no language model, or none that answers."""
+
+from agent.fallback.answering import Fallback
+from agent.fallback.request import Request, read_request
+from agent.fallback.searching import query_for, wine_called
+from agent.fallback.wording import request_in_words, search_in_words
+from agent.fallback.words import country_name, language_of
+
+__all__ = [
+    "Fallback",
+    "Request",
+    "country_name",
+    "language_of",
+    "query_for",
+    "read_request",
+    "request_in_words",
+    "search_in_words",
+    "wine_called",
+]

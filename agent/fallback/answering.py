@@ -1,0 +1,218 @@
+"""Answers without a language model: wines for a request, a passage for a question.
+
+An answer says first how the request was read, so that a misreading is seen and put right, and at
+the end what was not understood.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from agent.documents.passages import DocumentStore
+from agent.engine.messages import Message
+from agent.engine.span import NO_SPAN, Span
+from agent.fallback.library import passage_for
+from agent.fallback.merging import Context, exchanges_of, request_of
+from agent.fallback.request import Request, read_request
+from agent.fallback.searching import Found, find, query_of
+from agent.fallback.wording import (
+    field_in_words,
+    in_detail,
+    limit_name,
+    portrait,
+    request_in_words,
+)
+from agent.fallback.words import country_name, pairings
+from agent.i18n import say, speaking, spoken
+from agent.markdown import escape
+from agent.sommelier.contract import wine_text
+from agent.sommelier.safety import get_wines
+from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
+from agent.sommelier.taste import written
+from agent.sommelier.wine import Catalogue, Wine, money
+from agent.turn import NOBODY, Fact, Person, Reply
+
+ENOUGH: Final = 3
+"""How many wines an answer shows if nobody says how many."""
+MOST_RELAXED: Final = 2
+COMPARING: Final = frozenset({"cheaper", "dearer", "lighter", "fuller", "drier", "sweeter", "like"})
+"""Cues that only mean something beside wines that were shown."""
+
+
+class Fallback:
+    """Answers from a catalogue and documents by rules, without a language model."""
+
+    def __init__(self, *, catalogue: Catalogue, documents: DocumentStore | None = None) -> None:
+        self._catalogue, self._documents = catalogue, documents
+
+    async def answer(
+        self,
+        messages: Sequence[Message],
+        *,
+        person: Person = NOBODY,
+        language: str = "",
+        span: Span = NO_SPAN,
+    ) -> Reply:
+        """Answer the last of these messages, in `language` or that of the message.
+
+        Every search is held to what `person` may be shown.
+        """
+        exchanges = exchanges_of(messages)
+        ids = [wine_id for exchange in exchanges for wine_id in exchange.shown]
+        known = await get_wines(self._catalogue, ids, person) if ids else []
+        wines = {wine.id: wine for wine in known}
+        request, context = request_of(exchanges, wines, language or spoken())
+        with speaking(language or request.language):
+            return await self._answer(request, context, person, span)
+
+    async def _answer(
+        self, request: Request, context: Context, person: Person, span: Span
+    ) -> Reply:
+        message = read_request(request.text, request.language)
+        if message.is_question:
+            return await self._from_documents(message, span)
+        if message.ordinals and not message.cues & COMPARING:
+            return _details(message, context)
+        if message.is_empty or (message.cues and not (message.says_what or context.shown)):
+            return _help(message)
+        query = query_of(request, context)
+        asked = query.model_dump(mode="json", exclude_defaults=True)
+        with span.child("retrieve.wines", "retriever", input=asked) as retrieval:
+            found = await find(self._catalogue, request, context, person)
+            retrieval.update(output=[wine.id for wine in found.wines])
+        return _wines(request, message, context, found)
+
+    async def _from_documents(self, message: Request, span: Span) -> Reply:
+        """Answer a question by the best passage of the documents, word for word."""
+        passage = None
+        if self._documents is not None:
+            with span.child("retrieve.documents", "retriever", input=message.text) as retrieval:
+                passage = await passage_for(message.text, message.language, self._documents)
+                retrieval.update(output=[passage.chunk.id] if passage else [])
+        if passage is None:
+            is_known = message.is_about_wine or message.says_what
+            return _told(say("fallback_only"), "informational" if is_known else "off_topic")
+        quoted = "\n".join(
+            f"> {escape(line)}" for line in passage.text.splitlines() if line.strip()
+        )
+        source = escape(f"{passage.chunk.title} · {passage.chunk.location}")
+        return _told("\n\n".join((say("fallback_passage"), quoted, f"[1] {source}")))
+
+
+def _told(text: str, kind: ResponseType = "informational") -> Reply:
+    """Return an answer without wines."""
+    return Reply(text=text, answer=SommelierResponse(response_type=kind, intro=text))
+
+
+def _help(message: Request) -> Reply:
+    """Say what can be asked, with an example."""
+    is_known = message.is_about_wine or message.language != ""
+    text = say("fallback_help")
+    if message.cues & COMPARING:
+        text = f"{say('fallback_nothing_shown')} {text}"
+    return _told(text, "informational" if is_known else "off_topic")
+
+
+def _details(message: Request, context: Context) -> Reply:
+    """Tell all that is known of the wines that a message points at."""
+    wines = context.meant(message)
+    if not wines:
+        return _told(say("fallback_which" if context.shown else "fallback_nothing_shown"))
+    return _shown(say("fallback_details"), [(wine, in_detail(wine)) for wine in wines], "")
+
+
+def _wines(request: Request, message: Request, context: Context, found: Found) -> Reply:
+    """Show the wines that were found, below how the request was read."""
+    read = say("fallback_read", request=escape(request_in_words(request) or say("fallback_any")))
+    if not found.wines:
+        reply = _told(
+            "\n\n".join(filter(None, (read, _nothing(request, context, found), *_notes(message))))
+        )
+    else:
+        why = "" if "foods" in found.missed else _why(request)
+        intro = " ".join(filter(None, (*_beginnings(request, found), why)))
+        shown = [(wine, portrait(wine, request)) for wine in found.wines[: request.count or ENOUGH]]
+        reply = _shown(
+            "\n\n".join(filter(None, (read, intro))), shown, "\n\n".join(_notes(message))
+        )
+    return replace(reply, suggested_facts=_facts(message))
+
+
+def _shown(intro: str, wines: Sequence[tuple[Wine, str]], closing: str) -> Reply:
+    """Return an answer that shows wines, with what is told of each."""
+    cards = (
+        wine_text(wine, escape(_with_notes(wine, told)), spoken(), country_name, f"{number}. ")
+        for number, (wine, told) in enumerate(wines, start=1)
+    )
+    return Reply(
+        text="\n\n".join(filter(None, (intro, *cards, closing))),
+        wine_ids=tuple(wine.id for wine, _ in wines),
+        wines=tuple(wine for wine, _ in wines),
+        answer=SommelierResponse(
+            response_type="recommendation",
+            intro=intro,
+            wines=[
+                WineRecommendation(wine_id=wine.id, name=wine.label, description=told)
+                for wine, told in wines
+            ],
+            closing=closing,
+        ),
+    )
+
+
+def _with_notes(wine: Wine, told: str) -> str:
+    """Return what is told of a wine with its tasting note, which is written in English."""
+    return f"{told}\n{wine.notes}" if wine.notes and spoken() == "en" else told
+
+
+def _beginnings(request: Request, found: Found) -> Iterable[str]:
+    """Yield what is to be said first: what the wines are like, and what they do not meet."""
+    if found.like is not None:
+        yield say("fallback_similar", name=escape(found.like.label))
+    missed = [escape(field_in_words(name, request)) for name in found.missed]
+    if missed:
+        yield say("fallback_relaxed", limits=", ".join(missed))
+
+
+def _why(request: Request) -> str:
+    """Return why such wines suit the dish, where a dish is named."""
+    known = (dish.pairing for dish in request.dishes if dish.pairing in pairings())
+    pairing = next(known, "")
+    return say(f"pairing_{pairing}") if pairing else ""
+
+
+def _nothing(request: Request, context: Context, found: Found) -> str:
+    """Say that nothing fits, and what there would be with one wish less."""
+    if "cheaper" in request.cues and request.price.high is not None:
+        price = money(round(request.price.high + 0.01, 2), request.price.currency)
+        return say("fallback_no_cheaper", price=price)
+    if request.name:
+        return say("fallback_no_name", name=escape(request.name))
+    if request.cues and context.seen:
+        return say("fallback_all_shown")
+    ways = [(limit_name(name), count) for name, count in found.relax.items()]
+    known = sorted(((name, count) for name, count in ways if name), key=lambda way: -way[1])
+    told = [say("fallback_relax", limit=name, count=count) for name, count in known[:MOST_RELAXED]]
+    return " ".join((say("fallback_nothing"), *told))
+
+
+def _notes(message: Request) -> list[str]:
+    """Return what is to be known besides: what was not understood, what no label tells."""
+    notes = []
+    if message.price.is_unknown:
+        notes.append(say("fallback_currency"))
+    if message.allergens:
+        notes.append(say("fallback_allergens"))
+    if message.unknown:
+        words = ", ".join(f"“{escape(word)}”" for word in message.unknown)
+        notes.append(say("fallback_unknown", words=words))
+    return notes
+
+
+def _facts(message: Request) -> tuple[Fact, ...]:
+    """Return what a message rules out, as facts that may be remembered of who asks."""
+    told = {(each.field, each.value): each for each in message.without}
+    return tuple(
+        Fact("hate", written({field: (value,)}), exclusion.said)
+        for (field, value), exclusion in told.items()
+    )

@@ -1,0 +1,173 @@
+"""What a message changes of what was asked before, and which of the wines shown it means."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from agent.engine.messages import Message
+from agent.fallback.prices import ANY_PRICE, Price
+from agent.fallback.request import SCALES, Exclusion, Request, read_request
+from agent.sommelier.wine import Currency, Wine, ids_shown_in, in_euros
+
+LAST: Final = 6
+"""Messages before this one that count."""
+CENT: Final = 0.01
+TASTES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "lighter": ("bodies", ("light", "medium_light")),
+    "fuller": ("bodies", ("medium_full", "full")),
+    "drier": ("sweetness", ("bone_dry", "dry")),
+    "sweeter": ("sweetness", ("off_dry", "medium", "sweet")),
+}
+"""What a comparison wants where no wine was shown that it compares with."""
+SHOWN: Final[Mapping[str, tuple[str, int]]] = {
+    "lighter": ("body", -1),
+    "fuller": ("body", 1),
+    "drier": ("sweetness", -1),
+    "sweeter": ("sweetness", 1),
+}
+"""The fact of a wine that a comparison is about, and in which direction it wants another."""
+KINDS: Final = ("styles", "colours", "grapes", "countries", "regions")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A message of the person, and the ids of the wines that the answer to it showed."""
+
+    text: str
+    shown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a message is said of: the wines shown last, and the ids of all that were shown."""
+
+    shown: tuple[Wine, ...] = ()
+    seen: tuple[str, ...] = ()
+
+    def meant(self, request: Request) -> tuple[Wine, ...]:
+        """Return the wines shown that a message points at by their numbers."""
+        count = len(self.shown)
+        places = (number - 1 if number > 0 else count + number for number in request.ordinals)
+        return tuple(self.shown[place] for place in places if 0 <= place < count)
+
+
+def exchanges_of(messages: Sequence[Message]) -> list[Exchange]:
+    """Return what was said in a conversation, each message with the wines shown for it."""
+    found: list[Exchange] = []
+    for message in messages:
+        content = str(message.get("content") or "")
+        if message.get("role") == "user":
+            found.append(Exchange(content))
+        elif found and (shown := ids_shown_in(content)):
+            found[-1] = replace(found[-1], shown=shown)
+    return found
+
+
+def request_of(
+    exchanges: Sequence[Exchange], wines: Mapping[str, Wine], default: str
+) -> tuple[Request, Context]:
+    """Return what the last message asks for, with what still counts of those before it."""
+    recent = exchanges[-LAST - 1 :]
+    merged, context = Request(language=default), Context()
+    seen: tuple[str, ...] = ()
+    for exchange in recent:
+        new = read_request(exchange.text, merged.language)
+        merged = merge(merged, new, context) if not new.is_question else merged
+        merged = replace(merged, text=new.text, language=new.language, is_question=new.is_question)
+        current = context
+        if exchange.shown:
+            shown = tuple(wines[wine_id] for wine_id in exchange.shown if wine_id in wines)
+            seen = tuple(dict.fromkeys((*seen, *exchange.shown)))
+            context = Context(shown=shown, seen=seen)
+    return merged, current
+
+
+def merge(before: Request, new: Request, context: Context) -> Request:
+    """Return `new` with what it leaves open as it was `before`; a new dish starts anew."""
+    if new.dishes and not new.ordinals:
+        return compared(replace(new, allergens=_all(before.allergens, new.allergens)), context)
+    kept = {name: values for name, values in before.wanted.items() if not _is_replaced(name, new)}
+    wanted = {**kept, **new.wanted}
+    is_priced = new.price != ANY_PRICE
+    merged = replace(
+        new,
+        wanted=wanted,
+        dishes=new.dishes or before.dishes,
+        price=new.price if is_priced else before.price,
+        max_abv=new.max_abv if new.max_abv is not None else before.max_abv,
+        without=_exclusions(before.without, new),
+        allergens=_all(before.allergens, new.allergens),
+        order="" if is_priced else new.order or before.order,
+    )
+    return compared(merged, context)
+
+
+def _all(before: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*before, *new)))
+
+
+def _is_replaced(name: str, new: Request) -> bool:
+    """Return whether what a message wants leaves no room for what was wanted of a field before.
+
+    Another kind of wine replaces the grape and the place, and another place the place.
+    """
+    named = new.wanted.keys() & set(KINDS)
+    if name in ("countries", "regions"):
+        return bool(named - {"colours"})
+    if name in ("grapes", "styles", "colours"):
+        return bool(named - {"countries", "regions"})
+    return name in new.wanted
+
+
+def _exclusions(before: Sequence[Exclusion], new: Request) -> tuple[Exclusion, ...]:
+    """Return all that is ruled out, but for what is wanted now."""
+    kept = (each for each in before if each.value not in new.values(each.field))
+    return tuple({(each.field, each.value): each for each in (*kept, *new.without)}.values())
+
+
+def compared(request: Request, context: Context) -> Request:
+    """Return a request with what "cheaper" or "lighter" means beside the wines that were shown."""
+    wines = context.meant(request) or context.shown
+    if "cheaper" in request.cues:
+        request = replace(request, price=_below(wines, request.price), order="")
+    if "dearer" in request.cues:
+        request = replace(request, price=_above(wines, request.price), order="")
+    for cue in sorted(request.cues & SHOWN.keys()):
+        field, values = _another(cue, wines)
+        request = replace(request, wanted={**request.wanted, field: values})
+    return request
+
+
+def _below(wines: Sequence[Wine], price: Price) -> Price:
+    """Return a price below the cheapest of these wines."""
+    known = [wine for wine in wines if wine.price is not None]
+    if not known:
+        return price
+    cheapest = min(known, key=lambda wine: in_euros(wine.price or 0, wine.currency))
+    high = max(round((cheapest.price or 0) - CENT, 2), 0)
+    low = price.low if price.low is not None and price.low <= high else None
+    return Price(low=low, high=high, currency=cheapest.currency)
+
+
+def _above(wines: Sequence[Wine], price: Price) -> Price:
+    """Return a price above the dearest of these wines."""
+    known = [wine for wine in wines if wine.price is not None]
+    if not known:
+        return price
+    dearest = max(known, key=lambda wine: in_euros(wine.price or 0, wine.currency))
+    return Price(low=round((dearest.price or 0) + CENT, 2), currency=Currency(dearest.currency))
+
+
+def _another(cue: str, wines: Sequence[Wine]) -> tuple[str, tuple[str, ...]]:
+    """Return the steps of a scale beyond those of the wines, or its end if they are there."""
+    field, fallback = TASTES[cue]
+    fact, direction = SHOWN[cue]
+    scale = SCALES[field]
+    places = [scale.index(step) for wine in wines if (step := getattr(wine, fact)) is not None]
+    if not places:
+        return field, fallback
+    if direction < 0:
+        beyond = scale[: min(places)] or scale[:1]
+    else:
+        beyond = scale[max(places) + 1 :] or scale[-1:]
+    return field, tuple(map(str, beyond))

@@ -1,0 +1,283 @@
+"""From a request to the wines that fit it: the query, and what is given up where nothing fits.
+
+Prices, allergens and what is ruled out always exclude. Kind, sweetness, grape and place exclude
+unless nothing would be left; body and the like, and what suits a dish, only rank.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from agent import lengths
+from agent.engine.messages import Message
+from agent.fallback.merging import Context, exchanges_of, request_of
+from agent.fallback.request import LISTS, Request, read_request
+from agent.fallback.words import Pairing, pairings, profiles
+from agent.sommelier.safety import find_wines
+from agent.sommelier.taste import is_of
+from agent.sommelier.wine import (
+    Body,
+    Catalogue,
+    ReadWine,
+    Style,
+    Wine,
+    WineQuery,
+    WineSearchResult,
+    folded,
+)
+from agent.turn import NOBODY, Person
+
+LIMIT: Final = 12
+OUT: Final = ("allergens", "styles", "grapes", "countries", "regions")
+MOST_TEXT: Final = 290
+MOST_IDS: Final = 100
+MOST_NAMES: Final = 8
+MOST_FOODS: Final = 6
+RANKING: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
+"""Filters that rank from the start."""
+GIVEN_UP: Final = (
+    ("regions", "grapes", "bodies"),
+    ("countries", "sweetness", "colours"),
+    ("styles",),
+)
+"""What is given up where nothing fits, one after the other."""
+PREFERRED: Final = ("styles", "bodies", "sweetness", "tannins", "acidities")
+OAK: Final = "oaky oak vanilla toast cedar"
+UNWANTED: Final[Mapping[str, str]] = {
+    "oaky": "oak oaky oaked barrel barrels barrique vanilla toast toasty wood cedar coconut cask",
+    "butter brioche creamy": "butter buttery butterscotch brioche creamy cream",
+    "buttery": "butter buttery butterscotch brioche creamy cream",
+}
+"""The words of a tasting note by which a taste is told that somebody does not want."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was found for a request.
+
+    `missed` are the fields that the first search excluded by and that had to rank instead. `like`
+    is the wine that the others are like.
+    """
+
+    wines: tuple[Wine, ...] = ()
+    missed: tuple[str, ...] = ()
+    relax: Mapping[str, int] = field(default_factory=dict)
+    like: Wine | None = None
+
+
+async def find(
+    catalogue: Catalogue, request: Request, context: Context, person: Person = NOBODY
+) -> Found:
+    """Search for what a request asks; where nothing fits, again with less that excludes."""
+    query = query_of(request, context)
+    if "like" in request.cues and (wine := _liked(request, context)):
+        result = await find_wines(catalogue, _beside(request, query), person, like=wine.id)
+        return Found(wines=_fitting(result, request, query), relax=result.relax, like=wine)
+    result = await find_wines(catalogue, query, person)
+    wines, relax = _fitting(result, request, query), result.relax
+    for names in GIVEN_UP:
+        asked = [name for name in names if getattr(query, name) and name not in query.soft]
+        if wines or not asked:
+            continue
+        query = query.model_copy(update={"soft": (*query.soft, *asked)})
+        result = await find_wines(catalogue, query, person)
+        wines = _fitting(result, request, query)
+    return Found(wines=wines, missed=_missed_by_all(result, wines, request), relax=relax)
+
+
+def _liked(request: Request, context: Context) -> Wine | None:
+    """Return the wine shown that others are to be like."""
+    return next(iter((*context.meant(request), *context.shown)), None)
+
+
+def _beside(request: Request, query: WineQuery) -> WineQuery:
+    """Return a search for what is like a wine: with what this message itself asks of it."""
+    own = read_request(request.text, request.language)
+    filters = query_of(replace(own, price=request.price, without=request.without), Context())
+    return filters.model_copy(update={"not_ids": query.not_ids, "styles": filters.styles})
+
+
+def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tuple[Wine, ...]:
+    """Return the wines of a result that nothing speaks against, alcohol-free ones if asked for."""
+    wines = [wine for wine in result.wines if not _is_denied(wine, request)]
+    if request.name:
+        wines = [wine for wine in wines if _is_called(wine, request.name)]
+    if Style.ALCOHOL_FREE not in query.styles and any(_has_alcohol(wine) for wine in wines):
+        first_is_free = not _has_alcohol(wines[0])
+        wines = wines if first_is_free else [wine for wine in wines if _has_alcohol(wine)]
+    least = min((_misses(wine, result, request) for wine in wines), default=0)
+    return tuple(wine for wine in wines if _misses(wine, result, request) <= least + 1)
+
+
+def _has_alcohol(wine: Wine) -> bool:
+    return wine.style != Style.ALCOHOL_FREE
+
+
+def _misses(wine: Wine, result: WineSearchResult, request: Request) -> int:
+    """Return how many of the things asked for a wine is not."""
+    said = {*request.wanted, *(("foods",) if request.dishes else ())}
+    return len(said.intersection(result.missed.get(wine.id, ())))
+
+
+def _is_denied(wine: Wine, request: Request) -> bool:
+    tastes = (each.value for each in request.without if each.field == "text")
+    return any(is_of(wine, {"text": (UNWANTED.get(taste, taste),)}) for taste in tastes)
+
+
+def _is_called(wine: Wine, name: str) -> bool:
+    """Return whether most words of a name are on the label of a wine."""
+    said, known = folded(name).split(), folded(f"{wine.label} {wine.region}").split()
+    return 2 * len(set(said) & set(known)) > len(said)
+
+
+def _missed_by_all(
+    result: WineSearchResult, wines: Sequence[Wine], request: Request
+) -> tuple[str, ...]:
+    """Return what was asked for and is not so of any of the first wines."""
+    said = [name for name in (*LISTS, "foods") if name in request.wanted or name == "foods"]
+    asked = [name for name in said if name != "foods" or request.dishes]
+    first = wines[:3]
+    return tuple(
+        name
+        for name in asked
+        if first and all(name in result.missed.get(wine.id, ()) for wine in first)
+    )
+
+
+def query_of(request: Request, context: Context) -> WineQuery:
+    """Return the search that a request means: what must be, what ranks, what must not be."""
+    filters: dict[str, Any] = {name: request.values(name) for name in LISTS if request.values(name)}
+    tastes = [OAK if taste == "oaky" else taste for taste in filters.pop("text", ())]
+    if text := " ".join(filter(None, (request.name, *tastes)))[:MOST_TEXT]:
+        filters["text"] = text
+    price = request.price
+    filters |= {"min_price": price.low, "max_price": price.high, "currency": price.currency}
+    filters |= {"max_abv": request.max_abv, "limit": LIMIT}
+    if request.order:
+        filters["order"] = request.order
+    soft = RANKING & filters.keys()
+    if request.cues & {"lighter", "fuller"}:
+        soft -= {"bodies"}
+    soft |= _add_pairing(filters, request)
+    soft |= _add_kin(filters)
+    filters |= _exclusions(request, filters)
+    if request.cues:
+        filters["not_ids"] = context.seen[:MOST_IDS]
+    filters |= {"soft": sorted(soft)}
+    return WineQuery.model_validate({name: value for name, value in filters.items() if value})
+
+
+def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
+    """Add the foods of the dishes and what suits them; all of it ranks, but for what must be."""
+    foods = [food for dish in request.dishes for food in dish.foods]
+    if not foods:
+        return set()
+    filters["foods"] = tuple(dict.fromkeys(foods))[:MOST_FOODS]
+    soft, named = {"foods"}, bool(filters.keys() & {"grapes", "regions"})
+    for pairing in (
+        pairings()[dish.pairing] for dish in request.dishes if dish.pairing in pairings()
+    ):
+        for name in PREFERRED:
+            if (
+                not filters.get(name)
+                and not (named and name == "styles")
+                and getattr(pairing, name)
+            ):
+                filters[name] = getattr(pairing, name)
+                soft.add(name)
+        if not request.values("styles") and not named:
+            _exclude_others(filters, pairing)
+        break
+    return soft
+
+
+def _exclude_others(filters: dict[str, Any], pairing: Pairing) -> None:
+    """Leave out the kinds of wine that a food must not have."""
+    if pairing.must.styles:
+        others = [style for style in Style if style not in pairing.must.styles]
+        filters["without_styles"] = tuple(
+            style for style in others if style is not Style.ALCOHOL_FREE
+        )
+
+
+def _add_kin(filters: dict[str, Any]) -> set[str]:
+    """Let wines rank by how a named grape or region tastes, for where there is none of it."""
+    names = (*filters.get("grapes", ()), *filters.get("regions", ()))
+    build = next((profiles()[name].build for name in names if name in profiles()), None)
+    if build is None or filters.get("bodies") or filters.get("sweetness"):
+        return set()
+    place = [*Body].index(build.body)
+    filters["bodies"] = tuple([*Body][max(0, place - 1) : place + 2])
+    if filters.get("styles") or filters.get("colours"):
+        return {"bodies"}
+    filters["styles"] = (build.colour,)
+    return {"bodies", "styles"}
+
+
+def _exclusions(request: Request, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters of what is ruled out."""
+    found: dict[str, Any] = {"without_allergens": request.allergens}
+    for name in ("styles", "grapes", "countries", "regions"):
+        values = [each.value for each in request.without if each.field == name]
+        known = (*filters.get(f"without_{name}", ()), *values)
+        found[f"without_{name}"] = tuple(dict.fromkeys(known))[:MOST_NAMES]
+    return found
+
+
+def query_for(text: str, language: str = "en") -> WineQuery:
+    """Return what one message asks of the catalogue; its words where nothing else is told."""
+    request = read_request(text, language)
+    query = query_of(replace(request, cues=frozenset()), Context())
+    if request.says_what:
+        return query
+    return query.model_copy(update={"text": text[: lengths.READ_NAME]})
+
+
+def wine_called(said: str, id: str, style: Style | None = None, **told: Any) -> Wine | None:
+    """Return a wine as far as its name tells; None if that, and `style`, tell not even its kind."""
+    request = read_request(said)
+    names = (*request.values("regions"), *request.values("grapes"), *_profiled(said))
+    profile = next((profiles()[name] for name in names if name in profiles()), None)
+    build = profile.build if profile else None
+    kind = style or next(iter(request.values("styles")), build.colour if build else None)
+    if kind is None:
+        return None
+    build = build if build and build.colour == kind else None
+    facts = {
+        "country": next(iter(request.values("countries")), ""),
+        "region": next(iter(request.values("regions")), ""),
+        "grapes": request.values("grapes") or (profile.of if profile else ()),
+        "sweetness": next(iter(request.values("sweetness")), None),
+        "body": build and build.body,
+        "tannin": build and build.tannin,
+        "acidity": build and build.acidity,
+    }
+    own = {"id": id, "producer": "", "name": said, "style": Style(kind)}
+    return Wine(**{**own, **facts, **told})
+
+
+def _profiled(said: str) -> list[str]:
+    """Return the regions and kinds of wine with a known build that a name holds."""
+    label = f" {folded(said)} "
+    return [name for name in profiles() if f" {folded(name)} " in label]
+
+
+def wine_listed(read: ReadWine) -> Wine | None:
+    """Return a wine of a list at its price there, as far as we or its line know it; else None."""
+    price = read.glass_price if read.price is None else read.price
+    own = {"price": price, "currency": read.currency, "vintage": read.vintage}
+    if read.known is not None:
+        return read.known.model_copy(update={"id": read.id, "in_stock": True, **own})
+    names = {"producer": read.producer, "name": read.name or read.producer}
+    wine = wine_called(f"{read.name} {read.region}", read.id, read.style, **names, **own)
+    return wine or wine_called(read.line, read.id, read.style, **names, **own)
+
+
+def limits_in(messages: Sequence[Message]) -> WineQuery:
+    """Return what a conversation rules out: prices, allergens, and what is to be left out."""
+    request, _ = request_of(exchanges_of(messages), {}, "en")
+    query = query_of(replace(request, dishes=()), Context())
+    names = ("min_price", "max_price", "currency", *(f"without_{each}" for each in OUT))
+    return WineQuery.model_validate(
+        {name: value for name in names if (value := getattr(query, name))}
+    )

@@ -1,0 +1,206 @@
+"""Requests and wines in words, in the language that is spoken."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from pydantic import ValidationError
+
+from agent.fallback.prices import Price
+from agent.fallback.request import Dish, Exclusion, Request
+from agent.fallback.words import country_name, food_name, lexicon, name_of
+from agent.i18n import say, speaking, spoken
+from agent.sommelier.wine import Style, Wine, WineQuery, money
+
+BETWEEN: Final = " · "
+MOST_FOODS: Final = 3
+COLOURS: Final = frozenset({"red", "white", "rose", "orange"})
+BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
+DRY: Final = frozenset({"bone_dry", "dry"})
+OPINIONS: Final = {
+    "tannins": ("tannin_low", "tannin_high"),
+    "acidities": ("acidity_low", "acidity_high"),
+}
+
+
+def request_in_words(request: Request) -> str:
+    """Return what was understood of a request: `red · lamb · up to €20 · without Merlot`."""
+    kinds = " ".join(
+        filter(None, (_either(map(style_name, request.values("styles"))), *_colours(request)))
+    )
+    parts = [
+        kinds,
+        *_tastes(request),
+        _either(request.values("grapes")),
+        _either(map(region_name, request.values("regions"))),
+        _either(country_name(each, spoken()) for each in request.values("countries")),
+        ", ".join(dish.name.strip() for dish in request.dishes),
+        price_in_words(request.price),
+        f"≤ {request.max_abv:g} % vol" if request.max_abv is not None else "",
+        request.name,
+        say(f"fallback_{request.order}") if request.order else "",
+        say("fallback_other") if "other" in request.cues else "",
+        _without(request),
+    ]
+    told = BETWEEN.join(filter(None, parts))
+    return told[:1].upper() + told[1:]
+
+
+def search_in_words(arguments: str, language: str) -> str:
+    """Return what a call of `search_wines` looks for; empty if its arguments are none."""
+    try:
+        query = WineQuery.model_validate_json(arguments)
+    except ValidationError:
+        return ""
+    with speaking(language):
+        foods = (food_name(food, language) for food in query.foods[:MOST_FOODS])
+        wanted = {
+            name: tuple(map(str, getattr(query, name)))
+            for name in ("styles", "colours", "grapes", "countries", "regions")
+        }
+        price = Price(query.min_price, query.max_price, query.currency)
+        return request_in_words(
+            Request(wanted=wanted, dishes=tuple(Dish(food, (), "") for food in foods), price=price)
+        )
+
+
+def style_name(style: str) -> str:
+    """Return what a style is called."""
+    if style == Style.SWEET:
+        return say("fallback_sweet_wine")
+    field = "colour" if style in COLOURS else "styles"
+    return name_of(field, (style,), spoken()) or style.replace("_", " ")
+
+
+def region_name(region: str) -> str:
+    """Return what a region is called; its English name if nothing else is known."""
+    return (name_of("regions", (region,), spoken()) if spoken() != "en" else "") or region
+
+
+def _colours(request: Request) -> list[str]:
+    return [
+        style_name(each)
+        for each in request.values("colours")
+        if each not in request.values("styles")
+    ]
+
+
+def _tastes(request: Request) -> list[str]:
+    """Return the sweetness, the body and the like that are wanted."""
+    bodies = request.values("bodies")
+    groups = [group for group in BODIES if set(group) & set(bodies)]
+    found = [
+        _named("sweetness", request.values("sweetness")),
+        _either(_named("bodies", group) for group in groups),
+    ]
+    for field, (low, high) in OPINIONS.items():
+        if values := request.values(field):
+            found.append(say(f"fallback_{high if 'high' in values else low}"))
+    found += [_named("text", (each,)) for each in request.values("text")]
+    return found
+
+
+def _named(field: str, values: Sequence[str]) -> str:
+    """Return what these values are called together, or else one by one."""
+    if not values:
+        return ""
+    names = (name_of(field, (each,), spoken()) or _step(field, each) for each in values)
+    return name_of(field, values, spoken()) or _either(names)
+
+
+def _step(field: str, value: str) -> str:
+    """Return what a value is called that a phrase only means together with others."""
+    for (named, values, language), name in lexicon().names.items():
+        if named == field and language == spoken() and value in values:
+            return name
+    return value.replace("_", " ")
+
+
+def price_in_words(price: Price) -> str:
+    """Return the limits of a price; empty if there are none."""
+    low, high, currency = price.low, price.high, price.currency
+    if price.is_rough and low is not None and high is not None:
+        return say("fallback_around", price=money(round((low + high) / 2, 2), currency))
+    if low is not None and high is not None:
+        return f"{money(low, currency)}–{money(high, currency)}"
+    if high is not None:
+        return say("fallback_up_to", price=money(high, currency))
+    return "" if low is None else say("fallback_from", price=money(low, currency))
+
+
+def _without(request: Request) -> str:
+    allergens = (name_of("allergen", (each,), spoken()) or each for each in request.allergens)
+    left = dict.fromkeys((*map(exclusion_name, request.without), *allergens))
+    return say("fallback_without", names=_either(left)) if left else ""
+
+
+def exclusion_name(exclusion: Exclusion) -> str:
+    """Return what something that is ruled out is called."""
+    match exclusion.field:
+        case "styles":
+            return style_name(exclusion.value)
+        case "countries":
+            return country_name(exclusion.value, spoken())
+        case "regions":
+            return region_name(exclusion.value)
+        case "text":
+            return _named("text", (exclusion.value,))
+        case _:
+            return exclusion.value
+
+
+def limit_name(name: str) -> str:
+    """Return what a filter of a search is called; empty for one that nobody gives up."""
+    known = {"min_price": "price", "max_price": "price", "foods": "dish", "colours": "styles"}
+    key = known.get(name, name)
+    given_up = {"price", "dish", "styles", "sweetness", "bodies", "grapes", "countries", "regions"}
+    return say(f"fallback_limit_{key}") if key in given_up else ""
+
+
+def field_in_words(name: str, request: Request) -> str:
+    """Return what was asked of a field that no wine meets."""
+    if name == "foods":
+        return ", ".join(dish.name for dish in request.dishes)
+    only = Request(wanted={name: request.values(name)})
+    return (
+        request_in_words(only).lower()
+        if name not in ("grapes", "regions", "countries")
+        else request_in_words(only)
+    )
+
+
+def _either(names: Iterable[str]) -> str:
+    *first, last = list(dict.fromkeys(filter(None, names))) or [""]
+    return f"{', '.join(first)} {say('fallback_or')} {last}" if first else last
+
+
+def portrait(wine: Wine, request: Request | None = None) -> str:
+    """Return what kind of wine it is and what it goes with: the foods asked for, if it does."""
+    asked = [food for dish in (request.dishes if request else ()) for food in dish.foods]
+    foods = [food for food in map(str, wine.foods) if food in asked] or [*map(str, wine.foods)]
+    named = ", ".join(food_name(food, spoken()) for food in foods[:MOST_FOODS])
+    body = next((group for group in BODIES if wine.body in group), ())
+    sweetness = () if wine.sweetness is None or wine.sweetness in DRY else (str(wine.sweetness),)
+    parts = [
+        style_name(wine.style),
+        _named("bodies", body),
+        _named("sweetness", sweetness) if wine.style != Style.SWEET else "",
+        ", ".join(wine.grapes),
+        say("fallback_suits", foods=named) if named else "",
+    ]
+    told = BETWEEN.join(filter(None, parts))
+    return told[:1].upper() + told[1:]
+
+
+def in_detail(wine: Wine) -> str:
+    """Return everything that is known of a wine besides its label, its origin and its price."""
+    allergens = ", ".join(
+        name_of("allergen", (str(each),), spoken()) or str(each) for each in wine.allergens
+    )
+    foods = ", ".join(food_name(food, spoken()) for food in wine.foods)
+    parts = [
+        portrait(wine.model_copy(update={"foods": ()})),
+        say("fallback_suits", foods=foods) if foods else "",
+        f"{wine.abv:g} % vol" if wine.abv is not None else "",
+        say("fallback_contains", names=allergens) if allergens else "",
+    ]
+    return BETWEEN.join(filter(None, parts))
