@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from agent.engine.run import NO_JOURNAL
 from agent.fallback import Fallback
 from agent.memory.service import Remembering, memory_tools
+from agent.senses.sent_files import SentFiles
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import Exporter
 from agent.tracing.masking import mask
@@ -45,7 +46,6 @@ from bot.telegram.settings import SettingsCommands
 from bot.turn import Turns
 from bot.updates.journal import StepJournal
 from config import Settings
-from db.documents.reading import SentFiles
 from db.wines.importing import read_bottles, write_bottles
 
 if TYPE_CHECKING:

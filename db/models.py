@@ -253,7 +253,7 @@ class LibraryRow(Base):
 
 
 class ChunkRow(Base):
-    """A chunk of a document, with its terms as `db.documents.chunking` has them.
+    """A chunk of a document.
 
     Its number is given by the counter of the library, and to no other chunk ever again.
     """
@@ -266,7 +266,6 @@ class ChunkRow(Base):
     position: Mapped[int]
     headings: Mapped[list[str]] = mapped_column(JSON)
     text: Mapped[str]
-    postings: Mapped[bytes]
 
 
 class ChunkVectorRow(Base):

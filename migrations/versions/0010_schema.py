@@ -167,7 +167,6 @@ def _create_chunks() -> None:
         sa.Column("position", sa.Integer, nullable=False),
         sa.Column("headings", sa.JSON, nullable=False),
         sa.Column("text", sa.String, nullable=False),
-        sa.Column("postings", sa.LargeBinary, nullable=False),
         sa.PrimaryKeyConstraint("number", name="pk_chunks"),
         sa.ForeignKeyConstraint(
             ["document_id"],

@@ -4,14 +4,12 @@ import asyncio
 import html
 import json
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from agent.documents.passages import DocumentStore, StoredDocument
 from db.documents.indexing import AddReport, add_documents, load_starter_documents, watch
-from db.documents.reading import Reader
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 
@@ -37,38 +35,6 @@ def folder(tmp_path: Path) -> Path:
 def write(name: str, text: str) -> None:
     Path(name).parent.mkdir(exist_ok=True)
     Path(name).write_text(text, encoding="utf-8")
-
-
-class TestLimits:
-    """What takes too long or is too long says so; nothing is lost, and others are read."""
-
-    async def test_a_file_that_takes_too_long_is_left_out_and_the_index_stays_whole(
-        self, store: SqlDocumentStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        folder = tmp_path / "notes"
-        folder.mkdir()
-        (folder / "b.html").write_text("<p>Chinon is cool.</p>" + " " * 5000)
-        (folder / "c.txt").write_text("Muscadet")
-        await add_documents(store, [folder])
-        (folder / "b.html").write_text("<p>Chinon is cool.</p>" * 60_000)
-        monkeypatch.setattr("db.documents.indexing.Reader", partial(Reader, seconds=0.2))
-
-        report = await add_documents(store, [folder])
-
-        assert report.unchanged == ["notes/c.txt"]
-        assert list(map(str, report.problems)) == [
-            "notes/b.html takes over 0.2 s to read; split it"
-        ]
-        assert [each.text for each in await store.search(["Chinon"])] == ["Chinon is cool."]
-
-    async def test_a_long_name_says_so(self, store: SqlDocumentStore, tmp_path: Path) -> None:
-        deep = tmp_path / "a" / ("b" * 200) / ("c" * 200)
-        deep.mkdir(parents=True)
-        (deep / "d.txt").write_text("Chinon")
-        report = await add_documents(store, [tmp_path / "a"])
-        assert [each.reason for each in report.problems] == [
-            "has a name of over 300 characters; rename it"
-        ]
 
 
 class TestStore:
@@ -127,10 +93,10 @@ class TestStore:
         )
         assert {document.path: document.id for document in await store.documents()} == before
         assert await store.search(["lees"]) == []
-        assert [chunk.text for chunk in await store.search(["Chinon about"])] == [
+        assert {chunk.text for chunk in await store.search(["Chinon about"])} == {
             "Now about Chinon.",
             "Serve Muscadet cold.\n\nServe Chinon cool.",
-        ]
+        }
 
     async def test_who_stops_it_is_told_what_was_kept(
         self, store: SqlDocumentStore, tmp_path: Path
@@ -176,6 +142,8 @@ class TestStore:
         (folder / "b.bin").write_bytes(b"\x00")
         (folder / "big.txt").write_text("x" * 2000)
         (folder / ".hidden.md").write_text("hidden")
+        (folder / ("n" * 250)).mkdir()
+        (folder / ("n" * 250) / f"{'n' * 100}.md").write_text("long name")
         (folder / "latin.txt").write_bytes("Château".encode("latin-1"))
         report = await add_documents(store, [folder, Path("gone.md"), Path("gone")], max_bytes=1500)
         assert len(report.added) == 3
@@ -183,11 +151,12 @@ class TestStore:
             "cellar notes/a.pdf",
             "cellar notes/b.bin",
             "cellar notes/big.txt",
+            f"cellar notes/{'n' * 250}/{'n' * 100}.md",
             "gone.md",
             "gone",
         ]
         (note,) = report.notes
-        assert str(note).startswith("cellar notes/latin.txt is not UTF-8 and was read as Latin-1")
+        assert str(note).startswith("cellar notes/latin.txt is not UTF-8 and was read as cp1252")
 
     async def test_a_file_that_is_named_is_known_as_it_was_given(
         self, store: SqlDocumentStore
@@ -235,6 +204,7 @@ class TestStore:
         seen = {0}
         while not loading.done():
             seen.add(await store.count())
+            await asyncio.sleep(0)
         assert seen | {await store.count()} == {0, 150}
 
     async def test_without_starter_documents_nothing_happens(

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from db.documents import indexing
-from db.documents.indexing import AddReport, add_page, fetch, is_public
-from db.documents.reading import Content, Unreadable
+from agent.senses.pdf import Unreadable
+from db.documents import web
+from db.documents.indexing import AddReport, add_page
+from db.documents.reading import Content
+from db.documents.web import fetch, is_public
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 
@@ -79,7 +81,7 @@ async def test_what_the_server_says_of_the_encoding_holds() -> None:
         (answer(b"x" * 2000), "has over 1,000 bytes, which is the limit"),
         (answer(b""), "is empty"),
         (answer(status="302 Found", location="/"), "redirects more than 5 times"),
-        (answer(status="302 Found", location="ftp://wine.example/"), "is no address of the web"),
+        (answer(status="302 Found", location="ftp://wine.example/"), "is no web address"),
         (b"nonsense\r\n\r\n", "cannot be fetched: RemoteProtocolError"),
     ],
 )
@@ -140,7 +142,7 @@ def test_addresses_are_judged(address: str, public: bool) -> None:
 
 
 async def test_it_takes_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "SECONDS", 0.05)
+    monkeypatch.setattr(web, "SECONDS", 0.05)
 
     async def never(host: str, port: int) -> Sequence[str]:
         await asyncio.Event().wait()

@@ -31,6 +31,7 @@ from agent.engine.messages import sendable
 from agent.house_sommelier.reading import read
 from agent.memory import cellar, reading
 from agent.places.queries import place_named, queries_of_lines
+from agent.senses.pdf import Unreadable
 from agent.sommelier.contract import in_english, in_language
 from agent.sommelier.grounding import Grounds, invention
 from agent.text import Pattern, pattern, patterns
@@ -39,9 +40,9 @@ from agent.turn import security_flags
 from bot.telegram.look_ups import read_find, read_question
 from bot.telegram.render import split_messages
 from bot.updates.bursts import LARGEST_BURST, joined, one_message
-from db.documents.chunking import Section, chunk, index_terms
-from db.documents.pdf import unbroken
-from db.documents.reading import Content, Unreadable, read_document
+from db.documents.chunking import Section, chunk
+from db.documents.finding import terms
+from db.documents.reading import Content, read_document
 from tests.hostile import Hostile, hostile_to, looks_far, superlinear
 from tests.library import SUR_LIE
 
@@ -303,10 +304,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "question": read_question,
     "find": read_find,
     "chunks": lambda said: chunk([Section((), said)]),
-    "terms": index_terms,
+    "terms": terms,
     "text file": lambda said: _read_file(said, "a.txt"),
     "Markdown file": lambda said: _read_file(said, "a.md"),
-    "PDF's words": unbroken,
 }
 
 

@@ -1,0 +1,268 @@
+"""Find chunks by their words and by their meaning, in indexes that a process keeps in memory.
+
+By words: BM25 over stems. By meaning: the cosine of vectors. Chunks are known by their numbers. The
+libraries take a moment to load: import this where it is first needed.
+"""
+
+import asyncio
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from typing import Any, Final
+
+import bm25s
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Select, select
+
+from agent.text import REMEMBERED, pattern, stem, stop_words, words
+from db.engine import Sessions
+from db.models import ChunkRow, ChunkVectorRow, DocumentRow, LibraryRow
+
+MAX_QUERY_TERMS: Final = 64
+LATIN_LETTERS: Final = 7
+"""Letters of a stem that count: "recommend" and "recommandation" differ later."""
+OTHER_LETTERS: Final = 5
+"""Letters that count of a word in another alphabet, for which there is no stemmer."""
+HEADING_WEIGHT: Final = 2
+"""How many times a word of the title or a heading counts."""
+SATURATION: Final = 1.2
+COMMON_WORD: Final = 1e-6
+"""The weight of a word that half of the chunks hold, to which BM25 gives none."""
+RANK_CONSTANT: Final = 60
+"""Of reciprocal rank fusion, from Cormack, Clarke and Buettcher (2009)."""
+MAX_PER_DOCUMENT: Final = 3
+
+UNSPACED: Final = pattern(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\uac00-\ud7af\uf900-\ufaff\x{20000}-\x{3ffff}]+"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean: scripts without spaces, or with few."""
+
+
+def terms(text: str) -> list[str]:
+    """Return what `text` is found by, in order: stems without stop words, accents or case.
+
+    Scripts without spaces are cut into overlapping pairs of characters.
+    """
+    return [term for word in words(text) for term in _terms_of_word(word)]
+
+
+def _terms_of_word(word: str) -> Iterator[str]:
+    if word.isascii():
+        if word not in stop_words():
+            stemmed = stem(word)
+            yield stemmed[:LATIN_LETTERS] if stemmed.isalpha() else stemmed
+        return
+    end = 0
+    for run in UNSPACED.finditer(word):
+        yield from filter(None, [word[end : run.start()][:OTHER_LETTERS]])
+        yield from (run[0][at : at + 2] for at in range(max(len(run[0]) - 1, 1)))
+        end = run.end()
+    yield from filter(None, [word[end:][:OTHER_LETTERS]])
+
+
+class WordIndex:
+    """Finds chunks by their words; `build` makes searches see what was added and removed."""
+
+    def __init__(self) -> None:
+        self._vocabulary: dict[str, int] = {}
+        self._ids_of_word: dict[str, list[int]] = {}
+        self._chunks: dict[int, array[int]] = {}
+        self._built: tuple[bm25s.BM25, NDArray[np.int64]] | None = None
+
+    def numbers(self) -> Set[int]:
+        """Return the numbers of the chunks in the index."""
+        return self._chunks.keys()
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove chunks."""
+        for number in numbers:
+            del self._chunks[number]
+
+    def add(self, rows: Iterable[tuple[int, str, Sequence[str], str]]) -> None:
+        """Add chunks by their number, title, headings and text."""
+        for number, title, headings, text in rows:
+            ids = self._ids(" ".join([title, *headings])) * HEADING_WEIGHT + self._ids(text)
+            self._chunks[number] = array("I", ids)
+
+    def build(self) -> None:
+        """Index the chunks there are: 8 s for 100,000, as BM25 weighs each by all others."""
+        if not any(self._chunks.values()):
+            self._built = None
+            return
+        index = bm25s.BM25(k1=SATURATION, method="robertson")
+        index.index((list(self._chunks.values()), self._vocabulary), show_progress=False)
+        np.maximum(index.scores["data"], COMMON_WORD, out=index.scores["data"])
+        self._built = index, np.fromiter(self._chunks, np.int64, len(self._chunks))
+
+    def search(self, query: str, limit: int) -> list[int]:
+        """Return the chunks that hold words of `query`, best match first.
+
+        Words that half of the chunks hold are only looked for if `query` has no other.
+        """
+        found = dict.fromkeys(terms(query))
+        ids = [self._vocabulary[term] for term in found if term in self._vocabulary]
+        if self._built is None or not ids:
+            return []
+        index, numbers = self._built
+        scores = index.get_scores(ids[:MAX_QUERY_TERMS])
+        telling = COMMON_WORD * MAX_QUERY_TERMS
+        least = telling if scores.max() > telling else 0.0
+        best = _best(scores, limit)
+        return [int(number) for number in numbers[best[scores[best] > least]]]
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = []
+        for word in words(text):
+            if (known := self._ids_of_word.get(word)) is None:
+                known = [
+                    self._vocabulary.setdefault(term, len(self._vocabulary))
+                    for term in _terms_of_word(word)
+                ]
+                if len(self._ids_of_word) < REMEMBERED:
+                    self._ids_of_word[word] = known
+            ids += known
+        return ids
+
+
+class VectorIndex:
+    """Finds chunks by vectors of length 1; `build` makes searches see what was added."""
+
+    def __init__(self) -> None:
+        self._vectors: dict[int, bytes] = {}
+        self._built = np.empty(0, np.int64), np.empty((0, 0), np.float32)
+
+    def numbers(self) -> Set[int]:
+        """Return the numbers of the chunks in the index."""
+        return self._vectors.keys()
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove chunks."""
+        for number in numbers:
+            del self._vectors[number]
+
+    def add(self, rows: Iterable[tuple[int, bytes]]) -> None:
+        """Add chunks by their number and vector, 4 bytes a value."""
+        self._vectors.update((number, vector) for number, vector in rows)
+
+    def build(self) -> None:
+        """Make one matrix of all vectors."""
+        matrix = np.frombuffer(b"".join(self._vectors.values()), "<f4")
+        count = len(self._vectors)
+        numbers = np.fromiter(self._vectors, np.int64, count)
+        self._built = numbers, matrix.reshape(count, -1 if count else 0)
+
+    def search(self, vector: Sequence[float], limit: int) -> list[int]:
+        """Return the chunks whose vectors are nearest to `vector`, nearest first."""
+        numbers, vectors = self._built
+        if not len(numbers):
+            return []
+        cosines = vectors @ np.asarray(vector, np.float32)
+        return [int(number) for number in numbers[_best(cosines, limit)]]
+
+
+def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
+    """Return the places of the highest scores, best first; of equals the earliest."""
+    places = np.arange(len(scores))
+    if limit < len(scores):
+        least = np.partition(scores, len(scores) - limit)[-limit]
+        places = np.flatnonzero(scores >= least)
+    return places[np.argsort(-scores[places], kind="stable")][:limit]
+
+
+def fuse(rankings: Iterable[Sequence[int]]) -> dict[int, float]:
+    """Merge rankings by reciprocal rank: return the items with their scores, best first.
+
+    An item scores 1 / (60 + its rank) in each ranking; of equals the smaller number comes first.
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, 1):
+            scores[item] = scores.get(item, 0.0) + 1 / (RANK_CONSTANT + rank)
+    return dict(sorted(scores.items(), key=lambda scored: (-scored[1], scored[0])))
+
+
+def spread(ranked: Sequence[int], limit: int, document_of: Callable[[int], str]) -> list[int]:
+    """Return the first `limit` items, few of each document unless nothing else matches."""
+    taken: Counter[str] = Counter()
+    chosen: list[int] = []
+    spare: list[int] = []
+    for item in ranked:
+        document = document_of(item)
+        taken[document] += 1
+        (chosen if taken[document] <= MAX_PER_DOCUMENT else spare).append(item)
+    kept = {*chosen[:limit], *spare[: max(limit - len(chosen), 0)]}
+    return [item for item in ranked if item in kept]
+
+
+_CHANGES: Final = select(LibraryRow.changes)
+_WORDS: Final = (
+    select(ChunkRow.number, DocumentRow.title, ChunkRow.headings, ChunkRow.text)
+    .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
+    .order_by(ChunkRow.number)
+)
+ROWS_AT_ONCE: Final = 1000
+
+
+class ChunkIndex:
+    """Both indexes of a database's chunks, brought up to date before a search.
+
+    A counter in the database changes with the documents, whichever process changes them.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._updating = asyncio.Lock()
+        self._changes: dict[object, int] = {}
+        self._words = WordIndex()
+        self._vectors: dict[tuple[str, int], VectorIndex] = {}
+
+    async def search(
+        self, queries: Sequence[str], model: str, vectors: Sequence[Sequence[float]], limit: int
+    ) -> dict[int, float]:
+        """Return the best chunks by words and by meaning with their scores, best first.
+
+        `vectors` are those that `model` gives the queries; there may be none.
+        """
+        kind = model, len(vectors[0]) if vectors else 0
+        by_meaning = self._vectors.setdefault(kind, VectorIndex())
+        async with self._updating:
+            await self._update("words", self._words, _WORDS)
+            if vectors:
+                await self._update(kind, by_meaning, _vectors_of(*kind))
+
+        def rank() -> dict[int, float]:
+            rankings = [self._words.search(query, limit) for query in queries]
+            return fuse(rankings + [by_meaning.search(vector, limit) for vector in vectors])
+
+        return await asyncio.to_thread(rank)
+
+    async def _update(
+        self, name: object, index: WordIndex | VectorIndex, rows: Select[*tuple[Any, ...]]
+    ) -> None:
+        # The rows may be newer than the counter: the next search then compares once more.
+        changes = await self._sessions.read(lambda on: on.scalar(_CHANGES))
+        if changes == self._changes.get(name):
+            return
+        number = rows.selected_columns[0]
+        async with self._sessions() as session:
+            stored = set(await session.scalars(rows.with_only_columns(number)))
+            known = set(index.numbers())
+            index.remove(known - stored)
+            if missing := stored - known:
+                # Numbers only grow, so what is new is behind what is known.
+                new = rows.where(number >= min(missing)).execution_options(yield_per=ROWS_AT_ONCE)
+                async for part in (await session.stream(new)).partitions():
+                    fresh = [tuple(row) for row in part if row[0] in missing]
+                    await asyncio.to_thread(index.add, fresh)
+        await asyncio.to_thread(index.build)
+        self._changes[name] = changes or 0
+
+
+def _vectors_of(model: str, dimensions: int) -> Select[*tuple[Any, ...]]:
+    return (
+        select(ChunkVectorRow.chunk, ChunkVectorRow.vector)
+        .where(ChunkVectorRow.model == model, ChunkVectorRow.dimensions == dimensions)
+        .order_by(ChunkVectorRow.chunk)
+    )
