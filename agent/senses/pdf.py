@@ -10,6 +10,8 @@ from agent.text import pattern
 BROKEN_WORD: Final = pattern(r"[\x{2}\x{fffe}]\n?(\p{Ll})")
 """PDFium has U+0002 or U+FFFE for a hyphen at the end of a line."""
 HYPHEN: Final = pattern(r"[\x{2}\x{fffe}]")
+BROKEN: Final = "is broken or cut off, or no PDF file"
+LOCKED: Final = "is encrypted; save it without a password"
 SCAN: Final = "holds pictures of pages and no text (a scan): run ocrmypdf over the file first"
 
 
@@ -37,8 +39,7 @@ def read_pdf_text(data: bytes) -> PdfText:
         document = PdfDocument(data)
     except PdfiumError as error:
         is_locked = "password" in str(error).lower()
-        reason = "is encrypted; save it without a password" if is_locked else "is broken or cut off"
-        raise Unreadable(reason) from None
+        raise Unreadable(LOCKED if is_locked else BROKEN) from None
     with closing(document):
         if len(document) > lengths.PAGES:
             raise Unreadable(f"has {len(document):,} pages, the limit is {lengths.PAGES:,}")

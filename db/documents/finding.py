@@ -5,6 +5,7 @@ libraries take a moment to load: import this where it is first needed.
 """
 
 import asyncio
+import logging
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -18,6 +19,8 @@ from sqlalchemy import Select, select
 from agent.text import REMEMBERED, pattern, stem, stop_words, words
 from db.engine import Sessions
 from db.models import ChunkRow, ChunkVectorRow, DocumentRow, LibraryRow
+
+logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG itself
 
 MAX_QUERY_TERMS: Final = 64
 LATIN_LETTERS: Final = 7

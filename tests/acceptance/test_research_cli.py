@@ -196,7 +196,7 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     one = sommelier_here("documents", "search", "oak", "--limit", "1", "--json", environment=home)
     removed = sommelier_here("documents", "remove", "notes", environment=home)
     assert (added.returncode, added.stdout) == (0, "1 added, 0 updated, 0 unchanged.\n")
-    assert added.stderr == "Not added: notes/broken.pdf is not a PDF file\n"
+    assert added.stderr == "Not added: notes/broken.pdf is broken or cut off, or no PDF file\n"
     assert (again.returncode, again.stderr) == (1, added.stderr)
     *rows, count = listed.stdout.splitlines()
     assert count == f"{len(rows) - 1} documents."
