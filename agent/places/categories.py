@@ -8,13 +8,11 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
-from agent.places.distinct import countries, is_chinese, names_in, tokens, words
+from agent.places.distinct import Name, countries, is_chinese, names_in, split_names, stems, words
 from agent.tables import Strict, read_toml
 from agent.text import pattern
 
 ENGLISH: Final = "en"
-LONGEST_NAME: Final = 4
-"""Words of a place's name."""
 SCRIPTS: Final = {
     "el": pattern(r"[\u0370-\u03ff\u1f00-\u1fff]"),
     "uk": pattern("[іїєґІЇЄҐ]"),
@@ -27,7 +25,6 @@ SCRIPTS: Final = {
 }
 """The scripts that tell a language, in the order in which they are tried."""
 
-Name = tuple[str, ...]
 Names = Annotated[tuple[Name, ...], BeforeValidator(names_in)]
 Listed = Annotated[tuple[str, ...], BeforeValidator(lambda text: tuple(text.split(", ")))]
 
@@ -85,7 +82,7 @@ def category_named(name: str) -> str:
     Raises:
         ValueError: there is none; the message lists the categories.
     """
-    asked = tokens(name)
+    asked = stems(name)
     for key in categories():
         if asked in _names(key):
             return key
@@ -97,7 +94,7 @@ def _names(key: str) -> tuple[list[str], ...]:
     category = categories()[key]
     hinted = category.hint.rpartition(":")[2].split(",")
     abroad = (name for language in languages().values() for name in language.kinds[key])
-    return tuple(map(tokens, (key, category.label, *category.phrases, *hinted, *abroad)))
+    return tuple(map(stems, (key, category.label, *category.phrases, *hinted, *abroad)))
 
 
 def phrases(category: str, place: str) -> tuple[str, ...]:
@@ -115,24 +112,24 @@ def language_of_place(place: str) -> str:
 
     The last town or country that `languages.toml` knows tells it, else the script.
     """
-    named = [code for code in _codes(words(place)) if code]
+    named = [code for code in _codes(place) if code]
     if named:
         return named[-1]
     return next((code for code, script in SCRIPTS.items() if script.search(place)), "")
 
 
-def _codes(named: list[str]) -> Iterator[str]:
-    at = 0
-    while at < len(named):
-        sizes = range(LONGEST_NAME, 0, -1)
-        size = next((size for size in sizes if tuple(named[at : at + size]) in _spoken()), 0)
-        if size:
-            yield _spoken()[tuple(named[at : at + size])]
-        elif is_chinese(named[at]):
+def _codes(place: str) -> Iterator[str]:
+    """Yield the language of each name in a place; empty for one of several languages."""
+    for name in split_names(words(place), _spoken()):
+        if name in _spoken():
+            yield _spoken()[name]
+        elif is_chinese(name[0]):
             # Without spaces a name is a part of the word: 渋谷 in 東京都渋谷区.
-            within = (name for name in _spoken() if is_chinese(name[0]) and name[0] in named[at])
-            yield from map(_spoken().__getitem__, within)
-        at += size or 1
+            yield from (
+                code
+                for (known, *_), code in _spoken().items()
+                if is_chinese(known) and known in name[0]
+            )
 
 
 @cache

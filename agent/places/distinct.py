@@ -5,7 +5,7 @@ apart, nor does the place, which is in all of them. Two queries are the same whe
 their other words: at 0.6, with the place left out, "wine shop" and "natural wine shop" were one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
@@ -18,7 +18,9 @@ from agent.tables import Strict, read_toml
 SAME: Final = 0.7
 LEAST_STEM: Final = 3
 LEAST_PREFIX: Final = 4
-"""Letters that a word and a name of a place must share from the start."""
+"""Letters that a word shares with a name from the start: "Kölner Weinhandlung", "w Warszawie"."""
+LONGEST_NAME: Final = 4
+"""Words of a place's name."""
 POSTCODE: Final = text.pattern(r"\d{4,}")
 COORDINATE: Final = text.pattern(r"(?<!\d)\d+[.,]\d+")
 TRANSLITERATED: Final = text.pattern("aa|oo|[aou]e")
@@ -30,6 +32,8 @@ ONE_SCRIPT: Final = text.pattern(
 )
 """Chinese, hiragana, katakana, any other: Japanese has no spaces between them."""
 
+Name = tuple[str, ...]
+
 
 def words(said: str) -> list[str]:
     """Return the words of a text in one spelling: no case, no accents, `o` for `ö`, `oe` and `ø`.
@@ -40,18 +44,18 @@ def words(said: str) -> list[str]:
     return [TRANSLITERATED.sub(lambda found: found[0][0], part) for part in parts]
 
 
-def tokens(said: str) -> list[str]:
-    """Return the words of a text without their plural endings."""
-    return [stem(word) for word in words(said)]
-
-
 def stem(word: str) -> str:
     """Return a word without its plural ending, if enough of it is left."""
     stripped = PLURAL.sub("", word)
     return stripped if len(stripped) >= LEAST_STEM else word
 
 
-def names_in(listed: str) -> tuple[tuple[str, ...], ...]:
+def stems(said: str) -> list[str]:
+    """Return the words of a text without their plural endings."""
+    return [stem(word) for word in words(said)]
+
+
+def names_in(listed: str) -> tuple[Name, ...]:
     """Return the names of places in a list, each as its words."""
     return tuple(tuple(words(name)) for name in listed.split(","))
 
@@ -59,9 +63,9 @@ def names_in(listed: str) -> tuple[tuple[str, ...], ...]:
 class _Data(Strict):
     """The content of `words.toml`."""
 
-    filler: Annotated[frozenset[str], BeforeValidator(tokens)]
+    filler: Annotated[frozenset[str], BeforeValidator(stems)]
     common_in_names: Annotated[frozenset[str], BeforeValidator(words)]
-    countries: Annotated[frozenset[tuple[str, ...]], BeforeValidator(names_in)]
+    countries: Annotated[frozenset[Name], BeforeValidator(names_in)]
 
 
 @cache
@@ -69,31 +73,29 @@ def _data() -> _Data:
     return read_toml(_Data, Path(__file__).with_name("words.toml"))
 
 
-def countries() -> frozenset[tuple[str, ...]]:
+def countries() -> frozenset[Name]:
     """Return the names of countries and states in several languages, each as its words."""
     return _data().countries
 
 
 def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
     """Return the pairs of queries that are the same, in order."""
-    told = [(query, telling(query, place)) for query in queries]
+    named = [(query, _telling(query, place)) for query in queries]
     return [
         (first, second)
-        for position, (second, later) in enumerate(told)
-        for first, earlier in told[:position]
-        if alike(earlier, later)
+        for position, (second, later) in enumerate(named)
+        for first, earlier in named[:position]
+        if _are_same(earlier, later)
     ]
 
 
-def alike(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Return whether two lists of words share at least `SAME` of all their words, or differ in
-    spaces only, which some languages do without.
-    """
+def _are_same(first: Sequence[str], second: Sequence[str]) -> bool:
+    # Some languages do without spaces: "wine-bar", "winebar".
     one, other = set(map(stem, first)), set(map(stem, second))
     return len(one & other) >= SAME * len(one | other) or "".join(first) == "".join(second)
 
 
-def telling(query: str, place: str) -> list[str]:
+def _telling(query: str, place: str) -> list[str]:
     """Return the words of a query that tell it from others for the same place."""
     named = words(place)
     for name in filter(is_chinese, named):
@@ -113,31 +115,16 @@ def mentions(query: str, place: str) -> bool:
     Of "Lyon, France" that is Lyon: the country alone is no place to look for a shop in. A name may
     be spelled with its accents, without them, or with `oe` for `ö`; a postcode is a part too.
     """
-    parts, found = telling_words(place), words(query)
+    named, found = words(COORDINATE.sub(" ", place)), words(query)
+    in_country = [
+        word for name in split_names(named, countries()) if name not in countries() for word in name
+    ]
+    parts = _specific(in_country) or _specific(named)
     return not parts or any(_is_named(part, found) for part in parts)
 
 
-def _is_named(part: str, found: Sequence[str]) -> bool:
-    # "Kölner Weinhandlung", "w Warszawie": the name with another ending.
-    prefix = stem(part) if len(stem(part)) > LEAST_PREFIX else part
-    if part in found or (
-        len(prefix) >= LEAST_PREFIX and any(word.startswith(prefix) for word in found)
-    ):
-        return True
-    if part.isascii():
-        return False
-    # Without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
-    pieces = {part[at : at + 2] for at in range(len(part) - 1)} if is_chinese(part) else {part}
-    return any(piece in word for piece in pieces or {part} for word in found)
-
-
-def telling_words(place: str) -> set[str]:
-    """Return the words by which a query names a place: not the country, unless there is no more."""
-    named = words(COORDINATE.sub(" ", place))
-    return _specific(without_countries(named)) or _specific(named)
-
-
 def _specific(named: Iterable[str]) -> set[str]:
+    """Return the words of a place that few other places share."""
     return {
         word
         for word in named
@@ -148,13 +135,22 @@ def _specific(named: Iterable[str]) -> set[str]:
     }
 
 
-def without_countries(named: Sequence[str]) -> list[str]:
-    """Return the words of a place without names of countries; the longest names are tried first."""
-    left: list[str] = []
+def _is_named(part: str, found: Sequence[str]) -> bool:
+    prefix = stem(part) if len(stem(part)) > LEAST_PREFIX else part
+    if len(prefix) >= LEAST_PREFIX and any(word.startswith(prefix) for word in found):
+        return True
+    if part in found or part.isascii():
+        return part in found
+    # Without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
+    pieces = {part[at : at + 2] for at in range(len(part) - 1)} if is_chinese(part) else {part}
+    return any(piece in word for piece in pieces or {part} for word in found)
+
+
+def split_names(named: Sequence[str], known: Collection[Name]) -> Iterator[Name]:
+    """Yield the words of a place in order, the longest `known` names as one."""
     at = 0
     while at < len(named):
-        sizes = (size for size in (4, 3, 2, 1) if tuple(named[at : at + size]) in _data().countries)
-        size = next(sizes, 0)
-        left += named[at : at + 1] if not size else []
-        at += size or 1
-    return left
+        sizes = range(LONGEST_NAME, 0, -1)
+        size = next((size for size in sizes if tuple(named[at : at + size]) in known), 1)
+        yield tuple(named[at : at + size])
+        at += size

@@ -6,8 +6,9 @@ Addresses are shown, never fetched. Without a search provider the queries are li
 import asyncio
 import logging
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final
 from urllib.parse import quote_plus, urlsplit
 
@@ -27,7 +28,7 @@ from agent.turn import Reply
 
 log = logging.getLogger(__name__)
 
-SEARCH_LINK: Final = "https://duckduckgo.com/?q={query}"
+SEARCH_URL: Final = "https://duckduckgo.com/?q="
 HITS_PER_QUERY: Final = 10
 MAX_RESULTS: Final = 20
 CONCURRENT_SEARCHES: Final = 3
@@ -83,10 +84,14 @@ class Places:
     """The queries and their results. `note` says why there are links instead of results."""
 
     queries: Queries
-    results: tuple[FoundPlace, ...]
-    links: tuple[SearchLink, ...]
+    results: tuple[FoundPlace, ...] = ()
     note: str = ""
     failed_searches: int = 0
+
+    @property
+    def links(self) -> list[SearchLink]:
+        """Links to search with by hand."""
+        return [SearchLink(query, SEARCH_URL + quote_plus(query)) for query in self.queries.queries]
 
     def reply(self, text: str) -> Reply:
         """Return the reply of a turn, with `text` as its Markdown."""
@@ -106,22 +111,16 @@ async def find_places(
     *,
     run: Run,
     search: PlaceSearch | None = None,
-    search_link: str = SEARCH_LINK,
     search_seconds: float = SEARCH_SECONDS,
 ) -> Places:
     """Find places of a category in `place`: results of ten queries, merged, at most 20.
 
-    `search_link` is a URL with `{query}` in it. The links are always there; the results are empty
-    without a provider, or when it fails; a search that takes longer than `search_seconds` has
-    failed. Raises what `generate_queries` raises.
+    The results are empty without a provider, or when it fails; a search that takes longer than
+    `search_seconds` has failed. Raises what `generate_queries` raises.
     """
     queries = await generate_queries(category, place, run=run)
-    links = tuple(
-        SearchLink(query, search_link.replace("{query}", quote_plus(query)))
-        for query in queries.queries
-    )
     if search is None:
-        return Places(queries, (), links, say("no_place_search"))
+        return Places(queries, note=say("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
         answers = await _search_all(search, queries, search_seconds)
         errors = [answer for answer in answers if isinstance(answer, ToolError)]
@@ -133,7 +132,7 @@ async def find_places(
         found = nearest(found, queries.place)
         _record(retriever, found, errors)
     none = "place_search_failed" if len(errors) == len(answers) else "no_places"
-    return Places(queries, found, links, "" if found else say(none), len(errors))
+    return Places(queries, found, "" if found else say(none), len(errors))
 
 
 async def _search_all(
@@ -166,42 +165,27 @@ def _record(span: Span, found: Sequence[FoundPlace], errors: Sequence[ToolError]
         span.update(metadata={"error": str(errors[0])}, level="WARNING")
 
 
-@dataclass(slots=True)
-class _Merged:
-    """The hits of one place; the first seen gives title, URL and snippet."""
-
-    hit: PlaceHit
-    score: float = 0
-    point: Point | None = None
-    queries: dict[str, None] = field(default_factory=dict)
-
-    def place(self) -> FoundPlace:
-        hit = self.hit
-        return FoundPlace(hit.title, hit.url, hit.snippet, tuple(self.queries), point=self.point)
-
-
 def merged(found: Iterable[tuple[str, Sequence[PlaceHit]]]) -> tuple[FoundPlace, ...]:
     """Merge hits of several queries: each place once, best first.
 
-    Hits are of one place if their address is the same, or their site and title. Places that many
-    queries rank high come first (reciprocal ranks are summed).
+    Hits are of one place if their address is the same, or their site and title; the first gives
+    title, URL and snippet. Places that many queries rank high come first (reciprocal ranks).
     """
-    by_key: dict[tuple[str, ...], _Merged] = {}
+    places: dict[str, FoundPlace] = {}
+    urls: dict[tuple[str, ...], str] = {}
+    scores: defaultdict[str, float] = defaultdict(float)
     for query, hits in found:
         for rank, hit in enumerate(hits, start=1):
-            keys = keys_of(hit)
-            if not keys:
+            if not (keys := keys_of(hit)):
                 continue
-            known = (by_key[key] for key in keys if key in by_key)
-            place = next(known, None) or _Merged(hit)
-            by_key |= dict.fromkeys(keys, place)
-            place.point = place.point or hit.point
+            url = next((urls[key] for key in keys if key in urls), hit.url)
+            urls |= dict.fromkeys(keys, url)
+            place = places.get(url) or FoundPlace(hit.title, url, hit.snippet, ())
             if query not in place.queries:
-                place.queries[query] = None
-                place.score += 1 / (RANK_CONSTANT + rank)
-    places = {id(place): place for place in by_key.values()}
-    ranked = sorted(places.values(), key=lambda place: -place.score)
-    return tuple(place.place() for place in ranked[:MAX_RESULTS])
+                scores[url] += 1 / (RANK_CONSTANT + rank)
+                place = replace(place, queries=(*place.queries, query))
+            places[url] = replace(place, point=place.point or hit.point)
+    return tuple(sorted(places.values(), key=lambda place: -scores[place.url])[:MAX_RESULTS])
 
 
 def keys_of(hit: PlaceHit) -> list[tuple[str, ...]]:
@@ -223,15 +207,13 @@ def nearest(found: Sequence[FoundPlace], place: str) -> tuple[FoundPlace, ...]:
     if here is None:
         return tuple(found)
     start = float(here[1]), float(here[2])
-    measured = [
+    measured = (
         replace(result, kilometres=round(kilometres(start, result.point), 1))
         if result.point
         else result
         for result in found
-    ]
-    return tuple(
-        sorted(measured, key=lambda each: math.inf if each.kilometres is None else each.kilometres)
     )
+    return tuple(sorted(measured, key=lambda at: (at.kilometres is None, at.kilometres or 0.0)))
 
 
 def kilometres(one: Point, other: Point) -> float:
@@ -270,7 +252,7 @@ def find_places_tool(search: PlaceSearch | None = None) -> Tool:
             )
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
-        shown = found.results[:SHOWN_RESULTS] or found.links
+        shown: Sequence[FoundPlace | SearchLink] = found.results[:SHOWN_RESULTS] or found.links
         key = "places" if found.results else "search_links"
         content: dict[str, Any] = {key: [asdict(result) for result in shown]}
         if found.note:

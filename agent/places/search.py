@@ -35,7 +35,6 @@ ADVICE: Final = {
 TAG: Final = pattern(r"<[^<>]*>")
 WEB: Final = pattern(r"(?i)https?://\S+")
 
-
 Point = tuple[float, float]
 """Degrees north and east."""
 
@@ -73,12 +72,12 @@ class SearxngSearch:
         parameters = {"q": query, "format": "json", "categories": "general,map"}
         if language:
             parameters["language"] = language
-        data = await _get(self._http, self._url, parameters, {}, "SearXNG")
-        return _hits(data.get("results"), "content", limit)
+        found = await _get(self._http, self._url, parameters, {}, "SearXNG")
+        return _hits(found.get("results"), "content", limit)
 
 
 class BraveSearch:
-    """The Brave Search API."""
+    """The Brave Search API. It tells the language from the query's words."""
 
     def __init__(
         self, api_key: SecretStr, http: httpx2.AsyncClient, *, base_url: str = BRAVE_URL
@@ -88,15 +87,12 @@ class BraveSearch:
         self._http = http
 
     async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
-        """Return results for one query, best first. Raises ToolError when it is down.
-
-        The language is left out: Brave has codes of its own, and tells it from the words.
-        """
+        """Return results for one query, best first. Raises ToolError when it is down."""
         parameters = {"q": query, "count": str(min(limit, 20))}
         headers = {"X-Subscription-Token": self._api_key.get_secret_value()}
-        data = await _get(self._http, self._url, parameters, headers, "Brave Search")
-        web = data.get("web")
-        return _hits(web.get("results") if isinstance(web, Mapping) else None, "description", limit)
+        found = await _get(self._http, self._url, parameters, headers, "Brave Search")
+        web = found.get("web")
+        return _hits(web.get("results") if isinstance(web, dict) else None, "description", limit)
 
 
 async def _get(
@@ -105,7 +101,7 @@ async def _get(
     parameters: Mapping[str, str],
     headers: Mapping[str, str],
     name: str,
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     """Return the JSON object that a provider answers with.
 
     Raises:
@@ -115,47 +111,40 @@ async def _get(
     try:
         async with (
             asyncio.timeout(SECONDS),
-            http.stream(
-                "GET", url, params=parameters, headers=headers, timeout=SECONDS
-            ) as response,
+            http.stream("GET", url, params=parameters, headers=headers) as response,
         ):
             body = await lengths.body_of(response, lengths.FOUND_BYTES)
     except TimeoutError:
         raise ToolError(f"{name} did not answer within {SECONDS:g} s") from None
     except httpx2.HTTPError as error:
         raise ToolError(f"{name} could not be reached ({type(error).__name__})") from None
-    if response.status_code != 200:
-        raise ToolError(f"{name} answered {response.status_code}: {advice(response.status_code)}")
+    if (status := response.status_code) != 200:
+        advice = ADVICE.get(status) or ADVICE.get(status // 100, "try again later")
+        raise ToolError(f"{name} answered {status}: {advice}")
     with suppress(ValueError, RecursionError):
-        data = json.loads(body) if body else None
-        if isinstance(data, Mapping):
-            return data
+        found = json.loads(body or b"")
+        if isinstance(found, dict):
+            return found
     raise ToolError(f"{name} answered with something that is not its JSON; check its address")
-
-
-def advice(status: int) -> str:
-    """Return advice for an operator on a provider that answers with `status`."""
-    return ADVICE.get(status) or ADVICE.get(status // 100, "try again later")
 
 
 def _hits(results: object, snippet: str, limit: int) -> list[PlaceHit]:
     if not isinstance(results, list):
         return []
-    found = (_hit(result, snippet) for result in results if isinstance(result, Mapping))
-    return [hit for hit in found if hit.url and hit.title][:limit]
-
-
-def _hit(result: Mapping[str, Any], snippet: str) -> PlaceHit:
-    return PlaceHit(
-        _plain(result.get("title"), LONGEST_TITLE),
-        _address(result.get("url")),
-        _plain(result.get(snippet), LONGEST_SNIPPET),
-        _point(result.get("latitude"), result.get("longitude")),
+    hits = (
+        PlaceHit(
+            _plain(result.get("title"), LONGEST_TITLE),
+            _address(result.get("url")),
+            _plain(result.get(snippet), LONGEST_SNIPPET),
+            _point(result.get("latitude"), result.get("longitude")),
+        )
+        for result in results
+        if isinstance(result, dict)
     )
+    return [hit for hit in hits if hit.url and hit.title][:limit]
 
 
 def _point(latitude: object, longitude: object) -> Point | None:
-    """Return the point of a result of a map, or None."""
     with suppress(TypeError, ValueError):
         north, east = float(str(latitude)), float(str(longitude))
         if abs(north) <= 90 and abs(east) <= 180:
@@ -170,10 +159,6 @@ def _address(value: object) -> str:
 
 
 def _plain(value: object, longest: int) -> str:
-    """Return a text without the provider's highlighting, of bounded length.
-
-    Invisible characters go too: they could make the address beside a title read backwards.
-    """
-    text = html.unescape(TAG.sub("", value)) if isinstance(value, str) else ""
-    shown = on_one_line(text)
-    return shown if len(shown) <= longest else f"{shown[: longest - 1].rstrip()}…"
+    """Return a text without the provider's highlighting and invisible characters, cut if long."""
+    text = on_one_line(html.unescape(TAG.sub("", value))) if isinstance(value, str) else ""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"

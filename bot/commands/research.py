@@ -117,7 +117,7 @@ def find(
         return partial(find_places, name, where, search=resources.search)
 
     def of_help(help_: str) -> Places:
-        return Places(Queries(category, place, ()), (), (), help_)
+        return Places(Queries(category, place, ()), note=help_)
 
     with _failures(as_json):
         try:

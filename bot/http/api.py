@@ -222,7 +222,7 @@ class Api:
             return await find_places(asked.category, asked.place, run=run, search=search)
 
         def in_crisis(_: str, help_: str) -> Places:
-            return Places(Queries(asked.category, asked.place, ()), (), (), help_)
+            return Places(Queries(asked.category, asked.place, ()), note=help_)
 
         reply = await self._look_up("find", f"{asked.category} {asked.place}", look_up, in_crisis)
         notes = " ".join(dict.fromkeys(filter(None, (reply.answer.note, *reply.notes))))

@@ -7,7 +7,7 @@ from agent.documents.passages import Chunk
 from agent.documents.quotes import Quote, Quotes
 from agent.documents.refine import Refinement
 from agent.i18n import say
-from agent.places.find import FoundPlace, Places, SearchLink
+from agent.places.find import FoundPlace, Places
 from agent.places.queries import queries_by_rules
 from bot.telegram import look_ups as text
 from bot.telegram.render import to_telegram_html, visible_text
@@ -34,8 +34,7 @@ def answered(said: str, *chunks: Chunk, refined: str | None = None) -> Answer:
 
 def places(*results: FoundPlace, note: str = "", failed: int = 0) -> Places:
     queries = queries_by_rules("WINE_BAR", "Lyon")
-    links = tuple(SearchLink(each, f"https://search.example/?q={each}") for each in queries.queries)
-    return Places(queries, results, links, note, failed)
+    return Places(queries, results, note, failed)
 
 
 class TestArguments:
@@ -125,7 +124,7 @@ class TestPlaces:
     def test_without_a_provider_there_are_ten_links_and_the_reason(self) -> None:
         shown = text.searches_text(places(note=say("no_place_search")))
         assert seen(shown).startswith(
-            f"Wine bar · Lyon\n\n{say('no_place_search')}\n\n1. bar à vin Lyon · search"
+            f"Wine bar · Lyon\n\n{say('no_place_search')}\n\n1. bar à vin Lyon · duckduckgo"
         )
         assert marks(shown).count("text_link") == 10
 
