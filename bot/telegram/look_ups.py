@@ -1,25 +1,23 @@
-"""/ask, /quotes and /find, in Telegram and in the terminal: what they read and show.
+"""/ask, /quotes and /find in Telegram: their arguments, messages and buttons.
 
 Titles, passages, snippets and queries come from documents, models and the web: they are escaped.
-The buttons need nothing stored: what they are about stands in the message itself.
+Nothing is stored for the buttons: the question or the queries stand in the message itself.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import eq
-from typing import Any, Final
+from typing import Final
 
-from telegram import Message, MessageEntity, Update
+from telegram import Location, Message, MessageEntity, Update, Venue
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
-from agent.documents.answer import Answer, Citation, answer_question
-from agent.documents.passages import LONGEST_QUESTION
+from agent.documents.answer import Answer, answer_question
+from agent.documents.passages import LONGEST_QUESTION, LookedUp
 from agent.documents.quotes import Quote, Quotes, find_quotes
 from agent.documents.refine import refinement_wanted
 from agent.engine.errors import or_else
-from agent.engine.limits import Spent
 from agent.engine.run import Run
 from agent.i18n import say, spoken
 from agent.markdown import escape, link, visible
@@ -27,7 +25,7 @@ from agent.places.categories import categories, category_named, languages
 from agent.places.find import FoundPlace, Places, find_places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.text import pattern, truncate_at_boundary
-from agent.turn import Reply, Work, guard_input, worked_on
+from agent.turn import Reply, guard_input
 from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
 from bot.telegram.conversation import (
     TYPED,
@@ -41,12 +39,15 @@ from bot.telegram.conversation import (
     press_of,
     question_of,
 )
-from bot.telegram.sender import Button, Destination, Outgoing
-from bot.turn import Question, Show
+from bot.telegram.sender import Button, Destination, Outgoing, Rows
+from bot.turn import Question
 
 REFINE: Final = "refine"
+"""The data of the button under a weak answer."""
 AS_FILE: Final = "queries"
-"""The data of the buttons under a weak answer and under ten searches."""
+"""The data of the button under ten searches."""
+FILE_NAME: Final = "queries.txt"
+DEFAULT_CATEGORY: Final = "WINE_SHOP"
 
 SHOWN_PLACES: Final = 10
 SNIPPET_CHARS: Final = 200
@@ -58,76 +59,68 @@ LONGEST_NAME: Final = 6
 """Words in the longest name of a category."""
 
 
-def read_question(words: str) -> tuple[str, bool]:
-    """The question of /ask, and whether it is to be refined."""
-    flag = FLAG.search(words)
+def read_question(text: str) -> tuple[str, bool]:
+    """Return the question of /ask, and whether it is to be refined."""
+    flag = FLAG.search(text)
     if flag is None:
-        return words.strip(), False
-    return f"{words[: flag.start()]} {words[flag.end() :]}".strip(), True
+        return text.strip(), False
+    return f"{text[: flag.start()]} {text[flag.end() :]}".strip(), True
 
 
-def read_find(words: str) -> tuple[str | None, str]:
-    """The category and the place of /find: "WINE_BAR Lyon", "wine bars in Lyon".
+def read_find(text: str) -> tuple[str | None, str]:
+    """Return the category and the place of /find: "WINE_BAR Lyon", "wine bars in Lyon".
 
     The category is None if there is none of that name.
     """
-    parts = words.replace(",", " , ").split()
+    parts = text.replace(",", " , ").split()
     for count in range(min(len(parts), LONGEST_NAME), 0, -1):
         with suppress(ValueError):
             category = category_named(" ".join(parts[:count]))
             place = " ".join(parts[count:]).replace(" ,", ",").strip(" ,")
             before = BEFORE_PLACE.match(place)
             return category, place[before.end() if before else 0 :]
-    return None, words.strip()
+    return None, text.strip()
 
 
-def coordinates(latitude: float, longitude: float) -> str:
-    """A location as a place, to about ten metres."""
-    return f"{latitude:.4f}, {longitude:.4f}"
-
-
-def place_of(*parts: str) -> str:
-    """A place as somebody's map names it, on one line."""
-    named = (_one_line(visible(each)) for each in parts)
-    return ", ".join(filter(None, named))[:LONGEST_PLACE].strip(" ,")
+def place_of(location: Location, venue: Venue | None) -> str:
+    """Return a location as a place: the venue's name, else its coordinates to ten metres."""
+    if venue is not None:
+        named = (_one_line(visible(part)) for part in (venue.title, venue.address))
+        if place := ", ".join(filter(None, named))[:LONGEST_PLACE].strip(" ,"):
+            return place
+    return f"{location.latitude:.4f}, {location.longitude:.4f}"
 
 
 def label(category: str) -> str:
-    """What people call a category, with a capital."""
+    """Return a category's name in the user's language, capitalised."""
     known = languages().get(spoken())
     named = known.kinds[category][0] if known else categories()[category].label
     return named[0].upper() + named[1:]
 
 
 def answer_text(answer: Answer) -> str:
-    """An answer with numbered footnotes, and what was searched for if the question was refined."""
-    said = escape(answer.footnoted)
+    """Return an answer with numbered footnotes, below the refined question if there is one."""
     if answer.refined_question is None:
-        return said
+        return escape(answer.footnoted)
     also = say("also_searched", question=_line(answer.refined_question))
-    return f"{also}\n\n{said}"
+    return f"{also}\n\n{escape(answer.footnoted)}"
 
 
 def sources_text(answer: Answer, *, with_passages: bool = True) -> str:
-    """The footnotes: title, section and, folded, the passage; empty without any.
+    """Return the footnotes: title, section and the passage, folded; empty without any.
 
-    An answer that consists of the passages themselves does not repeat them.
+    An answer without a model consists of the passages and does not repeat them.
     """
-    if not answer.citations:
-        return ""
-    notes = [
-        _source(each, with_passage=with_passages and answer.by_model) for each in answer.citations
-    ]
-    return "\n".join([f"**{say('sources')}**", *notes])
-
-
-def _source(cited: Citation, *, with_passage: bool) -> str:
-    line = f"[{cited.number}] {_line(cited.title)} · {_line(cited.location)}"
-    return f"{line}\n{quoted(cited.passage, '**>')}" if with_passage else line
+    lines = []
+    for cited in answer.citations:
+        lines.append(f"[{cited.number}] {_line(cited.title)} · {_line(cited.location)}")
+        if with_passages and answer.by_model:
+            lines.append(quoted(cited.passage, "**>"))
+    return "\n".join([f"**{say('sources')}**", *lines]) if lines else ""
 
 
 def quote_texts(found: Quotes) -> list[str]:
-    """Each quote with its source, then the summary; the model's words are marked as such."""
+    """Return each quote with its source, then the summary; the model's words are marked as such."""
     shown = [_quote(number, quote) for number, quote in enumerate(found.quotes, start=1)]
     summary = in_model_words(found.summary) if found.by_model else escape(found.summary)
     return [*shown, summary] if summary else shown
@@ -140,17 +133,14 @@ def _quote(number: int, quote: Quote) -> str:
 
 
 def in_model_words(text: str) -> str:
-    """Mark a text as the model's own words; empty if there are none."""
+    """Return a text marked as the model's own words; empty if it is."""
     return f"_{say('model_words', text=_line(text))}_" if text.strip() else ""
 
 
 def places_text(found: Places) -> str:
-    """The places as links, with what their sources say of them; empty if there are none."""
-    if not found.results:
-        return ""
-    shown = found.results[:SHOWN_PLACES]
-    listed = [_place(number, each, found) for number, each in enumerate(shown, start=1)]
-    return "\n\n".join([_heading(found), *listed])
+    """Return the places as links, in their sources' words; empty if there are none."""
+    shown = [_place(number, place, found) for number, place in enumerate(found.results, start=1)]
+    return "\n\n".join([_heading(found), *shown[:SHOWN_PLACES]]) if shown else ""
 
 
 def _place(number: int, place: FoundPlace, found: Places) -> str:
@@ -164,20 +154,20 @@ def _place(number: int, place: FoundPlace, found: Places) -> str:
 
 
 def searches_text(found: Places) -> str:
-    """The ten queries as links, and why there is nothing else, if so."""
+    """Return the ten queries as links, with the reason if there is nothing else."""
     lead = found.note or say("searches")
     if found.failed_searches and not found.note:
         lead = say("searches_failed", count=found.failed_searches)
     listed = [
-        f"{number}. {_line(each.query)} · {link(each.url)}"
-        for number, each in enumerate(found.links, start=1)
+        f"{number}. {_line(search.query)} · {link(search.url)}"
+        for number, search in enumerate(found.links, start=1)
     ]
     head = [lead] if found.results else [_heading(found), lead]
     return "\n\n".join([*head, "\n".join(listed)])
 
 
 def queries_of(searches: str) -> list[str]:
-    """The queries in a message that `searches_text` made."""
+    """Return the queries in a message that `searches_text` made."""
     listed = (line.rpartition(" · ")[0].partition(". ") for line in searches.splitlines())
     return [query for number, _, query in listed if number.isdecimal()]
 
@@ -187,13 +177,8 @@ def _heading(found: Places) -> str:
 
 
 def quoted(text: str, mark: str = ">") -> str:
-    """A text as a quote; `**>` marks a folded one."""
+    """Return a text as a quote; `**>` marks a folded one."""
     return "\n".join(f"{mark} {escape(line)}" for line in text.strip().splitlines() if line.strip())
-
-
-def queries_file(queries: Sequence[str]) -> bytes:
-    """Queries as a text file, one a line."""
-    return "".join(f"{query}\n" for query in queries).encode()
 
 
 def _line(text: str) -> str:
@@ -205,38 +190,34 @@ def _one_line(text: str) -> str:
 
 
 def answer_reply(answer: Answer) -> Reply:
-    """An answer with its sources."""
+    """Return an answer with its sources as the reply that is remembered."""
     parts = [answer_text(answer), sources_text(answer, with_passages=False)]
     return answer.reply("\n\n".join(filter(None, parts)))
 
 
 def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
-    """An answer with its sources; under a weak one a button, if refining may help."""
+    """Return an answer with its sources; under a weak one a button, if refining may help."""
     parts = [answer_text(answer), sources_text(answer)]
-    offered = may_refine and not answer.enough_information and answer.outcome != "refused"
-    if offered:
+    buttons: Rows = ()
+    if may_refine and not answer.enough_information and answer.outcome != "refused":
         # The button finds the question here, however much later it is pressed.
         parts.append(quoted(answer.question))
-    buttons = ((Button(say("refine_button"), REFINE),),) if offered else ()
+        buttons = ((Button(say("refine_button"), REFINE),),)
     return [Outgoing("\n\n".join(filter(None, parts)), buttons)]
 
 
 def places_reply(found: Places) -> Reply:
-    """The places if there are any, else the searches."""
+    """Return the places, or else the searches, as the reply that is remembered."""
     return found.reply(places_text(found) or searches_text(found))
 
 
 def places_messages(found: Places) -> list[Outgoing]:
-    """The places if there are any, then the searches with a button for a text file of them."""
+    """Return the places if there are any, then the searches with a button for a text file."""
     places, searches = places_text(found), searches_text(found)
     return [
         *([Outgoing(places)] if places else []),
         Outgoing(searches, ((Button(say("as_file_button"), AS_FILE),),)),
     ]
-
-
-FILE_NAME: Final = "queries.txt"
-DEFAULT_CATEGORY: Final = "WINE_SHOP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +230,7 @@ class LookUps:
     talk: Conversation
 
     def handlers(self) -> list[AnyHandler]:
-        """Make the handlers; the last takes any button."""
+        """Return the handlers; the last takes any button."""
         new = filters.UpdateType.MESSAGE
         return [
             CommandHandler("ask", self.ask, filters=TYPED),
@@ -262,41 +243,45 @@ class LookUps:
         ]
 
     async def ask(self, update: Update, context: Context) -> None:
-        """/ask QUESTION: an answer from the documents, each statement cited."""
-        words = behind_command(message_of(update).text or "")
-        question, refine = read_question(words)
-        if not await self._objected(update, question, say("ask_usage")):
+        """Answer /ask QUESTION from the documents, each statement cited."""
+        question, refine = read_question(behind_command(message_of(update).text or ""))
+        if problem := problem_of(question, say("ask_usage")):
+            await self.talk.say(update, problem)
+        else:
             asked = question_of(update, context.bot, question, kind="ask")
             await self._ask(asked, refine=refine)
 
     async def quotes(self, update: Update, context: Context) -> None:
-        """/quotes QUERY: passages word for word, one by one, then a summary."""
+        """Answer /quotes QUERY with passages word for word, one by one, then a summary."""
         query = behind_command(message_of(update).text or "")
-        if await self._objected(update, query, say("quotes_usage")):
+        if problem := problem_of(query, say("quotes_usage")):
+            await self.talk.say(update, problem)
             return
+        documents, cache = self.talk.resources.documents, self.talk.resources.cache
 
-        def reply(found: Quotes) -> Reply:
-            return found.reply("\n\n".join(quote_texts(found)))
+        async def work(run: Run) -> Reply:
+            text = guard_input(query, run.span)
+            found = await find_quotes(text, documents=documents, run=run, cache=cache)
+            return await self._reply_from(found, "\n\n".join(quote_texts(found)))
 
         def show(found: Quotes) -> list[Outgoing]:
             return [*map(Outgoing, quote_texts(found))]
 
         asked = question_of(update, context.bot, f"/quotes {query}", kind="quotes")
-        look_up = partial(find_quotes, cache=self.talk.resources.cache)
-        await self._turn(asked, self._in_documents(query, look_up, reply), show)
+        await self.talk.turns.turn(asked, work, show)
 
     async def find(self, update: Update, context: Context) -> None:
-        """/find CATEGORY PLACE: places, or ten searches for them."""
-        said = (message_of(update).text or "").strip()
-        category, place = read_find(behind_command(said))
+        """Answer /find CATEGORY PLACE with places, or ten searches for them."""
+        text = (message_of(update).text or "").strip()
+        category, place = read_find(behind_command(text))
         if category is None:
-            if not await self.talk.turns.helped(question_of(update, context.bot, said)):
+            if not await self.talk.turns.helped(question_of(update, context.bot, text)):
                 await self.talk.say(update, say("find_usage"))
         elif not any(map(str.isalnum, place)):
             where = say("find_where", what=label(category).lower())
             await self.talk.say(update, where)
-            # A location that comes next is where to look for it.
-            asked = question_of(update, context.bot, said)
+            # Remembered: a location that comes next is the place to look in.
+            asked = question_of(update, context.bot, text)
             await self.talk.turns.remember(asked, Reply(text=where))
         elif len(place) > LONGEST_PLACE:
             await self.talk.say(update, say("place_too_long"))
@@ -306,128 +291,106 @@ class LookUps:
             await self._find(asked, category, place)
 
     async def location(self, update: Update, context: Context) -> None:
-        """A location, or a venue: what was looked for last, near it; else wine shops."""
+        """Look near a location, or a venue, for the category of the last /find, or wine shops."""
         message = message_of(update)
         if not is_addressed(message, context.bot) or message.location is None:
             return
-        look = partial(self._category_just_asked, destination(update))
+        look = partial(self._last_category, destination(update))
         category = await self.talk.step("category", look)
-        place = coordinates(message.location.latitude, message.location.longitude)
-        venue = message.venue
-        if venue is not None and (name := place_of(venue.title, venue.address)):
-            place = name
+        place = place_of(message.location, message.venue)
         named = f"/find {category} {place}"
-        # Where somebody is stays out of the conversation that is kept; a house's name does not.
-        is_named = venue is not None
-        asked = question_of(update, context.bot, named, kind="find", remembered=is_named)
+        # Where a user is stays out of the history; the name of a venue does not.
+        is_venue = message.venue is not None
+        asked = question_of(update, context.bot, named, kind="find", remembered=is_venue)
         await self._find(asked, category, place)
 
     async def refine(self, update: Update, context: Context) -> None:
-        """The button under a weak answer: the same question, refined."""
-        message = await self._pressed(update)
-        if message is None:
+        """Ask the question of a weak answer again, refined."""
+        if (message := await self._pressed(update)) is None:
             return
-        asked_before = list(message.parse_entities([MessageEntity.BLOCKQUOTE]).values())
-        if asked_before:
-            asked = question_of(update, context.bot, asked_before[-1], kind="ask")
+        questions = list(message.parse_entities([MessageEntity.BLOCKQUOTE]).values())
+        if questions:
+            asked = question_of(update, context.bot, questions[-1], kind="ask")
             await self._ask(asked, refine=True)
         else:
             await self.talk.say(update, say("button_too_old"))
 
     async def as_file(self, update: Update, context: Context) -> None:
-        """The button under ten searches: the same as a text file."""
-        message = await self._pressed(update)
-        if message is None:
+        """Send the queries of a message as a text file, one a line."""
+        if (message := await self._pressed(update)) is None:
             return
-        queries = queries_of(message.text or "")
-        if not queries:
-            await self.talk.say(update, say("button_too_old"))
-        else:
-            content = queries_file(queries)
+        if queries := queries_of(message.text or ""):
+            content = "".join(f"{query}\n" for query in queries).encode()
             await self.talk.sender.send_file(destination(update), FILE_NAME, content)
+        else:
+            await self.talk.say(update, say("button_too_old"))
 
     async def unknown_button(self, update: Update, context: Context) -> None:
-        """A button of an earlier version, or of nobody."""
+        """Acknowledge a button of an earlier version."""
         if update.callback_query:
             await acknowledge(update.callback_query, say("button_too_old"))
 
-    async def _objected(self, update: Update, question: str, usage: str) -> bool:
-        """Whether a question is none, which the person is told then."""
-        objection = "" if any(map(str.isalnum, question)) else usage
-        if len(question) > LONGEST_QUESTION:
-            objection = say("question_too_long")
-        if objection:
-            await self.talk.say(update, objection)
-        return bool(objection)
-
     async def _ask(self, question: Question, *, refine: bool) -> None:
-        server = self.talk.resources.refinement
-        wanted = refinement_wanted(server, True if refine else None)
-        look_up = partial(answer_question, refine=wanted)
+        server, documents = self.talk.resources.refinement, self.talk.resources.documents
+        is_refined = refinement_wanted(server, True if refine else None)
         may_refine = not refine and server is not False and bool(self.talk.turns.run.models)
-        show = partial(answer_messages, may_refine=may_refine)
-        await self._turn(question, self._in_documents(question.text, look_up, answer_reply), show)
-
-    def _in_documents(
-        self, words: str, look_up: Callable[..., Awaitable[Any]], reply: Callable[[Any], Reply]
-    ) -> Work:
-        """The work of looking something up in the documents, if there are any."""
-        documents = self.talk.resources.documents
 
         async def work(run: Run) -> Reply:
-            found = await look_up(guard_input(words, run.span), documents=documents, run=run)
-            if not found.chunks and not await documents.count():
-                return Reply(text=say("no_documents"))
-            return reply(found)
+            text = guard_input(question.text, run.span)
+            answer = await answer_question(text, documents=documents, run=run, refine=is_refined)
+            return await self._reply_from(answer, answer_reply(answer).text)
 
-        return work
+        def show(answer: Answer) -> list[Outgoing]:
+            return answer_messages(answer, may_refine=may_refine)
+
+        await self.talk.turns.turn(question, work, show)
+
+    async def _reply_from(self, found: LookedUp, text: str) -> Reply:
+        if not found.chunks and not await self.talk.resources.documents.count():
+            return Reply(text=say("no_documents"))
+        return found.reply(text)
 
     async def _find(self, question: Question, category: str, place: str) -> None:
-        async def look_up(run: Run) -> Reply:
-            named = guard_input(place, run.span)
-            find = partial(find_places, category, named, search=self.talk.resources.search)
+        async def work(run: Run) -> Reply:
+            named, search = guard_input(place, run.span), self.talk.resources.search
             try:
-                return places_reply(await find(run=run))
+                return places_reply(await find_places(category, named, run=run, search=search))
             except QueryGenerationFailed as error:
                 retries, errors = error.retry_count, error.error_types
             if not run.ledger.exhausted(run.limits):
                 return Reply(
                     text=say("no_queries"), outcome="failed", retries=retries, error_types=errors
                 )
-            by_rules = places_reply(await find(run=replace(run, models=())))
-            return replace(by_rules, outcome="fallback", retries=retries, error_types=errors)
+            without_models = replace(run, models=())
+            found = await find_places(category, named, run=without_models, search=search)
+            reply = places_reply(found)
+            return replace(reply, outcome="fallback", retries=retries, error_types=errors)
 
-        await self._turn(question, look_up, places_messages)
+        await self.talk.turns.turn(question, work, places_messages)
 
-    async def _turn(self, question: Question, look_up: Work, show: Show) -> None:
-        """One turn: a look-up, which is one step of it."""
-
-        async def work(run: Run) -> Reply:
-            async def looked_up() -> tuple[Reply, Spent]:
-                inner = replace(run.of_tool(run.span), stop=run.stop)
-                return await worked_on(inner, look_up), run.ledger.spent
-
-            reply, spent = await run.step("research", looked_up, run.span)
-            run.ledger.restore(spent)
-            return reply
-
-        await self.talk.turns.turn(question, work, show)
-
-    async def _category_just_asked(self, to: Destination) -> str:
-        """What the newest message of a conversation looked for, if it was a /find."""
+    async def _last_category(self, to: Destination) -> str:
+        """Return the category of a conversation's newest message, if it was a /find."""
         messages, thread = self.talk.repositories.messages, to.thread_id or 0
         recent = partial(messages.recent, to.chat_id, 2, thread_id=thread)
         what = f"The history of chat {to.chat_id} could not be read; answering without"
-        asked = [each.content for each in await or_else(recent, (), what) if each.role == "user"]
+        stored = await or_else(recent, (), what)
+        asked = [message.content for message in stored if message.role == "user"]
         if not asked or not asked[-1].startswith("/find"):
             return DEFAULT_CATEGORY
         return read_find(behind_command(asked[-1]))[0] or DEFAULT_CATEGORY
 
     async def _pressed(self, update: Update) -> Message | None:
-        """The message whose button is pressed for the first time; None if nothing is to be done."""
+        """Return the message whose button is pressed for the first time, or None."""
         query, journal = press_of(update), self.talk.sender.journal
         if (message := await pressed_message(query, say("button_too_old"))) is None:
             return None
         await acknowledge(query)
         is_first = await is_first_press(journal, message, partial(eq, query.data))
         return message if is_first else None
+
+
+def problem_of(question: str, usage: str) -> str:
+    """Return the sentence for a text that is no question, or too long; else empty."""
+    if len(question) > LONGEST_QUESTION:
+        return say("question_too_long")
+    return "" if any(map(str.isalnum, question)) else usage

@@ -167,15 +167,6 @@ class TestAsk:
         assert (turn.metadata["outcome"], turn.metadata["llm_calls"]) == ("answered", 1)
         assert str(turn.output).startswith("Lees are mostly dead yeast cells [1].")
 
-    async def test_an_answer_is_part_of_the_conversation(
-        self, bot_api: BotApi, messages: SqlMessageRepository
-    ) -> None:
-        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
-            bot_api.say("/ask What are lees?")
-            await bot_api.wait_for_message()
-            bot_api.say("/new")
-            assert (await bot_api.wait_for_message(2))[-1] == say("forgotten")
-
     async def test_without_a_model_the_best_passages_are_shown_and_that_is_said(
         self, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:
@@ -249,17 +240,6 @@ class TestAsk:
         assert seen[1] == WEAK
         assert buttons(bot_api.messages(CHAT)[1]) == []
 
-    async def test_a_server_that_never_refines_offers_no_button(
-        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
-    ) -> None:
-        model_server.script(answer(WEAK))
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model], refinement=False)
-            async with looking_up(bot_api, sources, messages):
-                bot_api.say("/ask --refine What are lees?")
-                assert await bot_api.wait_for_message() == [WEAK]
-        assert buttons(bot_api.messages(CHAT)[0]) == []
-
     @pytest.mark.parametrize(
         "foreign",
         [
@@ -281,28 +261,15 @@ class TestAsk:
         (call,) = bot_api.calls_of("answerCallbackQuery")
         assert call.params["text"] == say("button_too_old")
 
-    async def test_a_button_under_a_message_without_a_question_gets_a_sentence(
-        self, bot_api: BotApi, messages: SqlMessageRepository
-    ) -> None:
-        chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
-        message = {"message_id": 5, "date": 1, "chat": chat, "text": "Hello"}
-        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
-            press(bot_api, message, "refine")
-            press(bot_api, message, "queries")
-            assert await bot_api.wait_for_message(2) == [say("button_too_old")] * 2
-
 
 @pytest.mark.parametrize(
     ("said", "answered"),
     [
         ("/ask", say("ask_usage")),
-        ("/ask --refine", say("ask_usage")),
         ("/ask ?!", say("ask_usage")),
         (f"/ask {'x' * 1001}", say("question_too_long")),
         ("/quotes", say("quotes_usage")),
-        (f"/quotes {'x' * 1001}", say("question_too_long")),
         ("/find", say("find_usage")),
-        ("/find Lyon", say("find_usage")),
         ("/find wine bar", say("find_where", what="wine bar")),
         (f"/find wine bar {'x' * 121}", say("place_too_long")),
         ("/ask What are lees?", say("no_documents")),
@@ -452,17 +419,6 @@ class TestFind:
         assert turn.metadata["outcome"] == turn.scores["outcome"] == "fallback"
         assert turn.metadata["error_types"] == "invalid_json,model_error"
 
-    async def test_a_provider_that_is_down_is_a_fallback(
-        self, bot_api: BotApi, messages: SqlMessageRepository
-    ) -> None:
-        tracer = RecordingTracer()
-        sources = Sources(documents=FakeLibrary(), search=FakePlaces(down=True))
-        async with looking_up(bot_api, sources, messages, tracer):
-            bot_api.say("/find domaine viticole Beaune")
-            (shown,) = await bot_api.wait_for_message()
-        assert "The place search gave no answer" in shown
-        assert tracer.turns[0].metadata["outcome"] == "fallback"
-
     async def test_queries_that_cannot_be_made_end_in_one_sentence(
         self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
     ) -> None:
@@ -493,17 +449,6 @@ class TestFind:
         kept = [each.content for each in await messages.recent(CHAT)]
         assert kept[0] == "/find wine bar"
         assert not any("48.8" in each for each in kept)
-
-    async def test_a_location_out_of_the_blue_finds_wine_shops(
-        self, bot_api: BotApi, messages: SqlMessageRepository
-    ) -> None:
-        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
-            bot_api.say("/find wine bar Lyon")
-            bot_api.say("a red for lamb")
-            await bot_api.wait_for_message(2)
-            bot_api.push({"message": located()})
-            shown = (await bot_api.wait_for_message(3))[2]
-        assert shown.startswith("Wine shop · 48.8566, 2.3522\n")
 
     async def test_in_a_group_a_location_is_not_for_the_bot(
         self, bot_api: BotApi, messages: SqlMessageRepository
@@ -595,42 +540,9 @@ class TestTerminal:
             # The choice is gone: a number is a number again.
             assert "queries.txt" not in (await say("1"))[0]
 
-    async def test_refining_in_a_terminal(
-        self, model_server: ModelServer, messages: SqlMessageRepository
-    ) -> None:
-        model_server.script(answer(WEAK), answer_json(REFINED), answer(LEES))
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with in_terminal(sources, messages) as say:
-                (weak,) = await say("/ask What <are> lees & yeast?")
-                (refined,) = await say(" 1 ")
-        assert weak.endswith("What <are> lees & yeast?\n\n1 › Refine my question")
-        assert "lees contact in white wine" in refined
-        assert sent(model_server)["messages"][1]["content"].endswith("What <are> lees & yeast?")
-
 
 class TestAfterACrash:
-    async def test_a_look_up_is_paid_for_once(
-        self, model_server: ModelServer, messages: SqlMessageRepository
-    ) -> None:
-        model_server.script(answer(LEES))
-        journal, tracer = Rewound(), RecordingTracer()
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with in_terminal(sources, messages, journal, tracer) as say:
-                first = await say("/ask What are lees?")
-                steps = [name for name, _ in journal.records]
-                journal.cut_after("research")
-                assert await say("/ask What are lees?") == first
-        assert steps == ["research", "telegram.send.1"]
-        assert len(model_server.requests) == 1
-        seen = [turn.metadata for turn in tracer.turns]
-        assert [(each["llm_calls"], each.get("replayed")) for each in seen] == [
-            (1, None),
-            (1, True),
-        ]
-
-    @pytest.mark.parametrize("step", ["press", "button", "first", "research"])
+    @pytest.mark.parametrize("step", ["press", "button", "first"])
     async def test_a_press_is_still_answered(
         self, step: str, bot_api: BotApi, messages: SqlMessageRepository
     ) -> None:

@@ -1,6 +1,7 @@
 """The arguments and messages of /ask, /quotes and /find."""
 
 import pytest
+from telegram import Location, Venue
 
 from agent.documents.answer import Answer, footnotes
 from agent.documents.passages import Chunk
@@ -73,9 +74,10 @@ class TestArguments:
     def test_category_and_place(self, words: str, category: str | None, place: str) -> None:
         assert text.read_find(words) == (category, place)
 
-    def test_a_location_is_a_place(self) -> None:
-        assert text.coordinates(48.856613, 2.352222) == "48.8566, 2.3522"
-        assert text.coordinates(-0.00001, -70) == "-0.0000, -70.0000"
+    def test_a_location_is_a_place_of_its_coordinates_or_of_its_venue(self) -> None:
+        here = Location(longitude=2.352222, latitude=48.856613)
+        assert text.place_of(here, None) == "48.8566, 2.3522"
+        assert text.place_of(here, Venue(here, "Ardo\n", "Calle 1")) == "Ardo, Calle 1"
 
 
 class TestAnswers:
@@ -131,6 +133,3 @@ class TestPlaces:
     def test_searches_that_failed_are_told(self) -> None:
         bar = FoundPlace("Bar", "https://a.example", "", ("one",))
         assert text.searches_text(places(bar, failed=3)).startswith("3 of these searches gave no")
-
-    def test_queries_as_a_file_are_one_a_line(self) -> None:
-        assert text.queries_file(["bar à vin", "two"]) == "bar à vin\ntwo\n".encode()
