@@ -36,7 +36,7 @@ from agent.documents.passages import (
     telling_words,
 )
 from agent.documents.refine import Refinement, refine_question
-from agent.engine.contract import Evidence, OutputContract
+from agent.engine.contract import OutputContract
 from agent.engine.feedback import FAILED, fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
@@ -135,18 +135,11 @@ async def answer_question(
 def cited_answer(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
     """Return the contract of an answer to `question` from these chunks."""
     rules = CitationRules(chunks, question)
-
-    def render(text: str, evidence: Evidence) -> str:
-        return rules.valid_part(text)
-
-    def salvage(text: str, evidence: Evidence) -> str | None:
-        return rules.valid_part(text) or None
-
     return OutputContract(
         str,
         grounding=lambda text, evidence: rules.problem(text),
-        render=render,
-        salvage=salvage,
+        render=lambda text, evidence: rules.valid_part(text),
+        salvage=lambda text, evidence: rules.valid_part(text) or None,
         read_text=without_fence,
         correction=CORRECTION,
     )

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
@@ -33,7 +33,7 @@ from agent.documents.passages import (
     retrieve,
 )
 from agent.documents.verbatim import verbatim
-from agent.engine.contract import Evidence, OutputContract
+from agent.engine.contract import OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
@@ -96,14 +96,12 @@ def user_message(query: str, chunks: Sequence[Chunk]) -> str:
 
 def quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
     """Return the contract of quotes from these chunks."""
-
-    def grounding(answer: QuotesAnswer, evidence: Evidence) -> str | None:
-        return next(_problems(answer, chunks), None)
-
-    def salvage(answer: QuotesAnswer, evidence: Evidence) -> QuotesAnswer | None:
-        return valid_part(answer, chunks)
-
-    return OutputContract(QuotesAnswer, semantic=inconsistent, grounding=grounding, salvage=salvage)
+    return OutputContract(
+        QuotesAnswer,
+        semantic=inconsistent,
+        grounding=lambda answer, evidence: first_problem(answer, chunks),
+        salvage=lambda answer, evidence: valid_part(answer, chunks),
+    )
 
 
 def inconsistent(answer: QuotesAnswer) -> str | None:
@@ -119,10 +117,12 @@ def inconsistent(answer: QuotesAnswer) -> str | None:
     return None
 
 
-def _problems(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> Iterator[str]:
+def first_problem(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> str | None:
+    """Return feedback on the first snippet that is no quote from these chunks, or None."""
     for position, snippet in enumerate(answer.snippets):
         if problem := unfaithful(snippet, chunks):
-            yield f"snippets.{position}: {problem}"
+            return f"snippets.{position}: {problem}"
+    return None
 
 
 def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
@@ -137,30 +137,23 @@ def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
             f"the source {snippet.source_id} has the title {fence(titles[snippet.source_id])}, "
             f"not {fence(snippet.source_title)}"
         )
-    if located(snippet, chunks) is None:
-        return _where_it_stands(snippet, chunks)
-    return None
-
-
-def _where_it_stands(snippet: Snippet, chunks: Sequence[Chunk]) -> str:
-    said = fence(snippet.content)
+    if located(snippet, chunks):
+        return None
+    content = fence(snippet.content)
     for chunk in chunks:
         if verbatim(snippet.content, chunk.text):
-            return f"content {said} stands in the source {chunk.document_id}, not in this one"
+            return f"content {content} stands in the source {chunk.document_id}, not in this one"
     return (
-        f"content {said} does not stand in this source as one contiguous passage; copy it exactly, "
-        "one passage of one chunk for each snippet"
+        f"content {content} does not stand in this source as one contiguous passage; copy it "
+        "exactly, one passage of one chunk for each snippet"
     )
 
 
 def located(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | None:
     """Return the chunk of the named source that holds a snippet, and its text there, or None."""
-    for chunk in chunks:
-        if chunk.document_id == snippet.source_id and (
-            text := verbatim(snippet.content, chunk.text)
-        ):
-            return chunk, text
-    return None
+    named = (chunk for chunk in chunks if chunk.document_id == snippet.source_id)
+    found = ((chunk, verbatim(snippet.content, chunk.text)) for chunk in named)
+    return next(((chunk, text) for chunk, text in found if text), None)
 
 
 def valid_part(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> QuotesAnswer | None:
@@ -318,7 +311,10 @@ def _quotes(
         )
     if outcome == "refused":
         return replace(found, summary=say("quotes_declined"))
-    passages = tuple(_passage(query, chunk) for chunk in chunks[:SHOWN_PASSAGES])
+    passages = tuple(
+        _quote(chunk, best_passage(chunk.text, query), relevance="")
+        for chunk in chunks[:SHOWN_PASSAGES]
+    )
     note = say("documents_model_failed" if response else "documents_no_model")
     return replace(
         found, quotes=passages, summary=say("best_passages"), note=note, no_results=False
@@ -333,10 +329,6 @@ def located_quotes(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tupl
             quote = _quote(*place, snippet.relevance.strip())
             found.setdefault((quote.chunk_id, quote.content), quote)
     return tuple(found.values())
-
-
-def _passage(query: str, chunk: Chunk) -> Quote:
-    return _quote(chunk, best_passage(chunk.text, query), relevance="")
 
 
 def _quote(chunk: Chunk, content: str, relevance: str) -> Quote:
