@@ -20,10 +20,8 @@ NAME: Final = 64
 
 ANSWER: Final = 64_000
 """What a model answers; 4,096 tokens are some 16,000."""
-ON_THE_LOOP: Final = 4_000
-"""An answer that is longer is read and rendered in a thread: no chat waits for another's."""
 HEARD_ON_THE_LOOP: Final = 500
-"""So is a message: rules read it closer."""
+"""A longer message is read in a thread."""
 ARGUMENTS: Final = 32_000
 """What a model gives a tool."""
 TOOL_CALLS: Final = 64

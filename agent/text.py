@@ -3,6 +3,7 @@
 The words it goes by are data, in `text.toml` beside it.
 """
 
+import asyncio
 import re  # noqa: TID251 - for our own patterns, never for a text from outside
 import unicodedata
 from collections import Counter
@@ -21,10 +22,13 @@ LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
 Spoken = Literal["en", "de", "fr", "es", "it", "nl", "pt"]
 """The languages that are told apart; of Portuguese nothing else is known."""
 SPOKEN: Final[tuple[Spoken, ...]] = get_args(Spoken)
+R = TypeVar("R")
 S = TypeVar("S", bound=Spoken)
 _Weights = Mapping[S, Mapping[str, float]]
 """The weight of each common word of each language."""
 
+MAX_INLINE_CHARS: Final = 4_000
+"""A longer text is read in a thread."""
 FORWARDED: Final = "[forwarded, written by somebody else]"
 """Stands above words that somebody passes on: for models, and no words of anybody's."""
 LONGEST_STEMMED: Final = 64
@@ -574,6 +578,16 @@ def _weights(languages: tuple[S, ...]) -> _Weights[S]:
         language: {word: 1 / shared[word] ** 2 for word in words}
         for language, words in common.items()
     }
+
+
+async def run_in_thread_if_large(
+    work: Callable[[], R], *, size: int, most: int = MAX_INLINE_CHARS
+) -> R:
+    """Return what `work` returns; on more than `most` characters it runs in a thread.
+
+    No chat waits then for another's long text.
+    """
+    return await asyncio.to_thread(work) if size > most else work()
 
 
 def spaced(said: Iterable[str]) -> str:

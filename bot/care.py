@@ -10,10 +10,10 @@ from agent import lengths
 from agent.care import FULL_AGE, Care, care_of
 from agent.care_help import Help
 from agent.engine.errors import or_else
-from agent.engine.run import Run, aside
+from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.repositories import CareRepository
-from agent.text import LANGUAGES
+from agent.text import LANGUAGES, run_in_thread_if_large
 from agent.turn import Reply, Work
 
 LASTING: Final = frozenset(
@@ -112,4 +112,5 @@ class Carer:
 
 async def heard(text: str, full_age: int = FULL_AGE) -> Care:
     """Read what a message tells of who writes."""
-    return await aside(len(text), partial(care_of, text, full_age), lengths.HEARD_ON_THE_LOOP)
+    work = partial(care_of, text, full_age)
+    return await run_in_thread_if_large(work, size=len(text), most=lengths.HEARD_ON_THE_LOOP)

@@ -1,23 +1,20 @@
 """What an answer must be: a type, semantic rules, grounding rules, and how it reaches a person."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from agent.engine.feedback import FEEDBACK
+from agent.engine.feedback import FEEDBACK, TEXT_FEEDBACK
 from agent.engine.messages import JsonSchema, OutputSchema, api_name
 from agent.engine.tools import ToolResult
 
 T = TypeVar("T")
-
-OF_SCHEMA: Final = ("adapter", "output", "descriptions", "choices")
-"""What of a contract follows from its type alone."""
 
 
 @runtime_checkable
@@ -36,19 +33,16 @@ class Evidence:
 
     `found` is what tools of this turn found, by id. The text that a tool returns to the model is no
     part of it: that may repeat the model's own arguments. `asked` is what people wrote, `answered`
-    what they were answered before, `instructions` what no answer is to repeat. `judged` is what
-    was made of texts that were held against it, forgotten when more is found.
+    what they were answered before, `instructions` what no answer is to repeat.
     """
 
     found: dict[str, object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
     instructions: str = ""
-    judged: dict[tuple[object, ...], str] = field(default_factory=dict, compare=False, repr=False)
 
     def add_results(self, results: Iterable[ToolResult]) -> None:
         """Take in what tools found; an error has found nothing."""
-        self.judged.clear()
         for result in results:
             self.found.update(result.found)
 
@@ -67,8 +61,9 @@ class Evidence:
         return frozenset(each for each in found if isinstance(each, str))
 
 
-Semantic = Callable[[T], str | None]
-Grounding = Callable[[T, Evidence], str | None]
+Problem = str | None
+Semantic = Callable[[T], Problem | Awaitable[Problem]]
+Grounding = Callable[[T, Evidence], Problem | Awaitable[Problem]]
 Render = Callable[[T, Evidence], str]
 
 
@@ -92,10 +87,6 @@ def _names_none(value: object) -> list[str]:
     return []
 
 
-def _never_as_good(answer: T, left: T) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class OutputContract(Generic[T]):
     """A contract for answers of `type`.
@@ -110,8 +101,9 @@ class OutputContract(Generic[T]):
 
     `type` is anything that has a pydantic schema, or a TypeAdapter of it. A contract for `str` is
     answered in plain text. `read_text` makes a value of plain text, or of
-    a response that holds no JSON; None if it cannot. `correction` is the feedback's wording, and
-    `temperature` goes along with every request, unless it is None.
+    a response that holds no JSON; None if it cannot. `correction` is a wording of the feedback of
+    one's own. `temperature` goes along with every request, unless it is None. `semantic` and
+    `grounding` may be coroutine functions.
     """
 
     type: type[T] | TypeAdapter[T]
@@ -120,23 +112,21 @@ class OutputContract(Generic[T]):
     render: Render[T] = _as_text
     ids: Callable[[T], list[str]] = _names_none
     salvage: Callable[[T, Evidence], T | None] = _nothing
-    as_good: Callable[[T, T], bool] = _never_as_good
     partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None
     narrow: Callable[[JsonSchema, Evidence], JsonSchema] | None = None
     read_text: Callable[[str], object | None] | None = None
-    correction: str = FEEDBACK
+    correction: str | None = None
     temperature: float | None = None
-
-    def with_rules(self, **rules: Any) -> "OutputContract[T]":
-        """Make a contract for the same type with other rules; its schema is not made anew."""
-        made = replace(self, **rules)
-        vars(made).update({name: getattr(self, name) for name in OF_SCHEMA})
-        return made
 
     @cached_property
     def adapter(self) -> TypeAdapter[T]:
-        """The validator, built once."""
+        """Return the validator, built once."""
         return self.type if isinstance(self.type, TypeAdapter) else TypeAdapter(self.type)
+
+    @property
+    def feedback(self) -> str:
+        """Return the wording of the feedback on an invalid answer."""
+        return self.correction or (TEXT_FEEDBACK if self.plain_text else FEEDBACK)
 
     def read(self, value: object) -> T:
         """Read a value of JSON as the contract's type; a strict type takes a date of text only so.
@@ -165,20 +155,14 @@ class OutputContract(Generic[T]):
 
     @cached_property
     def output(self) -> OutputSchema:
-        """The JSON Schema for the prompt and for response mode `json_schema`."""
+        """Return the JSON Schema for the prompt and for response mode `json_schema`."""
         schema = self.adapter.json_schema()
         name = str(getattr(self.type, "__name__", schema.get("title", "answer")))
         return OutputSchema(api_name(name), schema, strict_schema(schema))
 
     @cached_property
-    def descriptions(self) -> frozenset[str]:
-        """The schema's own descriptions: an answer that copies one says nothing."""
-        said = (node.get("description") for node in _nodes(self.output.schema))
-        return frozenset(text.lower() for text in said if isinstance(text, str))
-
-    @cached_property
     def choices(self) -> frozenset[str]:
-        """The string values that the schema itself allows as choices."""
+        """Return the string values that the schema itself allows as choices."""
         return frozenset(
             choice
             for node in _nodes(self.output.schema)
@@ -209,14 +193,6 @@ class OutputContract(Generic[T]):
     def opening(self) -> str:
         """The bracket that an answer starts with."""
         return "[" if self.output.schema.get("type") == "array" else "{"
-
-    def broken_rule(self, value: T, evidence: Evidence) -> tuple[str, str] | None:
-        """Name the kind and description of the first rule `value` breaks, None if it keeps all."""
-        if problem := self.semantic(value):
-            return "semantic", problem
-        if problem := self.grounding(value, evidence):
-            return "grounding", problem
-        return None
 
 
 def strict_schema(schema: JsonSchema) -> JsonSchema | None:

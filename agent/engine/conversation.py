@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
+from agent.engine.extraction import without_thoughts
 from agent.engine.feedback import feedback
 from agent.engine.messages import (
     Echo,
@@ -21,7 +22,7 @@ from agent.engine.messages import (
     sendable,
     with_images,
 )
-from agent.engine.parsing import ParseResult, without_thoughts
+from agent.engine.parsing import ParseResult
 from agent.engine.tools import ToolResult, json_object
 from agent.text import pattern, truncate_at_boundary
 
@@ -139,7 +140,7 @@ class Conversation:
             for call, result in zip(calls, results, strict=True)
         ]
 
-    def correct(self, response: LLMResponse, result: ParseResult[Any], wording: str) -> None:
+    def add_feedback(self, response: LLMResponse, result: ParseResult[Any], wording: str) -> None:
         """Show the model its invalid response and what is wrong with it, in place of the last.
 
         The echo goes back with it once tools were called: then its server may miss it.

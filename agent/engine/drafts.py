@@ -10,14 +10,14 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic_core import from_json
 
-from agent import lengths
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
+from agent.engine.extraction import without_thoughts
 from agent.engine.messages import Heard, Text
-from agent.engine.parsing import ParseResult, without_thoughts
+from agent.engine.parsing import ParseResult
 from agent.engine.run import Run
 from agent.markdown import visible
-from agent.text import last_sentence_end, pattern
+from agent.text import MAX_INLINE_CHARS, last_sentence_end, pattern
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class Drafts(Generic[T]):
     def result(self) -> ParseResult[T] | None:
         """What of the answer may be shown now; None if nothing."""
         text = self._text()
-        if len(text) > lengths.ON_THE_LOOP:
+        if len(text) > MAX_INLINE_CHARS:
             return self._made[1]  # what is that long is worth no chat's waiting
         if (value := settled(without_thoughts(text))) != self._made[0]:
             self._made = value, draft_of(value, self.contract, self.evidence)

@@ -15,6 +15,7 @@ FEEDBACK: Final = FAILED + (
     "Please respond again with valid JSON matching the required schema. "
     "Do not include any text outside the JSON object."
 )
+TEXT_FEEDBACK: Final = FAILED + "Please respond again with the whole answer, and nothing else."
 NO_ANSWER: Final = "(no answer)"
 REPEATED: Final = "the same invalid response came again, "
 SHOWN_ISSUES: Final = 5

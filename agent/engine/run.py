@@ -15,7 +15,6 @@ from agent.engine.errors import DeadlinePassed, LimitReached, Stopped
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Limits, Spent
 from agent.engine.messages import LLM, Message, ToolCall, without_images
 from agent.engine.span import NO_SPAN, PromptRef, Span
-from agent.lengths import ON_THE_LOOP
 from agent.text import pattern
 
 R = TypeVar("R")
@@ -53,11 +52,6 @@ class Prompts(Protocol):
         Raises:
             KeyError: this product has no prompt of that name.
         """
-
-
-async def aside(length: int, work: Callable[[], R], most: int = ON_THE_LOOP) -> R:
-    """Do work on so many characters; on more than `most` in a thread, so that nobody waits."""
-    return await asyncio.to_thread(work) if length > most else work()
 
 
 def variables(template: str) -> tuple[str, ...]:

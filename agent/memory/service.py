@@ -17,7 +17,7 @@ from agent import lengths
 from agent.care import ALLERGIES
 from agent.engine.errors import ToolError
 from agent.engine.messages import Message
-from agent.engine.run import Run, aside
+from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.house_sommelier.lexicon import parse
 from agent.i18n import languages, say_in, spoken
@@ -49,7 +49,7 @@ from agent.sommelier.taste import Wanted, budget_of, read, written
 from agent.sommelier.wine import Currency, money
 from agent.sommelier.wine_tools import by_id, wine_facts
 from agent.tables import Strict, read_toml
-from agent.text import Language, Pattern, of_words, spaced, words
+from agent.text import Language, Pattern, of_words, run_in_thread_if_large, spaced, words
 from agent.turn import Bottles, Change, Fact, Person, Reply, changed
 
 OF_CELLAR: Final = (
@@ -80,9 +80,9 @@ class Remembering:
         person = person_in(run)
         if not person.user_id or person.care.is_crisis:
             return await self.sommelier.answer(message, run, attached)
-        reading, talk = await aside(
-            len(message), partial(_read, message, run, person), lengths.HEARD_ON_THE_LOOP
-        )
+        read = partial(_read, message, run, person)
+        most = lengths.HEARD_ON_THE_LOOP
+        reading, talk = await run_in_thread_if_large(read, size=len(message), most=most)
         tells = bool(talk or reading.learned or reading.unlearned)
         language = await self._language_told(message, run) if tells or reading.is_all else None
         heard = Change(

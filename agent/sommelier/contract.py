@@ -288,20 +288,13 @@ def supported_part(response: SommelierResponse, evidence: Evidence) -> Sommelier
 
 def _supported(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
     grounds = Grounds.of(evidence, told_by(response))
-
-    def kept(text: str, wine_id: str = "") -> str:
-        # Of a draft most was in the one before.
-        key = text, wine_id, grounds.language, grounds.is_ours, grounds.shown
-        if key not in evidence.judged:
-            evidence.judged[key] = _supported_text(text, wine_id, grounds)
-        return evidence.judged[key]
-
+    kept = partial(_supported_text, grounds=grounds)
     wines = [
         wine.model_copy(update={"description": kept(wine.description, wine.wine_id)})
         for wine in response.wines
         if not ungrounded_wine(wine, evidence)
     ]
-    told = {"intro": kept(response.intro), "closing": kept(response.closing)}
+    told = {"intro": kept(response.intro, ""), "closing": kept(response.closing, "")}
     left = response.model_copy(update={**told, "wines": wines})
     texts = told_by(left)[len(wines) + 2 :]
     return _ended(left) if any(_problem(*each, grounds) for each in texts) else left
@@ -344,11 +337,6 @@ def begun_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierRespo
     return None if response.concern != "none" else _supported(response, evidence)
 
 
-def as_good(response: SommelierResponse, left: SommelierResponse) -> bool:
-    """Tell whether sentences alone were cut of a response, and it still says something."""
-    return bool(left.wines or left.intro.strip()) and wine_ids(response) == wine_ids(left)
-
-
 def wine_ids(response: SommelierResponse) -> list[str]:
     """Return the ids of the wines shown, each once."""
     return list(dict.fromkeys(wine.wine_id for wine in response.wines))
@@ -372,7 +360,6 @@ SOMMELIER: Final = OutputContract(
     ids=wine_ids,
     salvage=supported_part,
     partial=begun_part,
-    as_good=as_good,
 )
 
 
@@ -403,7 +390,8 @@ SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
 
 def in_language(language: str, country_name: CountryName) -> OutputContract[SommelierResponse]:
     """Make the contract of the house sommelier, whose words are data and shown in `language`."""
-    return SOMMELIER.with_rules(
+    return replace(
+        SOMMELIER,
         grounding=partial(unsupported, by_rules=True),
         render=partial(render, language=language, country_name=country_name, by_rules=True),
     )

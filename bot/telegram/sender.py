@@ -35,9 +35,10 @@ from telegram.error import (
 )
 
 from agent.engine.errors import Backoff, Sleep, or_else, retry
-from agent.engine.run import NO_JOURNAL, Journal, aside
+from agent.engine.run import NO_JOURNAL, Journal
 from agent.markdown import live
 from agent.repositories import ChatRepository
+from agent.text import run_in_thread_if_large
 from bot.telegram.connection import RateLimit
 from bot.telegram.render import split_messages, utf16_units, visible_text
 
@@ -181,7 +182,8 @@ class Sender:
         through. A chat known to be unreachable is not tried: `tries` is 0 then.
         """
         delivery = Delivery()
-        parts = await aside(len(markdown), partial(split_messages, markdown))
+        split = partial(split_messages, markdown)
+        parts = await run_in_thread_if_large(split, size=len(markdown))
         for number, html in enumerate(parts, 1):
             there = to if number == 1 else to.next
             message = _Message(there, html, buttons=buttons if number == len(parts) else ())

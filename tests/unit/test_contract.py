@@ -12,8 +12,8 @@ from typing_extensions import TypedDict
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.dialect import Dialect, response_format
 from agent.engine.loop import system_prompt
-from agent.engine.parsing import parse_final_response
 from tests.doubles.openai_rules import schema_errors
+from tests.parsing import parsed
 
 
 class Colour(enum.Enum):
@@ -105,12 +105,12 @@ class Data:
     ],
 )
 def test_any_type_can_be_asked_for(kind: Any, raw: str, text: str) -> None:
-    result = parse_final_response(raw, OutputContract(kind), Evidence())
+    result = parsed(raw, OutputContract(kind), Evidence())
     assert (result.text, result.error) == (text, None)
 
 
 def test_an_answer_without_a_word_is_none() -> None:
-    result = parse_final_response('{"advice": " "}', OutputContract(Advice), Evidence())
+    result = parsed('{"advice": " "}', OutputContract(Advice), Evidence())
     assert (result.error_type, result.error) == ("semantic", "the answer has no text")
 
 

@@ -24,7 +24,6 @@ from agent.documents.citations import _brackets, citations, kept, plain_brackets
 from agent.documents.misquotes import misquoted
 from agent.documents.passages import best_passage
 from agent.documents.verbatim import verbatim
-from agent.engine import parsing
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
 from agent.engine.messages import sendable
@@ -45,6 +44,7 @@ from db.documents.finding import terms
 from db.documents.reading import Content, read_document
 from tests.hostile import Hostile, hostile_to, looks_far, superlinear
 from tests.library import SUR_LIE
+from tests.parsing import parsed
 
 ROOMS = ("agent", "bot", "db", "config")
 PARTS = 8
@@ -264,7 +264,7 @@ MASKING = ("Anna Müller", "Rose")
 
 def _in_an_answer(said: str) -> None:
     answer = {"response_type": "informational", "intro": said, "wines": [], "closing": ""}
-    parsing.parse_final_response(json.dumps(answer), ANSWER, EVIDENCE)
+    parsed(json.dumps(answer), ANSWER, EVIDENCE)
 
 
 def _burst(said: str) -> None:
@@ -286,7 +286,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "care": care_of,
     "burst": _burst,
     "house sommelier": read,
-    "answer": lambda said: parsing.parse_final_response(said, ANSWER, EVIDENCE, ["search"]),
+    "answer": lambda said: parsed(said, ANSWER, EVIDENCE, ["search"]),
     "answer's field": _in_an_answer,
     "feedback": fence,
     "sendable": sendable,
