@@ -1,4 +1,4 @@
-"""`sommelier ask`, `quotes` and `find`: looking things up, one question at a time."""
+"""`sommelier ask`, `quotes` and `find`: look something up, one question at a time."""
 
 # ruff: noqa: PLC0415
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bot.resources import Resources
 
 LookUp = Callable[..., Awaitable[Any]]
-"""Looks something up, with a `run`."""
+"""A look-up that takes a `run`."""
 
 SESSION: Final = "cli"
 NOT_REFINED: Final = {
@@ -143,7 +143,7 @@ async def _turn(
     of_help: Callable[[str], Any],
     lines: Callable[[Any], Iterable[str]],
 ) -> Any:
-    """What a turn looked up; to who must not drink it is what `of_help` makes of what helps.
+    """Run a traced turn and return its answer; in a crisis, what `of_help` makes of the help text.
 
     Raises what kept it from an answer.
     """
@@ -169,7 +169,7 @@ async def _turn(
 
 
 async def _traced(resources: "Resources", kind: str, asked: str, looked_up: "Work") -> Any:
-    """What was found, traced like every turn. Raises what kept it from that."""
+    """Return the answer of a traced turn. Raises what kept it from one."""
     from agent.i18n import say
     from agent.tracing.recorder import Recorder
     from agent.turn import Reply, answer_turn
@@ -180,7 +180,7 @@ async def _traced(resources: "Resources", kind: str, asked: str, looked_up: "Wor
         try:
             return await looked_up(run)
         except Exception as error:
-            # The command says it on one line; a log would say it twice.
+            # The command prints it on one line; a log would repeat it.
             raised.append(error)
             failed = type(error).__name__
             return Reply(text=say("apology"), outcome="failed", error_types=(failed,))
@@ -197,7 +197,7 @@ async def _traced(resources: "Resources", kind: str, asked: str, looked_up: "Wor
 
 
 def _question(text: str) -> str:
-    """A question without invisible characters; one with no words, or too many, ends the command."""
+    """Return a question without invisible characters; a blank or too long one ends the command."""
     from agent.documents.passages import LONGEST_QUESTION
     from agent.markdown import visible
 
@@ -211,7 +211,7 @@ def _question(text: str) -> str:
 
 @contextmanager
 def _failures(as_json: bool) -> Iterator[None]:
-    """With --json a failure is an `error` in JSON too."""
+    """With --json, print a failure as JSON too."""
     try:
         yield
     except Exception as error:
@@ -229,18 +229,25 @@ def _answer_lines(answer: "Answer") -> Iterable[str]:
     yield answer.footnoted
     if answer.note:
         yield f"\n{answer.note}"
-    for each in answer.citations:
-        yield f"\n[{each.number}] {each.title} · {each.location} ({each.path})"
+    for cited in answer.citations:
+        yield f"\n[{cited.number}] {cited.title} · {cited.location} ({cited.path})"
         if answer.by_model:
-            yield _indented(f"“{each.passage}”")
+            yield _indented(f"“{cited.passage}”")
 
 
 def _quotes_lines(found: "Quotes") -> Iterable[str]:
     for number, quote in enumerate(found.quotes, 1):
         source = f"{quote.source_title} · {quote.source_location} ({quote.path})"
         yield f"{number}. “{quote.content}”"
-        yield _indented(f"{source}\n{quote.relevance}") + "\n"
-    yield " ".join(filter(None, [found.summary, found.note]))
+        yield _indented("\n".join(filter(None, [source, _in_model_words(quote.relevance)]))) + "\n"
+    summary = _in_model_words(found.summary) if found.by_model else found.summary
+    yield " ".join(filter(None, [summary, found.note]))
+
+
+def _in_model_words(text: str) -> str:
+    from agent.i18n import say
+
+    return say("model_words", text=text) if text else ""
 
 
 def _place_lines(found: "Places") -> Iterable[str]:
@@ -263,6 +270,6 @@ def _indented(text: str) -> str:
 
 
 def _print(lines: Iterable[str]) -> None:
-    """Lines that hold what documents and the web say."""
+    """Print lines that hold text of documents and the web."""
     for line in lines:
         typer.echo(printable(line))

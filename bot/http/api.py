@@ -110,7 +110,7 @@ STILL_THERE: Final = ": still there\n\n"
 
 Found = Answer | Quotes | Refinement | Places
 LookUp = Callable[..., Awaitable[Found]]
-"""What is looked up for a question, with a `run`."""
+"""A look-up for a question, which takes a `run`."""
 InCrisis = Callable[[str, str], Found]
 
 
@@ -190,13 +190,13 @@ class Api:
         return ChatResponse.of(reply)
 
     async def rewrite(self, asked: RewriteRequest) -> RewriteResponse:
-        """The question in words for the search."""
+        """Return the question rewritten for the search."""
         look_up = partial(refine_question, enabled=self.resources.refinement is not False)
         reply = await self._look_up("rewrite", asked.question, look_up, _not_refined)
         return RewriteResponse.of(reply.answer)
 
     async def ask(self, asked: AskRequest) -> AskResponse:
-        """An answer with its citations."""
+        """Return an answer with its citations."""
         documents, server = self.resources.documents, self.resources.refinement
         refine = refinement_wanted(server, asked.refine_prompt)
         look_up = partial(answer_question, documents=documents, refine=refine)
@@ -205,7 +205,7 @@ class Api:
         return AskResponse.of(replace(reply.answer, note=note, outcome=reply.outcome))
 
     async def query(self, asked: QueryRequest) -> Response:
-        """Passages as server-sent events; they begin when all are checked."""
+        """Return passages as server-sent events, which begin when all are checked."""
         documents, cache = self.resources.documents, self.resources.cache
         look_up = partial(find_quotes, documents=documents, cache=cache)
         reply = await self._look_up("quotes", asked.query, look_up, Quotes.of_help)
@@ -215,7 +215,7 @@ class Api:
         )
 
     async def find(self, asked: FindRequest) -> PlacesDocument:
-        """Ten queries, what a search found for them, and links to search with."""
+        """Return ten queries, their results, and links to search with."""
 
         async def look_up(_: str, *, run: Run) -> Places:
             search = self.resources.search
@@ -229,19 +229,19 @@ class Api:
         return PlacesDocument.of(replace(reply.answer, note=notes))
 
     async def list_documents(self) -> DocumentsResponse:
-        """Every document, by path."""
+        """Return every document, by path."""
         stored = await self.resources.documents.documents()
         return DocumentsResponse(documents=list(map(DocumentResponse.of, stored)))
 
     async def search_documents(self, asked: SearchRequest) -> SearchResponse:
-        """The passages that fit best, as they stand."""
+        """Return the passages that fit best, as they are."""
         found = await self.resources.documents.search([asked.query], asked.limit)
         return SearchResponse(passages=list(map(PassageResponse.of, found)))
 
     async def _look_up(self, kind: Kind, text: str, look_up: LookUp, in_crisis: InCrisis) -> Reply:
-        """A turn that looks something up.
+        """Run a turn that looks something up.
 
-        To somebody in a crisis the answer is `in_crisis`, of the question and what helps.
+        In a crisis the answer is what `in_crisis` makes of the question and the help text.
 
         Raises:
             TurnFailed: there is no answer.
@@ -335,12 +335,12 @@ class ReadRequest(Request):
 
 
 def _not_refined(question: str, help_: str) -> Refinement:
-    """A question that is left as it is: a rewriter answers nobody."""
+    """Return the question as it is: a rewriter answers nobody."""
     return Refinement(question, question, fallback_reason="refused")
 
 
 def reply_of(found: Found) -> Reply:
-    """What was found, as the reply of a turn."""
+    """Return the reply of a turn that looked something up."""
     if isinstance(found, Refinement):
         return Reply(text=found.refined, answer=found)
     if isinstance(found, Places):
@@ -372,7 +372,7 @@ async def forming_events(
 
 
 async def events(found: Quotes, seconds: float) -> AsyncIterator[str]:
-    """Quotes as server-sent events: one `result` each, then `done`."""
+    """Yield quotes as server-sent events: one `result` for each, then `done`."""
     for quote in found.quotes:
         yield event("result", ResultEvent.of(quote))
     done = DoneEvent(

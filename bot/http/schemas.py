@@ -1,4 +1,4 @@
-"""What the HTTP API takes and gives, and what `--json` prints: one shape for both."""
+"""The requests and responses of the HTTP API; `--json` prints the same responses."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ MOST_MESSAGES: Final = 50
 
 
 def _with_words(text: str) -> str:
-    """The text without invisible characters; refused if nothing is left."""
+    """Return the text without invisible characters; refuse it if nothing is left."""
     cleaned = visible(text).strip()
     if not cleaned:
         raise PydanticCustomError("blank", "must hold some words")
@@ -47,7 +47,7 @@ class _Request(BaseModel):
 
 
 class ChatMessage(_Request):
-    """What was said before."""
+    """An earlier message of the conversation."""
 
     role: Literal["user", "assistant"]
     content: Annotated[str, Field(min_length=1, max_length=lengths.MESSAGE)]
@@ -79,50 +79,50 @@ class AskRequest(_Request):
 
 
 class QueryRequest(_Request):
-    """What to find passages on."""
+    """A query to find passages for."""
 
     query: Question
 
 
 class FindRequest(_Request):
-    """Which kind of place to look for, and where."""
+    """A kind of place to look for, and where."""
 
     category: Annotated[str, Field(max_length=LONGEST_PLACE), AfterValidator(category_named)]
     place: Annotated[str, Field(max_length=LONGEST_PLACE), AfterValidator(place_named)]
 
 
 class SearchRequest(_Request):
-    """What passages are to speak of."""
+    """A query to search passages for, without a model."""
 
     query: Question
     limit: int = Field(default=6, ge=1, le=MOST_PASSAGES)
 
 
 class _Response(BaseModel):
-    """Made by `of` from what was found; a field of another name there says so."""
+    """A response made by `of` from a domain object; an alias names a field that differs there."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
     @classmethod
     def of(cls, found: object) -> Self:
-        """What was found, in this shape."""
+        """Return a domain object as this response."""
         return cls.model_validate(found)
 
 
 class _CamelCase(_Response):
-    """Named as the events of the research on structured snippets are."""
+    """A response with the field names of the source document on structured snippets."""
 
     model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel))
 
 
 class ChatResponse(_Response):
-    """What the sommelier answers, in Markdown, and the wines in it."""
+    """The sommelier's answer, in Markdown, and the wines in it."""
 
     answer: str = Field(validation_alias="text")
     wine_ids: list[str]
     note: str = Field(
         validation_alias="notes",
-        description="What is to be known of it: why no model answered, a budget.",
+        description="Why no model answered, or what is left of a budget.",
     )
     outcome: Outcome
 
@@ -133,13 +133,13 @@ class ChatResponse(_Response):
 
 
 class DraftEvent(_Response):
-    """What there is of an answer so far, in Markdown; it takes the place of the draft before."""
+    """An answer as far as it is written, in Markdown; it replaces the draft before."""
 
     text: str
 
 
 class RewriteResponse(_Response):
-    """A question rewritten for the search; as it was where `fallback_reason` says why."""
+    """A question rewritten for the search, or as it was; then `fallback_reason` says why."""
 
     original: str
     refined: str
@@ -154,7 +154,7 @@ class RewriteResponse(_Response):
 
 
 class CitationResponse(_Response):
-    """What `[path]` in an answer, or `[number]` in its footnoted form, points at."""
+    """The passage behind `[path]` in an answer, or `[number]` in its footnoted form."""
 
     number: int
     path: str
@@ -172,7 +172,7 @@ class AskResponse(_Response):
     citations: list[CitationResponse]
     enough_information: bool
     by_model: bool
-    note: str = Field(description="What is to be known of it: why no model answered, a budget.")
+    note: str = Field(description="Why no model answered, or what is left of a budget.")
     outcome: Outcome
     refined_question: str | None
     fallback_reason: FallbackReason | None = Field(
@@ -182,7 +182,7 @@ class AskResponse(_Response):
 
 
 class ResultEvent(_CamelCase):
-    """One passage, word for word as it stands in its source."""
+    """One passage, word for word; `relevance` is in the model's words, empty without one."""
 
     content: str
     source_id: str
@@ -192,7 +192,7 @@ class ResultEvent(_CamelCase):
 
 
 class DoneEvent(_CamelCase):
-    """What comes after the last passage."""
+    """The end of the passages; `summary` is in the model's words if one was asked."""
 
     result_count: int
     summary: str
@@ -200,7 +200,7 @@ class DoneEvent(_CamelCase):
 
 
 class QuotesDocument(_CamelCase):
-    """All passages of a query at once, as a model was asked for them."""
+    """All passages of a query; `summary` is in the model's words if `byModel`."""
 
     query: str
     snippets: list[ResultEvent] = Field(validation_alias="quotes")
@@ -257,14 +257,14 @@ class DocumentsResponse(_Response):
 
 
 class FieldProblem(_Response):
-    """What is wrong with one field; `body` is the body as a whole."""
+    """The problem of one field; the field `body` is the whole body."""
 
     field: str
     message: str
 
 
 class Problem(_Response):
-    """Why there is no answer."""
+    """The reason why there is no answer."""
 
     error: str
     fields: list[FieldProblem] = []

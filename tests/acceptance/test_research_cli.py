@@ -145,19 +145,6 @@ def test_find_merges_what_the_place_search_found(home: dict[str, str], web: Web)
     assert len(web.queries) == 10
 
 
-def test_find_says_in_one_line_what_it_cannot_do(
-    home: dict[str, str], model_server: ModelServer
-) -> None:
-    model_server.script(answer("No."), answer("I would rather not."))
-    unknown = sommelier_here("find", "pub", "Lyon", environment=home)
-    failed = sommelier("find", "WINERY", "Lyon", environment=home, **model_at(model_server))
-    assert (unknown.returncode, failed.returncode) == (2, 1)
-    assert unknown.stderr.startswith("sommelier: there is no category 'pub'; use WINE_SHOP,")
-    assert failed.stderr.startswith("sommelier: no 10 distinct search queries for WINERY")
-    assert (unknown.stdout, failed.stdout) == ("", "")
-    assert [done.stderr.count("\n") for done in (unknown, failed)] == [1, 1]
-
-
 def test_a_failure_is_json_too_where_json_is_wanted(
     home: dict[str, str], tmp_path: Path, model_server: ModelServer
 ) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from agent.documents.passages import Chunk, DocumentStore
-from agent.engine.limits import Ledger, Price, Prices
+from agent.engine.limits import Ledger, Prices
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.evals.dataset import Question, ground_truth
 from agent.evals.evaluators import Mark, marks_of_quotes
 from agent.evals.report import (
-    QUOTES,
     UNPRICED,
     Summary,
     as_json,
@@ -28,8 +27,8 @@ from db.documents.indexing import STARTER, load_starter_documents
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 from tests.databases import migrated_sqlite
-from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
-from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
+from tests.doubles.model_server import ModelServer, Step, answer, answer_json
+from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model
 
 CHUNKS = (SUR_LIE, MUSCADET, OYSTERS)
 Plan = Callable[[Question, dict[str, Any]], Step]
@@ -145,18 +144,9 @@ EMPTY_HANDED = on(
 WRONG_TITLE = on(
     "keyword-2", step=lambda value: answer_json(with_snippets(value, sourceTitle="Lees"))
 )
-SWAPPED = on(
-    "keyword-2",
-    step=lambda value: answer_json(
-        value | {"snippets": [snippet(SUR_LIE) | {"sourceId": "oysters"}]}
-    ),
-)
 EAGER = on(
     "negative-3",
     step=lambda value: answer_json(value | {"snippets": [snippet(SUR_LIE)], "noResults": False}),
-)
-CONTRADICTORY = on(
-    "negative-3", step=lambda value: answer_json(value | {"snippets": [snippet(SUR_LIE)]})
 )
 
 PLANTED: dict[str, tuple[Plan, list[str]]] = {
@@ -165,9 +155,7 @@ PLANTED: dict[str, tuple[Plan, list[str]]] = {
     "two without noResults": (NO_FLAG, ["schema"]),
     "four stitched together": (STITCHED, ["verbatim"]),
     "one wrong title": (WRONG_TITLE, ["attribution"]),
-    "one of another source": (SWAPPED, ["attribution"]),
     "one quote for a negative": (EAGER, ["negative"]),
-    "noResults and a quote": (CONTRADICTORY, ["negative"]),
 }
 
 
@@ -202,15 +190,6 @@ async def test_slow_answers_are_caught(
     assert summaries(slow)[0].below == caught
 
 
-async def test_a_server_that_refuses_the_key_fails_everything_but_latency(
-    model_server: ModelServer,
-) -> None:
-    results = await results_of(model_server, lambda question, value: error(401))
-    (summary,) = summaries(results)
-    assert summary.below == [name for name in QUOTES if not name.startswith("latency")]
-    assert {mark.reason for each in results for mark in each.marks.values()} == {"no response"}
-
-
 async def test_tokens_and_costs(model_server: ModelServer) -> None:
     def metered(question: Question, value: dict[str, Any]) -> Step:
         return replace(answer_json(value), usage=(3020, 307))
@@ -225,22 +204,6 @@ async def test_tokens_and_costs(model_server: ModelServer) -> None:
     assert "| cost_usd |  | $0.0106 |" in report
     assert "| a month: 100 people × 20 queries a day |  | $637.20 |" in report
     assert UNPRICED not in report
-
-
-async def test_prices_of_the_settings_count(model_server: ModelServer) -> None:
-    question = ground_truth()[0]
-    model_server.script(*[replace(answer_json(ideal(question)), usage=(3000, 300))] * 2)
-    results: list[Result] = []
-
-    async def done(result: Result) -> None:
-        results.append(result)
-
-    prices = Prices({"gpt-4o": Price(prompt=1, completion=2)})
-    async with open_model(model_server) as model:
-        await evaluate([quoting("B", model, prices)], [question], run="x", done=done)
-    assert results[0].outcome.figures["cost_usd"] == pytest.approx(0.0036)
-    free = replace(results[0].outcome, figures={"cost_usd": 0})
-    assert UNPRICED in as_markdown("x", [replace(results[0], outcome=free)], plot="plot.svg")
 
 
 def test_where_nothing_is_retrieved_nobody_is_asked_and_no_results_is_right() -> None:
@@ -263,45 +226,6 @@ async def test_the_report_names_what_failed_where(model_server: ModelServer) -> 
     data = json.loads(json.dumps(as_json("x", results)))
     assert data["variants"][0]["below"] == ["schema", "attribution"]
     assert len(data["results"]) == 24
-
-
-async def test_several_modes_are_compared_side_by_side(model_server: ModelServer) -> None:
-    questions = ground_truth()[:1]
-    model_server.script(*[answer_json(ideal(questions[0]))] * 3)
-    results: list[Result] = []
-
-    async def done(result: Result) -> None:
-        results.append(result)
-
-    async with (
-        open_model(model_server, mode="prompt") as a,
-        open_model(model_server, mode="json_object") as b,
-        open_model(model_server, mode="json_schema") as c,
-    ):
-        models = {"A": a, "B": b, "C": c}
-        variants = [quoting(label, each) for label, each in models.items()]
-        await evaluate(variants, questions, run="x", done=done, concurrency=1)
-    assert [result.variant for result in results] == ["A", "B", "C"]
-    formats = [sent(model_server, n).get("response_format", {}).get("type") for n in range(3)]
-    assert formats == [None, "json_object", "json_schema"]
-    assert "| Metric | Threshold | A | B | C |" in as_markdown("x", results, plot="plot.svg")
-
-
-async def test_a_first_model_and_a_better_one_are_a_variant(model_server: ModelServer) -> None:
-    (question,) = ground_truth()[:1]
-    model_server.script(answer("no JSON"), answer_json(ideal(question)))
-    results: list[Result] = []
-
-    async def done(result: Result) -> None:
-        results.append(result)
-
-    async with open_model(model_server, model="small") as first, open_model(model_server) as llm:
-        variant = quoting("small first, large B", llm, quotes=first)
-        await evaluate([variant], [question], run="x", done=done, concurrency=1)
-    assert {name: mark.score for name, mark in results[0].outcome.marks.items()} == {
-        **{"json_parse": 1, "schema": 1, "verbatim": 1, "attribution": 1}
-    }
-    assert sent(model_server, 0)["model"] == "small"
 
 
 class TestGroundTruth:
