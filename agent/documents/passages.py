@@ -31,8 +31,8 @@ MARKUP: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
 class Chunk:
     """A retrievable part of a document; `path` is what a citation names.
 
-    `position` counts from 1 to `parts`, the number of chunks of the document. A `score` compares
-    chunks of one search only.
+    `position` counts from 1 to `parts`, the number of chunks of the document. A `score` is the
+    share of the best match by words, or the cosine to the query, whichever is higher.
     """
 
     id: str
@@ -179,8 +179,8 @@ QueryText = Annotated[str, Field(max_length=200)]
 Count = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
 
 NOTHING: Final = "nothing in the library matches; say so, do not answer from memory"
-LEAST_SHARE: Final = 0.5
-"""The share of the best excerpt's score below which an excerpt is not worth its tokens."""
+LEAST_SHARE: Final = 0.6
+"""The share of the best score below which an excerpt is not worth its tokens."""
 TOOL_LIMITS: Final = Limits(structured_output_max_retries=1, seconds=12)
 """Shorter than a tool's own time limit, so that passages are returned instead of a time-out."""
 

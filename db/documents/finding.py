@@ -7,8 +7,8 @@ libraries take a moment to load: import this where it is first needed.
 import asyncio
 import logging
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 import bm25s
@@ -99,21 +99,25 @@ class WordIndex:
         np.maximum(index.scores["data"], COMMON_WORD, out=index.scores["data"])
         self._built = index, np.fromiter(self._chunks, np.int64, len(self._chunks))
 
-    def search(self, query: str, limit: int) -> list[int]:
+    def search(self, query: str, limit: int) -> dict[int, float]:
         """Return the chunks that hold words of `query`, best match first.
 
-        Words that half of the chunks hold are only looked for if `query` has no other.
+        Each comes with its share of the best score. Words that half of the chunks hold are only
+        looked for if `query` has no other.
         """
         found = dict.fromkeys(terms(query))
         ids = [self._vocabulary[term] for term in found if term in self._vocabulary]
         if self._built is None or not ids:
-            return []
+            return {}
         index, numbers = self._built
         scores = index.get_scores(ids[:MAX_QUERY_TERMS])
         telling = COMMON_WORD * MAX_QUERY_TERMS
         least = telling if scores.max() > telling else 0.0
         best = _best(scores, limit)
-        return [int(number) for number in numbers[best[scores[best] > least]]]
+        best = best[scores[best] > least]
+        return dict(
+            zip(numbers[best].tolist(), (scores[best] / scores.max()).tolist(), strict=True)
+        )
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = []
@@ -156,13 +160,14 @@ class VectorIndex:
         numbers = np.fromiter(self._vectors, np.int64, count)
         self._built = numbers, matrix.reshape(count, -1 if count else 0)
 
-    def search(self, vector: Sequence[float], limit: int) -> list[int]:
-        """Return the chunks whose vectors are nearest to `vector`, nearest first."""
+    def search(self, vector: Sequence[float], limit: int) -> dict[int, float]:
+        """Return the chunks whose vectors are nearest to `vector`, with cosines, nearest first."""
         numbers, vectors = self._built
         if not len(numbers):
-            return []
+            return {}
         cosines = vectors @ np.asarray(vector, np.float32)
-        return [int(number) for number in numbers[_best(cosines, limit)]]
+        best = _best(cosines, limit)
+        return dict(zip(numbers[best].tolist(), cosines[best].tolist(), strict=True))
 
 
 def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
@@ -174,16 +179,19 @@ def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
     return places[np.argsort(-scores[places], kind="stable")][:limit]
 
 
-def fuse(rankings: Iterable[Sequence[int]]) -> dict[int, float]:
-    """Merge rankings by reciprocal rank: return the items with their scores, best first.
+def fuse(rankings: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    """Merge rankings by reciprocal rank: return each item with its highest score, best first.
 
-    An item scores 1 / (60 + its rank) in each ranking; of equals the smaller number comes first.
+    An item gets 1 / (60 + its rank) for each ranking; of equals the smaller number comes first.
     """
+    merits: defaultdict[int, float] = defaultdict(float)
     scores: dict[int, float] = {}
     for ranking in rankings:
-        for rank, item in enumerate(ranking, 1):
-            scores[item] = scores.get(item, 0.0) + 1 / (RANK_CONSTANT + rank)
-    return dict(sorted(scores.items(), key=lambda scored: (-scored[1], scored[0])))
+        for rank, (item, score) in enumerate(ranking.items(), 1):
+            merits[item] += 1 / (RANK_CONSTANT + rank)
+            scores[item] = max(score, scores.get(item, score))
+    ranked = sorted(scores, key=lambda item: (-merits[item], item))
+    return {item: scores[item] for item in ranked}
 
 
 def spread(ranked: Sequence[int], limit: int, document_of: Callable[[int], str]) -> list[int]:
