@@ -79,7 +79,7 @@ def _status(error: Exception) -> int | None:
     from bot.updates.accept import AlreadyRunning, TokenRejected
     from config import SettingsError
     from db.engine import DatabaseUnavailable
-    from db.wines.lists import CatalogueFileError
+    from db.wines.tables import CatalogueFileError
 
     if isinstance(error, SettingsError | TokenRejected):
         return 2

@@ -32,7 +32,7 @@ from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import CatalogueFile, ImportReport, count_samples, read_catalogue
 from db.wines.importing import import_wines as add_wines
-from db.wines.lists import SHOWN_PROBLEMS, CatalogueFileError, Problem
+from db.wines.tables import SHOWN_PROBLEMS, CatalogueFileError, Problem
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 Libraries do the parsing. They are heavy, so each is imported when a file of its kind is read.
 """
 
-import codecs
 import csv
 import io
 import posixpath
@@ -19,23 +18,13 @@ from markdown_it.tree import SyntaxTreeNode
 
 from agent.senses.pdf import Unreadable, read_pdf_text
 from agent.text import pattern
+from db.decoding import decode
 from db.documents.chunking import BLANK_LINE, Block, Outline, outline
 
 if TYPE_CHECKING:
     from docx.text.paragraph import Paragraph
 
 
-BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-ASCII: Final = bytes(range(128))
-LATIN_SHARE: Final = 0.25
-"""Text in Latin letters has a smaller share of bytes beyond ASCII."""
-ENCODINGS: Final = (
-    *("cp1251", "koi8_r", "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1253"),
-    *("cp1255", "cp1256"),
-)
-"""Common encodings of other scripts."""
-MIN_GUESSED: Final = 32
-"""Bytes; of shorter text nothing can be told."""
 FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
 HEADING_STYLE: Final = pattern(r"(?i)\Aheading (\d)\Z")
@@ -46,35 +35,6 @@ TABLE_PART: Final = 1200
 CONTAINER: Final = "META-INF/container.xml"
 ENCRYPTION: Final = "META-INF/encryption.xml"
 TITLE: Final = ".//{http://purl.org/dc/elements/1.1/}title"
-
-
-def decode(data: bytes) -> tuple[str, str]:
-    r"""Return the text of a file with `\n` line ends, and the name of its encoding.
-
-    That is UTF-8, UTF-16 with a byte order mark, or a guess: Windows-1252 for Latin letters.
-
-    Raises:
-        Unreadable: the file is binary.
-    """
-    text, encoding = _decode(data)
-    return text.replace("\r\n", "\n").replace("\r", "\n"), encoding
-
-
-def _decode(data: bytes) -> tuple[str, str]:
-    if data.startswith(BYTE_ORDER_MARKS):
-        return data.decode("utf-16", "replace"), "utf-16"
-    if b"\0" in data:
-        raise Unreadable("is binary, not text")
-    text = data.decode("utf-8-sig", "replace")
-    beyond_ascii = sum(not sign.isascii() for sign in text)
-    if 2 * text.count("\ufffd") <= beyond_ascii:
-        return text, "utf-8"  # whole, or with a few damaged bytes
-    if len(data.translate(None, ASCII)) > LATIN_SHARE * len(data) and len(data) >= MIN_GUESSED:
-        from charset_normalizer import from_bytes  # noqa: PLC0415
-
-        if best := from_bytes(data, cp_isolation=[*ENCODINGS]).best():
-            return str(best), best.encoding
-    return data.decode("cp1252", "replace"), "cp1252"
 
 
 def read_text(data: bytes) -> tuple[Outline, str]:

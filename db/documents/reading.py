@@ -14,6 +14,7 @@ from typing import Final, Literal
 from agent import lengths
 from agent.senses.pdf import Unreadable
 from agent.text import pattern, storable
+from db.decoding import Undecodable
 from db.documents import formats
 from db.documents.chunking import Outline, Section
 
@@ -121,8 +122,8 @@ def read_document(content: Content, path: str) -> Document:
         logging.getLogger(parser).setLevel(logging.CRITICAL)  # we report what cannot be read
     try:
         outline, note = READERS[kind](content.data)
-    except Unreadable:
-        raise
+    except (Unreadable, Undecodable) as error:
+        raise Unreadable(str(error)) from error
     except Exception as error:
         # Parsers meet all sorts of damaged files, and one file must not stop the rest.
         raise Unreadable(f"is damaged, or no {kind} file ({type(error).__name__})") from error

@@ -1,215 +1,52 @@
-"""Importing wines from CSV files, and keeping what a file of the same name held before in step.
+"""Import wines from the lists of shops and cellar programs, and keep a list's wines in step.
 
-Lists of shops and cellar programs are understood (`db/wines/lists.py`), and the X-Wines data set
-(R. X. de Azambuja et al., 2023) as published, mapped to our vocabulary by `xwines.toml`. That knows
-type, body, acidity, grapes and pairings. Colour and sweetness are read from the name where that is
-safe and left unknown where it is not; tannin is known to be none in whites and roses only; there
-are no prices, and sulphites are assumed in all. An id that exists already is replaced, so importing
-a file twice changes nothing. Cellars of people are read and written as CellarTracker has them.
+A wine whose id exists is replaced, so importing a file twice changes nothing. Cellars of users are
+read and written as CellarTracker has them.
 """
 
-import ast
 import asyncio
 import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ValidationError
 from sqlalchemy import Connection, exists, func, select, update
 
 from agent.memory.cellar import YEARS, bottles_of, guessed, window_of, wine_of
-from agent.sommelier.wine import Allergen, Body, Colour, Food, Level, Style, Sweetness, Wine, folded
-from agent.tables import Strict, read_toml
+from agent.sommelier.wine import Wine, folded
 from agent.turn import Bottles
+from db.decoding import Undecodable, decode
 from db.engine import Sessions
 from db.models import WineRow
 from db.wines.catalogue import chunks, load_wines, save_wines, sources_of
-from db.wines.lists import (
+from db.wines.lists import columns_of, count_known, currency_in, problems_of, read_row
+from db.wines.tables import (
+    WORKBOOK,
     CatalogueFileError,
-    FileRow,
-    OwnRow,
     Problem,
     Table,
-    columns_of,
-    currency_of,
-    decoded,
-    known_columns,
-    read_rows,
-    read_table,
+    csv_table,
+    workbook_table,
 )
-
-HEADER: Final = tuple(
-    "WineID,WineName,Type,Elaborate,Grapes,Harmonize,ABV,Body,Acidity,Code,Country,RegionID,"
-    "RegionName,WineryID,WineryName,Website,Vintages".split(",")
-)
-NEWEST_VINTAGE: Final = 2022
-"""The set was published then."""
-OLDEST_VINTAGE: Final = 1900
-STRONGEST_WINE: Final = 23.0
-"""% vol; what is stronger is a spirit, of which the set has a few."""
-FORTIFIED_FROM: Final = 15.0
-DRY_FROM: Final = 11.5
-"""A still wine weaker than this may well be off-dry, so nothing is claimed."""
-
-
-class _Mapping(Strict):
-    """What `xwines.toml` holds; the first word of sweetness that is in a name counts."""
-
-    types: dict[str, Style]
-    bodies: dict[str, Body]
-    acidities: dict[str, Level]
-    foods: dict[str, Food]
-    white_grapes: frozenset[str]
-    colour_words: dict[Colour, tuple[str, ...]]
-    sweetness_words: dict[str, Sweetness]
-
-
-@cache
-def _mapping() -> _Mapping:
-    file = Path(__file__).with_name("xwines.toml")
-    return read_toml(_Mapping, file)
-
-
-def _one_of(name: str) -> BeforeValidator:
-    """Read a word of the set as ours."""
-
-    def read(text: str) -> object:
-        known: dict[str, object] = getattr(_mapping(), name)
-        if text not in known:
-            raise ValueError(f"'{text}' is not one of: {', '.join(known)}")
-        return known[text]
-
-    return BeforeValidator(read)
-
-
-def _list(text: str) -> list[str]:
-    """A Python list literal, as the set writes them."""
-    try:
-        return _LIST.validate_python(ast.literal_eval(text))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise ValueError("is not a list like ['Merlot']") from None
-
-
-_LIST: Final = TypeAdapter(list[str], config=ConfigDict(coerce_numbers_to_str=True))
-_Listed = Annotated[tuple[str, ...], BeforeValidator(_list)]
-
-
-class XWinesRow(FileRow):
-    """A row of the set's files, as published."""
-
-    number: str = Field(alias="WineID")
-    name: str = Field(alias="WineName")
-    kind: Annotated[Style, _one_of("types")] = Field(alias="Type")
-    blend: _Listed = Field((), alias="Grapes")
-    dishes: _Listed = Field((), alias="Harmonize")
-    abv: float | None = Field(None, alias="ABV", ge=0, le=75)
-    body: Annotated[Body, _one_of("bodies")] = Field(alias="Body")
-    acidity: Annotated[Level, _one_of("acidities")] = Field(alias="Acidity")
-    country: str = Field(alias="Country")
-    region: str = Field("", alias="RegionName")
-    producer: str = Field(alias="WineryName")
-    years: _Listed = Field((), alias="Vintages")
-
-    def wine(self) -> Wine:
-        """Make the wine of the row."""
-        name, abv, known = self.name, self.abv, _mapping().foods
-        grapes = tuple(dict.fromkeys(grape.split("/")[0] for grape in self.blend))
-        style = _style(self.kind, name, abv)
-        colour = _colour(style, name, grapes)
-        dishes = () if self._is_spirit else self.dishes
-        return Wine(
-            id=f"xw-{self.number}",
-            producer=self.producer,
-            name=name,
-            vintage=_vintage(self.years),
-            country=self.country,
-            region=self.region,
-            grapes=grapes,
-            style=style,
-            colour=colour,
-            sweetness=_sweetness(style, name, abv),
-            body=self.body,
-            acidity=self.acidity,
-            tannin=Level.NONE if colour in (Colour.WHITE, Colour.ROSE) else None,
-            abv=abv,
-            foods=tuple(dict.fromkeys(known[dish] for dish in dishes if dish in known)),
-            allergens=(Allergen.SULPHITES,),
-            notes="A spirit, not a wine." if self._is_spirit else "",
-        )
-
-    def left_out(self) -> Iterator[tuple[str, str]]:
-        """Name the dishes that have no food of ours."""
-        if self._is_spirit:
-            yield "Harmonize", "a spirit is not paired with dishes"
-            return
-        for dish in self.dishes:
-            if dish not in _mapping().foods:
-                yield "Harmonize", f"'{dish}' has no canonical food"
-
-    @property
-    def _is_spirit(self) -> bool:
-        return (self.abv or 0) > STRONGEST_WINE
-
-
-def _vintage(years: Sequence[str]) -> int | None:
-    """The newest plausible year; None where the set says that the wine has none."""
-    if "N.V." in years:
-        return None
-    plausible = (int(year) for year in years if year.isascii() and year.isdigit())
-    return max((y for y in plausible if OLDEST_VINTAGE <= y <= NEWEST_VINTAGE), default=None)
-
-
-def _style(kind: Style, name: str, abv: float | None) -> Style:
-    if kind is Style.SWEET and (abv or 0) >= FORTIFIED_FROM and not _has(name, "vin santo"):
-        return Style.FORTIFIED
-    return kind
-
-
-def _colour(style: Style, name: str, grapes: tuple[str, ...]) -> Colour | None:
-    if style in (Style.RED, Style.WHITE, Style.ROSE):
-        return Colour(style.value)
-    for colour, words in _mapping().colour_words.items():
-        if any(_has(name, word) for word in words):
-            return colour
-    white = bool(grapes) and all(folded(each) in _mapping().white_grapes for each in grapes)
-    if white or style is Style.SPARKLING:
-        return Colour.WHITE
-    return Colour.RED if _has(name, "port") or _has(name, "porto") else None
-
-
-def _sweetness(style: Style, name: str, abv: float | None) -> Sweetness | None:
-    for words, level in _mapping().sweetness_words.items():
-        if _has(name, words):
-            return level
-    if style is Style.SWEET:
-        return Sweetness.SWEET
-    still = style in (Style.RED, Style.WHITE, Style.ROSE)
-    return Sweetness.DRY if still and (abv or 0) >= DRY_FROM else None
-
-
-def _has(name: str, words: str) -> bool:
-    return f" {words} " in f" {folded(name)} "
-
 
 Progress = Callable[[int, int], None]
-"""Called with wines done and wines in all."""
+"""Called with the number of wines done, and of all wines."""
 
 STARTER: Final = Path(__file__).parents[1] / "starter" / "wines.csv"
 SAMPLES: Final = "starter"
-"""Where the wines of a fresh installation come from."""
+"""The source of the wines that a new installation has."""
 REQUIRED: Final = {"name", "style"}
 ASSUMED: Final = {"producer": "", "country": "", "allergens": "sulphites"}
-"""What is taken to be so in every row of a file without such a column."""
+"""The value in each row of a file that has no such column."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did, or would do, in wines; `gone` are out of stock now."""
+    """The numbers of wines by what an import did with them; `gone` ones are out of stock now."""
 
     added: int = 0
     updated: int = 0
@@ -219,15 +56,14 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueFile:
-    """The wines of a file, each id once, what is wrong with the rest, and how it was understood.
+    """The wines of a file, the problems of its other rows, and how it was understood.
 
-    `left_out` are details that wines are imported without, `columns` pairs of a column's name in
-    the file and its field, "" for a column that is not used; `assumed` what no column tells.
+    `columns` are pairs of a column's name and its field, "" for a column that is not used;
+    `assumed` are the fields for which there is no column.
     """
 
     wines: tuple[Wine, ...]
     problems: tuple[Problem, ...] = ()
-    left_out: tuple[Problem, ...] = ()
     columns: tuple[tuple[str, str], ...] = ()
     assumed: frozenset[str] = frozenset()
     encoding: str = "utf-8"
@@ -237,7 +73,7 @@ class CatalogueFile:
 async def import_catalogue(
     sessions: Sessions, path: Path, progress: Progress | None = None, source: str | None = None
 ) -> ImportReport:
-    """Import the wines of a CSV file, all or none, in one transaction.
+    """Import the wines of a file, all or none.
 
     Raises:
         CatalogueFileError: the file cannot be read or has bad rows; nothing was imported.
@@ -249,7 +85,7 @@ async def import_catalogue(
 
 
 async def load_starter(sessions: Sessions, path: Path = STARTER) -> ImportReport | None:
-    """Import the starter catalogue into an empty database; None if it holds wines already."""
+    """Import the starter catalogue into an empty database; return None if it holds wines."""
     if await sessions.read(lambda on: on.scalar(select(exists(select(WineRow.number))))):
         return None
     return await import_catalogue(sessions, path, source=SAMPLES)
@@ -263,10 +99,10 @@ async def import_wines(
     without_samples: bool = False,
     dry_run: bool = False,
 ) -> ImportReport:
-    """Add or replace the wines of a file, in one transaction; those stored already are left.
+    """Add or replace the wines of a file in one transaction; `dry_run` only counts.
 
-    What an earlier file of this name held and this one does not is out of stock from now on, and
-    so is every wine of the starter catalogue `without_samples`.
+    Wines of an earlier file of this name that are missing now are out of stock from now on, and so
+    are those of the starter catalogue with `without_samples`.
     """
 
     def write(on: Connection) -> ImportReport:
@@ -294,7 +130,7 @@ async def import_wines(
 
 
 def _gone(on: Connection, file: CatalogueFile, *, without_samples: bool) -> list[str]:
-    """The ids of wines in stock that came from a file of this name, and are not in it."""
+    """Return the ids of wines in stock from an earlier file of this name that are not in `file`."""
     sources = {file.source, *([SAMPLES] if without_samples else [])} - {""}
     of_source = WineRow.source.in_(sources) & WineRow.in_stock
     here = {wine.id for wine in file.wines}
@@ -309,68 +145,75 @@ async def count_samples(sessions: Sessions) -> int:
 
 
 def read_catalogue(path: Path, encoding: str | None = None) -> CatalogueFile:
-    """Return the wines of a CSV file, and what is wrong with the rest of it.
+    """Return the wines of a CSV file or workbook, and the problems of its other rows.
 
     Raises:
         CatalogueFileError: it cannot be read, or is no list of wines.
     """
     try:
-        content, read_as = decoded(path.read_bytes(), encoding)
+        data = path.read_bytes()
+        if data.startswith(WORKBOOK):
+            file, read_as = parse_table(workbook_table(data, count_known)), "a workbook"
+        else:
+            text, read_as = (data.decode(encoding), encoding) if encoding else decode(data)
+            file = parse_catalogue(text)
     except OSError as error:
         reason = f"{path} cannot be read: {error.strerror or error}"
         raise CatalogueFileError([Problem(0, "", reason)]) from None
     except (UnicodeDecodeError, LookupError):
-        reason = f"{path} is not in {encoding or 'a known encoding'}; save it as 'CSV UTF-8'"
+        reason = f"{path} is not in {encoding}; save it as 'CSV UTF-8'"
         raise CatalogueFileError([Problem(0, "", reason)]) from None
-    return replace(parse_catalogue(content), encoding=read_as, source=_source(path))
+    except Undecodable as error:
+        raise CatalogueFileError([Problem(0, "", f"{path} {error}")]) from None
+    return replace(file, encoding=read_as, source=_source(path))
 
 
 def _source(path: Path) -> str:
-    """The name by which a list is known again, without numbers: `L 2026-10.csv` is `l`."""
+    """Return the name by which a list is known again, without numbers: `L 2026-10.csv` is `l`."""
     words = folded(path.stem).split()
     return " ".join(word for word in words if not any(map(str.isdigit, word))) or path.stem
 
 
-def parse_catalogue(content: str) -> CatalogueFile:
-    """Return the wines of a CSV text, and what is wrong with the rest of it.
+def parse_catalogue(text: str) -> CatalogueFile:
+    """Return the wines of a CSV text, and the problems of its other rows.
 
     Raises:
         CatalogueFileError: it is not CSV, or no list of wines.
     """
-    table = read_table(content, known_columns)
-    columns, kind, everywhere = _understood(table)
-    wines: dict[str, Wine] = {}
-    problems: list[Problem] = []
-    left_out: list[Problem] = []
-    for row in read_rows(table, columns, kind, everywhere):
-        problems += row.problems
-        left_out += row.left_out
-        if row.wine and row.wine.id in wines:
-            problems.append(Problem(row.line, "id", f"'{row.wine.id}' is in the file twice"))
-        elif row.wine:
-            wines[row.wine.id] = row.wine
-    return CatalogueFile(
-        tuple(wines.values()),
-        tuple(problems),
-        tuple(left_out),
-        tuple(zip(table.names, columns, strict=True)),
-        assumed=frozenset(everywhere),
-    )
+    return parse_table(csv_table(text, count_known))
 
 
-def _understood(table: Table) -> tuple[list[str], type[FileRow], dict[str, str]]:
-    """The field of each column, the kind of row, and what is so in every row."""
-    if set(table.names) >= set(HEADER):
-        return [name if name in HEADER else "" for name in table.names], XWinesRow, {}
+def parse_table(table: Table) -> CatalogueFile:
+    """Return the wines of a table, each id once, and the problems of its other rows.
+
+    Raises:
+        CatalogueFileError: it is no list of wines.
+    """
     columns = columns_of(table)
     if missing := sorted(REQUIRED - set(columns)):
-        known = ",".join(OwnRow.columns())
+        known = ",".join(Wine.model_fields)
         reason = f"no column for: {', '.join(missing)}. Columns may be called: {known}"
         raise CatalogueFileError([Problem(1, "", reason)])
-    everywhere = {name: value for name, value in ASSUMED.items() if name not in columns}
-    if "price" in columns and (currency := currency_of(table.names[columns.index("price")])):
-        everywhere["currency"] = currency
-    return columns, OwnRow, everywhere
+    assumed = {field: value for field, value in ASSUMED.items() if field not in columns}
+    if "price" in columns and (currency := currency_in(table.names[columns.index("price")])):
+        assumed["currency"] = currency
+    wines: dict[str, Wine] = {}
+    problems: list[Problem] = []
+    for line, cells in table.rows:
+        if len(cells) < len(columns) or any(cells[len(columns) :]):
+            reason = f"has {len(cells)} fields, the header has {len(columns)}"
+            problems.append(Problem(line, "", reason))
+            continue
+        filled = zip(columns, cells, strict=False)
+        try:
+            wine = read_row(assumed | {field: cell for field, cell in filled if field and cell})
+        except ValidationError as error:
+            problems += problems_of(line, error)
+            continue
+        if wines.setdefault(wine.id, wine) is not wine:
+            problems.append(Problem(line, "id", f"'{wine.id}' is in the file twice"))
+    named = tuple(zip(table.names, columns, strict=True))
+    return CatalogueFile(tuple(wines.values()), tuple(problems), named, frozenset(assumed))
 
 
 CELLAR_COLUMNS: Final = (
@@ -397,8 +240,8 @@ def read_bottles(content: bytes) -> tuple[list[Bottles], int]:
         ValueError: it is no list of wines.
     """
     try:
-        table = read_table(decoded(content)[0], known_columns)
-    except (CatalogueFileError, LookupError, UnicodeDecodeError):
+        table = csv_table(decode(content)[0], count_known)
+    except (CatalogueFileError, Undecodable):
         raise ValueError(NO_LIST) from None
     columns = columns_of(table)
     if "name" not in columns:
@@ -443,7 +286,7 @@ def _bottled(row: Mapping[str, str]) -> Wine | None:
         try:
             style = kept.get("style") or by_name.style
             given = {"producer": name, "country": "-", **kept, "style": style}
-            wine = OwnRow.model_validate(given).wine()
+            wine = read_row(given)
         except ValidationError:
             continue
         blank = {"producer": row.get("producer", ""), "country": row.get("country", "")}

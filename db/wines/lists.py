@@ -1,23 +1,17 @@
-"""Wine lists as they come: CSV of shops, restaurants and cellar programs, and what it means.
+"""Read wine lists as shops, restaurants and cellar programs write them.
 
-Encoding, delimiter and header are found, all that is wrong is collected. Names of columns and words
-in cells are data, in `lists.toml`, in the languages of the bot and as common programs export them.
-A list that is written as `docs/wines.md` says is read by the same way.
+The names of columns and the words in cells are data, in `lists.toml`: in the languages of the bot,
+and as common programs export them. A list as `docs/wines.md` describes it is read in the same way.
 """
 
-import csv
-import io
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -25,7 +19,6 @@ from pydantic import (
     model_validator,
 )
 
-from agent.markdown import visible
 from agent.sommelier.wine import (
     Allergen,
     Body,
@@ -41,189 +34,20 @@ from agent.sommelier.wine import (
     names,
 )
 from agent.tables import Strict, read_toml
-
-SHOWN_PROBLEMS: Final = 20
-DELIMITERS: Final = ",;\t|"
-LINES_BEFORE_HEADER: Final = 10
-"""A title, a date, or the `sep=;` of a spreadsheet may stand above the header."""
-PEEK: Final = 50_000
-"""Characters in which the header is looked for."""
-BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
-
-Row = tuple[int, list[str]]
-"""The line that a row begins in, and its cells."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong in a file; the header is in line 1 as a rule, line 0 the file as a whole."""
-
-    line: int
-    column: str
-    reason: str
-
-    def __str__(self) -> str:
-        place = [f"line {self.line}"] if self.line else []
-        place += [self.column] if self.column else []
-        return f"{', '.join(place)}: {self.reason}" if place else self.reason
-
-
-class CatalogueFileError(Exception):
-    """Nothing of a file was imported; `problems` says why, row by row."""
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        lines = [str(problem) for problem in self.problems[:SHOWN_PROBLEMS]]
-        if len(self.problems) > SHOWN_PROBLEMS:
-            lines.append(f"... and {len(self.problems) - SHOWN_PROBLEMS} more")
-        super().__init__("\n".join(lines))
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A CSV file: the names of its columns, and its rows that hold anything."""
-
-    delimiter: str
-    names: tuple[str, ...]
-    rows: tuple[Row, ...]
-
-
-class FileRow(BaseModel):
-    """A row of a kind of file: its fields are the columns, and tell how they are read."""
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
-
-    def wine(self) -> Wine:
-        """Make the wine of the row."""
-        raise NotImplementedError
-
-    def left_out(self) -> Iterable[tuple[str, str]]:
-        """Name what the wine is imported without, and why."""
-        return ()
-
-    @classmethod
-    def columns(cls) -> list[str]:
-        """Return the names of the columns."""
-        return [each.alias or name for name, each in cls.model_fields.items()]
-
-
-@dataclass(slots=True)
-class ReadRow:
-    """What a row came to: a wine, or problems."""
-
-    line: int
-    wine: Wine | None = None
-    problems: list[Problem] = field(default_factory=list)
-    left_out: list[Problem] = field(default_factory=list)
-
-
-def decoded(content: bytes, encoding: str | None = None) -> tuple[str, str]:
-    """Return a file's text and its encoding: UTF-8, UTF-16 with a mark, else Windows-1252.
-
-    Raises:
-        UnicodeDecodeError: it is in none of them, or not in the one that is named.
-        LookupError: there is no such encoding.
-    """
-    if encoding is not None:
-        return content.decode(encoding), encoding
-    if content.startswith(BYTE_ORDER_MARKS):
-        return content.decode("utf-16"), "utf-16"
-    try:
-        return content.decode("utf-8-sig"), "utf-8"
-    except UnicodeDecodeError:
-        return content.decode("cp1252"), "cp1252"
-
-
-def read_table(content: str, known: Callable[[Sequence[str]], int]) -> Table:
-    """Return what a CSV text holds; `known` counts the names of columns that it knows.
-
-    Raises:
-        CatalogueFileError: it is not CSV.
-    """
-    delimiter, above = _header(content[:PEEK], known)
-    rows = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
-    found: list[Row] = []
-    names: tuple[str, ...] = ()
-    line = 0
-    try:
-        for number, row in enumerate(rows):
-            start, line = line + 1, rows.line_num
-            if number == above:
-                names = tuple(name.strip("\ufeff \t") for name in row)
-            elif number > above and any(cell.strip() for cell in row):
-                found.append((start, [" ".join(visible(cell).split()) for cell in row]))
-    except csv.Error as error:
-        raise CatalogueFileError([Problem(line + 1, "", f"is not CSV: {error}")]) from None
-    return Table(delimiter, names, tuple(found))
-
-
-def _header(start: str, known: Callable[[Sequence[str]], int]) -> tuple[str, int]:
-    """The delimiter by which most columns are known, and how many rows are above their names."""
-    best, found = 0, (DELIMITERS[0], 0)
-    for delimiter in DELIMITERS:
-        rows = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
-        for above, row in enumerate(islice(_readable(rows), LINES_BEFORE_HEADER)):
-            if (count := known(row)) > best:
-                best, found = count, (delimiter, above)
-    return found
-
-
-def _readable(rows: Iterator[list[str]]) -> Iterator[list[str]]:
-    try:
-        yield from rows
-    except csv.Error:
-        return
-
-
-def read_rows(
-    table: Table, columns: Sequence[str], kind: type[FileRow], everywhere: Mapping[str, str]
-) -> Iterator[ReadRow]:
-    """Yield what the rows come to; `columns` names the field of each column, "" for none.
-
-    `everywhere` holds what is so in every row that does not say otherwise.
-    """
-    for line, cells in table.rows:
-        surplus = cells[len(columns) :]
-        if len(cells) < len(columns) or any(surplus):
-            reason = f"has {len(cells)} fields, the header has {len(columns)}"
-            yield ReadRow(line, problems=[Problem(line, "", reason)])
-        else:
-            filled = zip(columns, cells, strict=False)
-            said = {name: text for name, text in filled if name and text}
-            yield _read_row(line, {**everywhere, **said}, kind)
-
-
-def _read_row(line: int, cells: dict[str, str], kind: type[FileRow]) -> ReadRow:
-    try:
-        read = kind.model_validate(cells)
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False)
-        return ReadRow(line, problems=[_problem(line, each) for each in problems])
-    left_out = [Problem(line, *each) for each in read.left_out()]
-    return ReadRow(line, read.wine(), left_out=left_out)
-
-
-def _problem(line: int, error: Any) -> Problem:
-    column = str(error["loc"][0]) if error["loc"] else ""
-    if error["type"] == "missing":
-        return Problem(line, column, "is empty")
-    if error["type"] == "value_error":
-        return Problem(line, column, error["msg"].removeprefix("Value error, "))
-    return Problem(line, column, f"'{error['input']}' {error['msg'].removeprefix('Input ')}")
-
+from db.wines.tables import Problem, Table
 
 MAX_ID: Final = 100
 OLDEST_VINTAGE: Final = 1780
 SAMPLE: Final = 200
-"""Rows by whose cells it is told which column is meant."""
+"""Rows that are tried to tell which of two columns is meant."""
 _ID_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-._")
 _BETWEEN: Final = str.maketrans(dict.fromkeys(",/|&+\n", ";"))
 _THOUSANDS: Final = 3
-"""Digits behind a single point or comma that parts thousands."""
+"""Digits after a single point or comma that separates thousands."""
 
 
 class _Words(Strict):
-    """What `lists.toml` holds, every word folded but the currencies."""
+    """The content of `lists.toml`: all words are folded but the currencies."""
 
     headers: dict[str, tuple[str, ...]]
     beside: dict[str, frozenset[str]]
@@ -242,68 +66,82 @@ def _words() -> _Words:
     return read_toml(_Words, file)
 
 
-def known_columns(header: Sequence[str]) -> int:
-    """Count the names of columns that are known."""
-    return len({each for name in header for each in _fields(name)[:1]})
+def count_known(header: Sequence[str]) -> int:
+    """Count the columns whose names are known."""
+    return len({field for name in header for field in _fields(name)[:1]})
 
 
 def columns_of(table: Table) -> list[str]:
-    """Return the field of each column, "" for one that is not used.
+    """Return the field of each column, "" for a column that is not used.
 
-    Of several columns that may be meant, the one that bears our own name is taken, else the one
-    whose cells can be read most; one of which less than half can be read is not.
+    Of several columns that may be meant, the one with our own name is taken, else the one of which
+    most cells can be read, if that is half of them.
     """
     found = [""] * len(table.names)
     meant = [_fields(name) for name in table.names]
-    for wanted in OwnRow.columns():
+    for field in Wine.model_fields:
         shares = [
-            (_share(table, at, wanted, own=folded(table.names[at]) == folded(wanted)), -at)
-            for at, fields in enumerate(meant)
-            if wanted in fields and not found[at]
+            (_readable_share(table, column, field), -column)
+            for column, fields in enumerate(meant)
+            if field in fields and not found[column]
         ]
-        share, at = max(shares, default=(0.0, 0))
+        share, column = max(shares, default=(0.0, 0))
         if share >= 1 / 2:
-            found[-at] = wanted
+            found[-column] = field
     return found
 
 
-def currency_of(header: str) -> Currency | None:
-    """Return the currency that the name of a column tells: `Preis (CHF)`."""
-    return _currency(header)
-
-
 def _fields(header: str) -> list[str]:
-    """The fields that a column of this name may be, our own name first."""
+    """Return the fields that a column of this name may be."""
     name = folded(header)
-    own = [field for field in OwnRow.columns() if name == folded(field)]
-    words = name.split()
-    beside = _words().beside["words"]
-    forms = {name, " ".join(word for word in words if word not in beside)}
-    named = [field for field, known in _words().headers.items() if forms & {*known, folded(field)}]
-    return [*own, *(field for field in named if field not in own)]
+    forms = {name, " ".join(word for word in name.split() if word not in _words().beside["words"])}
+    return [
+        field
+        for field in Wine.model_fields
+        if forms & {folded(field), *_words().headers.get(field, ())}
+    ]
 
 
-def _share(table: Table, at: int, wanted: str, *, own: bool) -> float:
-    """How many of a column's cells can be read as a field."""
-    if own:
+def _readable_share(table: Table, column: int, field: str) -> float:
+    """Return the share of a column's cells that can be read as a field."""
+    if folded(table.names[column]) == folded(field):
         return 2.0
-    cells = [cells[at] for _, cells in table.rows[:SAMPLE] if at < len(cells) and cells[at]]
-    if not cells:
-        return 0.0
-    return sum(_is_read(wanted, cell) for cell in cells) / len(cells)
+    cells = [row[column] for _, row in table.rows[:SAMPLE] if column < len(row) and row[column]]
+    return sum(_is_readable(field, cell) for cell in cells) / max(len(cells), 1)
 
 
-_SMALLEST: Final = {"name": "a", "producer": "a", "country": "a", "style": "red"}
-
-
-def _is_read(wanted: str, cell: str) -> bool:
-    if wanted == "foods":
-        return any(each in set(Food) for each in _foods(cell))
+def _is_readable(field: str, cell: str) -> bool:
+    if field == "foods":
+        return any(food in set(Food) for food in _foods(cell))
+    smallest = {"name": "a", "producer": "a", "country": "a", "style": "red"}
     try:
-        OwnRow.model_validate(_SMALLEST | {wanted: cell})
+        ListRow.model_validate(smallest | {field: cell})
     except ValidationError:
         return False
     return True
+
+
+def read_row(row: Mapping[str, str]) -> Wine:
+    """Return the wine of a row: its cells by the fields they are read as.
+
+    Raises:
+        ValidationError: a cell cannot be read, or one that is needed is missing.
+    """
+    return Wine.model_validate(ListRow.model_validate(dict(row)).model_dump())
+
+
+def problems_of(line: int, error: ValidationError) -> list[Problem]:
+    """Return the errors of a row."""
+    return [_problem(line, each) for each in error.errors(include_url=False)]
+
+
+def _problem(line: int, error: Any) -> Problem:
+    column = str(error["loc"][0]) if error["loc"] else ""
+    if error["type"] == "missing":
+        return Problem(line, column, "is empty")
+    if error["type"] == "value_error":
+        return Problem(line, column, error["msg"].removeprefix("Value error, "))
+    return Problem(line, column, f"'{error['input']}' {error['msg'].removeprefix('Input ')}")
 
 
 def slug(*parts: str) -> str:
@@ -335,7 +173,7 @@ def _is_year(text: str) -> bool:
 
 
 def _number(text: str) -> str:
-    """A number as Python reads it: `1.234,50 €`, `CHF 12.-` and `13,5 % vol`; else the text."""
+    """Return `1.234,50 €`, `CHF 12.-` or `13,5 % vol` as Python reads it; else the text."""
     bare = text.casefold().replace("vol", "").strip(" .")
     for sign in (*_signs(), "%", "\u00a0", "'", "\u2019", " "):
         bare = bare.replace(sign, "")
@@ -343,12 +181,12 @@ def _number(text: str) -> str:
     if not bare.replace(",", "").replace(".", "").isdecimal():
         return text
     decimal = max(".,", key=bare.rfind)
-    if bare.count(decimal) > 1 or (_parts_thousands(bare, decimal)):
+    if bare.count(decimal) > 1 or _separates_thousands(bare, decimal):
         return bare.replace(".", "").replace(",", "")
     return bare.replace({".": ",", ",": "."}[decimal], "").replace(decimal, ".")
 
 
-def _parts_thousands(bare: str, decimal: str) -> bool:
+def _separates_thousands(bare: str, decimal: str) -> bool:
     alone = "." not in bare or "," not in bare
     whole, _, behind = bare.partition(decimal)
     return alone and len(behind) == _THOUSANDS and whole.strip("0") != ""
@@ -358,16 +196,17 @@ def _signs() -> Iterator[str]:
     return (sign for signs in _words().currencies.values() for sign in signs)
 
 
-def _currency(text: str) -> Currency | None:
-    said = text.casefold()
+def currency_in(text: str) -> Currency | None:
+    """Return the currency that a text names: `Preis (CHF)`, `12 €`."""
     for currency, signs in _words().currencies.items():
-        if any(sign in (said if not sign.isalpha() else folded(text).split()) for sign in signs):
+        words = folded(text).split()
+        if any(sign in (words if sign.isalpha() else text.casefold()) for sign in signs):
             return currency
     return None
 
 
 def _style(text: str) -> str:
-    """What kind of wine a cell tells: `Rotwein`, `Red - Fortified`, `Vino tinto`."""
+    """Return the style that a cell names: `Rotwein`, `Red - Fortified`, `Vino tinto`."""
     return _first_of(_words().styles, text) or text.lower()
 
 
@@ -394,7 +233,7 @@ def _one_of(table: str) -> Callable[[str], str]:
 
 
 def _in_stock(text: str) -> str:
-    """Whether there is any: a word, or how many bottles there are."""
+    """Return yes or no for a word, or for a number of bottles."""
     word = folded(text)
     for value in ("yes", "no"):
         if word in _words().words[value]:
@@ -415,7 +254,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _grapes(text: str) -> list[str]:
-    """The grapes of a blend, without their shares."""
+    """Return the grapes of a blend without their shares."""
     parts = (" ".join(w for w in each.split() if not w[:1].isdecimal()) for each in _listed(text))
     return list(dict.fromkeys(part for part in parts if part))
 
@@ -430,7 +269,6 @@ def _allergens(text: str) -> list[str]:
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "id": slug,
-    "vintage": _vintage,
     "country": _country,
     "grapes": _grapes,
     "style": _style,
@@ -441,15 +279,17 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "tannin": _one_of("levels"),
     "abv": _number,
     "price": _number,
-    "currency": lambda text: _currency(text) or text.upper(),
+    "currency": lambda text: currency_in(text) or text.upper(),
     "foods": _foods,
     "allergens": _allergens,
     "in_stock": _in_stock,
 }
 
 
-class OwnRow(FileRow, Wine):
-    """A row of a list, in whatever words; what is empty is as `Wine` has it by default."""
+class ListRow(Wine):
+    """A row of a list, in whatever words; an empty cell has the default of `Wine`."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     id: Annotated[str, AfterValidator(_id)]
     vintage: Annotated[int | None, BeforeValidator(_vintage)] = None
@@ -459,7 +299,7 @@ class OwnRow(FileRow, Wine):
     @model_validator(mode="before")
     @classmethod
     def _read(cls, cells: dict[str, str]) -> dict[str, object]:
-        """Read every cell; what is not said follows from others: id, colour, vintage, currency."""
+        """Read each cell; id, colour, vintage and currency may follow from other cells."""
         cells = dict(cells)
         name, _, year = cells.get("name", "").rpartition(" ")
         if "vintage" not in cells and name and _is_year(year):
@@ -467,22 +307,10 @@ class OwnRow(FileRow, Wine):
         year = cells.get("vintage", "").removesuffix(".0")
         made = slug(cells.get("producer", ""), cells.get("name", ""))
         cells.setdefault("id", made and f"{made}-{year if year.isdecimal() else 'nv'}")
-        if colour := _colour_of(cells):
+        colour = _colour(cells.get("colour") or cells.get("style", ""))
+        if cells.get("colour") or colour in set(Colour):
             cells["colour"] = colour
-        if currency := _currency(cells.get("price", "")):
+        if currency := currency_in(cells.get("price", "")):
             cells["currency"] = currency
-        return {name: cls._cell(name, text) for name, text in cells.items()}
-
-    @classmethod
-    def _cell(cls, name: str, text: str) -> object:
-        return _READERS[name](text) if name in _READERS and name != "vintage" else text
-
-    def wine(self) -> Wine:
-        """Make the wine of the row."""
-        return Wine.model_validate(self.model_dump())
-
-
-def _colour_of(cells: Mapping[str, str]) -> str:
-    """The colour that is said, or that the style tells."""
-    colour = _colour(cells.get("colour") or cells.get("style", ""))
-    return colour if cells.get("colour") or colour in set(Colour) else ""
+        readers = _READERS.items()
+        return cells | {field: read(cells[field]) for field, read in readers if field in cells}

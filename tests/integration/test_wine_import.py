@@ -34,7 +34,7 @@ from db.wines.importing import (
     parse_catalogue,
     read_catalogue,
 )
-from db.wines.lists import CatalogueFileError, OwnRow, Problem
+from db.wines.tables import CatalogueFileError, Problem
 from tests.databases import CELLAR, Databases
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -263,7 +263,7 @@ def test_a_header_that_says_too_little_is_answered_with_what_is_known(
     ((line, _, why),) = problems_of(header)
     assert line == 1
     assert why.startswith(reason)
-    assert why.endswith(f"Columns may be called: {','.join(OwnRow.columns())}")
+    assert why.endswith(f"Columns may be called: {','.join(Wine.model_fields)}")
 
 
 GERMAN = """Preisliste Weinhandlung;;;;;;;;;
