@@ -1,7 +1,7 @@
-"""`sommelier wines` and `sommelier documents`: filling the library and searching it."""
+"""`sommelier wines` and `sommelier documents`: fill and search the catalogue and the documents."""
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from agent.documents.passages import best_passage
 from agent.fallback import query_for
 from agent.sommelier.contract import price_text
+from agent.sommelier.wine import Wine
 from bot.commands.output import (
     AsJson,
     fail,
@@ -47,7 +48,7 @@ documents_app = typer.Typer(no_args_is_help=True, add_completion=False)
 @wines_app.command("import")
 def import_wines(
     file: Annotated[
-        Path, typer.Argument(help="A CSV file, as your shop or cellar program writes it.")
+        Path, typer.Argument(help="A CSV file or workbook of your shop or cellar program.")
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Import what can be, without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
@@ -56,33 +57,36 @@ def import_wines(
     ] = False,
     encoding: Annotated[str | None, typer.Option(help="If it is not found: cp1250, ...")] = None,
 ) -> None:
-    """Add or update the wines of a CSV file; what left the file is out of stock.
+    """Add or update the wines of a file; wines that left the file are out of stock.
 
-    On a terminal you see first how the file was understood. In a pipe a file with bad rows is not
+    On a terminal you first see how the file was understood. In a pipe a file with bad rows is not
     imported, unless with --yes.
     """
     settings = open_settings()
+    asks = sys.stdin.isatty() and not yes
     try:
         read = read_catalogue(file, encoding)
     except CatalogueFileError as error:
         _refuse(file, error.problems)
-    if not (yes or dry_run or sys.stdin.isatty()) and read.problems:
+    if read.problems and not (yes or dry_run or asks):
         _refuse(file, read.problems)
 
-    async def add(sessions: Sessions, *, really: bool = True) -> ImportReport:
-        with progress_bar("Importing" if really else "Comparing") as progress:
+    async def add(sessions: Sessions, *, dry_run: bool = False) -> ImportReport:
+        with progress_bar("Comparing" if dry_run else "Importing") as progress:
             return await add_wines(
-                sessions, read, progress, without_samples=without_samples, dry_run=not really
+                sessions, read, progress, without_samples=without_samples, dry_run=dry_run
             )
 
-    if dry_run or (sys.stdin.isatty() and not yes):
-        _show_understood(read)
-        typer.echo(_told(with_database(settings, partial(add, really=False)), would=True))
-        if dry_run or not typer.confirm(_asked(read)):
+    if dry_run or asks:
+        _show_preview(read)
+        typer.echo(f"Would be: {_counts(with_database(settings, partial(add, dry_run=True)))}")
+        if dry_run or not typer.confirm(_question(read)):
             typer.echo("Nothing was imported.")
             return
-    typer.echo(_told(with_database(settings, add)))
-    _show_left(read)
+    typer.echo(_counts(with_database(settings, add)))
+    if read.problems:
+        typer.echo("Not imported:")
+        show(_problem_table(read.problems))
     samples = with_database(settings, count_samples)
     if samples and not without_samples:
         typer.echo(f"{samples} starter wines are offered too; --without-samples takes them away.")
@@ -94,56 +98,42 @@ def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
     raise typer.Exit(1)
 
 
-def _asked(read: CatalogueFile) -> str:
-    bad = len({each.line for each in read.problems})
-    needs = f" {bad} need attention." if bad else ""
-    return f"Import {len(read.wines)} of {len(read.wines) + bad}?{needs}"
-
-
-def _show_left(read: CatalogueFile) -> None:
-    """The rows that were not imported, and what of the others was left out."""
-    for problems, title in ((read.problems, "Not imported:"), (read.left_out, "Without details:")):
-        if problems:
-            typer.echo(title)
-            show(_problem_table(problems))
-
-
-def _told(report: ImportReport, *, would: bool = False) -> str:
-    counts = [f"{report.added} added", f"{report.updated} updated", f"{report.unchanged} unchanged"]
-    counts += [f"{report.gone} out of stock (not in the file any more)"] if report.gone else []
-    return f"{'Would be: ' if would else ''}{', '.join(counts)}."
-
-
-def _show_understood(read: CatalogueFile) -> None:
-    """What a file was taken for, and its first wines."""
+def _show_preview(read: CatalogueFile) -> None:
+    """Show what each column was taken for, the first wines, and the problems."""
     typer.echo(f"{read.source}, read as {read.encoding}:")
     show(table(["Column", "Is"], ((name, field or "not used") for name, field in read.columns)))
     if "allergens" in read.assumed:
         typer.echo(
             "No column tells allergens: sulphites are assumed, egg, milk and fish are not known."
         )
-    first = (
-        (wine.label, wine.style.value, wine.country, price_text(wine), wine.id)
-        for wine in read.wines[:SHOWN_WINES]
-    )
-    show(table(["Wine", "Style", "From", "Price", "Id"], first))
+    show(_wine_table(read.wines[:SHOWN_WINES]))
     if read.problems:
         show(_problem_table(read.problems))
 
 
-@wines_app.command("search")
-def search_wines(
-    text: Annotated[str, typer.Argument(help='For example "red for lamb under 25 euros".')],
-) -> None:
-    """Show the wines that a text asks for."""
-    settings = open_settings()
+def _question(read: CatalogueFile) -> str:
+    bad = len({problem.line for problem in read.problems})
+    needs = f" {bad} need attention." if bad else ""
+    return f"Import {len(read.wines)} of {len(read.wines) + bad}?{needs}"
 
-    query = query_for(text)
-    found = with_database(settings, lambda sessions: SqlCatalogue(sessions).search(query))
-    if not found.wines:
-        relax = "; ".join(f"without {name} there are {n}" for name, n in found.relax.items())
-        typer.echo(f"No wine fits{': ' + relax if relax else ''}.")
-        return
+
+def _counts(report: ImportReport) -> str:
+    counts = [f"{report.added} added", f"{report.updated} updated", f"{report.unchanged} unchanged"]
+    counts += [f"{report.gone} out of stock (not in the file any more)"] if report.gone else []
+    return f"{', '.join(counts)}."
+
+
+def _problem_table(problems: Sequence[Problem]) -> Table:
+    rows = [
+        (str(problem.line or "–"), problem.column, problem.reason)
+        for problem in problems[:SHOWN_PROBLEMS]
+    ]
+    if more := len(problems) - len(rows):
+        rows.append(("", "", f"... and {more} more"))
+    return table([Column("Line", justify="right"), "Column", "What is wrong"], rows)
+
+
+def _wine_table(wines: Iterable[Wine]) -> Table:
     rows = (
         (
             wine.label,
@@ -152,10 +142,24 @@ def search_wines(
             price_text(wine),
             wine.id,
         )
-        for wine in found.wines
+        for wine in wines
     )
     dim = Column("Id", overflow="fold", style="dim")
-    show(table(["Wine", "Style", "From", "Price", dim], rows))
+    return table(["Wine", "Style", "From", "Price", dim], rows)
+
+
+@wines_app.command("search")
+def search_wines(
+    text: Annotated[str, typer.Argument(help='For example "red for lamb under 25 euros".')],
+) -> None:
+    """Show the wines that a text asks for."""
+    query = query_for(text)
+    found = with_database(open_settings(), lambda sessions: SqlCatalogue(sessions).search(query))
+    if not found.wines:
+        relax = "; ".join(f"without {name} there are {n}" for name, n in found.relax.items())
+        typer.echo(f"No wine fits{': ' + relax if relax else ''}.")
+        return
+    show(_wine_table(found.wines))
     if found.total > len(found.wines):
         typer.echo(f"{len(found.wines)} of {found.total} wines.")
 
@@ -163,9 +167,7 @@ def search_wines(
 @wines_app.command("count")
 def count_wines() -> None:
     """Show how many wines the catalogue holds."""
-    settings = open_settings()
-
-    typer.echo(with_database(settings, lambda sessions: SqlCatalogue(sessions).count()))
+    typer.echo(with_database(open_settings(), lambda sessions: SqlCatalogue(sessions).count()))
 
 
 @documents_app.command("add")
@@ -177,10 +179,9 @@ def add_documents(
 ) -> None:
     """Index files and folders; what has not changed is left alone, what is unreadable reported."""
     settings, report = open_settings(), indexing.AddReport()
-
     max_bytes = round(settings.documents.max_mb * BYTES_PER_MB)
-    pages = [each for each in sources if each.lower().startswith(("http://", "https://"))]
-    paths = [Path(each) for each in sources if each not in pages]
+    pages = [source for source in sources if source.lower().startswith(("http://", "https://"))]
+    paths = [Path(source) for source in sources if source not in pages]
 
     async def add(documents: SqlDocumentStore) -> None:
         with progress_bar("Indexing") as progress:
@@ -193,32 +194,28 @@ def add_documents(
             )
         for page in pages:
             await indexing.add_page(documents, page, max_bytes, report)
-
-    async def go_on(documents: SqlDocumentStore) -> None:
-        async def add_changed() -> None:
-            changed = await indexing.add_documents(documents, paths, max_bytes=max_bytes)
-            _print_added(changed)
-
-        await add(documents)
         _print_added(report)
-        typer.echo("Watching; Ctrl-C ends it.")
-        await indexing.watch(add_changed, paths)
+        if watch:
+            typer.echo("Watching; Ctrl-C ends it.")
+            await indexing.watch(partial(add_changed, documents), paths)
+
+    async def add_changed(documents: SqlDocumentStore) -> None:
+        _print_added(await indexing.add_documents(documents, paths, max_bytes=max_bytes))
 
     try:
-        _with_documents(settings, go_on if watch else add)
+        _with_documents(settings, add)
     except KeyboardInterrupt:
         if not watch:
             _print_added(report)
             typer.echo("Stopped. What was added is kept; the same command goes on with the rest.")
         raise typer.Exit(INTERRUPTED) from None
-    _print_added(report)
     if report.problems and not (report.added or report.updated or report.unchanged):
         raise typer.Exit(1)
 
 
 def _print_added(report: indexing.AddReport) -> None:
-    counts = (len(report.added), len(report.updated), len(report.unchanged))
-    typer.echo("{} added, {} updated, {} unchanged.".format(*counts))
+    added, updated, unchanged = map(len, (report.added, report.updated, report.unchanged))
+    typer.echo(f"{added} added, {updated} updated, {unchanged} unchanged.")
     if report.embedded:
         typer.echo(f"{report.embedded} parts can be found by meaning now.")
     for note in report.notes:
@@ -235,8 +232,8 @@ def list_documents(as_json: AsJson = False) -> None:
         print_json(stored)
         return
     rows = (
-        (each.path, each.title, each.kind, str(each.parts), f"{each.added_at:%Y-%m-%d}")
-        for each in stored
+        (entry.path, entry.title, entry.kind, str(entry.parts), f"{entry.added_at:%Y-%m-%d}")
+        for entry in stored
     )
     show(table(["Path", "Title", "Kind", Column("Parts", justify="right"), "Added"], rows))
     typer.echo(f"{len(stored)} documents.")
@@ -248,10 +245,10 @@ def remove_documents(
 ) -> None:
     """Forget a document, or all below a path. The file itself stays."""
 
-    async def forget(documents: SqlDocumentStore) -> tuple[int, int]:
+    async def remove(documents: SqlDocumentStore) -> tuple[int, int]:
         return await documents.remove(path), await documents.count()
 
-    removed, left = _with_documents(open_settings(), forget)
+    removed, left = _with_documents(open_settings(), remove)
     if not removed:
         fail(f"there is no document {path}, and none below it; see `sommelier documents list`")
     typer.echo(f"{removed} removed, {left} left.")
@@ -266,11 +263,9 @@ def search_documents(
     as_json: AsJson = False,
 ) -> None:
     """Show the passages that fit best, without asking a model."""
-    settings = open_settings()
-
-    found = _with_documents(settings, lambda documents: documents.search([text], limit))
+    found = _with_documents(open_settings(), lambda documents: documents.search([text], limit))
     if as_json:
-        print_json([asdict(each) | {"location": each.location} for each in found])
+        print_json([asdict(chunk) | {"location": chunk.location} for chunk in found])
         return
     for chunk in found:
         typer.echo(printable(f"{chunk.title} · {chunk.location} ({chunk.path})"))
@@ -286,12 +281,3 @@ def _with_documents(settings: Settings, work: Callable[[SqlDocumentStore], Await
             return await work(documents)
 
     return with_database(settings, run)
-
-
-def _problem_table(problems: Sequence[Problem]) -> Table:
-    shown = [
-        (str(each.line or "–"), each.column, each.reason) for each in problems[:SHOWN_PROBLEMS]
-    ]
-    if more := len(problems) - len(shown):
-        shown.append(("", "", f"... and {more} more"))
-    return table([Column("Line", justify="right"), "Column", "What is wrong"], shown)

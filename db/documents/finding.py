@@ -239,9 +239,14 @@ class ChunkIndex:
         kind = model, len(vectors[0]) if vectors else 0
         by_meaning = self._vectors.setdefault(kind, VectorIndex())
         async with self._updating:
-            await self._update("words", self._words, _WORDS)
-            if vectors:
-                await self._update(kind, by_meaning, _vectors_of(*kind))
+            # The rows may be newer than the counter: the next search then compares once more.
+            changes = await self._sessions.read(lambda on: on.scalar(_CHANGES)) or 0
+            if changes != self._changes.get("words"):
+                await self._update(self._words, _WORDS)
+                self._changes["words"] = changes
+            if vectors and changes != self._changes.get(kind):
+                await self._update(by_meaning, _vectors_of(*kind))
+                self._changes[kind] = changes
 
         def rank() -> dict[int, float]:
             rankings = [self._words.search(query, limit) for query in queries]
@@ -249,13 +254,7 @@ class ChunkIndex:
 
         return await asyncio.to_thread(rank)
 
-    async def _update(
-        self, name: object, index: WordIndex | VectorIndex, rows: Select[*tuple[Any, ...]]
-    ) -> None:
-        # The rows may be newer than the counter: the next search then compares once more.
-        changes = await self._sessions.read(lambda on: on.scalar(_CHANGES))
-        if changes == self._changes.get(name):
-            return
+    async def _update(self, index: WordIndex | VectorIndex, rows: Select[*tuple[Any, ...]]) -> None:
         number = rows.selected_columns[0]
         async with self._sessions() as session:
             stored = set(await session.scalars(rows.with_only_columns(number)))
@@ -268,7 +267,6 @@ class ChunkIndex:
                     fresh = [tuple(row) for row in part if row[0] in missing]
                     await asyncio.to_thread(index.add, fresh)
         await asyncio.to_thread(index.build)
-        self._changes[name] = changes or 0
 
 
 def _vectors_of(model: str, dimensions: int) -> Select[*tuple[Any, ...]]:

@@ -13,7 +13,6 @@ from agent.sommelier import wine
 from agent.sommelier.wine import Kind, Style, Wine, folded, key, names
 from agent.text import storable
 from db.wines.catalogue import places, search_text
-from db.wines.lists import slug
 from db.wines.search import MAX_TERMS, terms
 
 
@@ -31,11 +30,6 @@ from db.wines.search import MAX_TERMS, terms
 )
 def test_folding_drops_case_accents_and_punctuation(text: str, one: str) -> None:
     assert folded(text) == one
-
-
-@given(st.text())
-def test_folding_twice_changes_nothing(text: str) -> None:
-    assert folded(folded(text)) == folded(text)
 
 
 def test_terms_leave_out_stop_words_and_doubles() -> None:
@@ -62,10 +56,6 @@ def test_terms_hold_nothing_that_breaks_a_query(text: str) -> None:
 )
 def test_names_of_one_grape_share_a_key(one: str, other: str) -> None:
     assert key("grapes", one) == key("grapes", other)
-
-
-def test_zinfandel_and_primitivo_stay_apart() -> None:
-    assert key("grapes", "Zinfandel") != key("grapes", "Primitivo")
 
 
 @pytest.mark.parametrize(
@@ -116,11 +106,6 @@ def test_search_text_holds_other_names_of_the_grapes_and_plain_foods() -> None:
         }
     )
     assert search_text(wine) == "ogier l ame soeur nv france syrah syrah shiraz red hard cheese"
-
-
-def test_a_slug_is_plain_ascii() -> None:
-    assert slug("Château d'Yquem", "Sauternes", "2015") == "chateau-d-yquem-sauternes-2015"
-    assert slug("Массандра") == ""
 
 
 def test_what_no_database_can_hold_is_taken_out() -> None:
