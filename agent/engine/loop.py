@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from agent.engine.contract import Evidence, OutputContract
@@ -76,15 +77,18 @@ async def generate_agentic_response(
     tools: Sequence[Tool | Callable[..., object]] | Toolbox = (),
     images: Sequence[str] = (),
     first: Sequence[ToolCall] = (),
+    found: Mapping[str, object] = MappingProxyType({}),
 ) -> AgenticResponse[T]:
     """Answer `message` within the limits of `run`, as `contract` wants it.
 
     The model sees `images`, data URLs, beside it. The calls of `first` are made before it is asked,
-    as if it had wanted them. Runs the tool calls the model asks for, then parses its final
-    response; an invalid one is shown to the model with what is wrong, up to
-    `run.limits.structured_output_max_retries` times, with what the tools returned still in the
-    messages. Further models of the run are asked when the first is down. When all attempts fail the
-    text is empty, or the part of an answer that keeps every rule.
+    as if it had wanted them. `found` is evidence that the message already tells of.
+
+    Runs the tool calls the model asks for, then parses its final response; an invalid one is shown
+    to the model with what is wrong, up to `run.limits.structured_output_max_retries` times, with
+    what the tools returned still in the messages. Further models of the run are asked when the
+    first is down. When all attempts fail the text is empty, or the part of an answer that keeps
+    every rule.
 
     Never raises, except when cancelled; the run's ledger is complete even then.
 
@@ -94,6 +98,7 @@ async def generate_agentic_response(
     require_parts(run, contract)
     toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
     turn = _Turn.begin(run.begun(), contract, toolbox, message, images)
+    turn.evidence.found.update(found)
     try:
         async with run.stop.listening():
             if first:

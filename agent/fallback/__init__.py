@@ -1,6 +1,6 @@
 """The rules that answer when there is no language model, or none that answers."""
 
-from agent.fallback.answering import Fallback
+from agent.fallback.answering import Fallback, LookUp, reply_to, source_of
 from agent.fallback.request import Request, read_request
 from agent.fallback.searching import query_for, wine_called
 from agent.fallback.wording import request_in_words, search_in_words
@@ -8,12 +8,15 @@ from agent.fallback.words import country_name, language_of
 
 __all__ = [
     "Fallback",
+    "LookUp",
     "Request",
     "country_name",
     "language_of",
     "query_for",
     "read_request",
+    "reply_to",
     "request_in_words",
     "search_in_words",
+    "source_of",
     "wine_called",
 ]

@@ -5,13 +5,13 @@ the end what was not understood.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agent.documents.passages import DocumentStore
 from agent.engine.messages import Message
 from agent.engine.span import NO_SPAN, Span
-from agent.fallback.library import passage_for
+from agent.fallback.library import Passage, passage_for
 from agent.fallback.merging import Context, exchanges_of, request_of
 from agent.fallback.request import Request, read_request
 from agent.fallback.searching import Found, find, query_of
@@ -39,6 +39,20 @@ COMPARING: Final = frozenset({"cheaper", "dearer", "lighter", "fuller", "drier",
 """Cues that only mean something beside wines that were shown."""
 
 
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """What was found for a message: wines, or the passage that answers its question.
+
+    `request` is the message merged with those before it, `message` the message by itself.
+    """
+
+    request: Request
+    message: Request
+    context: Context
+    found: Found | None = None
+    passage: Passage | None = None
+
+
 class Fallback:
     """Answers from a catalogue and documents by rules, without a language model."""
 
@@ -57,46 +71,79 @@ class Fallback:
 
         Every search is held to what `person` may be shown.
         """
+        look_up = await self.look_up(messages, person=person, language=language, span=span)
+        with speaking(language or look_up.request.language):
+            return reply_to(look_up)
+
+    async def look_up(
+        self,
+        messages: Sequence[Message],
+        *,
+        person: Person = NOBODY,
+        language: str = "",
+        span: Span = NO_SPAN,
+    ) -> LookUp:
+        """Search for what the last of these messages asks, and return what was found."""
         exchanges = exchanges_of(messages)
         ids = [wine_id for exchange in exchanges for wine_id in exchange.shown]
         known = await get_wines(self._catalogue, ids, person) if ids else []
         wines = {wine.id: wine for wine in known}
         request, context = request_of(exchanges, wines, language or spoken())
-        with speaking(language or request.language):
-            return await self._answer(request, context, person, span)
-
-    async def _answer(
-        self, request: Request, context: Context, person: Person, span: Span
-    ) -> Reply:
         message = read_request(request.text, request.language)
+        look_up = LookUp(request, message, context)
         if message.is_question:
-            return await self._from_documents(message, span)
-        if message.ordinals and not message.cues & COMPARING:
-            return _details(message, context)
-        if message.is_empty or (message.cues and not (message.says_what or context.shown)):
-            return _help(message)
+            return replace(look_up, passage=await self._passage(message, span))
+        if points_at_wines(message) or says_too_little(message, context):
+            return look_up
         query = query_of(request, context)
         asked = query.model_dump(mode="json", exclude_defaults=True)
         with span.child("retrieve.wines", "retriever", input=asked) as retrieval:
             found = await find(self._catalogue, request, context, person)
             retrieval.update(output=[wine.id for wine in found.wines])
-        return _wines(request, message, context, found)
+        return replace(look_up, found=found)
 
-    async def _from_documents(self, message: Request, span: Span) -> Reply:
-        """Answer a question by the best passage of the documents, word for word."""
-        passage = None
-        if self._documents is not None:
-            with span.child("retrieve.documents", "retriever", input=message.text) as retrieval:
-                passage = await passage_for(message.text, message.language, self._documents)
-                retrieval.update(output=[passage.chunk.id] if passage else [])
-        if passage is None:
-            is_known = message.is_about_wine or message.says_what
-            return _told(say("fallback_only"), "informational" if is_known else "off_topic")
-        quoted = "\n".join(
-            f"> {escape(line)}" for line in passage.text.splitlines() if line.strip()
-        )
-        source = escape(f"{passage.chunk.title} · {passage.chunk.location}")
-        return _told("\n\n".join((say("fallback_passage"), quoted, f"[1] {source}")))
+    async def _passage(self, message: Request, span: Span) -> Passage | None:
+        """Return the passage of the documents that answers a question best."""
+        if self._documents is None:
+            return None
+        with span.child("retrieve.documents", "retriever", input=message.text) as retrieval:
+            passage = await passage_for(message.text, message.language, self._documents)
+            retrieval.update(output=[passage.chunk.id] if passage else [])
+        return passage
+
+
+def points_at_wines(message: Request) -> bool:
+    """Tell whether a message asks about wines that were shown: "the second one"."""
+    return bool(message.ordinals) and not message.cues & COMPARING
+
+
+def says_too_little(message: Request, context: Context) -> bool:
+    """Tell whether a message names nothing that could be searched for."""
+    return message.is_empty or bool(message.cues and not (message.says_what or context.shown))
+
+
+def reply_to(look_up: LookUp) -> Reply:
+    """Return the answer to a message, from what was found for it."""
+    message, context = look_up.message, look_up.context
+    if message.is_question:
+        return _quoted(look_up.passage, message)
+    if look_up.found is not None:
+        return _wines(look_up.request, message, context, look_up.found)
+    return _details(message, context) if points_at_wines(message) else _help(message)
+
+
+def _quoted(passage: Passage | None, message: Request) -> Reply:
+    """Answer a question by a passage of the documents, word for word, with its source."""
+    if passage is None:
+        is_known = message.is_about_wine or message.says_what
+        return _told(say("fallback_only"), "informational" if is_known else "off_topic")
+    quoted = "\n".join(f"> {escape(line)}" for line in passage.text.splitlines() if line.strip())
+    return _told("\n\n".join((say("fallback_passage"), quoted, source_of(passage))))
+
+
+def source_of(passage: Passage) -> str:
+    """Name the document that a passage is from."""
+    return f"[1] {escape(f'{passage.chunk.title} · {passage.chunk.location}')}"
 
 
 def _told(text: str, kind: ResponseType = "informational") -> Reply:
