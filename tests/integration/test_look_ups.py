@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,24 +14,22 @@ from agent.documents.citations import NOT_ENOUGH
 from agent.documents.passages import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
-from agent.engine.run import NO_JOURNAL, Journal
+from agent.engine.run import Journal
 from agent.i18n import say
 from agent.markdown import NOTE_SIGN
 from agent.places.search import PlaceHit
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
-from bot.console import LocalTelegram
 from bot.telegram.connection import AnyApplication, close_application, telegram_application
 from bot.telegram.conversation import Conversation
 from bot.telegram.handlers import Handlers
 from bot.telegram.look_ups import LookUps
-from bot.telegram.render import visible_text
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
-from tests.doubles.model_server import ModelServer, answer, answer_json, error
+from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.doubles.server import JsonObject
 from tests.fakes import FakeCatalogue
 from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
@@ -87,20 +85,45 @@ async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
     await engine.dispose()
 
 
-def looking_up(
-    bot_api: BotApi,
-    sources: Sources,
-    messages: SqlMessageRepository,
-    tracer: Recorder | None = None,
-) -> AbstractAsyncContextManager[Lanes]:
-    """The bot; a wine question is answered by the house."""
-    return running(
-        bot_api,
-        Sommelier(catalogue=FakeCatalogue()),
-        messages,
-        tracer,
-        sources=sources,
-    )
+@dataclass
+class Desk:
+    """The bot over a library, with a model that answers `steps` if there are any."""
+
+    bot_api: BotApi
+    model_server: ModelServer
+    messages: SqlMessageRepository
+    tracer: RecordingTracer = field(default_factory=RecordingTracer)
+
+    @asynccontextmanager
+    async def open(
+        self, *steps: Step, library: FakeLibrary | None = None, **sources: Any
+    ) -> AsyncIterator[Lanes]:
+        self.model_server.script(*steps)
+        sommelier = Sommelier(catalogue=FakeCatalogue())
+        async with open_model(self.model_server) as model:
+            models = [model] if steps else []
+            found = Sources(
+                documents=library or FakeLibrary(), models=models, limits=FAST, **sources
+            )
+            async with running(
+                self.bot_api, sommelier, self.messages, self.tracer, sources=found
+            ) as lanes:
+                yield lanes
+
+    async def ask(self, text: str, *steps: Step, replies: int = 1, **sources: Any) -> list[str]:
+        """Say something to the bot and return its replies."""
+        async with self.open(*steps, **sources):
+            self.bot_api.say(text)
+            return await self.bot_api.wait_for_message(replies)
+
+    @property
+    def shown(self) -> list[JsonObject]:
+        return self.bot_api.messages(CHAT)
+
+
+@pytest.fixture
+def desk(bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository) -> Desk:
+    return Desk(bot_api, model_server, messages)
 
 
 def press(bot_api: BotApi, message: JsonObject, data: str | None = None) -> None:
@@ -137,108 +160,61 @@ def quoted(text: str, chunk: Chunk) -> JsonObject:
 
 class TestAsk:
     async def test_an_answer_has_footnotes_with_titles_and_folded_passages(
-        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+        self, desk: Desk
     ) -> None:
-        model_server.script(answer(LEES))
-        tracer = RecordingTracer()
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, sources, messages, tracer):
-                bot_api.say("/ask What are lees?")
-                (shown,) = await bot_api.wait_for_message()
+        (shown,) = await desk.ask("/ask What are lees?", answer(LEES))
         assert shown.startswith("Lees are mostly dead yeast cells [1].\n\nSources\n[1] Sur lie · ")
-        assert "Lees are mostly dead   yeast cells." in shown
+        assert shown.count("Lees are mostly dead   yeast cells.") == 1
         assert "methods/sur-lie.md" not in shown
-        (message,) = bot_api.messages(CHAT)
-        assert marks(message) == ["bold", "expandable_blockquote"]
-        assert buttons(message) == []
-        assert prompt_of(tracer) == ("documents-answer", "repository:2", True)
-        assert len(bot_api.calls_of("sendChatAction")) >= 1
-        (turn,) = tracer.turns
-        assert tracer.inputs == ["/ask What are lees?"]
-        assert turn.names == [
-            "guard.input",
-            "retrieve.documents",
-            "llm.answer",
-            "guard.output",
-            "telegram.send",
-        ]
-        assert turn.scores == {"structured_retries": 0, "outcome": "answered", "grounding": 1}
+        (message,) = desk.shown
+        assert (marks(message), buttons(message)) == (["bold", "expandable_blockquote"], [])
+        assert prompt_of(desk.tracer) == ("documents-answer", "repository:2", True)
+        (turn,) = desk.tracer.turns
+        assert desk.tracer.inputs == ["/ask What are lees?"]
+        names = ["guard.input", "retrieve.documents", "llm.answer", "guard.output", "telegram.send"]
+        assert turn.names == names
         assert (turn.metadata["outcome"], turn.metadata["llm_calls"]) == ("answered", 1)
         assert str(turn.output).startswith("Lees are mostly dead yeast cells [1].")
 
-    async def test_without_a_model_the_best_passages_are_shown_and_that_is_said(
-        self, bot_api: BotApi, messages: SqlMessageRepository
+    async def test_without_a_model_the_best_passages_are_shown_once_and_that_is_said(
+        self, desk: Desk
     ) -> None:
-        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
-            bot_api.say("/ask When may Muscadet be bottled?")
-            (shown,) = await bot_api.wait_for_message()
+        (shown,) = await desk.ask("/ask When may Muscadet be bottled?")
         assert shown.startswith(f"{say('best_passages')}\n\n{MUSCADET.text} [1]")
         assert shown.endswith(f"\n\n{NOTE_SIGN} {say('documents_no_model')}")
         assert "[1] Sur lie · Muscadet" in shown
         assert shown.count(MUSCADET.text) == 1
-        assert buttons(bot_api.messages(CHAT)[0]) == []
+        assert buttons(desk.shown[0]) == []
 
-    async def test_a_refined_question_is_shown_and_searched_for_too(
-        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
-    ) -> None:
-        model_server.script(answer_json(REFINED), answer(LEES))
+    async def test_a_refined_question_is_shown_and_searched_for_too(self, desk: Desk) -> None:
         library = FakeLibrary()
-        async with open_model(model_server) as model:
-            sources = Sources(documents=library, models=[model], limits=FAST)
-            async with looking_up(bot_api, sources, messages):
-                bot_api.say("/ask —refine What are lees?")
-                (shown,) = await bot_api.wait_for_message()
+        steps = answer_json(REFINED), answer(LEES)
+        (shown,) = await desk.ask("/ask —refine What are lees?", *steps, library=library)
         assert shown.startswith("I also searched for: lees contact in white wine\n\nLees are")
         assert library.searched[0][:2] == ("What are lees?", "lees contact in white wine")
 
-    async def test_under_a_weak_answer_a_button_refines_the_question_once(
-        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
-    ) -> None:
+    async def test_under_a_weak_answer_a_button_refines_the_question_once(self, desk: Desk) -> None:
         question = "What *are* lees,\n> and [why]?"
-        model_server.script(answer(WEAK), answer_json(REFINED), answer(LEES))
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, sources, messages):
-                bot_api.say(f"/ask {question}")
-                assert await bot_api.wait_for_message() == [f"{WEAK}\n\n{question}"]
-                (weak,) = bot_api.messages(CHAT)
-                (button,) = buttons(weak)
-                assert button["text"] == "Refine my question"
-                assert len(button["callback_data"].encode()) <= 64
-            # Pressed after a restart, and twice.
-            async with looking_up(bot_api, sources, messages) as lanes:
-                press(bot_api, weak)
-                press(bot_api, weak)
-                await bot_api.wait_for_message(2)
-                await at_rest(lanes)
-                bot_api.say("/new")
-                seen = await bot_api.wait_for_message(3)
+        seen = await desk.ask(f"/ask {question}", answer(WEAK))
+        assert seen == [f"{WEAK}\n\n{question}"]
+        (weak,) = desk.shown
+        # Pressed after a restart, and twice.
+        async with desk.open(answer_json(REFINED), answer(LEES)) as lanes:
+            press(desk.bot_api, weak)
+            press(desk.bot_api, weak)
+            await desk.bot_api.wait_for_message(2)
+            await at_rest(lanes)
+            desk.bot_api.say("/new")
+            seen = await desk.bot_api.wait_for_message(3)
         assert seen[1].startswith("I also searched for: lees contact in white wine\n\nLees are")
         assert seen[2:] == [say("forgotten")]
-        assert f"QUESTION: {question}" in sent(model_server)["messages"][1]["content"]
-        assert [call.status for call in bot_api.calls_of("answerCallbackQuery")] == [200, 200]
-        assert all(buttons(message) == [] for message in bot_api.messages(CHAT))
-        assert len(model_server.requests) == 3
+        assert f"QUESTION: {question}" in sent(desk.model_server)["messages"][1]["content"]
+        assert [call.status for call in desk.bot_api.calls_of("answerCallbackQuery")] == [200, 200]
+        assert all(buttons(message) == [] for message in desk.shown)
 
-    async def test_the_press_is_acknowledged_before_the_work_begins(
-        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
-    ) -> None:
-        model_server.script(answer(WEAK), error(400), answer(WEAK))
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, sources, messages):
-                bot_api.say("/ask What are lees?")
-                await bot_api.wait_for_message()
-                press(bot_api, bot_api.messages(CHAT)[0])
-                seen = await bot_api.wait_for_message(2)
-        beside = ("getUpdates", "setMyCommands")
-        methods = [call.method for call in bot_api.calls if call.method not in beside]
-        after = methods[methods.index("answerCallbackQuery") :]
-        assert after[:3] == ["answerCallbackQuery", "editMessageReplyMarkup", "sendChatAction"]
-        # Refining failed, silently; a refined question is not offered the button again.
-        assert seen[1] == WEAK
-        assert buttons(bot_api.messages(CHAT)[1]) == []
+    async def test_a_server_that_never_refines_offers_no_button(self, desk: Desk) -> None:
+        assert await desk.ask("/ask --refine Lees?", answer(WEAK), refinement=False) == [WEAK]
+        assert buttons(desk.shown[0]) == []
 
     @pytest.mark.parametrize(
         "foreign",
@@ -249,21 +225,21 @@ class TestAsk:
         ids=["inaccessible", "unknown"],
     )
     async def test_an_old_or_foreign_button_does_nothing_but_say_so(
-        self, foreign: JsonObject, bot_api: BotApi, messages: SqlMessageRepository
+        self, foreign: JsonObject, desk: Desk
     ) -> None:
         chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
         message = {"message_id": 5, "date": 1, "chat": chat, "text": "Hello"}
         query = {"id": "1", "from": PERSON, "chat_instance": "1", "data": "refine"}
-        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
-            bot_api.push({"callback_query": query | {"message": message} | foreign})
-            bot_api.say("/new")
-            assert await bot_api.wait_for_message() == [say("nothing_to_forget")]
-        (call,) = bot_api.calls_of("answerCallbackQuery")
+        async with desk.open():
+            desk.bot_api.push({"callback_query": query | {"message": message} | foreign})
+            desk.bot_api.say("/new")
+            assert await desk.bot_api.wait_for_message() == [say("nothing_to_forget")]
+        (call,) = desk.bot_api.calls_of("answerCallbackQuery")
         assert call.params["text"] == say("button_too_old")
 
 
 @pytest.mark.parametrize(
-    ("said", "answered"),
+    ("text", "reply"),
     [
         ("/ask", say("ask_usage")),
         ("/ask ?!", say("ask_usage")),
@@ -277,187 +253,111 @@ class TestAsk:
     ],
 )
 async def test_what_cannot_be_looked_up_gets_one_sentence(
-    said: str, answered: str, bot_api: BotApi, messages: SqlMessageRepository
+    text: str, reply: str, desk: Desk
 ) -> None:
-    async with looking_up(bot_api, Sources(documents=FakeLibrary(())), messages):
-        bot_api.say(said)
-        bot_api.say("/unknown")
-        assert await bot_api.wait_for_message(2) == [answered, say("unknown_command")]
+    assert await desk.ask(text, library=FakeLibrary(())) == [reply]
 
 
 async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_trace(
-    bot_api: BotApi, messages: SqlMessageRepository
+    desk: Desk,
 ) -> None:
     class BrokenLibrary(FakeLibrary):
         async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
             raise OSError("the disk is gone")
 
-    tracer = RecordingTracer()
-    async with looking_up(bot_api, Sources(documents=BrokenLibrary()), messages, tracer):
-        bot_api.say("/ask What are lees?")
-        assert await bot_api.wait_for_message() == [say("apology")]
-    assert (tracer.turns[0].level, tracer.turns[0].metadata["outcome"]) == ("ERROR", "failed")
+    assert await desk.ask("/ask What are lees?", library=BrokenLibrary()) == [say("apology")]
+    (turn,) = desk.tracer.turns
+    assert (turn.level, turn.metadata["outcome"]) == ("ERROR", "failed")
 
 
-async def test_an_edited_command_is_not_run_as_a_wine_question(
-    bot_api: BotApi, messages: SqlMessageRepository
-) -> None:
-    async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
-        bot_api.say("/ask What are lees?", message_id=77)
-        await bot_api.wait_for_message()
-        chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
-        edit = {"message_id": 77, "date": 1, "edit_date": 2, "chat": chat, "from": PERSON}
-        bot_api.push({"edited_message": edit | {"text": "/ask What is sur lie?"}})
-        assert (await bot_api.wait_for_message(2))[1] == say("edited")
-
-
-class TestQuotes:
-    async def test_each_quote_is_a_message_and_the_summary_comes_last(
-        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
-    ) -> None:
-        first, second = "lees are mostly dead yeast", OYSTERS.text
-        relevance = "The model's words: It says so."
-        found = {
-            "snippets": [quoted(first, SUR_LIE), quoted(second, OYSTERS)],
-            "summary": "Lees are mostly dead yeast cells.",
-            "noResults": False,
-        }
-        model_server.script(answer_json(found))
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, sources, messages):
-                bot_api.say("/quotes lees with oysters")
-                seen = await bot_api.wait_for_message(3)
-        assert seen == [
-            f"1. Sur lie · What the lees are\nLees are mostly dead   yeast\n{relevance}",
-            f"2. Wine with oysters · Section 1 of 1\n{second}\n{relevance}",
-            "The model's words: Lees are mostly dead yeast cells.",
-        ]
-        assert [marks(each) for each in bot_api.messages(CHAT)] == [
-            ["bold", "blockquote", "italic"],
-            ["bold", "blockquote", "italic"],
-            ["italic"],
-        ]
-
-    async def test_no_results_are_explained(
-        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
-    ) -> None:
-        explained = "The sources speak of lees, but oak is dearer."
-        model_server.script(answer_json({"snippets": [], "summary": explained, "noResults": True}))
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, sources, messages) as lanes:
-                bot_api.say("/quotes lees and oak")
-                await bot_api.wait_for_message(1)
-                await at_rest(lanes)
-                bot_api.say("/new")
-                seen = await bot_api.wait_for_message(2)
-        assert seen == [f"The model's words: {explained}", say("forgotten")]
+async def test_each_quote_is_a_message_and_the_models_words_are_marked(desk: Desk) -> None:
+    first, second = "lees are mostly dead yeast", OYSTERS.text
+    found = {
+        "snippets": [quoted(first, SUR_LIE), quoted(second, OYSTERS)],
+        "summary": "Lees are old yeast.",
+        "noResults": False,
+    }
+    seen = await desk.ask("/quotes lees with oysters", answer_json(found), replies=3)
+    relevance = "The model's words: It says so."
+    assert seen == [
+        f"1. Sur lie · What the lees are\nLees are mostly dead   yeast\n{relevance}",
+        f"2. Wine with oysters · Section 1 of 1\n{second}\n{relevance}",
+        "The model's words: Lees are old yeast.",
+    ]
+    assert [marks(message) for message in desk.shown] == [
+        ["bold", "blockquote", "italic"],
+        ["bold", "blockquote", "italic"],
+        ["italic"],
+    ]
 
 
 class TestFind:
     async def test_without_a_provider_there_are_ten_links_and_the_text_file_on_a_press(
-        self, bot_api: BotApi, messages: SqlMessageRepository
+        self, desk: Desk
     ) -> None:
-        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages) as lanes:
-            bot_api.say("/find wine bars in Lyon")
-            (shown,) = await bot_api.wait_for_message()
-            (message,) = bot_api.messages(CHAT)
-            press(bot_api, message)
-            press(bot_api, message)
-            await bot_api.wait_for_message(2)
+        async with desk.open() as lanes:
+            desk.bot_api.say("/find wine bars in Lyon")
+            (shown,) = await desk.bot_api.wait_for_message()
+            (message,) = desk.shown
+            press(desk.bot_api, message)
+            press(desk.bot_api, message)
+            await desk.bot_api.wait_for_message(2)
             await at_rest(lanes)
-            bot_api.say("/new")
-            seen = await bot_api.wait_for_message(3)
-        assert shown.startswith(
-            f"Wine bar · Lyon\n\n{say('no_place_search')}\n\n1. bar à vin Lyon · duck"
-        )
-        links = [each["url"] for each in message["entities"] if each["type"] == "text_link"]
+        lead = f"Wine bar · Lyon\n\n{say('no_place_search')}\n\n1. bar à vin Lyon · duck"
+        assert shown.startswith(lead)
+        links = [entity["url"] for entity in message["entities"] if entity["type"] == "text_link"]
         assert len(links) == 10
         assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)
-        assert seen[1:] == ["queries.txt", say("forgotten")]
-        (document,) = bot_api.calls_of("sendDocument")
+        (document,) = desk.bot_api.calls_of("sendDocument")
         lines = document.files["document"].data.decode().splitlines()
         assert (len(lines), lines[0]) == (10, "bar à vin Lyon")
         listed = (f"{n}. {line} · duckduckgo.com" for n, line in enumerate(lines, 1))
         assert "\n".join(listed) in shown
 
-    async def test_results_are_links_and_the_searches_follow(
-        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
-    ) -> None:
-        model_server.script(answer_json(TEN))
-        tracer = RecordingTracer()
-        async with open_model(model_server) as model:
-            sources = Sources(
-                documents=FakeLibrary(), models=[model], search=FakePlaces(), limits=FAST
-            )
-            async with looking_up(bot_api, sources, messages, tracer):
-                bot_api.say("/find WINE_BAR Bilbao")
-                places, searches = await bot_api.wait_for_message(2)
+    async def test_results_are_links_and_the_searches_follow(self, desk: Desk) -> None:
+        asked = desk.ask("/find WINE_BAR Bilbao", answer_json(TEN), replies=2, search=FakePlaces())
+        places, searches = await asked
         assert places == (
             "Wine bar · Bilbao\n\n1. Bar A · a.example\nPintxos.\nfound by 10 of 10 searches"
         )
         assert searches.endswith(f"10. {TEN[-1]} · duckduckgo.com")
-        assert [len(buttons(each)) for each in bot_api.messages(CHAT)] == [0, 1]
-        assert tracer.turns[0].metadata["outcome"] == "answered"
-        assert tracer.turns[0].metadata["llm_calls"] == 1
-        assert prompt_of(tracer) == ("place-queries", "repository:2", True)
+        assert [len(buttons(message)) for message in desk.shown] == [0, 1]
+        assert prompt_of(desk.tracer) == ("place-queries", "repository:2", True)
 
-    async def test_a_model_that_is_down_is_a_fallback(
-        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
+    @pytest.mark.parametrize(
+        ("steps", "outcome", "errors"),
+        [
+            ([answer("No."), error(401)], "fallback", "invalid_json,model_error"),
+            ([answer("No."), answer("No.")], "failed", "invalid_json,degenerate,exhausted"),
+        ],
+    )
+    async def test_without_queries_of_the_model_it_says_so_or_falls_back(
+        self, desk: Desk, steps: Sequence[Step], outcome: str, errors: str
     ) -> None:
-        model_server.script(answer("No."), error(401))
-        tracer = RecordingTracer()
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, sources, messages, tracer):
-                bot_api.say("/find wine bar Bilbao")
-                (shown,) = await bot_api.wait_for_message()
-        assert "1. bar de vinos Bilbao" in shown
-        (turn,) = tracer.turns
-        assert turn.level == "WARNING"
-        assert turn.metadata["outcome"] == turn.scores["outcome"] == "fallback"
-        assert turn.metadata["error_types"] == "invalid_json,model_error"
-
-    async def test_queries_that_cannot_be_made_end_in_one_sentence(
-        self, bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository
-    ) -> None:
-        model_server.script(answer("No."), answer("No."))
-        tracer = RecordingTracer()
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model], limits=FAST)
-            async with looking_up(bot_api, sources, messages, tracer):
-                bot_api.say("/find wine bar Bilbao")
-                assert await bot_api.wait_for_message() == [say("no_queries")]
-        metadata = tracer.turns[0].metadata
-        assert (metadata["outcome"], metadata["retry_count"]) == ("failed", 1)
-        assert metadata["error_types"] == "invalid_json,degenerate,exhausted"
+        (shown,) = await desk.ask("/find wine bar Bilbao", *steps)
+        assert ("1. bar de vinos Bilbao" in shown) == (outcome == "fallback")
+        assert (shown == say("no_queries")) == (outcome == "failed")
+        (turn,) = desk.tracer.turns
+        assert (turn.metadata["outcome"], turn.metadata["error_types"]) == (outcome, errors)
 
     async def test_a_location_is_the_place_of_what_was_just_asked_even_after_a_restart(
-        self, bot_api: BotApi, messages: SqlMessageRepository
+        self, desk: Desk
     ) -> None:
-        sources = Sources(documents=FakeLibrary())
-        async with looking_up(bot_api, sources, messages):
-            bot_api.say("/find wine bar")
-            await bot_api.wait_for_message(1)
-        async with looking_up(bot_api, sources, messages):
-            bot_api.push({"message": located()})
-            shown = (await bot_api.wait_for_message(2))[1]
-        assert shown.startswith(
-            f"Wine bar · 48.8566, 2.3522\n\n{say('no_place_search')}\n\n1. wine bar 48.8"
-        )
-        kept = [each.content for each in await messages.recent(CHAT)]
-        assert kept[0] == "/find wine bar"
-        assert not any("48.8" in each for each in kept)
+        await desk.ask("/find wine bar")
+        async with desk.open():
+            desk.bot_api.push({"message": located()})
+            shown = (await desk.bot_api.wait_for_message(2))[1]
+        assert shown.startswith("Wine bar · 48.8566, 2.3522\n")
+        stored = [message.content for message in await desk.messages.recent(CHAT)]
+        assert stored[0] == "/find wine bar"
+        assert not any("48.8" in content for content in stored)
 
-    async def test_in_a_group_a_location_is_not_for_the_bot(
-        self, bot_api: BotApi, messages: SqlMessageRepository
-    ) -> None:
+    async def test_in_a_group_a_location_is_not_for_the_bot(self, desk: Desk) -> None:
         group = {"id": -500, "type": "supergroup", "title": "The wine club"}
-        async with looking_up(bot_api, Sources(documents=FakeLibrary()), messages):
-            bot_api.push({"message": located() | {"chat": group}})
-            bot_api.say("/new", -500)
-            assert await bot_api.wait_for_message() == [say("nothing_to_forget")]
+        async with desk.open():
+            desk.bot_api.push({"message": located() | {"chat": group}})
+            desk.bot_api.say("/new", -500)
+            assert await desk.bot_api.wait_for_message() == [say("nothing_to_forget")]
 
 
 def located() -> JsonObject:
@@ -499,46 +399,6 @@ def conversation_in(
     return conversation_of(
         application, answerer, messages, sources=sources, journal=journal, tracer=tracer
     )
-
-
-@asynccontextmanager
-async def in_terminal(
-    sources: Sources,
-    messages: SqlMessageRepository,
-    journal: Journal = NO_JOURNAL,
-    tracer: Recorder | None = None,
-) -> AsyncIterator[Callable[[str], Awaitable[list[str]]]]:
-    """The same handlers in a terminal: what is shown for a line."""
-    telegram = LocalTelegram()
-    application = telegram_application("0:terminal", "", telegram)
-    talk = conversation_in(application, messages, journal, tracer, sources)
-    Handlers(talk).register(application, LookUps(talk).handlers())
-
-    async def say(line: str) -> list[str]:
-        await application.process_update(telegram.typed(line, application.bot))
-        return [visible_text(html) for html in telegram.take()]
-
-    await application.initialize()
-    yield say
-    await close_application(application)
-
-
-class TestTerminal:
-    async def test_a_button_is_a_numbered_choice_and_a_file_is_shown(
-        self, messages: SqlMessageRepository
-    ) -> None:
-        async with in_terminal(Sources(documents=FakeLibrary()), messages) as say:
-            (shown,) = await say("/find domaine viticole Beaune")
-            assert shown.endswith("\n\n1 › As a text file")
-            (document,) = await say("1")
-            lines = document.splitlines()
-            assert (lines[0], lines[1], len(lines)) == (
-                "queries.txt",
-                "domaine viticole Beaune",
-                11,
-            )
-            # The choice is gone: a number is a number again.
-            assert "queries.txt" not in (await say("1"))[0]
 
 
 class TestAfterACrash:
