@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from agent.engine.contract import Evidence
-from agent.sommelier.contract import unsupported
+from agent.sommelier.answer import unsupported
 from agent.sommelier.sommelier_prompts import SommelierResponse
 
 OUTSIDE: Final = Path(__file__).parent.parent / "tests" / "evals" / "outside"

@@ -19,7 +19,6 @@ from agent.house_sommelier.reading import NO_WISHES, Change, Wishes, is_dessert
 from agent.house_sommelier.state import State, about_itself, concepts, style_of
 from agent.house_sommelier.table import is_prose, meant_of_names, of_names, refers
 from agent.house_sommelier.wording import LEAST_OF_A_PRESENT
-from agent.sommelier.grounding import country_of
 from agent.sommelier.wine import Currency, key
 from agent.text import fold, words
 
@@ -56,6 +55,19 @@ _BESIDE: Final = frozenset({"vegetables", "salad"})
 _LITTLE: Final = 10.0
 _NOTICEABLY: Final = 0.9
 _DEAR_EUR: Final = 30.0
+
+COUNTRIES: Final = {
+    region: country
+    for country, regions in {
+        "italy": ("piedmont", "tuscany", "sicily", "sardinia", "apulia", "lombardy", "veneto"),
+        "france": ("burgundy", "corsica", "bordeaux", "alsace", "champagne", "provence", "rhone"),
+        "spain": ("andalusia", "catalonia"),
+        "portugal": ("douro",),
+        "germany": ("mosel", "palatinate", "franconia"),
+    }.items()
+    for region in regions
+}
+"""The countries of regions that go by several names."""
 
 
 def wished(state: State, change: Change) -> State:
@@ -165,7 +177,11 @@ def merged(old: Wishes, new: Wishes, change: Change) -> Wishes:
     # "The like, but not from Italy": Apulia goes with it.
     abroad = {key("countries", value) for name, value in change.denied if name == "countries"}
     if "regions" in kept:
-        kept["regions"] = tuple(each for each in kept["regions"] if country_of(each) not in abroad)
+        kept["regions"] = tuple(
+            each
+            for each in kept["regions"]
+            if COUNTRIES.get(key("regions", each), "") not in abroad
+        )
     if kept.get("grapes") == () and not (new.styles or kept.get("styles")):
         # "One that is no Albariño then" is a white one all the same.
         out = (profiles()[each].profile for each in old.grapes if each in profiles())

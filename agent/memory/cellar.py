@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from agent.house_sommelier.acts import with_kind
 from agent.house_sommelier.lexicon import Token, parse, tokens
@@ -12,14 +12,15 @@ from agent.house_sommelier.model import query_for
 from agent.house_sommelier.reading import read
 from agent.house_sommelier.wines import wine_called
 from agent.memory.reading import objects, own_words
-from agent.sommelier.attachment import missing, passes
 from agent.sommelier.safety import may_be_shown
 from agent.sommelier.taste import Wanted, is_of, written
 from agent.sommelier.wine import (
     OWN,
     Currency,
+    SoftFilter,
     Style,
     Wine,
+    WineQuery,
     folded,
     window_of_name,
     window_of_wine,
@@ -396,3 +397,41 @@ def chosen(talk: CellarTalk, person: Person, year: int) -> list[Bottles]:
         return (young, time_left, misses) if talk.is_urgent else (young, misses, time_left)
 
     return sorted(filter(fits, person.bottles), key=rank)[:SHOWN]
+
+
+FILTERS: Final = tuple(name for name in get_args(SoftFilter) if not name.endswith("_abv"))
+UNWANTED: Final = {
+    "without_styles": "styles",
+    "without_grapes": "grapes",
+    "without_countries": "countries",
+    "without_regions": "regions",
+}
+OFTEN_UNKNOWN: Final = {
+    "bodies": "body",
+    "tannins": "tannin",
+    "acidities": "acidity",
+    "sweetness": "sweetness",
+}
+"""What nobody tells of most wines: one of which it is not known passes."""
+
+
+def passes(wine: Wine, query: WineQuery) -> bool:
+    """Tell whether a wine is all that a search excludes by, prices apart."""
+    hard = (name for name in FILTERS if getattr(query, name) and name not in query.soft)
+    unwanted = ((of, getattr(query, name)) for name, of in UNWANTED.items())
+    return (
+        all(_meets(wine, name, query) for name in hard)
+        and not {*query.without_allergens} & {*wine.allergens}
+        and not any(values and is_of(wine, {of: values}) for of, values in unwanted)
+    )
+
+
+def missing(wine: Wine, query: WineQuery) -> tuple[str, ...]:
+    """Return the filters of a search that rank, and that a wine does not meet."""
+    soft = (name for name in FILTERS if name in query.soft and getattr(query, name))
+    return tuple(name for name in soft if not _meets(wine, name, query))
+
+
+def _meets(wine: Wine, name: str, query: WineQuery) -> bool:
+    is_unknown = name in OFTEN_UNKNOWN and getattr(wine, OFTEN_UNKNOWN[name]) is None
+    return is_unknown or is_of(wine, {name: getattr(query, name)})

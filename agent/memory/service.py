@@ -46,8 +46,8 @@ from agent.sommelier.attachment import Attached
 from agent.sommelier.safety import may_be_shown, person_in
 from agent.sommelier.service import Sommelier
 from agent.sommelier.taste import Wanted, budget_of, read, written
-from agent.sommelier.wine import Currency, money
-from agent.sommelier.wine_tools import by_id, wine_facts
+from agent.sommelier.wine import Currency, money, record
+from agent.sommelier.wine_tools import by_id
 from agent.tables import Strict, read_toml
 from agent.text import Language, Pattern, of_words, run_in_thread_if_large, spaced, words
 from agent.turn import Bottles, Change, Fact, Person, Reply, changed
@@ -417,7 +417,7 @@ async def own_cellar(asked: OwnCellar, run: Run) -> ToolOutput:
         raise ToolError(NO_CELLAR)
     wines = {wine.id: wine for wine in map(wine_of, owned[:MOST_OWNED])}
     facts = [
-        wine_facts(wine) | {"bottles": each.count, "drink": window_of(each), "note": each.note}
+        record(wine) | {"bottles": each.count, "drink": window_of(each), "note": each.note}
         for each, wine in zip(owned, wines.values(), strict=False)
     ]
     return ToolOutput({"owned_by_the_guest": facts}, by_id(wines.values()))

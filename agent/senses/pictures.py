@@ -397,7 +397,7 @@ def _is_wine(wine: WineText) -> bool:
     """Whether a line may be that of a wine: it names one, has no address, and gives no orders."""
     told = f"{wine.producer}; {wine.name}; {wine.region}"
     said = f"{wine.line} {told}".lower()
-    named = words(wine.name or wine.producer)
+    named = words(wine.name or wine.producer or wine.region)
     is_said = {*named}.intersection(words(wine.line)) and len(named) <= LONGEST_NAME
     return bool(is_said) and not (
         any(sign in said for sign in ADDRESSES)

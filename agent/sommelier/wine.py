@@ -76,6 +76,7 @@ class _Currencies(Strict):
 
     euros: dict[Currency, PositiveFloat]
     signs: dict[Currency, str]
+    words: dict[str, str]
 
     @model_validator(mode="after")
     def _rates_are_complete(self) -> Self:
@@ -89,10 +90,23 @@ def in_euros(amount: float, currency: Currency) -> float:
     return round(amount * _currencies().euros[currency], 2)
 
 
-def money(amount: float, currency: Currency) -> str:
-    """Write an amount: `€18`, `£17.50`, `CHF 20`."""
+def money(amount: float, currency: Currency | None) -> str:
+    """Write an amount: `€18`, `£17.50`, `CHF 20`, or `18` in a currency that is not known."""
     figure = f"{amount:.2f}".removesuffix(".00")
+    if currency is None:
+        return figure
     return f"{_currencies().signs.get(currency, f'{currency} ')}{figure}"
+
+
+@cache
+def currency_words() -> Mapping[str, frozenset[Currency]]:
+    """Return the currencies that a word, a sign or a code of prose may mean, by that word."""
+    named = {
+        word: frozenset(map(Currency, codes.split()))
+        for codes, listed in _currencies().words.items()
+        for word in listed.split()
+    }
+    return named | {currency.lower(): frozenset({currency}) for currency in Currency}
 
 
 @cache
@@ -263,6 +277,34 @@ class Wine(BaseModel):
         return None if self.price is None else in_euros(self.price, self.currency)
 
 
+def record(wine: Wine) -> dict[str, Any]:
+    """Write a wine for a model: what is known of it, each fact once and no default.
+
+    Left out are dry, in stock, no tannin, and sulphites where that is all a label declares.
+    """
+    places = (wine.appellation, wine.region, wine.country)
+    declared = [each for each in wine.allergens if each != Allergen.SULPHITES]
+    known = {
+        "wine_id": wine.id,
+        "name": wine.label,
+        "from": ", ".join(dict.fromkeys(filter(None, places))),
+        "grapes": ", ".join(wine.grapes),
+        "style": wine.style,
+        "colour": wine.colour if str(wine.colour) != wine.style else None,
+        "sweetness": wine.sweetness if wine.sweetness != Sweetness.DRY else None,
+        "body": wine.body,
+        "acidity": wine.acidity,
+        "tannin": wine.tannin if wine.tannin != Level.NONE else None,
+        "abv": wine.abv,
+        "price": None if wine.price is None else money(wine.price, wine.currency),
+        "foods": ", ".join(wine.foods),
+        "allergens": ", ".join(declared) if wine.allergens else "unknown",
+        "notes": wine.notes,
+        "in_stock": None if wine.in_stock else False,
+    }
+    return {name: value for name, value in known.items() if value not in (None, "")}
+
+
 LISTED: Final = "list#"
 OF_LABEL: Final = "label#"
 Sureness = Literal["certain", "likely", "unsure"]
@@ -286,7 +328,7 @@ class ReadWine(BaseModel):
     style: Style | None = None
     price: float | None = None
     glass_price: float | None = None
-    currency: Currency = Currency.EUR
+    currency: Currency | None = None
     sure: Sureness = "certain"
     known_id: str | None = None
     known: Wine | None = Field(None, exclude=True)
@@ -312,7 +354,7 @@ class ReadWine(BaseModel):
     @property
     def facts(self) -> Wine:
         """Return the wine of the catalogue, or a wine of which no more is known than was read."""
-        read = {"id", "producer", "name", "vintage", "region", "style", "price", "currency"}
+        read = {"id", "producer", "name", "vintage", "region", "style", "price"}
         return self.known or Wine.model_construct(**self.model_dump(include=read), country="")
 
     @property
@@ -334,7 +376,9 @@ class ReadWine(BaseModel):
     def times_ours(self) -> float | None:
         """Return how many times our price the list's is, None where one of them is not known."""
         ours = self.known.price_in_euros if self.known else None
-        return in_euros(self.price, self.currency) / ours if self.price and ours else None
+        if not (self.price and self.currency and ours):
+            return None
+        return in_euros(self.price, self.currency) / ours
 
 
 AnyWine = Wine | ReadWine

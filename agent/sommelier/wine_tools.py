@@ -11,7 +11,7 @@ from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput
 from agent.sommelier.safety import find_wines, get_wines, note, person_in
-from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult
+from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult, record
 from agent.tables import Strict
 from agent.turn import NOBODY, Person
 
@@ -97,7 +97,7 @@ def wine_tools(
         unknown = set(arguments.wine_ids) - {wine.id for wine in wines}
         if not wines:
             raise ToolError(NO_WINE.format(why=note(person_in(run))).rstrip("; "))
-        content: dict[str, Any] = {"wines": facts(wines)}
+        content: dict[str, Any] = {"wines": [record(wine) for wine in wines]}
         if unknown:
             content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
         return ToolOutput(content, evidence(wines))
@@ -132,7 +132,7 @@ def found(
     result: WineSearchResult, person: Person = NOBODY, grounds: AsEvidence = by_id
 ) -> ToolOutput:
     """Tell a model what a search found, which soft filters each wine misses, what was left out."""
-    wines = facts(result.wines)
+    wines = [record(wine) for wine in result.wines]
     for wine in wines:
         if missed := result.missed.get(wine["wine_id"]):
             wine["misses"] = list(missed)
@@ -142,17 +142,3 @@ def found(
     if not wines:
         content["relax"] = dict(result.relax)
     return ToolOutput(content, grounds(result.wines))
-
-
-def facts(wines: Iterable[Wine]) -> list[dict[str, Any]]:
-    """Write wines as a model reads them: every known fact, empty ones left out to save tokens."""
-    return [wine_facts(wine) for wine in wines]
-
-
-def wine_facts(wine: Wine) -> dict[str, Any]:
-    """Write the known facts of one wine."""
-    dumped = wine.model_dump(
-        mode="json", exclude={"id", "name", "producer", "vintage"}, exclude_none=True
-    )
-    known = {key: value for key, value in dumped.items() if value not in ("", [])}
-    return {"wine_id": wine.id, "name": wine.label} | known

@@ -12,7 +12,7 @@ from rich.table import Column, Table
 
 from agent.documents.passages import best_passage
 from agent.fallback import query_for
-from agent.sommelier.contract import price_text
+from agent.sommelier.cards import price_text
 from agent.sommelier.wine import Wine
 from bot.commands.output import (
     AsJson,

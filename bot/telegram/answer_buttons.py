@@ -15,19 +15,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, get_args
 
 from pydantic import Field
 from telegram import CallbackQuery, Message, MessageReactionUpdated, ReactionType, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, MessageHandler, MessageReactionHandler, filters
 
-from agent.fallback import country_name, query_for
-from agent.i18n import in_every_language, say, spoken
+from agent.fallback import query_for
+from agent.i18n import in_every_language, say
 from agent.repositories import Feedback, FeedbackReason, StoredMessage, TurnRecord, Verdict
+from agent.sommelier.cards import country_name
 from agent.sommelier.wine import Wine, WineQuery
 from agent.tables import Strict, read_toml
-from agent.text import Language, pattern
+from agent.text import pattern
 from agent.tracing.masking import mask
 from agent.turn import Reply
 from bot.telegram.buttons import acknowledge, is_first_press, pressed_message, rows_of, show_rows
@@ -158,7 +159,7 @@ class FollowUps:
         asked = said["user"].content if "user" in said else ""
         if not are_ours or name not in _offered(wines, asked):
             return "", say("button_too_old")
-        country = country_name(wines[0].country, cast("Language", spoken()))
+        country = country_name(wines[0].country)
         return say(f"wish_{name}", country=country), ""
 
     async def _said(self, turn: TurnRecord, message: Message) -> Mapping[str, StoredMessage]:

@@ -19,7 +19,7 @@ from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
-from agent.sommelier.contract import SOMMELIER
+from agent.sommelier.answer import SOMMELIER
 from tests.doubles.model_server import ModelServer, answer, answer_json, hang
 from tests.doubles.server import LoopbackServer
 from tests.faults.turns import INFORMATIONAL, service, turn

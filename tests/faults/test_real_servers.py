@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from agent.engine.limits import Limits
 from agent.engine.loop import Outcome
-from agent.sommelier.contract import SOMMELIER
+from agent.sommelier.answer import SOMMELIER
 from tests.doubles.model_server import (
     ModelServer,
     Script,

@@ -18,7 +18,7 @@ from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.parsing import ParseResult
 from agent.engine.run import Run, Stop
-from agent.sommelier.contract import SOMMELIER, shown_wines
+from agent.sommelier.answer import SOMMELIER, shown_wines
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
 from agent.text import words

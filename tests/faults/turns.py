@@ -10,7 +10,7 @@ from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.engine.span import NO_SPAN, Span
 from agent.prompts import repository_prompts
-from agent.sommelier.contract import SOMMELIER, wine_ids
+from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call

@@ -14,7 +14,7 @@ from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLMResponse
 from agent.engine.run import Run
-from agent.sommelier.contract import SOMMELIER
+from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from tests.doubles.model_server import ModelServer, answer, answer_json, refusal, tool_calls
 from tests.doubles.model_steps import call

@@ -18,7 +18,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.prompts import REPOSITORY
-from agent.sommelier.contract import SMALL_SOMMELIER
+from agent.sommelier.answer import SMALL_SOMMELIER
 from agent.sommelier.wine_tools import wine_tools
 from config import ModelSettings
 from tests.commands import sommelier

@@ -31,8 +31,8 @@ from agent.house_sommelier.reading import read
 from agent.memory import cellar, reading
 from agent.places.queries import place_named, queries_of_lines
 from agent.senses.pdf import Unreadable
-from agent.sommelier.contract import in_english, in_language
-from agent.sommelier.grounding import Grounds, invention
+from agent.sommelier.answer import in_language
+from agent.sommelier.grounding import Grounds
 from agent.text import Pattern, pattern, patterns
 from agent.tracing.masking import _names_pattern, mask
 from agent.turn import security_flags
@@ -258,7 +258,7 @@ REPEATED = (
 )  # fmt: skip
 LONE = ("", '{"intro": "', "red wine ", "[", "<think>", "# ")
 EVIDENCE = Evidence(found={SUR_LIE.id: SUR_LIE}, asked=["Lees are yeast"])
-ANSWER = in_language("en", in_english)
+ANSWER = in_language("en")
 MASKING = ("Anna Müller", "Rose")
 
 
@@ -295,7 +295,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "kept": lambda said: kept(said, ["a.md"], lambda sentence: True),
     "brackets": plain_brackets,
     "misquoted": lambda said: misquoted(said, EVIDENCE),
-    "ungrounded": lambda said: invention(said, Grounds.of(EVIDENCE, [(said, "")])),
+    "ungrounded": lambda said: Grounds(EVIDENCE).wrong_figures(said),
     "verbatim": lambda said: verbatim(said, SUR_LIE.text),
     "passage": lambda said: best_passage(said, "lees"),
     "queries": queries_of_lines,

@@ -14,7 +14,7 @@ from agent.engine.extraction import NotJson, extract_json, without_thoughts
 from agent.engine.messages import LLMResponse, ToolCall
 from agent.engine.parsing import PLACEHOLDERS, ParseResult
 from agent.engine.written_calls import CALL_MARK
-from agent.sommelier.contract import SOMMELIER
+from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
     free_text,

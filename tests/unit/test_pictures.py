@@ -10,10 +10,11 @@ from PIL import Image
 from agent import lengths
 from agent.care import Care
 from agent.engine.messages import without_images
+from agent.i18n import speaking
 from agent.senses.pictures import LONGEST_SIDE, PictureText, Unusable, as_shown, held_to_itself
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.contract import read_line
-from agent.sommelier.wine import Allergen, ReadWine, Style, Wine
+from agent.sommelier.cards import read_line
+from agent.sommelier.wine import Allergen, Currency, ReadWine, Style, Wine
 from agent.turn import Fact, Person
 from tests.pictures import drawn, opened, saved
 
@@ -170,5 +171,7 @@ async def test_of_a_list_nobody_is_shown_what_they_must_or_would_not_drink(
 
 def test_a_line_says_that_it_was_read_and_how_surely() -> None:
     wine = ReadWine(id="list#1", line="x", name="Chablis", price=48, glass_price=9, sure="unsure")
-    said = read_line(wine, "de")
-    assert said == "von der Weinkarte · schwer zu lesen · €48 · €9 im Glas"
+    with speaking("de"):
+        assert read_line(wine) == "von der Weinkarte · schwer zu lesen · 48 · 9 im Glas"
+        priced = wine.model_copy(update={"currency": Currency.EUR, "sure": "certain"})
+        assert read_line(priced) == "von der Weinkarte · €48 · €9 im Glas"

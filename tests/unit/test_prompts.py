@@ -11,7 +11,7 @@ from agent.engine.loop import system_prompt
 from agent.engine.run import Prompt, render, variables
 from agent.engine.span import PromptRef
 from agent.prompts import LONGEST_PROMPT, REPOSITORY, refusal, repository_prompts, research_rules
-from agent.sommelier.contract import SOMMELIER
+from agent.sommelier.answer import SOMMELIER
 
 NEEDED = {
     "sommelier": {"research_rules", "schema"},

@@ -1,0 +1,78 @@
+"""Write a wine as a card: its name and facts, from the catalogue, in the language of the turn."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from agent.i18n import say, spoken
+from agent.markdown import escape
+from agent.sommelier.wine import OWN, AnyWine, ReadWine, Wine, money, names
+
+SURE: Final = {"likely": "read_likely", "unsure": "read_unsure"}
+MARK_UPS: Final = (1.1, 20.0)
+"""Between how many times our price a list's is told as such; a greater one was misread."""
+
+
+def wine_text(wine: AnyWine, description: str, number: str = "") -> str:
+    """Write a wine as Markdown: its name, its facts, and a description in Markdown."""
+    return f"**{number}{escape(wine.label)}**\n{escape(facts_line(wine))}\n{description}".strip()
+
+
+def facts_line(wine: AnyWine) -> str:
+    """Write where a wine comes from, what it costs, and that it is not in stock."""
+    if isinstance(wine, ReadWine):
+        return read_line(wine)
+    place, country = wine.appellation or wine.region, country_name(wine.country)
+    origin = f"{place}, {country}" if place and place != wine.country else country
+    if wine.id.startswith(OWN):
+        facts = [origin, say("cellar_own")]
+    else:
+        facts = [origin, price_text(wine), "" if wine.in_stock else say("not_in_stock")]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def read_line(wine: ReadWine) -> str:
+    """Write that a wine was read, what the list asks for it, and what it costs here."""
+    bottle, glass = (
+        money(price, wine.currency) if price is not None else ""
+        for price in (wine.price, wine.glass_price)
+    )
+    times, ours = wine.times_ours or 0, price_text(wine.known) if wine.known else ""
+    facts = [
+        say("of_list" if wine.is_listed else "of_label"),
+        say(SURE[wine.sure]) if wine.sure in SURE else "",
+        wine.region,
+        bottle,
+        say("by_the_glass", price=glass) if glass else "",
+        say("in_cellar", price=ours) if ours and wine.is_listed else "",
+        f"×\N{NO-BREAK SPACE}{times:.1f}" if MARK_UPS[0] <= times <= MARK_UPS[1] else "",
+    ]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def price_text(wine: Wine) -> str:
+    """Write an indicative price, hence the sign: `≈ €18`; empty if none is known."""
+    return "" if wine.price is None else f"≈ {money(wine.price, wine.currency)}"
+
+
+def country_name(country: str) -> str:
+    """Return the name of a country in the language of the turn; its own if it has none there."""
+    known = (_codes().get(name) for name in names("countries", country))
+    code = next(filter(None, known), "")
+    return _territories(spoken()).get(code, country) if spoken() != "en" else country
+
+
+@cache
+def _codes() -> Mapping[str, str]:
+    """Return the codes of countries by their English names, folded."""
+    named = _territories("en").items()
+    return {name: code for code, label in named for name in names("countries", label)[:1]} | {
+        "england": "GB"
+    }
+
+
+@cache
+def _territories(language: str) -> Mapping[str, str]:
+    from babel import Locale  # noqa: PLC0415 - 70 ms
+
+    return dict(Locale.parse(language).territories)
