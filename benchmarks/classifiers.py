@@ -7,7 +7,6 @@ import argparse
 import json
 import math
 import random
-import tomllib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,15 +27,9 @@ from agent.care import (
     Message,
     care_of,
 )
-from agent.claims import CLAIMS_CLASSIFIER, features_of
-from agent.claims import LABELS as CLAIMS
 from agent.classifier import Classifier, written
 from agent.text import LANGUAGES as HOUSE_LANGUAGES
-from agent.text import Language, sentences, words
-from agent.vocabulary import SPELLINGS, spelling
-from benchmarks.grounding import rows_of
-from benchmarks.vocabulary import HOUSE, spellings, strings
-from db.documents.indexing import STARTER
+from agent.text import Language, words
 
 EVALS: Final = Path(__file__).parent.parent / "tests" / "evals"
 CARE: Final = (
@@ -52,23 +45,10 @@ CARE_OUTSIDE: Final = (
 )
 ORDINARY: Final = "ordinary"
 """What a sommelier says, in which no care is due."""
-OUTSIDE_TEXT: Final = (
-    "outside/free_text_more",
-    "outside/free_text_unseen",
-    "outside/free_text_open",
-    "outside/free_text_held",
-    "free_said",
-)
-FREE_TEXT: Final = ("free_text", "free_near", "outside/free_text", *OUTSIDE_TEXT)
 JOINTS: Final = (", ", ": ", " – ", ". ", " ")
 """What stands between two sentences that are one."""
 LONGEST_LEAD: Final = 8
 """Words of a sentence that may lead to another one."""
-NOTICES: Final = (
-    *("price_only", "prompt_recital", "rating", "stock_statement", "system_note", "stars"),
-    *("last_bottles", "delivery", "medical", "tool_instruction"),
-)
-"""Kinds of hostile texts that claim something by more than a name."""
 TYPED: Final = Path(__file__).with_name("acts")
 """Messages by language and by what they ask of the house; `[act context]` stands above them."""
 NOT_PLAIN: Final = frozenset({"sober", "quantity"})
@@ -175,37 +155,6 @@ def care_features(text: str) -> frozenset[int]:
     return next(Message(text).windows(FULL_AGE))
 
 
-def claims_rows() -> Iterator[Row]:
-    """Read sentences that a model may say and may not, articles, and the house sommelier's."""
-    for name in FREE_TEXT:
-        for each in rows_of(EVALS / f"{name}.jsonl"):
-            yield Row(each["text"], CLAIMS[each["forged"]], name)
-    for each in _lines(EVALS / "outside" / "ordinary.jsonl"):
-        yield Row(each["text"], "ordinary", "ordinary")
-    for each in _lines(EVALS / "outside" / "forged.jsonl"):
-        yield Row(each["text"], "off", "forged")
-    for each in _lines(EVALS.parent / "attacks" / "forged.jsonl"):
-        if each["kind"] in NOTICES:
-            yield Row(each["text"], "off", "attacks")
-    files = (*(HOUSE / "speech").glob("*.toml"), *(HOUSE / "topics").glob("*.toml"))
-    speech = (tomllib.loads(file.read_text("utf-8")) for file in files)
-    said = (text for table in speech for text in strings(table))
-    for text in (*said, *(file.read_text("utf-8") for file in STARTER.rglob("*.md"))):
-        yield from (Row(each, "ordinary", "own") for each in sentences(text) if "{" not in each)
-
-
-def name_rows() -> Iterator[Row]:
-    """Read words and names, which need what `benchmarks.vocabulary` needs."""
-    for at, (text, label) in enumerate(spellings()):
-        yield Row(text, label, QUARTERS[at % len(QUARTERS)])
-
-
-def name_features(text: str) -> frozenset[int]:
-    """Return how a word behind its language is spelt."""
-    language, word = text.split()
-    return spelling(word, language)
-
-
 def _lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
@@ -230,28 +179,6 @@ TASKS: Final = {
         lambda: care_rows("language", LANGUAGES),
         care_features,
         1 << 14,
-    ),
-    "claims": Task(
-        CLAIMS,
-        CLAIMS_CLASSIFIER,
-        claims_rows,
-        features_of,
-        1 << 18,
-        OUTSIDE_TEXT,
-        epochs=12,
-        rate=0.3,
-        is_mixed=True,
-    ),
-    "names": Task(
-        ("word", "name"),
-        SPELLINGS,
-        name_rows,
-        name_features,
-        1 << 15,
-        QUARTERS[:1],
-        epochs=5,
-        rate=0.3,
-        dropped=0,
     ),
 }
 
