@@ -1,34 +1,53 @@
-"""What the sommelier must answer: the type, and the rules a schema cannot hold."""
+"""The sommelier's answer: its type, and the rules that a schema cannot hold."""
 
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from agent.markdown import visible
 from agent.text import Match, pattern, truncate_at_boundary
 
-LONGEST_WORDS: Final = 4000
-"""Characters of a text of an answer; what is longer is cut."""
+INTRO_CHARS: Final = 1500
+"""The longest intro of an answer to a question; longer texts are cut at a sentence."""
+INTRO_BESIDE_WINES_CHARS: Final = 600
+DESCRIPTION_CHARS: Final = 240
+CLOSING_CHARS: Final = 200
 MARKUP: Final = pattern(r"(?m)\*\*|__|`|^[ \t]*#{1,6}[ \t]")
 MARKED_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
+SCHEMA_NOISE: Final = ("title", "default")
+
+ResponseType = Literal["recommendation", "informational", "off_topic"]
+HeardConcern = Literal[
+    "none", "crisis", "dependence", "under_age", "pregnancy", "medication", "driving"
+]
+"""The concerns that a model may hear: of `agent.care.Concern`, the gravest first."""
 
 
-def free_text(text: str) -> str:
-    """Return a model's own words as plain text: without Markdown, which some write all the same."""
-    shown = visible(truncate_at_boundary(text, LONGEST_WORDS))
-    return MARKED_LINK.sub(_as_text, MARKUP.sub("", shown)).strip()
+def free_text(text: str, limit: int = INTRO_CHARS) -> str:
+    """Return a model's own words as plain text, without Markdown and of at most `limit`."""
+    plain = MARKED_LINK.sub(_as_text, MARKUP.sub("", visible(text))).strip()
+    return truncate_at_boundary(plain, limit)
 
 
 def _as_text(link: Match) -> str:
     return f"{link[1]} ({link[2]})"
 
 
-FreeText = Annotated[str, AfterValidator(free_text)]
-ResponseType = Literal["recommendation", "informational", "off_topic"]
-HeardConcern = Literal[
-    "none", "crisis", "dependence", "under_age", "pregnancy", "medication", "driving"
-]
-"""What a model may hear of whoever is to drink: of `agent.care.Concern`, the gravest first."""
+def _cut(limit: int) -> BeforeValidator:
+    """Return a validator that makes plain text of at most `limit` characters of a string."""
+    return BeforeValidator(lambda said: free_text(said, limit) if isinstance(said, str) else said)
+
+
+Intro = Annotated[str, _cut(INTRO_CHARS), Field(max_length=INTRO_CHARS)]
+Description = Annotated[str, _cut(DESCRIPTION_CHARS), Field(max_length=DESCRIPTION_CHARS)]
+Closing = Annotated[str, _cut(CLOSING_CHARS), Field(max_length=CLOSING_CHARS)]
 
 
 def heard_concern(value: object) -> str:
@@ -36,45 +55,64 @@ def heard_concern(value: object) -> str:
     said = str(value).lower() if isinstance(value, str | list) else ""
     if {"no", "not"} & set(said.split()):
         return "none"
-    return next((each for each in get_args(HeardConcern)[1:] if each in said), "none")
+    return next((concern for concern in get_args(HeardConcern)[1:] if concern in said), "none")
+
+
+def _compact(schema: dict[str, Any]) -> None:
+    """Leave out of a schema what tells a model nothing."""
+    schema.pop("description", None)
+    for part in (schema, *schema["properties"].values()):
+        for noise in SCHEMA_NOISE:
+            part.pop(noise, None)
 
 
 class WineRecommendation(BaseModel):
     """One wine of an answer; facts are shown from the catalogue, never from the model."""
 
+    model_config = ConfigDict(json_schema_extra=_compact)
+
     wine_id: str = Field(
         validation_alias=AliasChoices("wine_id", "id"),
-        description="The exact id of a wine that a tool returned in this conversation.",
+        description="Exactly as a tool returned it in this turn.",
     )
-    name: str = Field(default="", description="The wine's name as the tool returned it.")
-    description: FreeText = Field(
-        default="", description="One or two sentences on why this wine suits the request."
+    description: Description = Field(
+        default="", description="Why it suits this request, in one or two sentences."
     )
 
 
 class SommelierResponse(BaseModel):
     """The structured answer of a turn."""
 
+    model_config = ConfigDict(json_schema_extra=_compact)
+
     response_type: ResponseType = Field(
-        description="recommendation: wines to choose from; informational: an answer about wine "
-        "or a question back; off_topic: not about wine, food or drink."
+        description="recommendation: wines to choose from, or the wine that is asked about; "
+        "informational: an answer or a question back; off_topic: not about wine, food or drink."
     )
     concern: Annotated[HeardConcern, BeforeValidator(heard_concern)] = Field(
         default="none",
         description="Only if the guest says so of who is to drink, in any language. crisis: wants "
         "to die or hurt themselves; dependence: cannot stop drinking, or is sober after that; "
-        "under_age: below the legal age; pregnancy: or nursing; medication; driving: will drive. "
-        "Else none.",
+        "under_age; pregnancy: or nursing; medication; driving: will drive.",
     )
-    intro: FreeText = Field(default="", description="The answer, or what introduces the wines.")
+    intro: Intro = Field(
+        default="",
+        description=f"The answer, or at most {INTRO_BESIDE_WINES_CHARS} characters beside wines.",
+    )
     wines: list[WineRecommendation] = Field(
-        default_factory=list, description="Up to 6 wines, best first; empty if none is shown."
+        default_factory=list, description="Best first, at most 6; empty if none is shown."
     )
-    closing: FreeText = Field(default="", description="A short last sentence, may be empty.")
+    closing: Closing = Field(default="", description="A short last sentence, or empty.")
+
+    @model_validator(mode="after")
+    def _intro_beside_wines_is_short(self) -> Self:
+        if self.wines:
+            self.intro = truncate_at_boundary(self.intro, INTRO_BESIDE_WINES_CHARS)
+        return self
 
 
 def _of_small(schema: dict[str, Any]) -> None:
-    """Say in few words what a small model must know of the answer."""
+    """Say in few words what a small model must know of the answer; safety is not its task."""
     text, known = {"type": "string"}, schema["properties"]
     wine = {
         "type": "object",
@@ -82,11 +120,11 @@ def _of_small(schema: dict[str, Any]) -> None:
         "required": ["wine_id"],
     }
     schema["properties"] = {
-        **{name: {"enum": known[name]["enum"]} for name in ("response_type", "concern")},
+        "response_type": {"enum": known["response_type"]["enum"]},
         "intro": text,
         "wines": {"type": "array", "items": wine},
     }
-    del schema["description"]
+    schema.pop("description", None)
 
 
 class SmallSommelierResponse(SommelierResponse):
