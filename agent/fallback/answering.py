@@ -22,10 +22,10 @@ from agent.fallback.wording import (
     portrait,
     request_in_words,
 )
-from agent.fallback.words import country_name, pairings
+from agent.fallback.words import pairings
 from agent.i18n import say, speaking, spoken
 from agent.markdown import escape
-from agent.sommelier.contract import wine_text
+from agent.sommelier.cards import wine_text
 from agent.sommelier.safety import get_wines
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.taste import written
@@ -188,7 +188,7 @@ def _wines(request: Request, message: Request, context: Context, found: Found) -
 def _shown(intro: str, wines: Sequence[tuple[Wine, str]], closing: str) -> Reply:
     """Return an answer that shows wines, with what is told of each."""
     cards = (
-        wine_text(wine, escape(_with_notes(wine, told)), spoken(), country_name, f"{number}. ")
+        wine_text(wine, escape(_with_notes(wine, told)), f"{number}. ")
         for number, (wine, told) in enumerate(wines, start=1)
     )
     return Reply(

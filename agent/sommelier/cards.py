@@ -13,6 +13,10 @@ MARK_UPS: Final = (1.1, 20.0)
 """Between how many times our price a list's is told as such; a greater one was misread."""
 
 
+FIRST_CARD: Final = "\n\n**1. "
+"""The beginning of the first card of an answer."""
+
+
 def wine_text(wine: AnyWine, description: str, number: str = "") -> str:
     """Write a wine as Markdown: its name, its facts, and a description in Markdown."""
     return f"**{number}{escape(wine.label)}**\n{escape(facts_line(wine))}\n{description}".strip()

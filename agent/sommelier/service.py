@@ -219,6 +219,9 @@ class Sommelier:
         reply = await self._fallback.answer(
             [*run.history, asked], person=person_in(run), language=spoken(), span=run.span
         )
+        care = care_in(run)
+        if reply.wine_ids and (care.is_cautious or care.forbids_alcohol):
+            reply = replace(reply, text=f"{self._help.why(care)}\n\n{reply.text}")
         return replace(reply, notes=(say(note),) if note else ())
 
     def _introduced(self, reply: Reply, run: Run, response: Response | None) -> Reply:

@@ -16,13 +16,8 @@ from telegram.constants import ParseMode
 from telegram.ext import CommandHandler, InlineQueryHandler
 
 from agent.engine.run import Run
-<<<<<<< HEAD
-from agent.fallback import country_name, query_for
-from agent.i18n import say, spoken
-=======
-from agent.house_sommelier import query_for
+from agent.fallback import query_for
 from agent.i18n import say
->>>>>>> 5b0891f (Hold figures to evidence and judge no other word; cards in the answer's language)
 from agent.markdown import escape
 from agent.sommelier.cards import facts_line, wine_text
 from agent.sommelier.safety import care_in, find_wines, get_wines, person_in
@@ -119,18 +114,9 @@ def _article(number: int, wine: Wine) -> InlineQueryResultArticle:
             parse_mode=ParseMode.HTML,
             link_preview_options=LinkPreviewOptions(is_disabled=True),
         ),
-<<<<<<< HEAD
-        description=facts_line(wine, cast("Language", spoken()), country_name),
-=======
         description=facts_line(wine),
->>>>>>> 5b0891f (Hold figures to evidence and judge no other word; cards in the answer's language)
     )
 
 
 def _text(wine: Wine) -> str:
-<<<<<<< HEAD
-    language = cast("Language", spoken())
-    return wine_text(wine, escape(wine.notes), language, country_name)
-=======
     return wine_text(wine, escape(wine.notes))
->>>>>>> 5b0891f (Hold figures to evidence and judge no other word; cards in the answer's language)
