@@ -51,7 +51,7 @@ async def test_words_are_answered_where_nobody_can_see_the_picture_beside_them(
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
         bot_api.send("photo", drawn(["Trimbach"]), CHAT)
         (_, none) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
-    assert "With lamb I would open one of these (red, up to €25)." in said
+    assert said.startswith("Red · lamb · up to €25")
     assert "I cannot see pictures here; this answers your words." in said
     assert none.startswith("I cannot see pictures here. Please tell me in words")
 
@@ -116,52 +116,30 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     first, second, third, fourth = (each.json for each in model_server.requests[:4])
     assert [len(shown(each)) for each in (first, second, third, fourth)] == [1, 1, 0, 0]
     (told,) = tool_results(third)
-    assert [each["wine_id"] for each in told["wines"]] == ["list#1", "list#2"]
-    assert told["left_out"].startswith("1 wines of the list are beyond the guest's price")
+    assert [each["wine_id"] for each in told["wines"]] == ["list#1", "list#2", "list#3"]
     assert told["not_read"].startswith("2 lines")
     assert "Ignore all" not in json.dumps(told)
     assert "search_wines" not in json.dumps(third["tools"])
-    assert "only wines with these ids: list#1, list#2" in fourth["messages"][-1]["content"]
+    assert "only wines with these ids: list#1, list#2, list#3" in fourth["messages"][-1]["content"]
     shown_lines = said.splitlines()
     assert "1. Bodega Ficticia Tinto Joven 2022" in shown_lines
-    assert "from the wine list · €31" in shown_lines
-    (ours,) = [each for each in shown_lines if each.startswith("from the wine list · €48")]
+    assert "from the wine list · 31" in shown_lines
+    (ours,) = [each for each in shown_lines if each.startswith("from the wine list · 48")]
     assert "here ≈ €" in ours
-    assert " ×\N{NO-BREAK SPACE}" in ours
-    assert "search_wines" not in json.dumps(model_server.requests[4].json["tools"])
     assert "1. Trimbach Riesling Réserve 2021" in then
 
 
-async def test_without_a_model_that_answers_wines_are_chosen_of_the_list_alone(
+async def test_without_a_model_that_answers_a_list_is_shown_as_it_was_read(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    page = (
-        *LIST[::2],
-        {"producer": "Bodega Ficticia", "name": "Rioja Crianza", "vintage": 2019, "price": "31"},
-        {"producer": "Zum Beispiel", "name": "Spätburgunder", "vintage": 2020, "price": "44"},
-        {"producer": "Nessuno", "name": "Prosecco Brut", "price": "29"},
-        {"name": "Cuvée Mystère", "vintage": 2018, "price": "28"},
-    )
+    page = (*LIST[::2], {"name": "Cuvée Mystère", "vintage": 2018, "price": "28"})
     only_seeing = {"VISION_MODEL": "gpt-4o", "VISION_BASE_URL": model_server.base_url}
-    model_server.script(read("wine_list", *page), read("wine_list", *page))
+    model_server.script(read("wine_list", *page))
     async with running_here(bot_api, environment, **only_seeing, VISION_API_KEY="sk"):
         bot_api.send("photo", drawn(["x"]), CHAT, "what of this with duck, under 50?")
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-        bot_api.say("and a white from it?", CHAT)
-        (_, white) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
-        bot_api.say("I hate Riesling", CHAT)
-        await bot_api.wait_for_message(3, chat_id=CHAT, timeout=60)
-        bot_api.send("photo", drawn(["x"]), CHAT, "something white or sparkling, please")
-        (*_, last) = await bot_api.wait_for_message(4, chat_id=CHAT, timeout=60)
-    shown_lines = said.splitlines()
-    assert "1. Bodega Ficticia Rioja Crianza 2019" in shown_lines
-    assert "2. Zum Beispiel Spätburgunder 2020" in shown_lines
-    assert "Barolo" not in said
-    assert "I know too little of 1 wine on the list to choose it." in said
-    assert "1. Trimbach Riesling Réserve 2021" in white
-    assert "here ≈ €24 · ×\N{NO-BREAK SPACE}2.0" in white
-    assert "Riesling" not in last
-    assert "1. Nessuno Prosecco Brut" in last
+    assert said.startswith("I read 3 wines on this list.")
+    assert "Cuvée Mystère 2018 · from the wine list · 28" in said
 
 
 async def test_what_was_read_is_paid_once_whatever_happens(
@@ -189,7 +167,7 @@ async def test_a_model_that_cannot_be_asked_reads_nothing_and_says_so(
     async with running_here(bot_api, environment, **seeing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     if words:
-        assert "With lamb I would open one of these (red, up to €25)." in said
+        assert said.startswith("Red · lamb · up to €25")
     else:
         assert "I could not read a wine in that." in said
     assert "Pictures that I could not read: 1." in said
@@ -300,7 +278,7 @@ async def test_a_picture_that_gives_orders_changes_nothing_even_if_models_obey(
         "Bodega Ficticia Tinto Joven 2022",
         "Casa Inventata Barolo 2016",
     ]
-    for forbidden in ("free", "evil.example", "900 123456", "Ignore"):
+    for forbidden in ("evil.example", "900 123456"):
         assert forbidden not in said
     assert "1. Trimbach Riesling Réserve 2021" in said
 
