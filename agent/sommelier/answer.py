@@ -7,7 +7,6 @@ paths must have been found, and figures in prose must stand in evidence (`ground
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -19,7 +18,6 @@ from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.messages import JsonSchema
-from agent.i18n import speaking
 from agent.markdown import escape, link, live, plain
 from agent.sommelier.cards import wine_text
 from agent.sommelier.grounding import PLACEHOLDER, Grounds, sentences_that
@@ -30,7 +28,7 @@ from agent.sommelier.sommelier_prompts import (
     validate_semantic_content,
 )
 from agent.sommelier.wine import AnyWine, ReadWine
-from agent.text import Language, Match, pattern
+from agent.text import Match, pattern
 
 QUOTE_LINE: Final = pattern(r"(?m)^\\> ")
 """The mark of a block quote, the only one that words may have."""
@@ -45,12 +43,12 @@ UNKNOWN: Final = {"response_type": "informational"}
 """What a response is taken for until it says what it is."""
 
 
-def render(response: SommelierResponse, evidence: Evidence, *, by_rules: bool = False) -> str:
+def render(response: SommelierResponse, evidence: Evidence) -> str:
     """Write an answer as Markdown: the model's words, beside cards of the catalogue.
 
     The words stay plain text. Only the numbers of documents and the names of wines are put into
-    them, and addresses that a tool found become links. An answer `by_rules` holds its names
-    already. Of one that hears a crisis nothing is shown but that: help takes its place.
+    them, and addresses that a tool found become links. Of an answer that hears a crisis nothing is
+    shown but that: help takes its place.
     """
     if response.concern == "crisis":
         return response.concern
@@ -58,7 +56,7 @@ def render(response: SommelierResponse, evidence: Evidence, *, by_rules: bool = 
     wines = shown_wines(response.wines, evidence)
     texts = [response.intro, *(described[wine.id] for wine in wines), response.closing]
     numbered, notes = with_footnotes(texts, evidence)
-    named = numbered if by_rules else [with_names(text, evidence) for text in numbered]
+    named = [with_names(text, evidence) for text in numbered]
     intro, *descriptions, closing = (in_markdown(text, evidence) for text in named)
     cards = (
         wine_text(wine, description, f"{number}. ")
@@ -113,9 +111,7 @@ def semantic_problem(response: SommelierResponse) -> str | None:
     return None if response.concern == "crisis" else validate_semantic_content(response)
 
 
-def unsupported(
-    response: SommelierResponse, evidence: Evidence, *, by_rules: bool = False
-) -> str | None:
+def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
     """Say what in a response no tool returned, by its words; None if all did."""
     if response.concern == "crisis":
         return None
@@ -125,20 +121,16 @@ def unsupported(
     grounds = Grounds(evidence, frozenset(wine_ids(response)))
     described = ((wine.description, wine.wine_id) for wine in response.wines)
     texts = [(response.intro, ""), *described, (response.closing, "")]
-    found = (_problem(text, wine_id, grounds, by_rules=by_rules) for text, wine_id in texts)
+    found = (_problem(text, wine_id, grounds) for text, wine_id in texts)
     problems = dict.fromkeys(problem for problem in found if problem)
     return "; ".join(problems) or None
 
 
-def _problem(text: str, wine_id: str, grounds: Grounds, *, by_rules: bool = False) -> str | None:
+def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
     """Say what in a text no tool returned: a path, an address, a quote, a wine, or figures."""
     evidence = grounds.evidence
-    rules = (unretrieved_path, unknown_address, misquoted)
+    rules = (unretrieved_path, unknown_address, misquoted, unknown_placeholder)
     if problem := next(filter(None, (rule(text, evidence) for rule in rules)), None):
-        return problem
-    if by_rules:
-        return None
-    if problem := unknown_placeholder(text, evidence):
         return problem
     wine = _wine(wine_id, evidence)
     if figures := grounds.wrong_figures(text, wine):
@@ -283,13 +275,3 @@ SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
     SOMMELIER, type=SmallSommelierResponse, narrow=of_found_wines
 )
 """The same for a small model: its schema is a third as long."""
-
-
-def in_language(language: Language) -> OutputContract[SommelierResponse]:
-    """Make the contract of the answers by rules, whose words are data and shown in `language`."""
-
-    def rendered(response: SommelierResponse, evidence: Evidence) -> str:
-        with speaking(language):
-            return render(response, evidence, by_rules=True)
-
-    return SOMMELIER.with_rules(grounding=partial(unsupported, by_rules=True), render=rendered)

@@ -31,7 +31,7 @@ from agent.house_sommelier.reading import read
 from agent.memory import cellar, reading
 from agent.places.queries import place_named, queries_of_lines
 from agent.senses.pdf import Unreadable
-from agent.sommelier.answer import in_language
+from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.grounding import Grounds
 from agent.text import Pattern, pattern, patterns
 from agent.tracing.masking import _names_pattern, mask
@@ -258,7 +258,7 @@ REPEATED = (
 )  # fmt: skip
 LONE = ("", '{"intro": "', "red wine ", "[", "<think>", "# ")
 EVIDENCE = Evidence(found={SUR_LIE.id: SUR_LIE}, asked=["Lees are yeast"])
-ANSWER = in_language("en")
+ANSWER = SOMMELIER
 MASKING = ("Anna Müller", "Rose")
 
 
