@@ -167,8 +167,8 @@ class ModelSettings(Group):
     base_url: Url | None = Field(None, alias="OPENAI_BASE_URL")
     name: str = Field("gpt-4o", alias="LLM_MODEL", min_length=1)
     fallback_names: Names = Field((), alias="LLM_FALLBACK_MODELS")
-    response_mode: Literal["prompt", "json_object", "json_schema"] = Field(
-        "json_object", alias="LLM_RESPONSE_MODE"
+    response_mode: Literal["prompt", "json_object", "json_schema"] | None = Field(
+        None, alias="LLM_RESPONSE_MODE"
     )
     prices: str | None = Field(None, alias="LLM_PRICES")
     timeout_seconds: float = Field(60, alias="LLM_TIMEOUT_SECONDS", gt=0, le=600)
@@ -180,6 +180,11 @@ class ModelSettings(Group):
     def is_set(self) -> bool:
         """Tell whether a model is configured; a local server needs a URL but no key."""
         return self.api_key is not None or self.base_url is not None
+
+    @property
+    def mode(self) -> Literal["prompt", "json_object", "json_schema"]:
+        """Return how answers are asked for: as set, else strictly of a small model."""
+        return self.response_mode or ("json_schema" if self.is_small else "json_object")
 
     @property
     def is_small(self) -> bool:

@@ -53,14 +53,14 @@ def run_of(settings: Settings, models: Sequence[LLM], prompts: Prompts) -> Run:
 def models_of(settings: Settings) -> list[LLMService]:
     """The configured model and what to fall back on, in order; none without a server."""
     names = (settings.model.name, *settings.model.fallback_names)
-    mode = settings.model.response_mode
+    mode = settings.model.mode
     return [model_of(settings, name, mode) for name in names] if settings.model.is_set else []
 
 
 def aside_of(settings: Settings) -> dict[str, LLMService]:
     """The models that are asked for one thing: first for quotes, and to check answers."""
     names = {"quotes": settings.documents.quotes_model}
-    mode, is_set = settings.model.response_mode, settings.model.is_set
+    mode, is_set = settings.model.mode, settings.model.is_set
     aside = {use: model_of(settings, name, mode) for use, name in names.items() if name and is_set}
     if (sight := sight_of(settings)) is not None:
         aside[VISION] = sight
@@ -76,7 +76,7 @@ def sight_of(settings: Settings) -> LLMService | None:
 
 def vision_of(settings: Settings, name: str) -> LLMService:
     """A model that sees, of its own server or of that of the others."""
-    senses, mode = settings.senses, settings.model.response_mode
+    senses, mode = settings.senses, settings.model.mode
     return model_of(settings, name, mode, senses.vision_base_url, senses.vision_api_key)
 
 

@@ -1,16 +1,19 @@
 """The rules that answer when there is no language model, or none that answers."""
 
 from agent.fallback.answering import Fallback, LookUp, reply_to, source_of
+from agent.fallback.library import Passage
 from agent.fallback.request import Request, read_request
 from agent.fallback.searching import query_for, wine_called
-from agent.fallback.wording import request_in_words, search_in_words
+from agent.fallback.wording import describe_wine, request_in_words, search_in_words
 from agent.fallback.words import country_name, language_of
 
 __all__ = [
     "Fallback",
     "LookUp",
+    "Passage",
     "Request",
     "country_name",
+    "describe_wine",
     "language_of",
     "query_for",
     "read_request",

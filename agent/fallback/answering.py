@@ -16,10 +16,10 @@ from agent.fallback.merging import Context, exchanges_of, request_of
 from agent.fallback.request import Request, read_request
 from agent.fallback.searching import Found, find, query_of
 from agent.fallback.wording import (
+    describe_wine,
     field_in_words,
     in_detail,
     limit_name,
-    portrait,
     request_in_words,
 )
 from agent.fallback.words import pairings
@@ -178,7 +178,9 @@ def _wines(request: Request, message: Request, context: Context, found: Found) -
     else:
         why = "" if "foods" in found.missed else _why(request)
         intro = " ".join(filter(None, (*_beginnings(request, found), why)))
-        shown = [(wine, portrait(wine, request)) for wine in found.wines[: request.count or ENOUGH]]
+        shown = [
+            (wine, describe_wine(wine, request)) for wine in found.wines[: request.count or ENOUGH]
+        ]
         reply = _shown(
             "\n\n".join(filter(None, (read, intro))), shown, "\n\n".join(_notes(message))
         )

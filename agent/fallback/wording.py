@@ -173,7 +173,7 @@ def _either(names: Iterable[str]) -> str:
     return f"{', '.join(first)} {say('fallback_or')} {last}" if first else last
 
 
-def portrait(wine: Wine, request: Request | None = None) -> str:
+def describe_wine(wine: Wine, request: Request | None = None) -> str:
     """Return what kind of wine it is and what it goes with: the foods asked for, if it does."""
     asked = [food for dish in (request.dishes if request else ()) for food in dish.foods]
     foods = [food for food in map(str, wine.foods) if food in asked] or [*map(str, wine.foods)]
@@ -198,7 +198,7 @@ def in_detail(wine: Wine) -> str:
     )
     foods = ", ".join(food_name(food, spoken()) for food in wine.foods)
     parts = [
-        portrait(wine.model_copy(update={"foods": ()})),
+        describe_wine(wine.model_copy(update={"foods": ()})),
         say("fallback_suits", foods=foods) if foods else "",
         f"{wine.abv:g} % vol" if wine.abv is not None else "",
         say("fallback_contains", names=allergens) if allergens else "",

@@ -37,8 +37,9 @@ BETWEEN: Final = "\n\ue000\n"
 MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
 """The end of a sentence with no white space behind it, or letters that stand for words."""
 NAMED_IDS: Final = 12
-SHOWN_BY_SMALL: Final = 4
-"""Wines of an answer whose model may write on until it is cut off."""
+SMALL_MIN_WINES: Final = 2
+SMALL_MAX_WINES: Final = 3
+"""How many wines a small model shows, where so many were found."""
 UNKNOWN: Final = {"response_type": "informational"}
 """What a response is taken for until it says what it is."""
 
@@ -263,11 +264,10 @@ def of_found_wines(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
         wine = properties["wines"]["items"]
         wine_id = {"type": "string", "enum": found}
         one = wine | {"properties": wine["properties"] | {"wine_id": wine_id}}
-        properties["wines"] = {"type": "array", "items": one, "maxItems": SHOWN_BY_SMALL}
+        few = {"minItems": min(SMALL_MIN_WINES, len(found)), "maxItems": SMALL_MAX_WINES}
+        properties["wines"] = {"type": "array", "items": one, **few}
     else:
         del properties["wines"]
-        kinds = [kind for kind in properties["response_type"]["enum"] if kind != "recommendation"]
-        properties["response_type"] = {"enum": kinds}
     return {**schema, "properties": properties, "required": list(properties)}
 
 

@@ -10,17 +10,18 @@ from agent.care_help import Help
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message, ToolCall
-from agent.engine.run import Run
+from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, Toolbox
 from agent.fallback import Fallback, language_of, search_in_words
 from agent.i18n import is_chosen, say, speaking, spoken
 from agent.markdown import plain
 from agent.prompts import prompt_for, research_rules
 from agent.repositories import StoredMessage
-from agent.sommelier.answer import SMALL_SOMMELIER, SOMMELIER, wine_ids
+from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.attachment import READ, Attached, unread_notes, what_was_read
 from agent.sommelier.cards import FIRST_CARD
 from agent.sommelier.safety import allowed_part, care_in, instructions, person_in
+from agent.sommelier.small import WINES, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import SHOWN_IDS, Catalogue, ids_shown_in, of_catalogue, with_ids_shown
 from agent.sommelier.wine_tools import wine_tools
@@ -59,7 +60,7 @@ class Sommelier:
 
     `research_tools` are offered beside those of the catalogue: documents, places, memory. The
     `fallback` answers where there is no model or none that answers. `help` holds what is said to
-    those who should not drink. For a `small` model prompt and schema are a third as long.
+    those who should not drink. For a `small` model the search is made first (`small.py`).
     """
 
     def __init__(
@@ -72,9 +73,9 @@ class Sommelier:
         fallback: Fallback | None = None,
     ) -> None:
         self._tools = [*wine_tools(catalogue), *research_tools]
-        self._prompt = "sommelier-small" if small else "sommelier"
-        self._contract = SMALL_SOMMELIER if small else SOMMELIER
-        self._ruled = () if small else tuple(tool.name for tool in research_tools)
+        self._research = [tool.name for tool in research_tools]
+        self._is_small = small
+        self._prompt = WINES if small else "sommelier"
         self._catalogue = catalogue
         self._fallback = fallback or Fallback(catalogue=catalogue)
         self._help = help or Help()
@@ -104,14 +105,11 @@ class Sommelier:
     ) -> Reply:
         """Return the answer of a model, held to what the person may be shown, or by rules."""
         before, prompt = care_in(run), prompt_for(run, self._prompt)
-        tools = self._offered(person_in(run), attached)
-        names = [tool.name for tool in tools if tool.name in self._ruled or tool.name == READ]
-        lines = (research_rules(names), instructions(person_in(run)), chosen)
-        text = prompt.render(
-            research_rules="\n".join(filter(None, lines)), schema=self._contract.output.text
-        )
-        asked = replace(run, instructions=text, prompt=prompt.ref, progress=self._progress)
-        response = await self._ask(message, asked, tools, attached) if run.models else None
+        response = None
+        if run.models and self._is_small:
+            response = await self._ask_small(message, run, attached)
+        elif run.models:
+            response = await self._ask(message, run, attached, prompt, chosen)
         care = self._heard(message, run, response)
         run = replace(run, context=replace(person_in(run), care=care))
         if response is not None and care.is_crisis:
@@ -147,20 +145,45 @@ class Sommelier:
         offered = [tool for tool in self._tools if tool.name not in hidden]
         return [attached.tool(self._catalogue), *offered] if attached else offered
 
+    async def _ask_small(
+        self, message: str, run: Run, attached: Attached | None
+    ) -> Response | None:
+        """Ask a small model about what a search found; None if it found nothing."""
+        if attached and attached.now:
+            return None
+        asked: Message = {"role": "user", "content": message}
+        look_up = await self._fallback.look_up(
+            [*run.history, asked], person=person_in(run), language=spoken(), span=run.span
+        )
+        return await ask_small_model(message, run, look_up)
+
     async def _ask(
-        self, message: str, run: Run, tools: Sequence[Tool], attached: Attached | None
+        self, message: str, run: Run, attached: Attached | None, prompt: Prompt, chosen: str
     ) -> Response:
         """Ask the run's models, with the facts of the wines shown last, or of the pictures."""
+        tools = self._offered(person_in(run), attached)
+        names = [tool.name for tool in tools if tool.name in (*self._research, READ)]
+        lines = (research_rules(names), instructions(person_in(run)), chosen)
+        text = prompt.render(
+            research_rules="\n".join(filter(None, lines)), schema=SOMMELIER.output.text
+        )
         shown = ids_shown_in(str(run.history[-1]["content"])) if run.history else ()
         first: tuple[ToolCall, ...] = ()
         if attached and attached.now:
             first = (ToolCall("", READ, "{}"),)
         elif shown and not care_in(run).forbids_alcohol:
             first = (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
+        history = [as_written(said) for said in run.history]
         return await generate_agentic_response(
             message,
-            run=replace(run, history=[as_written(said) for said in run.history]),
-            contract=self._contract,
+            run=replace(
+                run,
+                instructions=text,
+                prompt=prompt.ref,
+                history=history,
+                progress=self._progress,
+            ),
+            contract=SOMMELIER,
             tools=Toolbox(tools),
             first=first,
         )
@@ -190,14 +213,16 @@ class Sommelier:
             return replace(response, answer=None, text="", wine_ids=(), outcome="exhausted")
         if answer == response.answer:
             return response
-        text = self._contract.render(answer, Evidence(found=dict(response.found)))
+        text = SOMMELIER.render(answer, Evidence(found=dict(response.found)))
         return replace(response, answer=answer, text=text, wine_ids=tuple(wine_ids(answer)))
 
     async def _reply(
         self, message: str, run: Run, response: Response | None, attached: Attached | None
     ) -> Reply:
         if response is None:
-            return await self._by_rules(message, run, attached, "" if run.history else "no_model")
+            return await self._by_rules(
+                message, run, attached, "" if run.history or run.models else "no_model"
+            )
         if response.ok and response.outcome == "stopped":
             return _shown(response, "stopped", say("stopped_here"))
         if response.ok:

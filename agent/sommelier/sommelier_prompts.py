@@ -19,6 +19,10 @@ INTRO_CHARS: Final = 1500
 INTRO_BESIDE_WINES_CHARS: Final = 600
 DESCRIPTION_CHARS: Final = 240
 CLOSING_CHARS: Final = 200
+SMALL_DESCRIPTION_CHARS: Final = 300
+SMALL_INTRO_CHARS: Final = 700
+"""Limits that a server holds a small model to; longer than what is shown, which ends with a
+sentence."""
 MARKUP: Final = pattern(r"(?m)\*\*|__|`|^[ \t]*#{1,6}[ \t]")
 MARKED_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
 SCHEMA_NOISE: Final = ("title", "default")
@@ -112,25 +116,34 @@ class SommelierResponse(BaseModel):
 
 
 def _of_small(schema: dict[str, Any]) -> None:
-    """Say in few words what a small model must know of the answer; safety is not its task."""
-    text, known = {"type": "string"}, schema["properties"]
+    """Leave in a schema what a small model writes; safety is not its task."""
     wine = {
         "type": "object",
-        "properties": {"wine_id": text, "description": text},
-        "required": ["wine_id"],
+        "properties": {
+            "wine_id": {"type": "string"},
+            "description": {"type": "string", "maxLength": SMALL_DESCRIPTION_CHARS},
+        },
+        "required": ["wine_id", "description"],
     }
     schema["properties"] = {
-        "response_type": {"enum": known["response_type"]["enum"]},
-        "intro": text,
+        "intro": {"type": "string", "maxLength": SMALL_INTRO_CHARS},
         "wines": {"type": "array", "items": wine},
     }
+    schema["required"] = ["intro"]
     schema.pop("description", None)
 
 
 class SmallSommelierResponse(SommelierResponse):
-    """The same answer, as a small model is told of it."""
+    """The same answer, as a small model writes it: its type follows from its wines."""
 
     model_config = ConfigDict(json_schema_extra=_of_small)
+
+    response_type: ResponseType = "informational"
+
+    @model_validator(mode="after")
+    def _type_follows_from_wines(self) -> Self:
+        self.response_type = "recommendation" if self.wines else "informational"
+        return self
 
 
 def validate_semantic_content(response: SommelierResponse) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -59,27 +59,7 @@ class FindSimilarWines(WineQuery):
     wine_id: Text
 
 
-OF_SMALL: Final = (
-    "styles", "sweetness", "foods", "grapes", "countries", "min_price", "max_price",
-    "without_styles", "without_grapes", "without_countries", "text",
-)  # fmt: skip
-SEARCH_SMALL = "Search the wines that exist here. Give a filter for each wish; names in English."
-
-
-def _only_of_small(schema: dict[str, Any]) -> None:
-    known = schema["properties"]
-    schema["properties"] = {name: known[name] for name in OF_SMALL}
-
-
-class SmallWineQuery(WineQuery):
-    """Arguments of search_wines as a small model is told them; it may know the others."""
-
-    model_config = ConfigDict(json_schema_extra=_only_of_small)
-
-
-def wine_tools(
-    catalogue: Catalogue, *, small: bool = False, evidence: AsEvidence = by_id
-) -> list[Tool]:
+def wine_tools(catalogue: Catalogue, *, evidence: AsEvidence = by_id) -> list[Tool]:
     """Make search_wines, get_wine and find_similar_wines over `catalogue`.
 
     A `small` model has the first two, and fewer filters. Wines are `evidence` as they are, or as
@@ -110,11 +90,6 @@ def wine_tools(
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
         return found(result, person_in(run), evidence)
 
-    if small:
-        return [
-            Tool("search_wines", SEARCH_SMALL, SmallWineQuery, search_wines),
-            Tool("get_wine", GET, GetWine, get_wine),
-        ]
     return [
         Tool("search_wines", SEARCH, WineQuery, search_wines),
         Tool("get_wine", GET, GetWine, get_wine),

@@ -215,7 +215,7 @@ async def check_answers(settings: Settings) -> str:
     """Ask the model one question and hold its answer to a schema."""
     if not settings.model.is_set:
         raise NotConfigured("no model is tried")
-    model = model_of(settings, settings.model.name, settings.model.response_mode)
+    model = model_of(settings, settings.model.name, settings.model.mode)
     try:
         response = await generate_agentic_response(
             "Which wine goes with oysters: red or white, and is it served cold?",

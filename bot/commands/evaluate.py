@@ -329,7 +329,7 @@ def sommeliers(names: Sequence[str], texts: Mapping[str, Prompts], bench: Bench)
 
     Places are not searched for, which costs and changes daily.
     """
-    settings, mode = bench.settings, bench.settings.model.response_mode
+    settings, mode = bench.settings, bench.settings.model.mode
     looking = research_tools(bench.documents)
     tools = [*looking, *memory_tools()]
     answerer = Remembering(

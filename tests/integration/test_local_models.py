@@ -1,8 +1,6 @@
 """A model on one's own machine: found, tried out, told less, and helped where it calls no tools."""
 
-import json
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,46 +16,25 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.prompts import REPOSITORY
-from agent.sommelier.answer import SMALL_SOMMELIER
-from agent.sommelier.wine_tools import wine_tools
 from config import ModelSettings
 from tests.commands import sommelier
 from tests.doubles.bot_api import BotApi
-from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, tool_call
-from tests.fakes import FakeCatalogue
+from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.integration.test_console import PseudoTerminal, piped
 
-LOOKED_UP = "This was looked up for you"
-WINE_ID = re.compile(r'wine_id[\\": ]+([\w-]+)')
+WINE_ID = re.compile(r"^([a-z0-9-]+): ", re.MULTILINE)
 
 
 @dataclass
 class SmallModel:
-    """A model as people run them at home: it knows some ways of asking, and one wine list."""
+    """A model that writes about what it is given: wines, or a passage."""
 
-    tools: bool = True
-    modes: tuple[str, ...] = ("json_schema", "json_object", "prompt")
-    format_stops_tools: bool = False
+    words: str = "It is what you ask for."
 
     def __call__(self, body: dict[str, Any]) -> Step:
-        mode = body.get("response_format", {}).get("type", "prompt")
-        said = json.dumps(body["messages"])
-        if body.get("tools"):
-            stopped = self.format_stops_tools and mode != "prompt"
-            if self.tools and not stopped and "w7" in said:
-                return tool_call("count_bottles", {"wine_id": "w7"})
-            return answer("I would have to look that up.")
-        if mode not in self.modes:
-            return answer("With oysters? White, of course, and cold!")
-        if "oysters" in said and LOOKED_UP not in said:
-            return answer_json({"dish": "oysters", "colour": "white", "serve_cold": True})
-        return answer_json(self._recommendation(said))
-
-    def _recommendation(self, said: str) -> dict[str, Any]:
-        found = WINE_ID.findall(said.partition(LOOKED_UP)[2])[:1]
-        wines = [{"wine_id": each, "description": "It is what you ask for."} for each in found]
-        kind = "recommendation" if wines else "informational"
-        return {"response_type": kind, "intro": "Gladly.", "wines": wines}
+        found = WINE_ID.findall(str(body["messages"][-1]["content"]))
+        wines = [{"wine_id": wine_id, "description": self.words} for wine_id in found[:2]]
+        return answer_json({"intro": self.words} | ({"wines": wines} if wines else {}))
 
 
 @pytest.fixture
@@ -65,25 +42,58 @@ def port(model_server: ModelServer) -> str:
     return model_server.base_url.rpartition(":")[2].partition("/")[0]
 
 
-def test_a_model_without_tools_is_taken_and_answers_in_one_request_a_turn(
-    environment: dict[str, str], model_server: ModelServer, port: str
+def small(environment: dict[str, str], server: ModelServer, **chosen: str) -> dict[str, str]:
+    """Return an environment in which a small model answers."""
+    return environment | {"OPENAI_BASE_URL": server.base_url, "LLM_PROFILE": "small"} | chosen
+
+
+def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a_turn(
+    environment: dict[str, str], model_server: ModelServer
 ) -> None:
-    model_server.default = SmallModel(tools=False, modes=("prompt",))
-    done = sommelier("model", "--port", port, environment=environment)
-    assert done.returncode == 0, done.stderr
-    assert "gpt-4o answers from now on" in done.stdout
-    written = Path(environment["HOME"], ".env")
-    assert stat.S_IMODE(written.stat().st_mode) == 0o600
-    assert "LLM_MODEL=gpt-4o" in written.read_text().replace("'", "").split()
-    small = environment | {"LLM_PROFILE": "small", "LLM_RESPONSE_MODE": "prompt"}
-    model_server.requests.clear()
-    answered = piped("a red for lamb under 25 euros\na cheaper one?\n", small)
-    assert answered.stdout.count("It is what you ask for.") == 2
-    assert len(model_server.requests) == 2
-    for request in model_server.requests:
-        assert "tools" not in request.json
-        assert LOOKED_UP in request.json["messages"][-1]["content"]
+    model_server.default = SmallModel()
+    typed = "a red for lamb under 25 euros\na cheaper one?\nEin Weißwein zu Fisch\n"
+    answered = piped(typed, small(environment, model_server))
+    assert answered.stdout.count("It is what you ask for.") == 9
+    assert len(model_server.requests) == 3
+    first, cheaper, german = (request.json for request in model_server.requests)
+    assert "tools" not in first
+    assert "(Red · lamb · up to €25)" in first["messages"][-1]["content"]
+    assert "lamb" in cheaper["messages"][-1]["content"]
+    assert german["messages"][-1]["content"].endswith("Antworte auf Deutsch.")
     assert model_server.violations == []
+
+
+def test_a_small_model_can_name_no_wine_but_those_that_were_found(
+    environment: dict[str, str], model_server: ModelServer
+) -> None:
+    model_server.default = SmallModel()
+    piped("a red for lamb under 25 euros\n", small(environment, model_server))
+    (request,) = (request.json for request in model_server.requests)
+    schema = request["response_format"]["json_schema"]["schema"]
+    wine = schema["properties"]["wines"]["items"]
+    found = WINE_ID.findall(request["messages"][-1]["content"])
+    assert wine["properties"]["wine_id"]["enum"] == found
+    assert len(found) == 4
+
+
+def test_a_small_model_answers_a_question_from_the_best_passage_and_names_it(
+    environment: dict[str, str], model_server: ModelServer
+) -> None:
+    model_server.default = SmallModel("The wine rests on its lees.")
+    answered = piped("what does sur lie mean?\n", small(environment, model_server))
+    (request,) = (request.json for request in model_server.requests)
+    assert "lees" in request["messages"][-1]["content"]
+    assert "wines" not in request["response_format"]["json_schema"]["schema"]["properties"]
+    assert "The wine rests on its lees." in answered.stdout
+    assert "[1] " in answered.stdout
+
+
+def test_where_nothing_is_found_the_fallback_answers_and_no_model_is_asked(
+    environment: dict[str, str], model_server: ModelServer
+) -> None:
+    answered = piped("hello there\n", small(environment, model_server))
+    assert "Tell me a dish" in answered.stdout
+    assert model_server.requests == []
 
 
 @pytest.mark.parametrize(("reply", "port_written"), [("y", False), ("n", True)])
@@ -140,46 +150,11 @@ def test_what_listens_at_a_usual_port_and_is_no_model_server_is_passed_over(
     assert done.stdout == f"No model server with a model answers at port {port}.\n"
 
 
-def test_a_small_model_that_is_held_to_a_schema_can_name_found_wines_alone(
-    environment: dict[str, str], model_server: ModelServer
-) -> None:
-    model_server.default = SmallModel(tools=False)
-    chosen = {"LLM_RESPONSE_MODE": "json_schema", "LLM_PROFILE": "small"}
-    set_up = environment | chosen | {"OPENAI_BASE_URL": model_server.base_url}
-    piped("a red for lamb under 25 euros\nhello there\n", set_up)
-    of_wines, of_words = (
-        each.json["response_format"]["json_schema"]["schema"]["properties"]
-        for each in model_server.requests
-    )
-    looked_up = str(model_server.requests[0].json["messages"][-1]["content"])
-    ids = of_wines["wines"]["items"]["properties"]["wine_id"]["enum"]
-    assert ids == list(dict.fromkeys(WINE_ID.findall(looked_up)))
-    assert len(ids) > 4
-    assert "wines" not in of_words
-    assert of_words["response_type"]["enum"] == ["informational", "off_topic"]
-
-
-def test_the_library_is_searched_for_a_small_model_that_calls_no_tools(
-    environment: dict[str, str], model_server: ModelServer
-) -> None:
-    model_server.default = SmallModel(tools=False)
-    chosen = {"LLM_RESPONSE_MODE": "prompt", "LLM_PROFILE": "small"}
-    set_up = environment | chosen | {"OPENAI_BASE_URL": model_server.base_url}
-    piped("what does sur lie mean?\nhello there\n", set_up)
-    of_library, of_house = (
-        str(each.json["messages"][-1]["content"]).partition(LOOKED_UP)[2]
-        for each in model_server.requests
-    )
-    assert "stays in contact with the fine lees" in of_library
-    assert "Tell me a dish, a colour or a price" in of_house
-
-
-def test_to_a_small_model_little_is_said() -> None:
-    prompt = REPOSITORY.get("sommelier-small").text
-    tools = [json.dumps(each.schema.wire) for each in wine_tools(FakeCatalogue(), small=True)]
-    assert len(tools) == 2
-    # A token has some four characters of English, and at least three of JSON.
-    assert sum(map(len, [prompt, SMALL_SOMMELIER.output.text, *tools])) / 3 < 1800
+def test_the_prompts_of_a_small_model_are_short_and_tell_no_one_whom_to_refuse() -> None:
+    for name in ("sommelier-small", "sommelier-small-question"):
+        text = REPOSITORY.get(name).text
+        assert len(text) < 1200
+        assert not re.search("refuse|decline|pregnant|under age|never", text)
 
 
 REFUSALS = (

@@ -15,7 +15,8 @@ from agent.sommelier.answer import SOMMELIER
 
 NEEDED = {
     "sommelier": {"research_rules", "schema"},
-    "sommelier-small": {"research_rules", "schema"},
+    "sommelier-small": {"language"},
+    "sommelier-small-question": {"language"},
     "picture": {"schema"},
     "documents-answer": {"not_enough"},
     "documents-quotes": {"max_snippets", "schema"},

@@ -1,0 +1,79 @@
+"""The small profile: search first, then let the model write about what was found.
+
+Models of a few billion parameters pick wrong tools more often than right ones
+(docs/local-models.md). So the rules of the fallback read the message and search; the model is
+offered no tools, and writes about the wines, or from the passage, in one request.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.run import Run
+from agent.fallback import (
+    LookUp,
+    Passage,
+    Request,
+    describe_wine,
+    request_in_words,
+    source_of,
+)
+from agent.i18n import say
+from agent.prompts import prompt_for
+from agent.sommelier.answer import SMALL_SOMMELIER
+from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.wine import Wine
+
+WINES: Final = "sommelier-small"
+QUESTION: Final = "sommelier-small-question"
+"""The names of the two prompts."""
+MOST_WINES: Final = 4
+"""Wines that the model chooses from: more make its request long and its choice no better."""
+
+
+async def ask_small_model(
+    message: str, run: Run, look_up: LookUp
+) -> AgenticResponse[SommelierResponse] | None:
+    """Return the model's answer to `message` from what was found; None if nothing was."""
+    if look_up.found is not None and look_up.found.wines:
+        return await _ask_about_wines(message, run, look_up.request, look_up.found.wines)
+    if look_up.passage is not None:
+        return await _ask_about_passage(message, run, look_up.passage)
+    return None
+
+
+async def _ask_about_wines(
+    message: str, run: Run, request: Request, found: Sequence[Wine]
+) -> AgenticResponse[SommelierResponse]:
+    wines = found[:MOST_WINES]
+    lines = [
+        f"{wine.id}: {wine.label}. {describe_wine(wine, request)}. {wine.notes}".strip()
+        for wine in wines
+    ]
+    wish = request_in_words(request)
+    given = "\n".join((f"{message}\n({wish})\n" if wish else f"{message}\n", "Wines:", *lines))
+    return await _ask(given, run, WINES, {wine.id: wine for wine in wines})
+
+
+async def _ask_about_passage(
+    message: str, run: Run, passage: Passage
+) -> AgenticResponse[SommelierResponse]:
+    given = f"{message}\n\nPassage:\n{passage.text}"
+    response = await _ask(given, run, QUESTION, {passage.chunk.id: passage.chunk})
+    text = f"{response.text}\n\n{source_of(passage)}" if response.ok else ""
+    return replace(response, text=text)
+
+
+async def _ask(
+    given: str, run: Run, prompt_name: str, found: dict[str, object]
+) -> AgenticResponse[SommelierResponse]:
+    """Ask for an answer to the message and what was found for it, without earlier messages."""
+    prompt = prompt_for(run, prompt_name)
+    instructions = prompt.render(language=say("language_name"))
+    return await generate_agentic_response(
+        f"{given}\n\n{say('write_in_language')}",
+        run=replace(run, instructions=instructions, prompt=prompt.ref, history=()),
+        contract=SMALL_SOMMELIER,
+        found=found,
+    )
