@@ -500,7 +500,7 @@ class ChatRepository(Protocol):
 
 
 class CareRepository(Protocol):
-    """What people told of themselves in a chat that wine is offered by: `agent.care.Care.kept`."""
+    """What people told of themselves in a chat that wine is offered by: `agent.care.concerns`."""
 
     async def held(self, chat_id: int | None, user_id: int) -> frozenset[str]:
         """What a person told in a chat, or in any if none is named, and still holds."""

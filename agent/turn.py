@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from agent import lengths
-from agent.care import NO_CARE, Care, Concern
+from agent.care.concerns import NO_CARE, Care, Concern
 from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.run import Run
@@ -139,12 +139,11 @@ class Reply:
     `text` is Markdown: it is remembered and stands in the trace. `notes` say below it what is to be
     known of it: why no model answered, what is left of a budget. `wines` are the facts of those it
     shows, `wine_ids` those of them that are ours. `answer` is what the text was made of, by
-    `prompt` if there was one. `told` is what a model heard of who writes that is to be remembered,
-    `changes` what the turn changes of what is kept of them. `lead` is a line above the text: what
-    was heard. `attachment` is what was read from pictures, as JSON, to be remembered with the
-    question, `audio` the answer read aloud. `suggested_facts` are what a button may
-    offer to remember of who asks. What the turn took, `spent` and `seconds`, is filled in
-    at its end.
+    `prompt` if there was one. `concerns` are those that this turn noticed: they may be confirmed or
+    taken back. `changes` are made at its end to what is kept of them. `lead` is a line above the
+    text: what was heard. `attachment` is what was read from pictures, as JSON, to be remembered
+    with the question, `audio` the answer read aloud. `suggested_facts` are what a button may offer
+    to remember of who asks. What the turn took, `spent` and `seconds`, is filled in at its end.
     """
 
     text: str
@@ -156,7 +155,7 @@ class Reply:
     error_types: tuple[str, ...] = ()
     answer: Any = None
     prompt: PromptRef | None = None
-    told: frozenset[Concern] = frozenset()
+    concerns: frozenset[Concern] = frozenset()
     changes: tuple[Change, ...] = ()
     lead: str = ""
     attachment: str = ""

@@ -17,6 +17,7 @@ from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import Exporter
 from agent.tracing.masking import mask
 from agent.tracing.recorder import Recorder, keyed_hash
+from agent.turn import Reply
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.care import Carer
@@ -27,6 +28,7 @@ from bot.services import open_exporter, open_forgetting, trace_link
 from bot.tasks import Forgetting, bounded
 from bot.telegram.access import Access
 from bot.telegram.answer_buttons import FollowUps, RatingButtons, follow_up_buttons, rating
+from bot.telegram.care import CareButtons, care_buttons
 from bot.telegram.connection import (
     AnyApplication,
     Limit,
@@ -41,9 +43,9 @@ from bot.telegram.inline import InlineMode
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import MemoryCommands
-from bot.telegram.sender import Sender
+from bot.telegram.sender import Rows, Sender
 from bot.telegram.settings import SettingsCommands
-from bot.turn import Turns
+from bot.turn import Question, Turns
 from bot.updates.journal import StepJournal
 from config import Settings
 from db.wines.importing import read_bottles, write_bottles
@@ -133,12 +135,17 @@ def turns_of(
         max_content_length=settings.turn.max_content_length,
         budgets=budgets_of(settings, resources, admins),
         keep=journal.keep if journal else kept.turns.record,
-        follow_ups=follow_up_buttons,
+        follow_ups=buttons_below,
         rating=rating,
         last_errors=kept.turns.last_errors,
         carer=Carer(help=resources.help, cares=kept.cares),
         memory=kept.memory,
     )
+
+
+def buttons_below(question: Question, reply: Reply) -> Rows:
+    """Return the buttons below an answer, without those that rate it."""
+    return care_buttons(question, reply) + follow_up_buttons(question, reply)
 
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
@@ -186,6 +193,7 @@ def handlers_of(
             is_deleted_there=has_langfuse,
         ),
         SettingsCommands(talk),
+        CareButtons(talk),
         RatingButtons(talk, changed, _as_written if tracing.content == "full" else mask),
         FollowUps(talk),
         Media(talk, files.pages, files.picture),

@@ -1,4 +1,4 @@
-"""What is known of who asks: told in this message, or before in this chat and remembered."""
+"""Find the concerns of a person in a message, and remember them for as long as they hold."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,111 +6,107 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
-from agent import lengths
-from agent.care import FULL_AGE, Care, care_of
-from agent.care_help import Help
+from agent.care.concerns import RETRACTABLE, Care, read_care
+from agent.care.help import Help
 from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.repositories import CareRepository
-from agent.text import LANGUAGES, run_in_thread_if_large
-from agent.turn import Reply, Work
+from agent.turn import Change, Fact, Person, Reply, Work
 
-LASTING: Final = frozenset(
-    {"under_age", "dependence", "sulphites", "egg", "milk", "fish", "grapes"}
-)
-"""What /new does not forget."""
+LASTING: Final = frozenset({"under_age", "dependence"})
+"""The concerns that /new does not forget."""
 HOLDS: Final[Mapping[str, timedelta]] = {
     "crisis": timedelta(days=1),
     "driving": timedelta(hours=12),
     "medication": timedelta(days=14),
-    "health": timedelta(days=90),
     "pregnancy": timedelta(days=280),
     "under_age": timedelta(days=365),
 }
-"""How long something holds unless /new forgets it before; what is not here holds for good."""
+"""How long a concern holds unless /new forgets it before; one that is not here holds for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carer:
-    """Tells what care a person needs, and remembers it per chat and person, if it is kept."""
+    """Find what care a person needs, and remember it by chat and person, if there is a place."""
 
     help: Help = field(default_factory=Help)
     cares: CareRepository | None = None
 
     async def care_for(self, text: str, chat_id: int, user_id: int, span: Span) -> Care:
-        """Read what a message tells of who writes, and what they told before; keep what is new."""
-        told = await heard(text, self.help.full_age)
-        held = await self._held(chat_id, user_id)
-        if lifted := told.retracted & held:
-            await self._keep(chat_id, user_id, dict.fromkeys(lifted, datetime.now(UTC)))
-        care = replace(told.holding(held), in_group=chat_id < 0)
-        if told_now := care.all | care.allergies | care.reactions:
+        """Return the care that a message and earlier ones ask for; remember what is new."""
+        stated = read_care(text, self.help.full_age)
+        care = replace(stated.holding(await self._held(chat_id, user_id)), in_group=chat_id < 0)
+        if found := care.all | care.allergies:
             with span.child("guard.care", "guardrail") as guard:
-                guard.update(output=sorted(told_now))
-        if new := told.kept - care.held:
+                guard.update(output=sorted(found))
+        if new := stated.own - care.held:
             await self.keep(chat_id, user_id, new)
         return care
 
     async def care_of_person(self, text: str, user_id: int) -> Care:
-        """Read what a short text tells and what a person told in any chat; keep nothing.
+        """Return the care that a short text and any chat of a person ask for; remember nothing.
 
         Raises:
-            Exception: what is kept cannot be read.
+            Exception: the remembered concerns cannot be read.
         """
         held = await self.cares.held(None, user_id) if self.cares else frozenset()
-        return (await heard(text, self.help.full_age)).holding(held)
+        return read_care(text, self.help.full_age).holding(held)
 
-    async def forget(self, chat_id: int) -> None:
-        """Forget what was told in a chat, but what lasts."""
-        if self.cares is not None:
-            await self.cares.forget(chat_id, but=LASTING)
+    def work(self, person: Person, work: Work, *, is_look_up: bool = False) -> Work:
+        """Return the work of a turn: in a crisis it is help alone, without a model.
 
-    def work(self, care: Care, work: Work, *, is_look_up: bool = False) -> Work:
-        """Return the work of a turn: in a crisis help is all that is said, without a model.
-
-        So it is to who tells in Portuguese why they must not drink. Nothing is looked up for who
-        must not drink, and who had better not is told so beside it; where that may be meant and may
-        not, the answer stands and is followed by a question.
+        Nothing is looked up for a person who must not drink; one who had better not is told so
+        beside the result. An allergy that they state is remembered with the turn.
         """
-        in_crisis = self.help.in_crisis(care) if care.is_crisis else ""
-        # Where the house sommelier has no words, what it would say is said here.
-        is_ours = bool(care.news) and care.language not in ("", *LANGUAGES)
-        said = self.help.instead(care) if is_look_up or is_ours else in_crisis
+        care = person.care
+        said = self.help.in_crisis(care) if care.is_crisis else ""
+        if is_look_up:
+            said = self.help.instead(care)
         beside = self.help.beside(care) if is_look_up else ""
-        perhaps = self.help.perhaps(care) if care.doubt else ""
+        learned = _stated_allergies(person)
 
         async def careful(run: Run) -> Reply:
             if said:
-                return Reply(text=said, outcome="care")
+                return Reply(text=said, outcome="care", concerns=care.own)
             reply = await work(run)
-            return replace(reply, notes=tuple(filter(None, (beside, *reply.notes, perhaps))))
+            notes = tuple(filter(None, (beside, *reply.notes)))
+            return replace(reply, notes=notes, changes=(*reply.changes, *learned))
 
-        return careful if said or beside or perhaps else work
+        return careful if said or beside or learned else work
+
+    async def keep(self, chat_id: int, user_id: int, concerns: Collection[str]) -> None:
+        """Remember concerns of a person in a chat, each for as long as it holds."""
+        now = datetime.now(UTC)
+        until = {name: now + HOLDS[name] if name in HOLDS else None for name in concerns}
+        await self._keep(chat_id, user_id, until)
+
+    async def retract(self, chat_id: int, user_id: int) -> None:
+        """Let the concerns end that were misunderstood; age and dependence are not taken back."""
+        held = RETRACTABLE & await self._held(chat_id, user_id)
+        await self._keep(chat_id, user_id, dict.fromkeys(held, datetime.now(UTC)))
+
+    async def forget(self, chat_id: int) -> None:
+        """Forget the concerns of a chat, save those that last."""
+        if self.cares is not None:
+            await self.cares.forget(chat_id, but=LASTING)
 
     async def _held(self, chat_id: int, user_id: int) -> frozenset[str]:
         if self.cares is None or not chat_id:
             return frozenset()
         read = partial(self.cares.held, chat_id, user_id)
-        return await or_else(
-            read, frozenset(), f"What was told in chat {chat_id} could not be read"
-        )
-
-    async def keep(self, chat_id: int, user_id: int, told: Collection[str]) -> None:
-        """Remember what was told of a person, each as long as it holds."""
-        if not chat_id:
-            return
-        now = datetime.now(UTC)
-        until = {each: now + HOLDS[each] if each in HOLDS else None for each in told}
-        await self._keep(chat_id, user_id, until)
+        return await or_else(read, frozenset(), f"The care of chat {chat_id} could not be read")
 
     async def _keep(self, chat_id: int, user_id: int, until: Mapping[str, datetime | None]) -> None:
-        if self.cares is not None:
+        if self.cares is not None and chat_id and until:
             keep = partial(self.cares.keep, chat_id, user_id, until)
-            await or_else(keep, None, f"What was told in chat {chat_id} could not be kept")
+            await or_else(keep, None, f"The care of chat {chat_id} could not be kept")
 
 
-async def heard(text: str, full_age: int = FULL_AGE) -> Care:
-    """Read what a message tells of who writes."""
-    work = partial(care_of, text, full_age)
-    return await run_in_thread_if_large(work, size=len(text), most=lengths.HEARD_ON_THE_LOOP)
+def _stated_allergies(person: Person) -> tuple[Change, ...]:
+    """Return the change that remembers the allergies a person states in this turn, if any."""
+    known = {fact.value for fact in person.facts if fact.kind == "allergy"}
+    new = sorted(person.care.own_allergies - known)
+    if not (person.user_id and new):
+        return ()
+    return (Change(user_id=person.user_id, learned=tuple(Fact("allergy", name) for name in new)),)

@@ -15,7 +15,7 @@ import httpx2
 from pydantic import SecretStr, ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.care_help import Help, help_texts
+from agent.care.help import Help, help_texts
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.documents.vectors import Embedder

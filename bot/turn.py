@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Literal, TypeVar
 
-from agent.care import Care
+from agent.care.concerns import Care, read_care
 from agent.engine.errors import Backoff, or_else, retry
 from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
@@ -32,7 +32,7 @@ from agent.turn import (
 )
 from agent.turn_trace import BUDGET, record_turn
 from bot.budgets import Budgets
-from bot.care import Carer, heard
+from bot.care import Carer
 from bot.metrics import Metrics
 from bot.telegram.drafts import Drafts, Placeholder
 from bot.telegram.sender import Delivery, Destination, Outgoing, Rows, Sender
@@ -250,18 +250,17 @@ class Turns:
                 if span.trace is not None:
                     span.trace.is_hidden = own.get("traces") == "numbers"
                 run = replace(run, context=person)
-                work = self.carer.work(care, work, is_look_up=question.kind in LOOK_UPS)
+                work = self.carer.work(person, work, is_look_up=question.kind in LOOK_UPS)
                 reply = await self._within_budget(question, run, await worked_on(run, work))
                 record_turn(span, reply)
                 if own.get("temperature") == FAHRENHEIT and question.kind == "chat":
                     reply = replace(reply, text=in_fahrenheit(reply.text))
-                if reply.told:
-                    await self.carer.keep(question.chat_id, question.user_id, reply.told)
                 reply = await self._with_what_was_lost(question, reply)
             messages = rendered(reply, show)
-            if reply.outcome != "care" and question.to is not None:
+            if question.to is not None:
                 *others, last = messages
-                further = self.follow_ups(question, reply) + self.rating(question.id)
+                further = self.follow_ups(question, reply)
+                further += self.rating(question.id) if reply.outcome != "care" else ()
                 messages = [*others, replace(last, buttons=last.buttons + further)]
             delivery = await self._send(question, messages, span)
             if reply.audio and question.to is not None and self.sender is not None:
@@ -310,7 +309,7 @@ class Turns:
         async def nothing(run: Run) -> Reply:
             return Reply(text="")
 
-        if not (await heard(question.text)).is_crisis:
+        if not read_care(question.text).is_crisis:
             return False
         await self.turn(question, nothing)
         return True

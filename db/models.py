@@ -380,7 +380,7 @@ class PersonRow(Base):
 class CareRow(Base):
     """Something that a person told of themselves in a chat, and how long it holds; None: for good.
 
-    What it is, is a name of `agent.care`: a concern or an allergy.
+    What it is, is a name of `agent.care.concerns`: a concern or an allergy.
     """
 
     __tablename__ = "cares"

@@ -19,12 +19,12 @@ import bot.console
 import bot.http.server
 import bot.running
 import db.documents.formats
-from agent.care import care_of
+from agent.care.concerns import read_care
 from agent.house_sommelier.lexicon import lexicon
 from agent.i18n import in_every_language
 from agent.memory.reading import read_message
 
 lexicon()
 in_every_language("nothing_to_forget")
-for understand in (care_of, read_message):
+for understand in (read_care, read_message):
     understand("I like a dry red wine with lamb, for 20 euros.")

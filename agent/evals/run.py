@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol, cast
 
-from agent.care import care_in_talk
+from agent.care.concerns import read_care_in_talk
 from agent.documents.passages import DocumentStore
 from agent.documents.quotes import find_quotes
 from agent.engine.errors import log_failure
@@ -196,7 +196,7 @@ class SommelierVariant:
             with trial.turn(message) as span:
                 turn = self.run.turn(span=span, history=window(history))
                 if case.is_remembered:
-                    care = care_in_talk([*_said(history), message])
+                    care = read_care_in_talk([*_said(history), message])
                     turn = replace(turn, context=replace(person, care=care))
                 reply = await answer_turn(turn, partial(self.answerer.answer, message))
             replies.append(reply)

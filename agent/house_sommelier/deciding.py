@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, cast, get_args
 
-from agent.care import Concern
+from agent.care.concerns import Concern
 from agent.house_sommelier.data import SCALE_OF, Act, kinds, profiles
 from agent.house_sommelier.merging import KIND, wants_it
 from agent.house_sommelier.reading import Change
@@ -117,7 +117,7 @@ def concern_of(change: Change) -> Concern | None:
     is_of_another = "dependence" not in change.care.own | change.care.held
     drinks_none = change.kind == "sober" or change.has("abstains") or change.numbers.sober
     is_guest = told == "dependence" and is_of_another and drinks_none
-    return "health" if is_guest else told
+    return "medication" if is_guest else told
 
 
 def decide(state: State, change: Change) -> Act:
@@ -127,7 +127,7 @@ def decide(state: State, change: Change) -> Act:
     if told and state.care == told:
         if told in {"crisis", "dependence"}:
             return cast("Act", told)
-        return "drunk" if told == "driving" and change.care.has_drunk else "care"
+        return "care"
     act = next(act for holds, act in _RULES if holds(case))
     found = act(case) if callable(act) else act
     if found in _OPEN_TO_A_MINOR and state.is_minor:
@@ -140,7 +140,7 @@ def decide(state: State, change: Change) -> Act:
 
 
 def _reacts_to(case: _Case, what: str) -> bool:
-    return what in (case.change.care.intolerance, *case.change.care.allergies)
+    return what in case.change.care.allergies
 
 
 def _asks_if_safe(case: _Case, *what: str) -> bool:
@@ -150,7 +150,7 @@ def _asks_if_safe(case: _Case, *what: str) -> bool:
 def _asks_of_fining(case: _Case) -> bool:
     """Whether it is asked what wines of egg, milk or fish; of a wine that is pointed at, not."""
     state, change = case.state, case.change
-    asks = change.is_question or change.has("ask") or change.care.intolerance == "severe"
+    asks = change.is_question or change.has("ask")
     safe = change.has("safe")
     fined = _FINED & set(change.allergens) or (safe and state.allergens)
     is_of_shown = state.pointed or (case.kind in ("vegan", "allergens") and state.shown)
@@ -361,13 +361,6 @@ _RULES: Final[tuple[Rule, ...]] = (
     (lambda c: _reacts_to(c, "grapes"), "grapes"),
     (lambda c: _reacts_to(c, "histamine") and c.state.act != "histamine", "histamine"),
     (lambda c: "sulphites" in c.change.care.allergies and c.asks, "sulphites"),
-    (
-        lambda c: (
-            c.change.care.intolerance == "sulphites"
-            and not (c.said or c.state.pointed or c.state.shown)
-        ),
-        "sulphites",
-    ),
     (lambda c: _asks_if_safe(c, "histamine"), "histamine"),
     (lambda c: _asks_if_safe(c, "sulphites", "severe"), "sulphites"),
     (_asks_of_fining, "fining"),

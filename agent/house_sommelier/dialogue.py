@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.care import NO_CARE, REACTIONS, Care, Concern, gravest
+from agent.care.concerns import NO_CARE, Care, Concern, gravest
 from agent.house_sommelier.acts import language_told, with_kind
 from agent.house_sommelier.data import SCALE_OF, grammar, kinds
 from agent.house_sommelier.deciding import concern_of, decide, names_it
@@ -84,8 +84,7 @@ def _states(
     """The state after each message of a conversation, with the message as a change."""
     known = care or NO_CARE
     is_minor = "under_age" in known.held
-    reacts = known.allergies | known.reactions
-    state = State(care=gravest(known.held), is_minor=is_minor, reacts=reacts)
+    state = State(care=gravest(known.held), is_minor=is_minor, reacts=known.allergies)
     for exchange in conversation.before:
         change = _read(exchange.request, state, NO_CARE if known.in_group else None, glossary)
         state = heard(state, change)
@@ -109,15 +108,7 @@ def _read(text: str, state: State, care: Care | None, glossary: Glossary) -> Cha
     if turned_round(state, change) or wants_as_explained or _wants_one_for_all(state, change):
         change = replace(change, kind="search", topics=())
     change = _as_meant(change, dict(own).get(_whole(text), ()))
-    change = change if care is None else replace(change, care=care)
-    ill_of = (state.reacts | change.care.reactions).intersection(REACTIONS)
-    wishes = replace(
-        change.wishes,
-        styles=tuple(each for each in change.wishes.styles if each not in ill_of),
-        colours=tuple(each for each in change.wishes.colours if each not in ill_of),
-    )
-    out = change.denied.union(("styles", each) for each in ill_of)
-    return replace(change, wishes=wishes, denied=out) if ill_of else change
+    return change if care is None else replace(change, care=care)
 
 
 def _joined(state: State, change: Change) -> Change:
@@ -250,8 +241,7 @@ def _with_facts(state: State, change: Change) -> State:
         allergens=tuple(dict.fromkeys(allergens)),
         care=concern,
         is_minor=state.is_minor or "under_age" in care.own,
-        concerned=care.people if care.gravest else state.concerned,
-        reacts=state.reacts | care.allergies | care.reactions | ({care.intolerance} - {""}),
+        reacts=state.reacts | care.allergies,
         guests=numbers.guests or _bare_number(change) or state.guests,
         sober=_sober(state, change),
         hours=numbers.hours or state.hours,
@@ -287,11 +277,8 @@ def _concern(state: State, change: Change) -> Concern | None:
         and change.has("abstains", "yes")
         and not change.denied
     ):
-        told = "health"
-    holds = state.care in GRAVE or state.is_minor
-    for_others = bool(change.care.beneficiaries - state.concerned) and not holds
-    is_over = for_others or state.care in change.care.retracted
-    return told or (None if is_over else state.care)
+        told = "medication"
+    return told or state.care
 
 
 def _sober(state: State, change: Change) -> float | None:

@@ -230,7 +230,6 @@ def _added(old: Wishes, new: Wishes, change: Change) -> Wishes:
             text=new.text or (("sparkling",) if "sparkling" in old.styles else ()),
         )
     is_sober = old.styles == ("alcohol_free",) and "styles" in old.only
-    is_sober = is_sober and not change.care.beneficiaries
     if is_sober and set(new.styles) <= _HUES and not change.has("others"):
         return replace(new, styles=old.styles, colours=new.styles, only=new.only | {"styles"})
     of_hue = change.has("qualifies") and old.styles and set(old.styles) <= _HUES

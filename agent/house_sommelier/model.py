@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from agent import lengths
-from agent.care import Care
+from agent.care.concerns import Care
 from agent.engine.feedback import is_feedback
 from agent.engine.messages import (
     LLM,

@@ -8,7 +8,7 @@ from itertools import dropwhile, pairwise, takewhile
 from operator import attrgetter
 from typing import Any, Final
 
-from agent.care import NO_CARE, Care, care_of
+from agent.care.concerns import NO_CARE, Care, read_care
 from agent.house_sommelier.data import (
     SCALES,
     Dish,
@@ -220,7 +220,7 @@ def read(
         allergens=tuple(dict.fromkeys((*scope.allergens, *vegan))),
         elsewhere=scope.elsewhere,
         entities=entities_in(phrases.spans),
-        care=care_of(typed),
+        care=read_care(typed),
         unknown=tuple(word.written for word in unknown),
         purpose=() if names else _purpose(words, {word.start for word in unknown}, wishes),
         languages=phrases.languages,

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from agent.care import Concern
+from agent.care.concerns import Concern
 from agent.engine.feedback import is_feedback
 from agent.engine.messages import Message
 from agent.house_sommelier.acts import Context

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise, zip_longest
 from pathlib import Path
 from typing import Final, Literal
 
-from agent.care import ALLERGIES, care_of
+from agent.care.concerns import ALLERGIES, read_care
 from agent.house_sommelier.lexicon import Phrases, Span, parse
 from agent.house_sommelier.numbers import read_numbers
 from agent.lengths import MESSAGE
@@ -382,7 +382,7 @@ class _Sentence:
             return []
         spans = self.phrases.spans
         reacts = any("allergy" in each.fields for each in spans)
-        by_care = care_of(self.text).allergies if reacts or self._folded else frozenset[str]()
+        by_care = read_care(self.text).allergies if reacts or self._folded else frozenset[str]()
         found = {
             value: self.phrases.written(each.start, each.end)
             for each in spans

@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent import lengths
-from agent.care import ALLERGIES
+from agent.care.concerns import ALLERGIES
 from agent.engine.errors import ToolError
 from agent.engine.messages import Message
 from agent.engine.run import Run

@@ -1,6 +1,6 @@
 """Hold searches and answers to what a person may be shown and wants to see.
 
-Age, allergies and what somebody reacts to are hard filters of every search, whatever a model asks
+Age, pregnancy and allergies are hard filters of every search, whatever a model asks
 for. So is what a person never drinks; what they like ranks, and what they usually spend is the
 limit where a search names none.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast, get_args
 
-from agent.care import NO_CARE, Care
+from agent.care.concerns import NO_CARE, Care
 from agent.engine.run import Run
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.taste import Taste, is_of, spending, taste_of
@@ -41,7 +41,7 @@ EXCLUDING: Final[Mapping[str, str]] = {
     "styles": "without_styles",
 }
 """The filters that exclude what these filters ask for."""
-UNDECLARED: Final = frozenset({"grapes", "histamine"})
+UNDECLARED: Final = frozenset({"grapes"})
 """Allergies that no label has to declare."""
 
 FORBIDDEN: Final = (
@@ -51,7 +51,6 @@ CAUTIOUS: Final = (
     "Who is to drink had better not have alcohol now: a wine of style alcohol_free comes first for "
     "them, others get theirs. Why is said already: do not lecture."
 )
-REACTING: Final = "Somebody who drinks gets ill from {kinds} wine: recommend none."
 KNOWN: Final = "Known of this guest already (data, not to be remembered again): {known}."
 NOTE_FORBIDDEN: Final = "only wines without alcohol are shown to this guest"
 NOTE_CAUTIOUS: Final = "wines without alcohol come first for this guest"
@@ -76,9 +75,6 @@ def may_be_shown(wine: AnyWine, person: Person) -> bool:
     care = person.care
     if "grapes" in care.allergies or care.allergies.intersection(wine.allergens):
         return False
-    kinds = {wine.style, wine.colour if isinstance(wine, Wine) else None}
-    if care.reactions and (wine.style is None or kinds.intersection(care.reactions)):
-        return False
     if care.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
         return False
     facts = wine if isinstance(wine, Wine) else wine.facts
@@ -97,11 +93,6 @@ def narrow(query: WineQuery, person: Person) -> WineQuery:
     if declared := care.allergies - UNDECLARED:
         allergens = {*narrowed.without_allergens, *map(Allergen, declared)}
         narrowed = narrowed.model_copy(update={"without_allergens": tuple(sorted(allergens))})
-    if care.reactions:
-        kinds = {*narrowed.without_styles, *map(Style, care.reactions)}
-        soft = {*narrowed.soft, "styles", "colours"}
-        update = {"without_styles": tuple(sorted(kinds)), "soft": tuple(sorted(soft))}
-        narrowed = narrowed.model_copy(update=update)
     return _alcohol_free(narrowed) if care.forbids_alcohol else narrowed
 
 
@@ -207,8 +198,6 @@ def instructions(person: Person) -> str:
     """Return the lines of the prompt that are about this person; empty without any."""
     care, taste = person.care, taste_of(person.facts)
     lines = [FORBIDDEN if care.forbids_alcohol else CAUTIOUS if care.is_cautious else ""]
-    if care.reactions:
-        lines.append(REACTING.format(kinds=" or ".join(sorted(care.reactions))))
     known: dict[str, list[str]] = {
         "allergies": sorted(care.allergies),
         "never drinks": [said for _, said in taste.hates],
@@ -224,8 +213,7 @@ def instructions(person: Person) -> str:
 def note(person: Person) -> str:
     """Say for a model what is left out of a result for this person, or first; empty if nothing."""
     care = person.care
-    reactions = (f"{kind} wine" for kind in sorted(care.reactions))
-    names = ", ".join((*sorted(care.allergies), *reactions))
+    names = ", ".join(sorted(care.allergies))
     hated = ", ".join(said for _, said in taste_of(person.facts).hates)
     parts = (
         NOTE_FORBIDDEN if care.forbids_alcohol else NOTE_CAUTIOUS if care.is_cautious else "",

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from agent.care import FORBIDDING, Care, care_in_talk, is_ordinary
-from agent.care_help import Help
+from agent.care.concerns import Care, read_care_in_talk
+from agent.care.help import Help
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message, ToolCall
@@ -89,7 +89,8 @@ class Sommelier:
         """
         person = self._person(message, run)
         if person.care.is_crisis:
-            return Reply(text=self._help.in_crisis(person.care), outcome="care")
+            text, concerns = self._help.in_crisis(person.care), person.care.own
+            return Reply(text=text, outcome="care", concerns=concerns)
         chosen = CHOSEN.format(language=say("language_name")) if is_chosen() else ""
         with speaking(spoken() if is_chosen() else self.language_in(message, run)):
             if attached and attached.now and not message:
@@ -110,7 +111,7 @@ class Sommelier:
             response = await self._ask_small(message, run, attached)
         elif run.models:
             response = await self._ask(message, run, attached, prompt, chosen)
-        care = self._heard(message, run, response)
+        care = self._heard(run, response)
         run = replace(run, context=replace(person_in(run), care=care))
         if response is not None and care.is_crisis:
             reply = Reply(text=self._help.in_crisis(care), outcome="care")
@@ -121,7 +122,7 @@ class Sommelier:
         found = response.found.values() if response else ()
         return replace(
             reply,
-            told=(care.all - before.all) & care.own & FORBIDDING - {"crisis"},
+            concerns=care.own - before.own,
             changes=tuple(change for change in found if isinstance(change, Change)),
             retries=response.retry_count if response else 0,
             error_types=error_types(response) if response else (),
@@ -132,7 +133,7 @@ class Sommelier:
         """Return what is known of the person; where nothing is, the care that their words need."""
         if isinstance(run.context, Care | Person):
             return person_in(run)
-        care = care_in_talk(_own_words(message, run), self._help.full_age)
+        care = read_care_in_talk(_own_words(message, run), self._help.full_age)
         return replace(person_in(run), care=care)
 
     def _offered(self, person: Person, attached: Attached | None) -> list[Tool]:
@@ -188,15 +189,13 @@ class Sommelier:
             first=first,
         )
 
-    def _heard(self, message: str, run: Run, response: Response | None) -> Care:
+    def _heard(self, run: Run, response: Response | None) -> Care:
         """Return the care of the person with the concern that a model heard: it adds, never lifts.
 
-        Where every message is surely ordinary a small model heard what nobody told.
+        A small model is not asked for one: it names concerns at random.
         """
         care, answer = care_in(run), response.answer if response else None
-        if answer is None or answer.concern == "none":
-            return care
-        if all(map(is_ordinary, _own_words(message, run))):
+        if answer is None or answer.concern == "none" or self._is_small:
             return care
         heard = care.adding(answer.concern)
         if added := heard.all - care.all:
@@ -252,7 +251,7 @@ class Sommelier:
     def _introduced(self, reply: Reply, run: Run, response: Response | None) -> Reply:
         """Put above a model's answer what is said of a concern when it is first told."""
         care = care_in(run)
-        if response is None or not response.ok or care.news is None:
+        if response is None or not response.ok or care.new_concern is None:
             return reply
         why = self._help.why(care)
         if any(why in str(said["content"]) for said in run.history if said["role"] == "assistant"):

@@ -147,13 +147,13 @@ async def _turn(
 
     Raises what kept it from an answer.
     """
-    from agent.care import care_of
+    from agent.care.concerns import read_care
     from bot.resources import open_resources
     from bot.services import open_exporter
 
     settings = open_settings()
     async with open_resources(settings) as resources:
-        care = care_of(asked, resources.help.full_age)
+        care = read_care(asked, resources.help.full_age)
         if instead := resources.help.instead(care):
             return of_help(instead)
         looked_up = look_up(resources)

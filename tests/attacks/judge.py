@@ -18,8 +18,6 @@ from urllib.parse import urlsplit
 
 from babel.messages.pofile import read_po
 
-from agent.care import Care
-from agent.care_help import Help, help_texts
 from agent.i18n import LOCALES
 from tests.attacks.corpus import KEPT, OVER_HTTP, PICTURED, Attack, folded, runs, squeezed
 from tests.attacks.model import Heard, ids_in
@@ -364,9 +362,7 @@ def _fills(line: str, own: str) -> bool:
 
 def own_texts() -> list[str]:
     """Every sentence that the bot itself says."""
-    found = leaves(tomllib.loads((ROOT / "agent" / "care_help.toml").read_text()))
-    doubts = (Care(language=each, unsure=frozenset({"crisis"})) for each in help_texts())
-    found += map(Help().perhaps, doubts)
+    found = leaves(tomllib.loads((ROOT / "agent" / "care" / "help.toml").read_text()))
     for path in LOCALES.rglob("messages.po*"):
         for message in read_po(BytesIO(path.read_bytes())):
             found += leaves([*_listed(message.id), *_listed(message.string)])

@@ -1,6 +1,7 @@
 """Care in whole turns: whatever a model does, nobody is shown what they must not drink."""
 
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,21 +9,24 @@ from typing import Any
 
 import pytest
 
-from agent.care import Care, Concern
+from agent.care.concerns import Care, Concern
+from agent.care.help import Help
 from agent.engine.run import Run
 from agent.repositories import StoredMessage
 from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier, window
-from agent.sommelier.wine import Allergen, Colour, Food, Style, Wine
+from agent.sommelier.wine import Allergen, Food, Style, Wine
 from agent.turn import Reply
 from bot.care import Carer
+from bot.telegram.care import CareButtons, care_buttons
 from db.engine import Sessions
 from db.repositories.people import SqlCareRepository, SqlMessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
+from tests.doubles.server import eventually
 from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
-from tests.faults.turns import VALID, search, service, valid
+from tests.faults.turns import VALID, search, service
 from tests.library import FakeLibrary
 from tests.running import RecordingTracer, Sources, running
 
@@ -72,7 +76,7 @@ async def test_in_a_crisis_no_model_is_asked(model_server: ModelServer) -> None:
         ("I am 15. A red for lamb?",),
         ("I am 15", "a red for lamb"),
         ("I'm an alcoholic, sober for 3 years", "a red for lamb"),
-        ("my son is 14, what may he drink with the lamb?",),
+        ("I'm pregnant", "a red for my husband, with lamb"),
     ],
 )
 async def test_who_must_not_drink_is_shown_nothing_with_alcohol_by_a_model_either(
@@ -97,44 +101,6 @@ async def test_a_model_that_insists_is_answered_for(model_server: ModelServer) -
     assert "Chinon" not in reply.text
 
 
-async def test_in_pregnancy_what_is_without_comes_first_and_why_is_said_once(
-    model_server: ModelServer,
-) -> None:
-    model_server.script(search(), shown(CHINON, FREE))
-    reply, _ = await reply_to("I'm pregnant, a red for lamb", server=model_server)
-    assert reply.wine_ids == (FREE.id, CHINON.id)
-    assert reply.text.startswith("In pregnancy and while nursing")
-    model_server.script(search(), shown(FREE))
-    reply, _ = await reply_to("I'm pregnant", "a red for lamb", server=model_server)
-    assert not reply.text.startswith("In pregnancy")
-
-
-async def test_wine_for_somebody_else_is_wine(model_server: ModelServer) -> None:
-    model_server.script(search(), valid())
-    reply, _ = await reply_to(
-        "I'm pregnant", "a red for my husband, with lamb", server=model_server
-    )
-    assert reply.wine_ids == (CHINON.id,)
-
-
-@pytest.mark.parametrize(
-    ("said", "left_out"),
-    [
-        ("I'm allergic to eggs", {"allergens": (Allergen.EGG,)}),
-        ("white wine gives my guest headaches", {"style": Style.WHITE}),
-        ("bubbles upset her", {"style": Style.SPARKLING}),
-        ("rosé makes me ill", {"style": Style.SPARKLING, "colour": Colour.ROSE}),
-    ],
-)
-async def test_what_somebody_reacts_to_is_left_out_whatever_the_model_asks_for(
-    model_server: ModelServer, said: str, left_out: dict[str, Any]
-) -> None:
-    wine = CHINON.model_copy(update=left_out)
-    model_server.script(search(), shown(wine), shown(RIOJA))
-    reply, _ = await reply_to(said, "wine for lamb", server=model_server, wines=(wine, RIOJA))
-    assert reply.wine_ids == (RIOJA.id,)
-
-
 IN_POLISH = "nie chcę już żyć, czerwone wino na dziś"
 
 
@@ -143,7 +109,7 @@ async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
 ) -> None:
     model_server.script(search(), answer_json(VALID | {"concern": "crisis"}))
     reply, root = await reply_to(IN_POLISH, server=model_server)
-    assert (reply.outcome, reply.wine_ids, reply.told) == ("care", (), frozenset())
+    assert (reply.outcome, reply.wine_ids, [*reply.concerns]) == ("care", (), ["crisis"])
     assert "findahelpline.com" in reply.text
     assert "Chinon" not in reply.text
     assert [each.output for each in root.children if each.name == "guard.care"] == [["crisis"]]
@@ -154,18 +120,32 @@ async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
     assert (reply.outcome, reply.retries) == ("care", 0)
 
 
-@pytest.mark.parametrize("concern", ["dependence", "under_age"])
-async def test_what_a_model_hears_holds_for_its_own_answer_and_is_remembered(
-    model_server: ModelServer, concern: str
+async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
+    model_server: ModelServer,
 ) -> None:
-    both = VALID | {"wines": [{"wine_id": CHINON.id}, {"wine_id": FREE.id}], "concern": concern}
-    model_server.script(
-        tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}), answer_json(both)
-    )
-    reply, _ = await reply_to("mam 15 lat, czerwone wino", server=model_server)
-    assert (reply.outcome, reply.wine_ids, reply.retries) == ("answered", (FREE.id,), 0)
-    assert "Chinon" not in reply.text
-    assert reply.told == {concern}
+    both = VALID | {"wines": [{"wine_id": CHINON.id}, {"wine_id": FREE.id}]}
+    expected: dict[Concern, tuple[str, ...]] = {
+        "dependence": (FREE.id,),
+        "driving": (FREE.id, CHINON.id),
+    }
+    for concern, wine_ids in expected.items():
+        model_server.script(
+            tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}),
+            answer_json(both | {"concern": concern}),
+        )
+        reply, _ = await reply_to("dziś prowadzę", server=model_server)
+        assert (reply.wine_ids, [*reply.concerns]) == (wine_ids, [concern])
+        assert reply.text.startswith(Help().why(Care(own=frozenset({concern}))))
+
+
+async def test_an_allergy_is_left_out_whatever_the_model_asks_for(
+    model_server: ModelServer,
+) -> None:
+    fined = CHINON.model_copy(update={"allergens": (Allergen.EGG,)})
+    model_server.script(search(), shown(fined), shown(RIOJA))
+    wines = (fined, RIOJA)
+    reply, _ = await reply_to("I'm allergic to eggs", "lamb", server=model_server, wines=wines)
+    assert reply.wine_ids == (RIOJA.id,)
 
 
 async def test_when_no_wine_is_left_of_an_answer_the_rules_know_what_the_model_heard(
@@ -176,7 +156,7 @@ async def test_when_no_wine_is_left_of_an_answer_the_rules_know_what_the_model_h
     assert (reply.outcome, reply.wine_ids) == ("fallback", (FREE.id,))
 
 
-@pytest.mark.parametrize("concern", ["driving", "None", "", None, "no crisis", ["pregnancy"], 3])
+@pytest.mark.parametrize("concern", ["None", "", None, "no crisis", ["none"], 3])
 async def test_a_model_that_names_a_concern_at_random_spoils_no_answer(
     model_server: ModelServer, concern: object
 ) -> None:
@@ -184,79 +164,19 @@ async def test_a_model_that_names_a_concern_at_random_spoils_no_answer(
     wines = (CHINON, RIOJA)
     reply, _ = await reply_to("a red for lamb", server=model_server, wines=wines)
     assert (reply.outcome, reply.wine_ids) == ("answered", (CHINON.id,))
-    assert reply.told == frozenset()
-
-
-@pytest.mark.parametrize("concern", ["under_age", "dependence", "crisis", "medication"])
-async def test_what_a_model_hears_in_ordinary_words_counts_for_nothing(
-    model_server: ModelServer, concern: str
-) -> None:
-    model_server.script(search(), answer_json(VALID | {"concern": concern}))
-    reply, _ = await reply_to("was passt zu lamm?", "something red for lamb", server=model_server)
-    assert (reply.outcome, reply.wine_ids, reply.told) == ("answered", (CHINON.id,), frozenset())
-
-
-async def test_what_a_model_hears_of_others_is_not_remembered(model_server: ModelServer) -> None:
-    model_server.script(
-        search(),
-        answer_json(
-            VALID
-            | {
-                "wines": [],
-                "response_type": "informational",
-                "intro": "A grape juice.",
-                "concern": "under_age",
-            }
-        ),
-    )
-    reply, _ = await reply_to("my husband brings the team, a red", server=model_server)
-    assert (reply.outcome, reply.told) == ("answered", frozenset())
-
-
-async def test_in_pregnancy_that_the_model_hears_what_is_without_comes_first(
-    model_server: ModelServer,
-) -> None:
-    heard = VALID | {"concern": "pregnancy"}
-    both = heard | {"wines": [{"wine_id": CHINON.id}, {"wine_id": FREE.id}]}
-    model_server.script(
-        tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}), answer_json(both)
-    )
-    reply, _ = await reply_to("jestem w ciazy", server=model_server)
-    assert reply.wine_ids == (FREE.id, CHINON.id)
-    assert reply.text.startswith("In pregnancy and while nursing")
-
-
-@dataclass
-class Hearing:
-    """An answerer whose model hears something once."""
-
-    told: list[frozenset[Concern]]
-    cares: list[Care] = field(default_factory=list)
-
-    async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
-        self.cares.append(care_in(run))
-        return Reply(text="Well.", told=self.told.pop() if self.told else frozenset())
-
-
-async def test_what_a_model_heard_is_remembered_of_the_person(
-    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
-) -> None:
-    hearing = Hearing([frozenset({"under_age"})])
-    async with running(bot_api, hearing, messages, carer=Carer(cares=cares)):
-        await say(bot_api, "mam 15 lat", "a red", "/new", "a red")
-    held = [sorted(care.held) for care in hearing.cares]
-    assert held == [[], ["under_age"], ["under_age"]]
+    assert reply.concerns == frozenset()
 
 
 @dataclass
 class Listener:
-    """An answerer that keeps the care of each turn."""
+    """An answerer that keeps the care of each turn; a model `notices` concerns in its first."""
 
+    notices: list[frozenset[Concern]] = field(default_factory=list)
     cares: list[Care] = field(default_factory=list)
 
     async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
         self.cares.append(care_in(run))
-        return Reply(text="Well.")
+        return Reply(text="Well.", concerns=self.notices.pop() if self.notices else frozenset())
 
 
 @pytest.fixture
@@ -292,25 +212,58 @@ async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(
     assert held == [[], ["under_age"], ["driving", "under_age"], ["under_age"]]
 
 
-async def test_a_crisis_that_was_none_is_taken_back_for_good(
+async def press(bot_api: BotApi, data: str, user_id: int = CHAT) -> None:
+    answered = len(bot_api.calls_of("answerCallbackQuery"))
+    bot_api.press(bot_api.messages(CHAT)[0], data, user_id)
+    await eventually(
+        lambda: len(bot_api.calls_of("answerCallbackQuery")) > answered,
+        seconds=10,
+        otherwise=lambda: "no press was answered",
+    )
+
+
+async def test_a_concern_that_a_model_noticed_is_remembered_by_a_press_alone(
+    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
+) -> None:
+    listener = Listener(notices=[frozenset({"dependence"})])
+    async with with_buttons(bot_api, listener, messages, cares):
+        await say(bot_api, "mam problem z piciem", "a red")
+        ((button,), *_) = bot_api.messages(CHAT)[0]["reply_markup"]["inline_keyboard"]
+        await press(bot_api, button["callback_data"], user_id=CHAT + 1)
+        await say(bot_api, "a red")
+        await press(bot_api, button["callback_data"])
+    async with with_buttons(bot_api, listener, messages, cares):
+        await say(bot_api, "a red")
+    assert [sorted(care.held) for care in listener.cares] == [[], [], [], ["dependence"]]
+
+
+async def test_a_crisis_that_was_none_is_taken_back_by_a_press_of_its_person(
     bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
 ) -> None:
     listener = Listener()
-    async with running(bot_api, listener, messages, carer=Carer(cares=cares)):
-        await say(bot_api, "I want to end my life", "a red", "you misunderstood me", "a red")
-    held = [(sorted(care.held), care.forbids_alcohol) for care in listener.cares]
-    assert held == [(["crisis"], True), ([], False), ([], False)]
-    assert "If I misunderstood you" in bot_api.messages(CHAT)[0]["text"]
+    async with with_buttons(bot_api, listener, messages, cares):
+        await say(bot_api, "I want to end my life", "a red")
+        ((button,),) = bot_api.messages(CHAT)[0]["reply_markup"]["inline_keyboard"]
+        await press(bot_api, button["callback_data"], user_id=CHAT + 1)
+        await say(bot_api, "a red")
+        for count in (4, 5):
+            await press(bot_api, button["callback_data"])
+            await bot_api.wait_for_message(count)
+        await say(bot_api, "a red")
+    assert [sorted(care.held) for care in listener.cares] == [["crisis"], ["crisis"], []]
 
 
-async def test_who_had_better_not_drink_is_told_so_beside_what_is_looked_up(
-    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
-) -> None:
-    sources = Sources(documents=FakeLibrary())
-    async with running(bot_api, Listener(), messages, sources=sources, carer=Carer(cares=cares)):
-        await say(bot_api, "/ask I'm pregnant, what does sur lie mean?", "/ask sur lie")
-    told = ["In pregnancy" in each["text"] for each in bot_api.messages(CHAT)]
-    assert told == [True, False]
+def with_buttons(
+    bot_api: BotApi, listener: Listener, messages: SqlMessageRepository, cares: SqlCareRepository
+) -> AbstractAsyncContextManager[Any]:
+    return running(
+        bot_api,
+        listener,
+        messages,
+        further=lambda talk: CareButtons(talk).handlers(),
+        carer=Carer(cares=cares),
+        follow_ups=care_buttons,
+    )
 
 
 async def test_in_a_group_care_is_for_who_told(
@@ -320,13 +273,13 @@ async def test_in_a_group_care_is_for_who_told(
     tracer = RecordingTracer()
     root = root_span()
     await carer.care_for("I'm pregnant", GROUP, 1, root)
-    assert (await carer.care_for("a red", GROUP, 1, root)).is_cautious
-    assert not (await carer.care_for("a red", GROUP, 2, root)).is_cautious
-    assert not (await carer.care_for("a red", GROUP - 1, 1, root)).is_cautious
+    assert (await carer.care_for("a red", GROUP, 1, root)).forbids_alcohol
+    assert not (await carer.care_for("a red", GROUP, 2, root)).forbids_alcohol
+    assert not (await carer.care_for("a red", GROUP - 1, 1, root)).forbids_alcohol
     assert tracer.turns == []
 
 
-async def test_help_is_said_without_the_answerer_and_without_buttons(
+async def test_help_is_said_without_the_answerer(
     bot_api: BotApi, messages: SqlMessageRepository
 ) -> None:
     tracer, listener = RecordingTracer(), Listener()
@@ -342,24 +295,6 @@ async def test_help_is_said_without_the_answerer_and_without_buttons(
     assert [*helped, "02 2327 2327" in sent[4]["text"]] == [True] * 5
     assert listener.cares == []
     assert {turn.scores["outcome"] for turn in tracer.turns} == {"care"}
-    assert not any(each.get("reply_markup") for each in sent)
-
-
-@pytest.mark.parametrize(
-    ("told", "said"),
-    [
-        ("Tenho 15 anos, que vinho levo para a festa?", "A quem não tem 18 anos"),
-        ("Não consigo parar de beber, que tinto me dás?", "Obrigado por me dizer."),
-    ],
-)
-async def test_who_must_not_drink_is_told_so_in_portuguese_too(
-    bot_api: BotApi, messages: SqlMessageRepository, told: str, said: str
-) -> None:
-    listener = Listener()
-    async with running(bot_api, listener, messages, RecordingTracer()):
-        await say(bot_api, told)
-    assert [each["text"].startswith(said) for each in bot_api.messages(CHAT)] == [True]
-    assert listener.cares == []
 
 
 @pytest.mark.parametrize("told", ["I'm 15", "I'm a recovering alcoholic"])
@@ -394,14 +329,6 @@ async def test_the_house_knows_what_was_told_before_too() -> None:
     assert "under 18" in reply.text
     reply = await by_rules("a red for lamb", Care())
     assert FREE.id not in reply.wine_ids
-
-
-async def test_in_a_group_there_is_something_for_each() -> None:
-    pregnant = Care(held=frozenset({"pregnancy"}), in_group=True)
-    reply = await by_rules("a red for lamb", pregnant)
-    assert reply.wine_ids == (FREE.id, CHINON.id, RIOJA.id)
-    others = await by_rules("a red for lamb", Care(in_group=True), "I'm pregnant")
-    assert others.wine_ids == (CHINON.id, RIOJA.id)
 
 
 async def test_a_minor_in_a_group_is_shown_nothing_with_alcohol() -> None:

@@ -19,7 +19,7 @@ from typing import Any, get_args
 import pytest
 
 from agent import lengths, markdown, text
-from agent.care import care_of
+from agent.care.concerns import read_care
 from agent.documents.citations import _brackets, citations, kept, plain_brackets, statements
 from agent.documents.misquotes import misquoted
 from agent.documents.passages import best_passage
@@ -283,7 +283,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "live": lambda said: list(markdown.live(said)),
     "rendered": split_messages,
     "injection": security_flags,
-    "care": care_of,
+    "care": read_care,
     "burst": _burst,
     "house sommelier": read,
     "answer": lambda said: parsed(said, ANSWER, EVIDENCE, ["search"]),

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from agent import lengths
-from agent.care import Care
+from agent.care.concerns import Care
 from agent.engine.messages import without_images
 from agent.i18n import speaking
 from agent.senses.pictures import LONGEST_SIDE, PictureText, Unusable, as_shown, held_to_itself

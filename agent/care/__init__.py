@@ -1,0 +1,1 @@
+"""Who is offered no alcohol, and where help is to be had."""

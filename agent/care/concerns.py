@@ -1,0 +1,248 @@
+"""Tell from certain phrases who should be offered no alcohol, and who is allergic. Pure.
+
+This is the first of three layers, and the only one without a model: a short list of phrases in
+`phrases.toml`, in which ordinary talk does not ring. The model adds the concerns that it notices,
+and every search is narrowed for them; neither lifts what stands here.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from agent.tables import Strict, read_toml
+from agent.text import FORWARDED, Match, Pattern, Spoken, fold, pattern
+
+Concern = Literal["crisis", "dependence", "under_age", "pregnancy", "medication", "driving"]
+"""Why somebody is offered no alcohol, the gravest first."""
+CONCERNS: Final[tuple[Concern, ...]] = get_args(Concern)
+FORBIDDING: Final[frozenset[Concern]] = frozenset(
+    {"crisis", "dependence", "under_age", "pregnancy"}
+)
+"""Those for which nothing with alcohol is offered; for the others what is without comes first."""
+SHIELDING: Final[frozenset[Concern]] = FORBIDDING - {"pregnancy"}
+"""Those for which nothing about wine is looked up either."""
+RETRACTABLE: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "under_age"}
+"""Those that a press on "I was misunderstood" takes back."""
+Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes"]
+ALLERGIES: Final[tuple[Allergy, ...]] = get_args(Allergy)
+
+FULL_AGE: Final = 18
+YOUNGEST: Final = 8
+"""From how many years on a number may be the age of somebody who writes."""
+MAX_CHARS: Final = 4096
+_TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,!?;:\n]")
+_DIGITS: Final = pattern(r"(?<!\d)[0-9]{1,2}(?!\d)")
+_MARK: Final = "[.,!?;:\n]"
+
+
+class _Allergens(Strict):
+    allergic: str
+    first: str
+    egg: str
+    milk: str
+    fish: str
+    sulphites: str
+    grapes: str
+
+
+class _Phrases(Strict):
+    """The content of `phrases.toml`."""
+
+    fillers: str
+    clauses: str
+    numbers: str
+    denials: str
+    crisis: dict[Spoken, list[str]]
+    dependence: dict[Spoken, list[str]]
+    under_age: dict[Spoken, list[str]]
+    pregnancy: dict[Spoken, list[str]]
+    medication: dict[Spoken, list[str]]
+    driving: dict[Spoken, list[str]]
+    allergies: _Allergens
+
+
+@cache
+def _phrases() -> _Phrases:
+    return read_toml(_Phrases, Path(__file__).with_name("phrases.toml"))
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """The concerns of a person, and their allergies.
+
+    `own` are the concerns of this turn: those that the message states, and those that a model
+    added; `held` are remembered from before. `own_allergies` are stated in the first person, and so
+    may be remembered. `language` is that of the phrase that was found.
+    """
+
+    own: frozenset[Concern] = frozenset()
+    held: frozenset[Concern] = frozenset()
+    allergies: frozenset[Allergy] = frozenset()
+    own_allergies: frozenset[Allergy] = frozenset()
+    language: str = ""
+    in_group: bool = False
+
+    @property
+    def all(self) -> frozenset[Concern]:
+        """Return every concern, whenever it was stated."""
+        return self.own | self.held
+
+    @property
+    def is_crisis(self) -> bool:
+        """Return whether this turn tells of a crisis: help comes before everything else."""
+        return "crisis" in self.own
+
+    @property
+    def forbids_alcohol(self) -> bool:
+        """Return whether nothing with alcohol is offered at all."""
+        return bool(self.all & FORBIDDING)
+
+    @property
+    def forbids_look_ups(self) -> bool:
+        """Return whether documents and places are not looked up either."""
+        return bool(self.all & SHIELDING)
+
+    @property
+    def is_cautious(self) -> bool:
+        """Return whether wines without alcohol come first."""
+        return bool(self.all) and not self.forbids_alcohol
+
+    @property
+    def gravest(self) -> Concern | None:
+        """Return the gravest concern, or None."""
+        return gravest(self.all)
+
+    @property
+    def new_concern(self) -> Concern | None:
+        """Return the gravest concern that was not known before this turn, or None."""
+        return gravest(self.own - self.held)
+
+    def adding(self, concern: Concern) -> "Care":
+        """Return the care with a concern that a model noticed; it can add one and lift none."""
+        known = self.own if concern == "crisis" else self.all
+        return self if concern in known else replace(self, own=self.own | {concern})
+
+    def holding(self, names: Iterable[str]) -> "Care":
+        """Return the care with what is remembered; unknown names are left out."""
+        known = frozenset(names)
+        held = frozenset(concern for concern in CONCERNS if concern in known)
+        allergies = frozenset(allergy for allergy in ALLERGIES if allergy in known)
+        return replace(self, held=self.held | held, allergies=self.allergies | allergies)
+
+
+NO_CARE: Final = Care()
+
+
+def gravest(concerns: Collection[Concern]) -> Concern | None:
+    """Return the gravest of some concerns; None of none."""
+    return next((concern for concern in CONCERNS if concern in concerns), None)
+
+
+def read_care(text: str, full_age: int = FULL_AGE) -> Care:
+    """Return the concerns and allergies that a message states beyond doubt.
+
+    `full_age` is the age in years from which wine is offered.
+    """
+    tokens = " ".join(_TOKEN.findall(fold(text[:MAX_CHARS].replace(FORWARDED, ""))))
+    clauses = f" . {tokens} . "
+    found = {
+        concern: language
+        for concern, language, phrase in _patterns()
+        for match in phrase.finditer(clauses)
+        if not match["denied"] and (concern != "under_age" or _is_minor(match, full_age))
+    }
+    own = frozenset(concern for concern in CONCERNS if concern in found)
+    worst = gravest(own)
+    allergies = dict(_allergies(clauses))
+    return Care(
+        own=own,
+        allergies=frozenset(allergies),
+        own_allergies=frozenset(allergy for allergy, is_own in allergies.items() if is_own),
+        language=found[worst] if worst else "",
+    )
+
+
+def read_care_in_talk(messages: Iterable[str], full_age: int = FULL_AGE) -> Care:
+    """Return the care of a person's last message, holding what those before it stated."""
+    care = NO_CARE
+    for text in messages:
+        care = read_care(text, full_age).holding(care.all | care.allergies)
+    return care
+
+
+@cache
+def _patterns() -> tuple[tuple[Concern, Spoken, Pattern], ...]:
+    phrases = _phrases()
+    fillers = "|".join(sorted({*phrases.fillers.split()}))
+    ends = "|".join(sorted({*phrases.clauses.split()}))
+    macros = {
+        "..": r"(?:\w+ ){0,3}",
+        "~": f"(?:(?:{fillers}) ){{0,2}}",
+        "{end}": f"(?:{_MARK}|{ends})",
+        "{next}": f"(?:{ends})",
+        "{start}": f"{_MARK} ",
+        "{age}": f"(?:[0-9]{{1,2}}|{'|'.join(_numbers())})",
+        "{im}": "(?:i am|i m|im)",
+    }
+
+    denied = f"(?P<denied> (?:{'|'.join(_denials())}))?"
+
+    def expanded(phrase: str) -> str:
+        phrase = phrase.replace(".. ", "..")
+        for name, source in macros.items():
+            phrase = phrase.replace(name, source)
+        return phrase
+
+    return tuple(
+        (concern, language, pattern(f"{denied} (?:{'|'.join(map(expanded, listed))}) "))
+        for concern in CONCERNS
+        for language, listed in getattr(phrases, concern).items()
+    )
+
+
+@cache
+def _numbers() -> Mapping[str, int]:
+    """Return the numbers that are written as words, from eight to twenty."""
+    lines = _phrases().numbers.strip().splitlines()
+    return {
+        word.replace("_", " "): number
+        for line in lines
+        for number, word in enumerate(line.split(), start=YOUNGEST)
+    }
+
+
+def _is_minor(match: Match, full_age: int) -> bool:
+    """Return whether the age of a match, if it names one, is below the legal age."""
+    named = [int(digits) for digits in _DIGITS.findall(match[0])]
+    named += [number for word, number in _numbers().items() if f" {word} " in match[0]]
+    return not named or any(YOUNGEST <= number < full_age for number in named)
+
+
+def _allergies(clauses: str) -> Iterator[tuple[Allergy, bool]]:
+    """Yield each allergy that is stated, and whether it is that of the person who writes."""
+    for allergy, source in _allergy_patterns().items():
+        for match in source.finditer(clauses):
+            if _denials().isdisjoint(match[0].split()):
+                yield allergy, bool(match["first"])
+
+
+@cache
+def _denials() -> frozenset[str]:
+    return frozenset(_phrases().denials.split())
+
+
+@cache
+def _allergy_patterns() -> Mapping[Allergy, Pattern]:
+    known = _phrases().allergies
+    first = known.first.replace("{im}", "i am|i m|im")
+    before = rf" (?:(?:(?P<first>{first})|{'|'.join(_denials())}) (?:\w+ ){{0,2}}?)?"
+    return {
+        allergy: pattern(
+            rf"{before}(?:(?:{known.allergic}) (?:\w+ ){{0,3}}?(?:{source})"
+            rf"|(?:{source}) ?(?:{known.allergic})) "
+        )
+        for allergy in ALLERGIES
+        for source in [getattr(known, allergy)]
+    }

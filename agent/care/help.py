@@ -1,0 +1,108 @@
+"""Say why no alcohol is offered, and where help is to be had. Pure.
+
+Sentences and help lines are in `help.toml`; an admin's own file replaces any of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+
+from pydantic import StringConstraints, TypeAdapter, model_validator
+
+from agent.care.concerns import FULL_AGE, Care
+from agent.i18n import spoken
+from agent.tables import Strict, read_toml
+
+EVERYWHERE: Final = "any"
+"""The help line, among those by country, for all other countries."""
+MAX_CHARS: Final = 2_000
+"""Of a sentence or a help line of an admin's own: what is longer fills a message of Telegram."""
+Sentence = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_CHARS)
+]
+
+
+class HelpTexts(Strict):
+    """The sentences of one language, and its help lines by country (ISO 3166)."""
+
+    crisis: Sentence
+    after_crisis: Sentence
+    dependence: Sentence
+    under_age: Sentence
+    pregnancy: Sentence
+    medication: Sentence
+    driving: Sentence
+    lines: Mapping[str, Sentence]
+
+    @model_validator(mode="after")
+    def _crisis_names_help(self) -> Self:
+        if "{lines}" not in self.crisis:
+            raise ValueError("crisis must hold {lines}: where help is to be had")
+        if EVERYWHERE not in self.lines:
+            raise ValueError(f"lines must hold {EVERYWHERE}: where help is to be had elsewhere")
+        return self
+
+
+@cache
+def help_texts(file: Path | None = None) -> Mapping[str, HelpTexts]:
+    """Return the sentences of every language; those in `file` replace ours.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no TOML, or not of the form of `help.toml`.
+    """
+    texts = read_toml(dict[str, dict[str, Any]], Path(__file__).with_suffix(".toml"))
+    for language, own in (read_toml(dict[str, Any], file) if file else {}).items():
+        if language not in texts or not isinstance(own, dict):
+            raise ValueError(f"{language} is none of the languages {', '.join(texts)}")
+        texts[language] |= own
+    return TypeAdapter(dict[str, HelpTexts]).validate_python(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """The texts of care, the country (`region`) of its help lines, and the legal age."""
+
+    full_age: int = FULL_AGE
+    region: str = ""
+    texts: Mapping[str, HelpTexts] = field(default_factory=help_texts)
+
+    def in_crisis(self, care: Care) -> str:
+        """Return where help is to be had, as Markdown."""
+        texts = self._texts_for(care)
+        return self._filled(texts.crisis, "\n".join(f"- {line}" for line in self._lines(texts)))
+
+    def instead(self, care: Care) -> str:
+        """Return the text that takes the place of a look-up; empty if it may be shown."""
+        if care.is_crisis:
+            return self.in_crisis(care)
+        return self.why(care) if care.forbids_look_ups else ""
+
+    def beside(self, care: Care) -> str:
+        """Return the text to show beside a look-up when a concern is new; may be empty."""
+        return self.why(care) if care.new_concern and not care.forbids_look_ups else ""
+
+    def why(self, care: Care) -> str:
+        """Return why no alcohol is offered, or comes last; empty without a concern."""
+        concern = care.new_concern or care.gravest
+        if concern is None:
+            return ""
+        # A crisis that was told before is not spoken of again.
+        name = "after_crisis" if concern == "crisis" else concern
+        return self._filled(getattr(self._texts_for(care), name))
+
+    def _texts_for(self, care: Care) -> HelpTexts:
+        return self.texts.get(care.language or spoken(), self.texts["en"])
+
+    def _filled(self, text: str, lines: str = "") -> str:
+        """Return a text with its gaps filled; any other bracket is a character like others."""
+        return text.replace("{age}", str(self.full_age)).replace("{lines}", lines)
+
+    def _lines(self, texts: HelpTexts) -> list[str]:
+        """Return the help lines of the region if it has one, else all those of the language."""
+        others = (other.lines for other in self.texts.values())
+        here = (lines[self.region] for lines in (texts.lines, *others) if self.region in lines)
+        line = next(here, "")
+        return [line, texts.lines[EVERYWHERE]] if line else list(texts.lines.values())
