@@ -30,6 +30,7 @@ from agent.documents.passages import (
     as_data,
     best_passage,
     excerpts,
+    near_best,
     outcome_of,
     record,
     retrieve,
@@ -244,7 +245,7 @@ def _passages(chunks: Sequence[Chunk], question: str) -> str:
     """Return the best passages with their citations."""
     shown = [
         f"{best_passage(_unbracketed(chunk.text), question)} [{chunk.path}]"
-        for chunk in chunks[:SHOWN_PASSAGES]
+        for chunk in near_best(chunks)[:SHOWN_PASSAGES]
     ]
     return "\n\n".join([say("best_passages"), *shown])
 

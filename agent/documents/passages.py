@@ -23,6 +23,9 @@ DEFAULT_CHUNKS: Final = 6
 PASSAGE_CHARS: Final = 600
 SHOWN_PASSAGES: Final = 3
 
+LEAST_SHARE: Final = 0.6
+"""The share of the best score below which an excerpt is not worth its tokens."""
+
 BLANK_LINE: Final = pattern(r"\n\s*\n")
 MARKUP: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
 
@@ -133,6 +136,12 @@ async def retrieve(
     return chunks
 
 
+def near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Return the chunks whose score is not far below the best."""
+    least = LEAST_SHARE * max((chunk.score for chunk in chunks), default=0.0)
+    return [chunk for chunk in chunks if chunk.score >= least]
+
+
 def as_data(text: str) -> str:
     """Return a text that cannot close the marks it is put between."""
     return MARKUP.sub(lambda found: f"‹{found[1]}", text)
@@ -179,8 +188,6 @@ QueryText = Annotated[str, Field(max_length=200)]
 Count = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
 
 NOTHING: Final = "nothing in the library matches; say so, do not answer from memory"
-LEAST_SHARE: Final = 0.6
-"""The share of the best score below which an excerpt is not worth its tokens."""
 TOOL_LIMITS: Final = Limits(structured_output_max_retries=1, seconds=12)
 """Shorter than a tool's own time limit, so that passages are returned instead of a time-out."""
 
@@ -199,12 +206,6 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         return ToolOutput(excerpts(chunks) or NOTHING, by_chunk(chunks))
 
     return tool(search_documents)
-
-
-def near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Return the chunks whose score is not far below the best."""
-    least = LEAST_SHARE * max((chunk.score for chunk in chunks), default=0.0)
-    return [chunk for chunk in chunks if chunk.score >= least]
 
 
 def by_chunk(chunks: Iterable[Chunk]) -> dict[str, object]:

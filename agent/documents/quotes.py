@@ -28,6 +28,7 @@ from agent.documents.passages import (
     as_data,
     best_passage,
     by_chunk,
+    near_best,
     outcome_of,
     record,
     retrieve,
@@ -313,7 +314,7 @@ def _quotes(
         return replace(found, summary=say("quotes_declined"))
     passages = tuple(
         _quote(chunk, best_passage(chunk.text, query), relevance="")
-        for chunk in chunks[:SHOWN_PASSAGES]
+        for chunk in near_best(chunks)[:SHOWN_PASSAGES]
     )
     note = say("documents_model_failed" if response else "documents_no_model")
     return replace(
