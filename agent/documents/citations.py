@@ -6,7 +6,7 @@ same paragraph or list item, or on a line of citations that follows. Headings, p
 that could be cited.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, Literal
@@ -153,9 +153,15 @@ def kept(text: str, paths: Collection[str], accept: Callable[[Statement], bool])
     A statement that a later sentence's citation covered gets that citation itself. A heading or
     lead-in with nothing left below it goes too.
     """
+    found = list(_stated(text, paths))
+    every = [statement for _, stated in found for statement in stated]
+    if all(
+        accept(statement) and _with_citation(statement) == statement.text for statement in every
+    ):
+        return text.strip()
     left: list[tuple[Block, str]] = []
-    for block, stated in _stated(text, paths):
-        said = " ".join(_with_citation(each, paths) for each in stated if accept(each))
+    for block, stated in found:
+        said = " ".join(_with_citation(statement) for statement in stated if accept(statement))
         if said:
             left.append((block, said))
     parts = []
@@ -166,7 +172,7 @@ def kept(text: str, paths: Collection[str], accept: Callable[[Statement], bool])
     return "".join(parts).strip()
 
 
-def _with_citation(statement: Statement, paths: Collection[str]) -> str:
+def _with_citation(statement: Statement) -> str:
     if statement.kind != "statement" or has_citation(statement.text):
         return statement.text
     return " ".join([statement.text, *(f"[{path}]" for path in statement.cites)])
@@ -180,17 +186,22 @@ def _stated(text: str, paths: Collection[str]) -> Iterator[tuple[Block, list[Sta
     found = blocks(text)
     for block, following in zip_longest(found, found[1:]):
         if only_cites(block.text):
+            if unknown := _unknown_names(citations(block.text, paths)):
+                yield block, [Statement(block.text, "heading", unknown=unknown)]
             continue
         closing = following.text if following is not None and only_cites(following.text) else ""
         covering = citations(closing, paths)
         stated: list[Statement] = []
         for sentence in reversed(cited_sentences(block.text)):
             covering = citations(sentence, paths) or covering
-            cites = tuple(path for cited in covering for path in cited.paths)
-            unknown = tuple(path for cited in covering for path in cited.unknown)
+            cites = tuple(dict.fromkeys(path for cited in covering for path in cited.paths))
             kind = "heading" if block.is_heading else kind_of(sentence)
-            stated.append(Statement(sentence, kind, tuple(dict.fromkeys(cites)), unknown))
+            stated.append(Statement(sentence, kind, cites, _unknown_names(covering)))
         yield block, stated[::-1]
+
+
+def _unknown_names(found: Iterable[Cited]) -> tuple[str, ...]:
+    return tuple(name for cited in found for name in cited.unknown)
 
 
 def blocks(text: str) -> list[Block]:

@@ -91,11 +91,15 @@ def test_what_is_left_keeps_its_words_its_layout_and_its_citations() -> None:
 
 
 def test_an_answer_of_which_nothing_is_rejected_stands_as_it_is() -> None:
-    text = (
-        "There are two:\n- gross lees [a.md]\n- fine lees [b.md]\n\n**More**\nThey settle [a.md]."
-    )
+    text = "Two:\n- gross lees [a.md]\n- fine lees [b.md]\n\nThey settle [a.md].\nAll [b.md]."
     assert kept(text, PATHS, lambda _: True) == text
-    assert len(blocks(text)) == 5
+    assert len(blocks(text)) == 4
+
+
+def test_a_line_of_citations_with_an_unknown_path_is_none() -> None:
+    text = "They settle [a.md].\n\nSources: [a.md]\nSources: [c.md]"
+    assert [found.unknown for found in statements(text, PATHS)] == [(), ("c.md",)]
+    assert kept(text, PATHS, lambda found: not found.unknown) == "They settle [a.md]."
 
 
 def test_only_paths_that_a_tool_returned_may_be_cited_beside_other_brackets() -> None:
