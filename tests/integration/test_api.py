@@ -162,10 +162,9 @@ async def test_the_sommelier_answers_with_what_was_said_before(model_server: Mod
         "",
     )
     assert CHINON.label in answered["answer"]
-    assert [each["content"] for each in sent(model_server, 2)["messages"][1:]] == [
-        *(each["content"] for each in BEFORE),
-        LAMB["message"],
-    ]
+    before, reply, asked = (each["content"] for each in sent(model_server, 2)["messages"][1:])
+    assert (before, asked) == (BEFORE[0]["content"], LAMB["message"])
+    assert BEFORE[1]["content"] in reply
     assert told["outcome"] == "answered"
     first, _, after = (sent(model_server, each)["messages"][0]["content"] for each in range(3))
     assert ("No alcohol for" in first, "No alcohol for" in after) == (False, True)
@@ -174,7 +173,7 @@ async def test_the_sommelier_answers_with_what_was_said_before(model_server: Mod
 async def test_an_answer_comes_as_drafts_of_what_is_grounded_and_then_as_without(
     model_server: ModelServer,
 ) -> None:
-    long = VALID | {"intro": "The Zorkovitz estate. For your lamb:", "closing": "It is fine. " * 20}
+    long = VALID | {"intro": "It costs 999 euros. For your lamb:", "closing": "It is fine. " * 20}
     for _ in range(2):
         model_server.script(search(), paced(answer_json(long), 200), answer_json(VALID))
     async with (
@@ -190,7 +189,7 @@ async def test_an_answer_comes_as_drafts_of_what_is_grounded_and_then_as_without
     )
     assert {name for name, _ in drafts} == {"draft"}
     assert any(CHINON.label in each["text"] for _, each in drafts)
-    assert "Zorkovitz" not in streamed.text
+    assert "999" not in streamed.text
     assert (last, done) == ("done", whole.json())
 
 
