@@ -62,6 +62,7 @@ async def run_in_process(function: Callable[..., R], *arguments: object, seconds
     finally:
         if process.pid is not None:
             process.kill()
+            await asyncio.to_thread(process.join)
     if isinstance(result, Exception):
         raise result
     found: R = result

@@ -2,17 +2,16 @@
 
 The order of a search, best first:
 
-1. the score: what a wine meets of the soft filters, how many of the asked foods it suits, and how
-   far to the front an asked grape stands in it. Pairings are data, so they outweigh words;
+1. the points for soft filters, for asked foods that a wine suits, and for the place of an asked
+   grape in it; pairings are data, so they outweigh words;
 2. how well the text matches (bm25 in SQLite, ts_rank in Postgres);
-3. for wines like another one, how near they are to it;
-4. among equals, what repeats least of the producers, regions and price bands before it, so that a
-   page shows what there is; the dearest bands and wines without alcohol last;
-5. a shuffle that depends on the wine and on what was asked: alphabetical order would recommend the
-   same few producers whatever is asked.
+3. for wines like another one, the distance from it;
+4. among equals, the wines that repeat the fewest producers, regions and price bands before them;
+   the dearest bands and wines without alcohol last;
+5. a shuffle that depends on the wine and on the query: the alphabet would favour a few producers.
 
-Asked for the cheapest or the dearest, the price comes before all of these (in euros, wines without
-a price last); only what matches a text goes before what does not.
+With `cheapest` or `dearest` the price comes first (in euros, wines without a price last); a text
+then only puts wines that match before others.
 """
 
 import zlib
@@ -53,7 +52,7 @@ from db.wines.search import Filters, filters, matching_text, ranks, shuffled, va
 AnySelect = Select[*tuple[Any, ...]]
 
 CANDIDATES: Final = 96
-"""How many of the best are looked at for variety."""
+"""The number of the best wines among which variety is looked for."""
 
 
 class SqlCatalogue:
@@ -83,13 +82,15 @@ class SqlCatalogue:
 
 
 def _search(on: Connection, query: WineQuery, like: Wine | None) -> WineSearchResult:
-    asked = _asked(query, like, on.dialect.name)
-    rows = on.execute(asked.best()).all()
+    conditions = _conditions(query, like, on.dialect.name)
+    rows = on.execute(conditions.best()).all()
     if not rows:
-        return WineSearchResult(relax=_relax(on, asked))
-    best = varied(rows, len(asked.ranks), query.limit)
+        return WineSearchResult(relax=_relax(on, conditions))
+    best = varied(rows, len(conditions.ranks), query.limit)
     wines = load_wines(on, [row.id for row in best])
-    missed = {row.id: tuple(name for name in asked.soft if not getattr(row, name)) for row in best}
+    missed = {
+        row.id: tuple(name for name in conditions.soft if not getattr(row, name)) for row in best
+    }
     return WineSearchResult(
         wines=tuple(wines[row.id] for row in best if row.id in wines),
         total=rows[0].total,
@@ -98,8 +99,8 @@ def _search(on: Connection, query: WineQuery, like: Wine | None) -> WineSearchRe
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A query as conditions, and what orders the wines that meet them, the smallest first."""
+class _Conditions:
+    """A query as conditions, and the expressions that order wines, smallest first."""
 
     hard: Filters
     soft: Filters
@@ -108,7 +109,7 @@ class _Asked:
     shuffled: ColumnElement[int]
 
     def best(self) -> AnySelect:
-        """Select the best wines, their ranks in front, and 1 for each soft filter they meet."""
+        """Select the best wines: their ranks first, and 1 for each soft filter that they meet."""
         ranked = [rank.label(f"rank_{at}") for at, rank in enumerate(self.ranks)]
         statement = select(
             *ranked,
@@ -123,8 +124,8 @@ class _Asked:
         return self.found(statement).order_by(*ranked, self.shuffled, WineRow.id).limit(CANDIDATES)
 
     def found(self, statement: AnySelect, without: str = "") -> AnySelect:
-        """Narrow `statement` to the wines that pass; a text without any filter must match."""
-        hard = {name: each for name, each in self.hard.items() if name != without}
+        """Narrow `statement` to the wines that pass; without any filter the text must match."""
+        hard = {name: condition for name, condition in self.hard.items() if name != without}
         if self.text is not None:
             only_text = not {*hard, *self.soft} - {"in_stock_only", "not_ids"}
             statement = statement.select_from(WineRow).join(
@@ -133,23 +134,23 @@ class _Asked:
         return statement.where(true(), *hard.values())
 
 
-def _asked(query: WineQuery, like: Wine | None, dialect: str) -> _Asked:
-    conditions = filters(query)
-    soft: Filters = {name: each for name, each in conditions.items() if name in query.soft}
-    hard = {name: each for name, each in conditions.items() if name not in soft}
+def _conditions(query: WineQuery, like: Wine | None, dialect: str) -> _Conditions:
+    every = filters(query)
+    soft: Filters = {name: condition for name, condition in every.items() if name in query.soft}
+    hard = {name: condition for name, condition in every.items() if name not in soft}
     if like:
         hard["like"] = WineRow.id != like.id
     text = matching_text(query.text, dialect)
-    return _Asked(hard, soft, text, [*ranks(query, soft, text, like)], shuffled(query))
+    return _Conditions(hard, soft, text, [*ranks(query, soft, text, like)], shuffled(query))
 
 
-def _relax(on: Connection, asked: _Asked) -> dict[str, int]:
-    """For each filter, how many wines there are without it, in one round trip."""
-    names = [name for name in asked.hard if name != "like"]
+def _relax(on: Connection, conditions: _Conditions) -> dict[str, int]:
+    """Return the number of wines without each of the filters, in one round trip."""
+    names = [name for name in conditions.hard if name != "like"]
     if not names:
         return {}
     count = select(func.count(WineRow.number))
-    counts = (asked.found(count, without=name).scalar_subquery().label(name) for name in names)
+    counts = (conditions.found(count, without=name).scalar_subquery().label(name) for name in names)
     row = on.execute(select(*counts)).one()
     return {name: found for name, found in row._mapping.items() if found}
 
@@ -183,12 +184,12 @@ LISTED: Final = union_all(
 
 
 def load_wines(on: Connection, wine_ids: Sequence[str]) -> dict[str, Wine]:
-    """Return the wines with these ids, by id; unknown ids are left out."""
+    """Return the wines with these ids by their ids; unknown ids are left out."""
     found: dict[str, Wine] = {}
     for ids in chunks(wine_ids):
         lists = defaultdict[str, dict[str, list[str]]](lambda: {name: [] for name in _LISTS})
-        for each in on.execute(LISTED, {"ids": ids}):
-            lists[each.wine_id][each.name].append(each.value)
+        for item in on.execute(LISTED, {"ids": ids}):
+            lists[item.wine_id][item.name].append(item.value)
         for row in on.execute(WINES, {"ids": ids}).mappings():
             own = {name: row[name] for name in Wine.model_fields.keys() - _LISTS.keys()}
             found[row["id"]] = Wine(**own, **lists[row["id"]])
@@ -196,7 +197,7 @@ def load_wines(on: Connection, wine_ids: Sequence[str]) -> dict[str, Wine]:
 
 
 def sources_of(on: Connection, wine_ids: Sequence[str]) -> dict[str, str]:
-    """Return the names of the files that these wines came from, by id."""
+    """Return the sources of these wines by their ids."""
     statement = select(WineRow.id, WineRow.source).where(WineRow.id.in_(wine_ids))
     return {row.id: row.source for row in on.execute(statement)}
 
@@ -221,7 +222,7 @@ def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _to_record(wine: Wine) -> Record:
-    """The row of a wine, without its lists, with the folded forms that filters compare."""
+    """Return the row of a wine without its lists, with the folded forms that filters compare."""
     return {
         **wine.model_dump(mode="json", exclude=set(_LISTS)),
         "price_in_euros": wine.price_in_euros,
@@ -233,7 +234,7 @@ def _to_record(wine: Wine) -> Record:
 
 
 def _items(wine: Wine, name: str) -> list[Record]:
-    """The rows of one of a wine's lists."""
+    """Return the rows of one of a wine's lists."""
     items = [
         {"wine_id": wine.id, "position": at, name.removesuffix("s"): value}
         for at, value in enumerate(getattr(wine, name))
@@ -249,7 +250,7 @@ def places(wine: Wine) -> str:
 
 
 def search_text(wine: Wine) -> str:
-    """Return every word that a text search should find this wine by, its grapes' names too."""
+    """Return the words that a text search finds this wine by, with other names of its grapes."""
     said = [wine.producer, wine.name, str(wine.vintage or "NV")]
     said += [wine.country, wine.region, wine.appellation, *wine.grapes]
     for grape in wine.grapes:

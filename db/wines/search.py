@@ -1,4 +1,4 @@
-"""The conditions of a search for wines, what ranks those that meet them, and variety."""
+"""The conditions and the ranking of a search for wines, and variety among equals."""
 
 import zlib
 from bisect import bisect
@@ -77,10 +77,10 @@ def _wanted(query: WineQuery) -> Filters:
 
 
 def _unwanted(query: WineQuery) -> Filters:
-    """What a wine must not be. Only what is known of it counts: an unknown colour is no red."""
+    """Return the conditions that rule wines out; an unknown colour is no red."""
     found: dict[str, Condition] = {}
     if query.not_ids:
-        found["not_ids"] = WineRow.id.not_in([storable(each) for each in query.not_ids])
+        found["not_ids"] = WineRow.id.not_in([storable(wine_id) for wine_id in query.not_ids])
     if allergens := query.without_allergens:
         contain = select(WineAllergenRow.wine_id).where(WineAllergenRow.allergen.in_(allergens))
         found["without_allergens"] = WineRow.id.not_in(contain)
@@ -89,11 +89,11 @@ def _unwanted(query: WineQuery) -> Filters:
         found["without_styles"] = and_(WineRow.style.not_in(styles), colour.not_in(styles))
     if grapes := query.without_grapes:
         found["without_grapes"] = not_(or_(WineRow.id.in_(_made_of(grapes)), _hints_at(grapes)))
-    for name in ("without_countries", "without_regions"):
-        if origins := getattr(query, name):
-            countries = [key("countries", each) for each in origins]
+    for filter_name in ("without_countries", "without_regions"):
+        if origins := getattr(query, filter_name):
+            countries = [key("countries", name) for name in origins]
             from_one = or_(WineRow.country_key.in_(countries), _lies_in(origins))
-            found[name] = not_(from_one)
+            found[filter_name] = not_(from_one)
     return found
 
 
@@ -129,7 +129,7 @@ def _lies_in(regions: Sequence[str]) -> Condition:
 
 
 def _hints_at(grapes: Sequence[str]) -> Condition:
-    """Whether a wine of unknown grapes is said to be of one of these: "Riesling Réserve"."""
+    """Return the condition that a wine of unknown grapes names one of these: "Riesling Réserve"."""
     text = literal(" ").concat(WineRow.search_text).concat(" ")
     phrases = (phrase for name in grapes for phrase in names("grapes", name))
     named = or_(false(), *(text.contains(f" {phrase} ") for phrase in phrases))
@@ -197,12 +197,12 @@ POINTS: Final[Mapping[str, int]] = {
     "min_abv": 20,
     "max_abv": 20,
 }
-"""What it counts to meet a soft filter."""
+"""The points for meeting a soft filter."""
 FURTHER_FOOD: Final = 10
-"""What each asked food counts that a wine suits beyond the first."""
+"""The points for each asked food that a wine suits, beyond the first."""
 
 UNKNOWN: Final = 0.5
-"""The distance to what is not known: neither alike nor different."""
+"""The distance to an unknown value: neither alike nor different."""
 
 SCALES: Final[Mapping[str, tuple[InstrumentedAttribute[str | None], list[str]]]] = {
     "sweetness": (WineRow.sweetness, [*Sweetness]),
@@ -210,17 +210,17 @@ SCALES: Final[Mapping[str, tuple[InstrumentedAttribute[str | None], list[str]]]]
     "tannins": (WineRow.tannin, [*Level]),
     "acidities": (WineRow.acidity, [*Level]),
 }
-"""Ordered values: the neighbour of what was asked counts half."""
+"""Ordered values: a neighbour of the asked value gets half of the points."""
 PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
 DEAR_EUR: Final = 70
-"""What costs this much comes after what repeats as little; so do wines without alcohol."""
+"""Wines of this price come after others that repeat as little; so do wines without alcohol."""
 PRIME: Final = 2**31 - 1
 
 
 def ranks(
     query: WineQuery, soft: Filters, text: Subquery | None, like: Wine | None
 ) -> Iterator[ColumnElement[Any]]:
-    """Yield what orders the wines found, smallest first; what is the same for all is left out."""
+    """Yield the expressions that order the wines, the smallest first."""
     matches = None if text is None else func.coalesce(text.c.rank, 0.0)
     if query.order != "match":
         price = WineRow.price_in_euros.expression
@@ -237,7 +237,7 @@ def ranks(
 
 
 def shuffled(query: WineQuery) -> ColumnElement[int]:
-    """Return an order that looks random and is another one for other filters."""
+    """Return an order that looks random, and differs for other filters."""
     asked = query.model_dump_json(exclude={"text", "not_ids", "order", "limit", "soft", "wine_id"})
     return (WineRow.shuffle * (zlib.crc32(asked.encode()) >> 2 | 1)) % PRIME
 
@@ -246,9 +246,9 @@ _Trait = tuple[str, object]
 
 
 def varied(rows: Sequence[Row[Any]], ranked: int, limit: int) -> list[Row[Any]]:
-    """Return the first rows, at most `limit`; equals so chosen that they repeat each other least.
+    """Return at most `limit` first rows; equals are chosen to repeat each other least.
 
-    `ranked` is how many columns of a row rank it.
+    `ranked` is the number of columns that rank a row.
     """
     best: list[Row[Any]] = []
     shown: Counter[_Trait] = Counter()
@@ -272,7 +272,7 @@ def _traits(row: Row[Any]) -> tuple[_Trait, _Trait, _Trait, bool]:
 
 
 def _soft_points(query: WineQuery, soft: Filters) -> list[ColumnElement[int]]:
-    """What a wine gets for each soft filter, foods and grapes apart."""
+    """Return the points for each soft filter but foods and grapes."""
     return [
         _near(name, getattr(query, name))
         if name in SCALES
@@ -283,7 +283,7 @@ def _soft_points(query: WineQuery, soft: Filters) -> list[ColumnElement[int]]:
 
 
 def _near(name: str, asked: Sequence[str]) -> ColumnElement[int]:
-    """The points for a value that was asked for, half of them for the one beside it."""
+    """Return the points for an asked value, half of them for its neighbours."""
     field, scale = SCALES[name]
     places = [scale.index(value) for value in asked]
     steps = {str(value): min(abs(at - place) for place in places) for at, value in enumerate(scale)}
@@ -292,7 +292,7 @@ def _near(name: str, asked: Sequence[str]) -> ColumnElement[int]:
 
 
 def _food_points(query: WineQuery) -> list[ColumnElement[int]]:
-    """The points of foods for the first that a wine suits, and some for each further one."""
+    """Return the points for the asked foods that a wine suits, most for the first."""
     if not query.foods:
         return []
     suited = (
@@ -306,7 +306,7 @@ def _food_points(query: WineQuery) -> list[ColumnElement[int]]:
 
 
 def _grape_points(query: WineQuery) -> list[ColumnElement[int]]:
-    """The points of grapes for a wine of an asked grape, half of them where it stands second ..."""
+    """Return the points for an asked grape, fewer the further back it is in the blend."""
     if not query.grapes:
         return []
     foremost = (
@@ -319,7 +319,7 @@ def _grape_points(query: WineQuery) -> list[ColumnElement[int]]:
 
 
 def distance(wine: Wine) -> Distance:
-    """Return how far each row is from `wine`; 0 is the same in everything that counts."""
+    """Return the distance of each row from `wine`; 0 is alike in everything that counts."""
     differences: list[tuple[float, Distance]] = [
         (4.0, _differs(WineRow.style, wine.style)),  # nobody calls a port like a Chablis
         (3.0, _differs(WineRow.colour, wine.colour)),
@@ -332,7 +332,7 @@ def distance(wine: Wine) -> Distance:
         (1.0, _price_ratio(wine.price_in_euros)),
         (0.5, _differs(WineRow.country_key, key("countries", wine.country))),
     ]
-    return sum((weight * each for weight, each in differences), start=literal(0.0))
+    return sum((weight * difference for weight, difference in differences), start=literal(0.0))
 
 
 def _differs(field: InstrumentedAttribute[Any], value: str | None) -> Distance:
@@ -342,7 +342,7 @@ def _differs(field: InstrumentedAttribute[Any], value: str | None) -> Distance:
 
 
 def _steps(name: str, value: str | None) -> Distance:
-    """Steps apart on an ordered scale, 1 for its two ends."""
+    """Return the distance on an ordered scale, 1 between its ends."""
     if value is None:
         return literal(UNKNOWN)
     field, scale = SCALES[name]
@@ -352,7 +352,7 @@ def _steps(name: str, value: str | None) -> Distance:
 
 
 def _other_grapes(wine: Wine) -> Distance:
-    """1 minus shared grapes over all grapes of both."""
+    """Return 1 minus the share of common grapes in all grapes of both wines."""
     keys = {key("grapes", grape) for grape in wine.grapes}
     if not keys:
         return literal(UNKNOWN)
@@ -370,7 +370,7 @@ def _other_region(wine: Wine) -> Distance:
 
 
 def _price_ratio(price: float | None) -> Distance:
-    """0 for the same price, near 1 for one many times the other."""
+    """Return 0 for the same price, near 1 for a price many times the other."""
     if not price:
         return literal(UNKNOWN)
     other = WineRow.price_in_euros
