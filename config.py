@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from agent.engine.limits import DailyBudget, Limits
+from agent.engine.limits import Limits
 from agent.text import pattern
 
 LIMITS: Final = Limits()
@@ -379,16 +379,6 @@ class BudgetSettings(Group):
     total_tokens: int | None = Field(None, alias="BUDGET_TOTAL_TOKENS", ge=1)
     total_cost_usd: float | None = Field(None, alias="BUDGET_TOTAL_COST_USD", gt=0)
     admins_exempt: bool = Field(True, alias="BUDGET_ADMINS_EXEMPT")
-
-    @property
-    def person(self) -> DailyBudget:
-        """The budget of each person."""
-        return DailyBudget(self.person_requests, self.person_tokens, self.person_cost_usd)
-
-    @property
-    def everyone(self) -> DailyBudget:
-        """The budget of all together."""
-        return DailyBudget(self.total_requests, self.total_tokens, self.total_cost_usd)
 
 
 class CareSettings(Group):

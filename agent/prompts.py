@@ -5,6 +5,7 @@ every other text of that name must leave too: the loop fills these variables and
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -12,11 +13,15 @@ from typing import Final
 
 from pydantic import Field, PositiveInt
 
-from agent.engine.run import Prompt, Prompts, Run, variables
-from agent.engine.span import PromptRef
+from agent.deps import Deps, Prompts, deps_of
+from agent.engine.run import Run
+from agent.engine.span import Prompt, PromptRef
 from agent.tables import Strict, read_toml
+from agent.text import pattern
 
 FILE: Final = Path(__file__).with_suffix(".toml")
+VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")
+"""A value's place, as Langfuse writes it. JSON in an example is none: it holds quotation marks."""
 LONGEST_PROMPT: Final = 20_000
 """In characters; the longest of the repository has some 2,000."""
 
@@ -32,13 +37,37 @@ class RepositoryPrompts:
 REPOSITORY: Final[Prompts] = RepositoryPrompts()
 
 
-def prompt_for(run: Run, name: str) -> Prompt:
+def variables(template: str) -> tuple[str, ...]:
+    """List the names of a template's variables, each once, in the order they come."""
+    return tuple(dict.fromkeys(name[1].strip() for name in VARIABLE.finditer(template)))
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Replace a template's variables; what is put in is left as it is, braces and all.
+
+    Raises:
+        KeyError: the template has a variable without a value.
+    """
+    return VARIABLE.sub(lambda found: values[found[1].strip()], template)
+
+
+def render(prompt: Prompt, **values: str) -> Prompt:
+    """Return a prompt with its variables filled in. Raises KeyError for one without a value."""
+    return replace(prompt, text=fill(prompt.text, values))
+
+
+def instructed(run: Run[Deps], prompt: Prompt, **values: str) -> Run[Deps]:
+    """Return the run of a question of its own: by this prompt, and with no history."""
+    return replace(run, instructions=render(prompt, **values), history=())
+
+
+def prompt_for(run: Run[Deps], name: str) -> Prompt:
     """Return the prompt of that name to use in a turn: the repository's unless the run has its own.
 
     Raises:
         KeyError: this product has no prompt of that name.
     """
-    return (run.prompts or REPOSITORY).get(name)
+    return (deps_of(run).prompts or REPOSITORY).get(name)
 
 
 class _Text(Strict):

@@ -19,7 +19,7 @@ from agent.tracing.masking import mask
 from agent.tracing.recorder import Recorder, keyed_hash
 from agent.turn import Reply
 from bot.admin.commands import AdminCommands
-from bot.budgets import Budgets
+from bot.budgets import Budgets, DailyBudget
 from bot.care import Carer
 from bot.console import LocalTelegram
 from bot.metrics import Metrics
@@ -150,12 +150,14 @@ def buttons_below(question: Question, reply: Reply) -> Rows:
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
     """The budgets of a day; None where nothing is limited."""
-    of, kept = settings.budgets, resources.repositories
-    if not (of.person.is_set or of.everyone.is_set):
+    given, kept = settings.budgets, resources.repositories
+    person = DailyBudget(given.person_requests, given.person_tokens, given.person_cost_usd)
+    everyone = DailyBudget(given.total_requests, given.total_tokens, given.total_cost_usd)
+    if not (person.is_set or everyone.is_set):
         return None
-    exempt = admins if of.admins_exempt else ()
+    exempt = admins if given.admins_exempt else ()
     return Budgets(
-        turns=kept.turns, people=kept.people, person=of.person, everyone=of.everyone, exempt=exempt
+        turns=kept.turns, people=kept.people, person=person, everyone=everyone, exempt=exempt
     )
 
 

@@ -1,27 +1,143 @@
-"""What people are told of the day's budgets, and where what they used is read."""
+"""The budgets of a day: how much of them a turn may use, and what people are told of them."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final, Literal, TypeVar
 
-from agent.engine.limits import (
-    NO_BUDGET,
-    UNLIMITED,
-    Allowance,
-    BudgetLimit,
-    DailyBudget,
-    Spent,
-    allowance_of,
-    day_of,
-)
+from agent.engine.limits import Limits, Spent
 from agent.i18n import say
 from agent.repositories import PeopleRepository, Spending, TurnRepository
+
+N = TypeVar("N", int, float)
 
 WARN_AT: Final = 0.8
 """The share of a person's budget from which on they are told of it."""
 TYPICAL: Final = Spent(requests=2, tokens=5_000, cost_usd=0.015)
 """What a turn takes, as long as none of the day says."""
+
+BudgetLimit = Literal["requests", "tokens", "cost"]
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class DailyBudget:
+    """What may be used in a day (UTC): requests to models, tokens, US dollars. None: no limit."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is limited."""
+        return self != NO_BUDGET
+
+    def left(self, spent: Spent) -> "DailyBudget":
+        """Subtract what was spent, to nothing below zero."""
+        return DailyBudget(
+            None if self.requests is None else max(0, self.requests - spent.requests),
+            None if self.tokens is None else max(0, self.tokens - spent.tokens),
+            None if self.cost_usd is None else max(0.0, self.cost_usd - spent.cost_usd),
+        )
+
+    def reached(self, spent: Spent, share: float = 1.0) -> BudgetLimit | None:
+        """Name the first limit of which this share is used; None while there is none."""
+        if self.requests is not None and spent.requests >= self.requests * share:
+            return "requests"
+        if self.tokens is not None and spent.tokens >= self.tokens * share:
+            return "tokens"
+        if self.cost_usd is not None and spent.cost_usd >= self.cost_usd * share:
+            return "cost"
+        return None
+
+
+NO_BUDGET: Final = DailyBudget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What of the day's budgets a turn that began at `at` may still use.
+
+    `person` and `everyone` are what is left of each budget. `used_up` names the limit that forbids
+    any request, `is_shared` says that it is one of everyone's.
+    """
+
+    person: DailyBudget = NO_BUDGET
+    everyone: DailyBudget = NO_BUDGET
+    used_up: BudgetLimit | None = None
+    is_shared: bool = False
+    at: datetime = EPOCH
+
+    @property
+    def resets_at(self) -> datetime:
+        """When the next day (UTC) begins."""
+        return day_of(self.at) + timedelta(days=1)
+
+    def narrowed(self, limits: Limits) -> Limits:
+        """Narrow the limits of a turn, as far as the budgets allow them.
+
+        Where few requests are left, they are for a tool call and an answer, not for retries. When
+        the allowance is used up, no request is left.
+        """
+        if self.used_up:
+            return replace(limits, requests=0)
+        asked = limits.requests
+        for left in (self.person, self.everyone):
+            limits = replace(
+                limits,
+                requests=_lower(limits.requests, left.requests),
+                tokens=_lower(limits.tokens, left.tokens),
+                cost_usd=_lower(limits.cost_usd, left.cost_usd),
+            )
+        if limits.requests == asked:
+            return limits
+        retries = min(limits.structured_output_max_retries, max(0, limits.requests - 2))
+        return replace(limits, structured_output_max_retries=retries)
+
+    def after(self, spent: Spent) -> "Allowance":
+        """Judge the same once a turn has used so much: used up or not."""
+        if self.used_up:
+            return self
+        return _judged(self, self.person, self.everyone, spent, spent)
+
+
+UNLIMITED: Final = Allowance()
+
+
+def allowance_of(
+    person: DailyBudget,
+    everyone: DailyBudget,
+    *,
+    by_person: Spent,
+    by_everyone: Spent,
+    now: datetime,
+) -> Allowance:
+    """Work out what of both budgets is left for a turn, after what the day has used."""
+    allowance = Allowance(
+        person=person.left(by_person), everyone=everyone.left(by_everyone), at=now
+    )
+    return _judged(allowance, person, everyone, by_person, by_everyone)
+
+
+def day_of(moment: datetime) -> datetime:
+    """Return when the day (UTC) of a moment began."""
+    return datetime.combine(moment.astimezone(UTC).date(), time(), UTC)
+
+
+def _judged(
+    allowance: Allowance,
+    person: DailyBudget,
+    everyone: DailyBudget,
+    by_person: Spent,
+    by_everyone: Spent,
+) -> Allowance:
+    own, shared = person.reached(by_person), everyone.reached(by_everyone)
+    return replace(allowance, used_up=own or shared, is_shared=own is None and shared is not None)
+
+
+def _lower(limit: N, left: N | None) -> N:
+    return limit if left is None else min(limit, left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -26,13 +26,13 @@ from agent.places.find import find_places_tool
 from agent.places.search import PlaceSearch
 from agent.senses.speech import Speaker, Transcriber
 from bot.services import (
-    aside_of,
     embedder_of,
     models_of,
     open_prompts,
     place_search,
     run_of,
     speaker_of,
+    special_models_of,
     trace_link,
     trace_rows,
     transcriber_of,
@@ -117,8 +117,8 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         documents = SqlDocumentStore(sessions, embedder)
         if embedder is not None:
             await stack.enter_async_context(meanwhile(documents.embed_missing()))
-        models, aside = models_of(settings), aside_of(settings)
-        for model in (*models, *aside.values()):
+        models, special = models_of(settings), special_models_of(settings)
+        for model in (*models, *special.values()):
             stack.push_async_callback(bounded, "the model", model.close)
         http = httpx2.AsyncClient()
         stack.push_async_callback(bounded, "the place search", http.aclose)
@@ -127,7 +127,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             sessions=sessions,
             repositories=Repositories(sessions, trace_rows(settings)),
             documents=documents,
-            run=replace(run_of(settings, models, prompts), aside=aside),
+            run=run_of(settings, models, prompts, special),
             search=place_search(settings, http),
             transcriber=transcriber_of(settings, http),
             speaker=speaker_of(settings, http),

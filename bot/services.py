@@ -1,14 +1,16 @@
 """What the settings name outside of here, made of them: models, searches, where traces go."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
+from types import MappingProxyType
 
 import httpx2
 from platformdirs import user_cache_path
 from pydantic import SecretStr
 
+from agent.deps import Deps, Prompts
 from agent.documents.embedding import (
     NOT_INSTALLED,
     PREFIX,
@@ -16,10 +18,11 @@ from agent.documents.embedding import (
     LocalEmbedding,
     is_installed,
 )
-from agent.engine.limits import Ledger, Prices
+from agent.engine.limits import Ledger
 from agent.engine.llm import LLMService
-from agent.engine.messages import LLM, ResponseMode
-from agent.engine.run import Prompts, Run
+from agent.engine.messages import LLM, LLMResponse, ResponseMode, Usage
+from agent.engine.prices import Prices
+from agent.engine.run import Run
 from agent.engine.span import TraceRecord
 from agent.places.search import BraveSearch, PlaceSearch, SearxngSearch
 from agent.prompts import REPOSITORY
@@ -38,14 +41,19 @@ from db.repositories.traces import SqlTraceStore, TraceRows
 from db.repositories.turns import SqlFeedbackRepository
 
 
-def run_of(settings: Settings, models: Sequence[LLM], prompts: Prompts) -> Run:
-    """What each turn starts from: these models and prompts, the limits and the prices."""
+def run_of(
+    settings: Settings,
+    models: Sequence[LLM],
+    prompts: Prompts,
+    special: Mapping[str, LLM] = MappingProxyType({}),
+) -> Run[Deps]:
+    """Return the run that each turn starts from; `special` models are asked for one thing each."""
     ledger = Ledger(prices=prices(settings))
     return Run(
         models,
         limits=settings.turn.limits,
         ledger=ledger,
-        prompts=prompts,
+        deps=Deps(prompts=prompts, models=special),
         traces_images=settings.tracing.images,
     )
 
@@ -57,14 +65,14 @@ def models_of(settings: Settings) -> list[LLMService]:
     return [model_of(settings, name, mode) for name in names] if settings.model.is_set else []
 
 
-def aside_of(settings: Settings) -> dict[str, LLMService]:
+def special_models_of(settings: Settings) -> dict[str, LLMService]:
     """The models that are asked for one thing: first for quotes, and to check answers."""
     names = {"quotes": settings.documents.quotes_model}
     mode, is_set = settings.model.mode, settings.model.is_set
-    aside = {use: model_of(settings, name, mode) for use, name in names.items() if name and is_set}
+    models = {use: model_of(settings, name, mode) for use, name in names.items() if name and is_set}
     if (sight := sight_of(settings)) is not None:
-        aside[VISION] = sight
-    return aside
+        models[VISION] = sight
+    return models
 
 
 def sight_of(settings: Settings) -> LLMService | None:
@@ -197,7 +205,8 @@ def prices(settings: Settings) -> Prices:
         raise SettingsError(f"LLM_PRICES: {error}") from None
     if settings.model.is_set:
         for name in (settings.model.name, *settings.model.fallback_names):
-            found.of(name, settings.model.base_url)
+            probe = LLMResponse(model=name, usage=Usage(1), base_url=settings.model.base_url)
+            found.costs(probe)
     return found
 
 

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any, Final, Literal, TypeVar
 
 from agent.care.concerns import Care, read_care
+from agent.deps import deps_of
 from agent.engine.errors import Backoff, or_else, retry
-from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Spent
+from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.run import NO_JOURNAL, Journal, Run, ShowDraft, Stop
 from agent.engine.span import NO_SPAN, Span, TraceRecord
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
@@ -31,7 +32,7 @@ from agent.turn import (
     worked_on,
 )
 from agent.turn_trace import BUDGET, record_turn
-from bot.budgets import Budgets
+from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import Carer
 from bot.metrics import Metrics
 from bot.telegram.drafts import Drafts, Placeholder
@@ -72,6 +73,7 @@ class Course:
     ledger: Ledger | None = None
     placeholder: Placeholder = field(default_factory=Placeholder)
     facts: Sequence[Fact] | None = None
+    allowance: Allowance = UNLIMITED
     is_forgotten: bool = False
 
     @property
@@ -230,12 +232,14 @@ class Turns:
                 run = self.run.turn(
                     span=span,
                     journal=self.journal,
-                    allowance=allowance,
+                    limits=allowance.narrowed(self.run.limits),
                     show=draft,
                     stop=question.course.stop,
                     before=question.course.before,
                 )
-                question.course.ledger = run.ledger
+                if allowance.used_up:
+                    run = replace(run, deps=replace(deps_of(run), models={}))
+                question.course.ledger, question.course.allowance = run.ledger, allowance
                 if hear is not None:
                     question = replace(question, text=await hear(run))
                     if not is_chosen() and (heard := spoken_in(question.text)):
@@ -249,7 +253,7 @@ class Turns:
                 own = settings_of(person.facts)
                 if span.trace is not None:
                     span.trace.is_hidden = own.get("traces") == "numbers"
-                run = replace(run, context=person)
+                run = replace(run, deps=replace(deps_of(run), person=person))
                 work = self.carer.work(person, work, is_look_up=question.kind in LOOK_UPS)
                 reply = await self._within_budget(question, run, await worked_on(run, work))
                 record_turn(span, reply)
@@ -399,14 +403,15 @@ class Turns:
     async def _within_budget(self, question: Question, run: Run, reply: Reply) -> Reply:
         """The reply with what is to be told of budgets; one that they left to rules says so."""
         by_rules = reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
-        if by_rules and run.is_over_budget:
+        allowance = question.course.allowance
+        if self.run.models and by_rules and allowance.after(run.ledger.spent).used_up:
             errors = (BUDGET, *reply.error_types)
             reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
         budgets = self.budgets
         if budgets is None:
             return reply
         over = BUDGET in reply.error_types
-        note = budgets.note(run.allowance, run.ledger.spent, is_over=over)
+        note = budgets.note(allowance, run.ledger.spent, is_over=over)
         if note is not None and note.once_on is not None:
             warn = partial(budgets.people.warned, question.user_id, note.once_on)
             what = "Whether a person knows of their budget could not be read"

@@ -42,7 +42,7 @@ from agent.engine.feedback import FAILED, fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.i18n import say
-from agent.prompts import prompt_for
+from agent.prompts import instructed, prompt_for
 from agent.text import pattern
 from agent.turn_trace import Outcome, error_types
 
@@ -125,7 +125,7 @@ async def answer_question(
         limits = replace(run.limits, structured_output_max_retries=retries)
         response = await generate_agentic_response(
             PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
-            run=replace(run.instructed(prompt, not_enough=NOT_ENOUGH), limits=limits),
+            run=replace(instructed(run, prompt, not_enough=NOT_ENOUGH), limits=limits),
             contract=cited_answer(chunks, question),
         )
     answer = _answer(question, chunks, refinement, response)

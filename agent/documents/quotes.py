@@ -17,6 +17,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from agent.deps import deps_of
 from agent.documents.passages import (
     DEFAULT_CHUNKS,
     SHOWN_PASSAGES,
@@ -40,7 +41,7 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import say, spoken
-from agent.prompts import prompt_for
+from agent.prompts import instructed, prompt_for
 from agent.turn_trace import Outcome, error_types
 
 MAX_SNIPPETS: Final = 8
@@ -257,7 +258,8 @@ async def find_quotes(
     """
     chunks = await retrieve(documents, [query], limit, run.span)
     prompt = prompt_for(run, "documents-quotes")
-    models = [model.model for model in (*run.models, *filter(None, [run.aside.get("quotes")]))]
+    first = deps_of(run).models.get("quotes")
+    models = [model.model for model in (*run.models, *([first] if first else []))]
     key = cache_key(query, chunks, models, prompt.text)
     if cache is not None and (kept := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
@@ -266,7 +268,7 @@ async def find_quotes(
     response = None
     if run.models and chunks:
         contract = quotes_contract(chunks)
-        asked = run.instructed(prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.text)
+        asked = instructed(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.text)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
         asked = replace(asked, limits=limits)
         response = await _asked(user_message(query, chunks), asked, contract)
@@ -281,7 +283,7 @@ async def _asked(
     message: str, run: Run, contract: OutputContract[QuotesAnswer]
 ) -> AgenticResponse[QuotesAnswer]:
     """Ask the model for quotes first, once, and the others if its answer fails its check."""
-    if first := run.aside.get("quotes"):
+    if first := deps_of(run).models.get("quotes"):
         once = replace(run.limits, structured_output_max_retries=0, model_tries=1)
         tried = await generate_agentic_response(
             message, run=replace(run, models=[first], limits=once), contract=contract

@@ -18,7 +18,7 @@ from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.prompts import prompt_for
+from agent.prompts import instructed, prompt_for
 from agent.tables import Strict
 from agent.text import pattern
 from agent.turn import security_flags
@@ -133,7 +133,7 @@ async def refine_question(
     if not enabled:
         return replace(original, fallback_reason="disabled")
     if not run.models:
-        missing: FallbackReason = "budget" if run.allowance.used_up else "no_model"
+        missing: FallbackReason = "no_model" if run.limits.requests else "budget"
         return replace(original, fallback_reason=missing)
     if run.ledger.requests_left(run.limits) <= kept_back:
         return replace(original, fallback_reason="budget")
@@ -143,7 +143,7 @@ async def refine_question(
         model_tries=1,
         seconds=min(SECONDS, run.limits.seconds),
     )
-    asked = run.instructed(prompt_for(run, "refinement"), schema=CONTRACT.output.text)
+    asked = instructed(run, prompt_for(run, "refinement"), schema=CONTRACT.output.text)
     with run.span.child("refine", "span", input=question) as step:
         response = await generate_agentic_response(
             PROMPT.format(question=as_data(question)),

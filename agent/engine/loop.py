@@ -32,6 +32,9 @@ Outcome = Literal[
     "stopped",
 ]
 
+Progress = Callable[[Sequence[ToolCall]], str]
+"""Says what calls of tools do, for the user who waits for them."""
+
 NEEDED_A_TOOL: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
 WRONG_FORM: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
 """Errors after which the answer alone is asked for: in the response format, without tools."""
@@ -78,11 +81,13 @@ async def generate_agentic_response(
     images: Sequence[str] = (),
     first: Sequence[ToolCall] = (),
     found: Mapping[str, object] = MappingProxyType({}),
+    progress: Progress | None = None,
 ) -> AgenticResponse[T]:
     """Answer `message` within the limits of `run`, as `contract` wants it.
 
     The model sees `images`, data URLs, beside it. The calls of `first` are made before it is asked,
-    as if it had wanted them. `found` is evidence that the message already tells of.
+    as if it had wanted them. `found` is evidence that the message already tells of. `progress`
+    words a draft for calls of tools.
 
     Runs the tool calls the model asks for, then parses its final response; an invalid one is shown
     to the model with what is wrong, up to `run.limits.structured_output_max_retries` times, with
@@ -99,6 +104,7 @@ async def generate_agentic_response(
     toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
     turn = _Turn.begin(run.begun(), contract, toolbox, message, images)
     turn.evidence.found.update(found)
+    turn.progress = progress
     try:
         async with run.stop.listening():
             if first:
@@ -136,6 +142,7 @@ class _Turn(Generic[T]):
     drafts: Drafts[T]
     max_tokens: int
     attempts: list[_Attempt[T]] = field(default_factory=list)
+    progress: Progress | None = None
 
     @classmethod
     def begin(
@@ -147,10 +154,10 @@ class _Turn(Generic[T]):
         images: Sequence[str],
     ) -> "_Turn[T]":
         """Begin a turn with a message of the user."""
-        instructions = system_prompt(run.instructions, contract)
+        instructions = system_prompt(str(run.instructions), contract)
         chat = Conversation(instructions, run.history, message, images)
         users, models = chat.said_by("user"), chat.said_by("assistant")
-        evidence = Evidence({}, users, models, run.instructions)
+        evidence = Evidence({}, users, models, str(run.instructions))
         drafts = Drafts(run, contract, evidence)
         models_asked = ModelChain(run)
         tokens = run.limits.answer_tokens
@@ -201,7 +208,9 @@ class _Turn(Generic[T]):
     async def call_tools(self, reply: LLMResponse) -> None:
         """Run the calls of a response, and show the model their results."""
         calls, cut_off = self.chat.numbered(reply.tool_calls), reply.finish_reason == "length"
-        self.run.tell(calls)
+        if self.run.show is not None and self.progress is not None:
+            draft = self.progress(calls)
+            self.run.show(lambda: draft)
         results = await self.toolbox.call_all(
             calls, self.run, step=self.models.steps, cut_off=cut_off
         )

@@ -1,100 +1,32 @@
-"""What a turn carries through the engine: one object for all that is asked on its behalf.
-
-Its journal records the steps of a turn, so that one that was interrupted goes on. Its prompts are
-templates with Langfuse's `{{variable}}` syntax.
-"""
+"""What a turn carries through the engine: one object for all that is asked on its behalf."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol
+
+from typing_extensions import TypeVar
 
 from agent.engine.errors import DeadlinePassed, LimitReached, Stopped
-from agent.engine.limits import NOTHING_SPENT, UNLIMITED, Allowance, Ledger, Limits, Spent
-from agent.engine.messages import LLM, Message, ToolCall, without_images
-from agent.engine.span import NO_SPAN, PromptRef, Span
-from agent.text import pattern
+from agent.engine.limits import NOTHING_SPENT, Ledger, Limits, Spent
+from agent.engine.messages import LLM, Message, without_images
+from agent.engine.span import NO_SPAN, Prompt, PromptRef, Span
 
+D = TypeVar("D", default=Any)
 R = TypeVar("R")
-
-VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")
-"""What stands for a value. JSON in an example is none: it holds quotation marks or line breaks."""
 
 INSTRUCTIONS: Final = "You are a helpful assistant."
 REPLAYED: Final = {"replayed": True}
 """The metadata of a span whose step came from the journal, after an interruption of the turn."""
 
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A template, and which version of which prompt it is."""
-
-    text: str
-    ref: PromptRef
-
-    def render(self, **values: str) -> str:
-        """Fill in the variables; the values stand in the system message as they are.
-
-        Raises:
-            KeyError: the template has a variable that is not given.
-        """
-        return render(self.text, values)
-
-
-class Prompts(Protocol):
-    """Where the prompts of a turn come from."""
-
-    def get(self, name: str) -> Prompt:
-        """Return the prompt to use now, at once: nothing is waited for.
-
-        Raises:
-            KeyError: this product has no prompt of that name.
-        """
-
-
-def variables(template: str) -> tuple[str, ...]:
-    """List the names of a template's variables, each once, in the order they come."""
-    return tuple(dict.fromkeys(name[1].strip() for name in VARIABLE.finditer(template)))
-
-
-def render(template: str, values: Mapping[str, str]) -> str:
-    """Replace a template's variables; what is put in is left as it is, braces and all.
-
-    Raises:
-        KeyError: the template has a variable without a value.
-    """
-    return VARIABLE.sub(lambda found: values[found[1].strip()], template)
-
-
-class Journal(Protocol):
-    """Records what the steps of a turn returned.
-
-    When a turn is run again after an interruption, steps that are recorded return what they
-    returned then, without running. So between steps a turn depends on nothing but their results,
-    and steps are begun in the same order each time.
-    """
-
-    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        """Return what `run` returns, plain data; from the record if this step was run before.
-
-        Raises:
-            StepsChanged: another step is recorded at this place.
-        """
-
-
-class StepsChanged(BaseException):
-    """A turn that is run again begins another step than the one that is recorded there.
-
-    So it was when an earlier release began the turn, or somebody was let in meanwhile. No
-    `Exception`, as a cancellation is none: whoever runs turns begins this one anew, nobody else is
-    to take it for the failure of what the step did.
-    """
+ShowDraft = Callable[[Callable[[], str]], None]
+"""Takes what makes a draft, in Markdown, whenever one is to be shown; empty: nothing yet."""
 
 
 class Stop:
-    """Ends the work on a question from outside: what was found until then is its answer."""
+    """Ends the work on a question from outside: the part that was grounded is its answer."""
 
     def __init__(self) -> None:
         self.is_asked = False
@@ -126,10 +58,29 @@ class Stop:
             self._working = None
 
 
-ShowDraft = Callable[[Callable[[], str]], None]
-"""Takes what makes a draft, in Markdown, whenever one is to be shown; empty: nothing yet."""
-Progress = Callable[[Sequence[ToolCall]], str]
-"""Says what calls of tools do, for who waits for them."""
+class Journal(Protocol):
+    """Records what the steps of a turn returned.
+
+    When a turn is run again after an interruption, steps that are recorded return what they
+    returned then, without running. So between steps a turn depends on nothing but their results,
+    and steps are begun in the same order each time.
+    """
+
+    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
+        """Return what `run` returns, plain data; from the record if this step was run before.
+
+        Raises:
+            StepsChanged: another step is recorded at this place.
+        """
+
+
+class StepsChanged(BaseException):
+    """A turn that is run again begins another step than the one that is recorded there.
+
+    So it was when an earlier release began the turn, or somebody was let in meanwhile. No
+    `Exception`, as a cancellation is none: whoever runs turns begins this one anew, nobody else is
+    to take it for the failure of what the step did.
+    """
 
 
 class NoJournal:
@@ -144,65 +95,55 @@ NO_JOURNAL: Final = NoJournal()
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(Generic[D]):
     """One turn: make one for each message that is answered.
 
     `models` are asked in order, the next when one is down. `instructions` open the conversation,
-    `history` is what was said before; `prompt` says in the trace what the instructions were made
-    of. Whatever a turn asks of models counts in its `ledger` and stops at its `deadline` (a time
-    of the event loop), `limits.seconds` after each question at the latest. `allowance` is what the
-    day's budgets leave, `prompts` where the look-ups of a turn take theirs from. `context` is
-    what a product knows of who asks, for its tools, and `aside` other models by what they are asked
-    for: the engine only hands them on. `show` takes drafts of the answer, and what `progress` says
-    of tools; `stop` ends the work. Traces hold images only if it `traces_images`.
+    `history` is what was said before. What a turn asks of models counts in its `ledger` and stops
+    at its `deadline` (a time of the event loop), `limits.seconds` after each question at the
+    latest. `deps` is what tools and rules of a product need; the engine only hands them on. `show`
+    takes drafts of the answer, `stop` ends the work.
     """
 
     models: Sequence[LLM] = ()
     _: KW_ONLY
-    instructions: str = INSTRUCTIONS
+    instructions: str | Prompt = INSTRUCTIONS
     history: Sequence[Message] = ()
     limits: Limits = field(default_factory=Limits)
     ledger: Ledger = field(default_factory=Ledger)
     span: Span = NO_SPAN
-    journal: Journal = NO_JOURNAL
     deadline: float | None = None
-    allowance: Allowance = UNLIMITED
-    prompts: Prompts | None = None
-    prompt: PromptRef | None = None
-    context: object = None
+    deps: D = None  # type: ignore[assignment]
     show: ShowDraft | None = None
-    progress: Progress | None = None
     stop: Stop = field(default_factory=Stop)
-    aside: Mapping[str, LLM] = field(default_factory=dict)
+    journal: Journal = NO_JOURNAL
     traces_images: bool = False
 
     def __post_init__(self) -> None:
         is_sequence = isinstance(self.models, Sequence)
-        if not is_sequence or not all(hasattr(each, "model") for each in self.models):
+        if not is_sequence or not all(hasattr(model, "model") for model in self.models):
             raise TypeError(f"models must be like [LLMService(model=...)], not {self.models!r}")
 
     def turn(
         self,
         *,
+        limits: Limits | None = None,
         span: Span = NO_SPAN,
         journal: Journal = NO_JOURNAL,
-        allowance: Allowance = UNLIMITED,
         history: Sequence[Message] = (),
-        context: object = None,
         show: ShowDraft | None = None,
         stop: Stop | None = None,
         before: Spent = NOTHING_SPENT,
-    ) -> "Run":
-        """Make the run of one turn of this one, within `allowance` and with a ledger of its own.
+    ) -> "Run[D]":
+        """Return the run of one turn, within `limits` and with a ledger of its own.
 
-        `before` is what it has used already, in tries that count no more. When the allowance is
-        used up there is no model to ask.
+        `before` is what it has used already, in tries that count no more. Where no request is
+        allowed there is no model to ask.
         """
-        limits = allowance.narrowed(self.limits)
+        limits = self.limits if limits is None else limits
         return replace(
             self,
-            models=() if allowance.used_up else self.models,
-            aside={} if allowance.used_up else self.aside,
+            models=self.models if limits.requests else (),
             history=history,
             limits=limits,
             ledger=Ledger(prices=self.ledger.prices, ceiling=limits, before=before),
@@ -210,53 +151,40 @@ class Run:
             stop=stop or Stop(),
             span=span,
             journal=journal,
-            allowance=allowance if self.models else UNLIMITED,
-            context=context,
         )
 
-    def instructed(self, prompt: Prompt, **values: str) -> "Run":
-        """Make the run of a question of its own: by this prompt, and with no history."""
-        return replace(self, instructions=prompt.render(**values), prompt=prompt.ref, history=())
-
-    def of_tool(self, span: Span) -> "Run":
-        """Make the run that a tool is given, traced on `span`; the call itself is a step."""
+    def of_tool(self, span: Span) -> "Run[D]":
+        """Return the run that a tool is given, traced on `span`; the call itself is a step."""
         return replace(
             self,
             span=span,
             journal=NO_JOURNAL,
             instructions=INSTRUCTIONS,
-            prompt=None,
             history=(),
             show=None,
             stop=Stop(),
         )
 
-    def begun(self) -> "Run":
-        """Make the same run with its deadline set; needs a running event loop."""
+    def begun(self) -> "Run[D]":
+        """Return the same run with its deadline set; needs a running event loop."""
         ends = asyncio.get_running_loop().time() + self.limits.seconds
         return replace(self, deadline=ends if self.deadline is None else min(ends, self.deadline))
+
+    @property
+    def prompt(self) -> PromptRef | None:
+        """Return which prompt the instructions were made of, if that is known."""
+        return self.instructions.ref if isinstance(self.instructions, Prompt) else None
 
     def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return messages as a trace shows them."""
         return messages if self.traces_images else [*map(without_images, messages)]
 
-    def tell(self, calls: Sequence[ToolCall]) -> None:
-        """Show what calls of tools do, if it is to be shown."""
-        if self.show is not None and self.progress is not None:
-            said = self.progress(calls)
-            self.show(lambda: said)
-
     @property
     def seconds_left(self) -> float:
-        """Seconds until the deadline, never negative; needs a running event loop."""
+        """Return the seconds until the deadline, never negative; needs a running event loop."""
         if self.deadline is None:
             return self.limits.seconds
         return max(0.0, self.deadline - asyncio.get_running_loop().time())
-
-    @property
-    def is_over_budget(self) -> bool:
-        """Whether the day's budget is used up, by this turn or before it."""
-        return self.allowance.after(self.ledger.spent).used_up is not None
 
     def require_request(self) -> None:
         """Raise LimitReached if the turn may make no further request to a model."""

@@ -30,6 +30,17 @@ class PromptRef:
         return f"{'repository' if self.is_fallback else 'langfuse'}:{self.version}"
 
 
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text for a model, and which version of which prompt it is."""
+
+    text: str
+    ref: PromptRef
+
+    def __str__(self) -> str:
+        return self.text
+
+
 @dataclass(slots=True)
 class SpanRecord:
     """One node of a trace. Ids are 16 hex digits, times nanoseconds since the epoch (UTC).

@@ -16,7 +16,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from threading import Thread
-from typing import Any, Final, cast, get_type_hints
+from typing import Any, Final, cast, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError
@@ -130,7 +130,13 @@ async def _in_a_thread(call: Callable[[], object], running: set[Thread]) -> obje
 def _parameters(function: Callable[..., object]) -> list[tuple[str, bool]]:
     """The parameters of a function, and of each whether it is given the run."""
     known = inspect.signature(function).parameters.values()
-    return [(each.name, each.annotation is Run or each.annotation == "Run") for each in known]
+    return [(parameter.name, _is_run(parameter.annotation)) for parameter in known]
+
+
+def _is_run(annotation: object) -> bool:
+    if isinstance(annotation, str):
+        return annotation == "Run" or annotation.startswith("Run[")
+    return annotation is Run or get_origin(annotation) is Run
 
 
 def tool(function: Callable[..., object]) -> Tool:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final, Protocol, cast
 
 from agent.care.concerns import read_care_in_talk
+from agent.deps import deps_of
 from agent.documents.passages import DocumentStore
 from agent.documents.quotes import find_quotes
 from agent.engine.errors import log_failure
@@ -197,7 +198,8 @@ class SommelierVariant:
                 turn = self.run.turn(span=span, history=window(history))
                 if case.is_remembered:
                     care = read_care_in_talk([*_said(history), message])
-                    turn = replace(turn, context=replace(person, care=care))
+                    deps = replace(deps_of(turn), person=replace(person, care=care))
+                    turn = replace(turn, deps=deps)
                 reply = await answer_turn(turn, partial(self.answerer.answer, message))
             replies.append(reply)
             for each in reply.changes:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent import lengths
 from agent.care.concerns import ALLERGIES
+from agent.deps import deps_of
 from agent.engine.errors import ToolError
 from agent.engine.messages import Message
 from agent.engine.run import Run
@@ -104,7 +105,7 @@ class Remembering:
             return replace(told_, text=text, notes=())
         known = replace(now, facts=_holding(person, reading), words=own_words(message))
         history = run.history if run.models else _without_told(run.history)
-        run = replace(run, context=known, history=history)
+        run = replace(run, deps=replace(deps_of(run), person=known), history=history)
         reply = await self.sommelier.answer(message, run, attached)
         told_keys = {fact.key for fact in heard.learned}
         others = [_without(each, told_keys) for each in reply.changes]

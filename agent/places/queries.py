@@ -21,7 +21,7 @@ from agent.engine.run import Run
 from agent.markdown import visible
 from agent.places.categories import categories, category_named, phrases
 from agent.places.distinct import duplicates, mentions
-from agent.prompts import prompt_for
+from agent.prompts import instructed, prompt_for
 from agent.text import pattern
 from agent.turn_trace import Outcome, error_types, record_outcome
 
@@ -112,8 +112,8 @@ async def generate_queries(category: str, place: str, *, run: Run) -> Queries:
         return found
     known, contract = categories()[name], queries_contract(where)
     prompt = prompt_for(run, "place-queries")
-    asked = run.instructed(
-        prompt, category=name, label=known.label, hint=known.hint, schema=contract.output.text
+    asked = instructed(
+        run, prompt, category=name, label=known.label, hint=known.hint, schema=contract.output.text
     )
     limits = replace(run.limits, structured_output_max_retries=REPAIRS)
     response = await generate_agentic_response(

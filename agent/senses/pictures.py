@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 from pydantic import BaseModel, BeforeValidator, Field
 
 from agent import lengths
+from agent.deps import deps_of
 from agent.documents.passages import as_data
 from agent.engine.contract import OutputContract
 from agent.engine.errors import log_failure
@@ -26,7 +27,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.markdown import live, visible
-from agent.prompts import prompt_for
+from agent.prompts import instructed, prompt_for
 from agent.sommelier.attachment import Attachment, Contents, with_ours
 from agent.sommelier.grounding import NUMBER
 from agent.sommelier.grounding import value as number_of
@@ -293,7 +294,7 @@ async def read_pages(pages: "Pages", run: Run, catalogue: Catalogue) -> Attachme
         async def page(picture: str) -> str:
             return picture
 
-        if VISION not in run.aside:
+        if VISION not in deps_of(run).models:
             return None
         downloads = [partial(page, each) for each in pages.pictures]
         read = await read_pictures(downloads, run, catalogue)
@@ -350,7 +351,7 @@ async def _step(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Reading:
 
 async def _read(download: Download, run: Run) -> Reading:
     return await transcribed(
-        run, models=[run.aside[VISION]], question=QUESTION, images=[await download()]
+        run, models=[deps_of(run).models[VISION]], question=QUESTION, images=[await download()]
     )
 
 
@@ -368,7 +369,7 @@ async def transcribed(
         structured_output_max_retries=RETRIES,
         answer_tokens=max(run.limits.answer_tokens, LIST_TOKENS),
     )
-    asked = run.instructed(prompt_for(run, "picture"), schema=CONTRACT.output.text)
+    asked = instructed(run, prompt_for(run, "picture"), schema=CONTRACT.output.text)
     response = await generate_agentic_response(
         question, run=replace(asked, models=models, limits=limits), contract=CONTRACT, images=images
     )

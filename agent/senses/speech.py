@@ -29,8 +29,9 @@ from agent.engine.errors import (
     log_failure,
     retry,
 )
-from agent.engine.limits import NOTHING_SPENT, Spent, is_local
+from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.models import worth_a_wait
+from agent.engine.prices import is_local
 from agent.engine.run import Run
 from agent.markdown import visible
 from agent.senses.pictures import Unusable
@@ -207,7 +208,7 @@ async def hear(
     with run.span.child("hear.voice", "generation", input=f"[voice, {seconds:g} s]") as span:
 
         async def work() -> Heard:
-            if run.allowance.used_up or run.ledger.exhausted(run.limits):
+            if run.ledger.exhausted(run.limits):
                 return Heard(why="budget")
             try:
                 audio = await download()
@@ -238,7 +239,7 @@ async def read_aloud(text: str, run: Run, speaker: Speaker) -> bytes:
     with run.span.child("speak.answer", "generation", input=f"[{len(said)} characters]") as span:
 
         async def work() -> tuple[bytes, Spent, str]:
-            if not said or run.is_over_budget:
+            if not said or run.ledger.exhausted(run.limits):
                 return b"", NOTHING_SPENT, ""
             try:
                 audio = await retry(lambda: speaker.read_aloud(said), tries=TRIES, on=worth_a_wait)

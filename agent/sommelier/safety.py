@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast, get_args
 
-from agent.care.concerns import NO_CARE, Care
+from agent.care.concerns import Care
+from agent.deps import deps_of
 from agent.engine.run import Run
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.taste import Taste, is_of, spending, taste_of
@@ -60,14 +61,12 @@ NOTE_HATED: Final = "wines that this guest never drinks are left out: {hated}"
 
 def person_in(run: Run) -> Person:
     """Return the person whom a run answers; nobody known where it says nothing."""
-    known = run.context
-    return known if isinstance(known, Person) else replace(NOBODY, care=care_in(run))
+    return deps_of(run).person or NOBODY
 
 
 def care_in(run: Run) -> Care:
     """Return the care that the person of a run needs; none where nothing is known."""
-    known = run.context.care if isinstance(run.context, Person) else run.context
-    return known if isinstance(known, Care) else NO_CARE
+    return person_in(run).care
 
 
 def may_be_shown(wine: AnyWine, person: Person) -> bool:

@@ -7,15 +7,17 @@ from typing import Final, Protocol
 
 from agent.care.concerns import Care, read_care_in_talk
 from agent.care.help import Help
+from agent.deps import deps_of
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message, ToolCall
-from agent.engine.run import Prompt, Run
+from agent.engine.run import Run
+from agent.engine.span import Prompt
 from agent.engine.tools import Tool, Toolbox
 from agent.fallback import Fallback, language_of, search_in_words
 from agent.i18n import is_chosen, say, speaking, spoken
 from agent.markdown import plain
-from agent.prompts import prompt_for, research_rules
+from agent.prompts import prompt_for, render, research_rules
 from agent.repositories import StoredMessage
 from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.attachment import READ, Attached, unread_notes, what_was_read
@@ -83,8 +85,8 @@ class Sommelier:
     async def answer(self, message: str, run: Run, attached: Attached | None = None) -> Reply:
         """Answer `message`, with the prompt that the run's prompts have when it begins.
 
-        What is known of the person is the run's context; without one it is what they say. From a
-        wine list that is `attached` now only its wines can be recommended. Without a message the
+        What is known of the person is in the run's deps; without a person it is what they say. From
+        a wine list that is `attached` now only its wines can be recommended. Without a message the
         answer is what was read, without a model.
         """
         person = self._person(message, run)
@@ -96,7 +98,7 @@ class Sommelier:
             if attached and attached.now and not message:
                 reply = await what_was_read(attached.attachment, self._catalogue, person)
             else:
-                run = replace(run, context=person)
+                run = replace(run, deps=replace(deps_of(run), person=person))
                 reply = await self._answer(guard_input(message, run.span), run, attached, chosen)
             unread = unread_notes(attached.attachment) if attached and attached.now else ()
             return replace(reply, notes=(*reply.notes, *unread))
@@ -112,7 +114,8 @@ class Sommelier:
         elif run.models:
             response = await self._ask(message, run, attached, prompt, chosen)
         care = self._heard(run, response)
-        run = replace(run, context=replace(person_in(run), care=care))
+        person = replace(person_in(run), care=care)
+        run = replace(run, deps=replace(deps_of(run), person=person))
         if response is not None and care.is_crisis:
             reply = Reply(text=self._help.in_crisis(care), outcome="care")
         else:
@@ -131,7 +134,7 @@ class Sommelier:
 
     def _person(self, message: str, run: Run) -> Person:
         """Return what is known of the person; where nothing is, the care that their words need."""
-        if isinstance(run.context, Care | Person):
+        if deps_of(run).person is not None:
             return person_in(run)
         care = read_care_in_talk(_own_words(message, run), self._help.full_age)
         return replace(person_in(run), care=care)
@@ -165,9 +168,7 @@ class Sommelier:
         tools = self._offered(person_in(run), attached)
         names = [tool.name for tool in tools if tool.name in (*self._research, READ)]
         lines = (research_rules(names), instructions(person_in(run)), chosen)
-        text = prompt.render(
-            research_rules="\n".join(filter(None, lines)), schema=SOMMELIER.output.text
-        )
+        rules, schema = "\n".join(filter(None, lines)), SOMMELIER.output.text
         shown = ids_shown_in(str(run.history[-1]["content"])) if run.history else ()
         first: tuple[ToolCall, ...] = ()
         if attached and attached.now:
@@ -179,14 +180,13 @@ class Sommelier:
             message,
             run=replace(
                 run,
-                instructions=text,
-                prompt=prompt.ref,
+                instructions=render(prompt, research_rules=rules, schema=schema),
                 history=history,
-                progress=self._progress,
             ),
             contract=SOMMELIER,
             tools=Toolbox(tools),
             first=first,
+            progress=self._progress,
         )
 
     def _heard(self, run: Run, response: Response | None) -> Care:

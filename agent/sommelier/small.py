@@ -20,7 +20,7 @@ from agent.fallback import (
     source_of,
 )
 from agent.i18n import say
-from agent.prompts import prompt_for
+from agent.prompts import instructed, prompt_for
 from agent.sommelier.answer import SMALL_SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
@@ -70,10 +70,9 @@ async def _ask(
 ) -> AgenticResponse[SommelierResponse]:
     """Ask for an answer to the message and what was found for it, without earlier messages."""
     prompt = prompt_for(run, prompt_name)
-    instructions = prompt.render(language=say("language_name"))
     return await generate_agentic_response(
         f"{given}\n\n{say('write_in_language')}",
-        run=replace(run, instructions=instructions, prompt=prompt.ref, history=()),
+        run=instructed(run, prompt, language=say("language_name")),
         contract=SMALL_SOMMELIER,
         found=found,
     )

@@ -19,8 +19,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from agent.engine.errors import Backoff, Sleep, retry
 from agent.engine.feedback import fence
-from agent.engine.run import Prompt
-from agent.engine.span import PromptRef, TraceRecord
+from agent.engine.span import Prompt, PromptRef, TraceRecord
 from agent.prompts import refusal, repository_prompts
 from agent.tracing.exporter import RateLimitedLogger, Unavailable
 from agent.tracing.langfuse import (

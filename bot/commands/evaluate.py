@@ -15,10 +15,11 @@ from typing import Annotated, Final
 import typer
 from pydantic import SecretStr
 
+from agent.deps import Deps, Prompts, deps_of
 from agent.documents.passages import DocumentStore
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLM, ResponseMode
-from agent.engine.run import Prompts, Run
+from agent.engine.run import Run
 from agent.evals import report
 from agent.evals.dataset import (
     SETS,
@@ -343,7 +344,7 @@ def sommeliers(names: Sequence[str], texts: Mapping[str, Prompts], bench: Bench)
     for name in names:
         models = [] if name == FALLBACK else [bench.opened(model_of(settings, name, mode))]
         for title, prompts in texts.items():
-            run = replace(bench.run, models=models, prompts=prompts)
+            run = replace(bench.run, models=models, deps=Deps(prompts=prompts))
             label = f"{name} · {title}" if title else name
             made.append(SommelierVariant(label, answerer, bench.catalogue, run))
     return made
@@ -354,8 +355,9 @@ def quoting(
 ) -> list[Variant]:
     """Make a variant that quotes of each model; with a `first` one another that begins with it."""
 
-    def run(name: str, mode: ResponseMode, **aside: LLM) -> Run:
-        return replace(bench.run, models=[opened(name, mode)], aside=aside)
+    def run(name: str, mode: ResponseMode, **special: LLM) -> Run:
+        deps = replace(deps_of(bench.run), models=special)
+        return replace(bench.run, models=[opened(name, mode)], deps=deps)
 
     def opened(name: str, mode: ResponseMode) -> LLM:
         return bench.opened(model_of(bench.settings, name, mode))
@@ -374,7 +376,8 @@ def seeing(names: Sequence[str], bench: Bench) -> list[Variant]:
     runs = {}
     for name in names:
         model = bench.opened(vision_of(bench.settings, name))
-        runs[name] = replace(bench.run, models=[model], aside={VISION: model})
+        deps = replace(deps_of(bench.run), models={VISION: model})
+        runs[name] = replace(bench.run, models=[model], deps=deps)
     return [PicturesVariant(name, run, bench.catalogue) for name, run in runs.items()]
 
 

@@ -12,10 +12,10 @@ from typing import Annotated, Final
 
 import typer
 
+from agent.deps import Prompts
 from agent.engine.errors import AgentError
-from agent.engine.run import Prompt, Prompts, variables
-from agent.engine.span import PromptRef
-from agent.prompts import REPOSITORY, braced, refusal, repository_prompts
+from agent.engine.span import Prompt, PromptRef
+from agent.prompts import REPOSITORY, braced, refusal, repository_prompts, variables
 from agent.tracing.exporter import Unavailable
 from agent.tracing.managed import DEFAULT_LABEL, PromptStore, StoredPrompt
 from bot.commands.output import fail, open_settings, printable, show, table

@@ -28,10 +28,10 @@ from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.routing import Mount
 
+from agent.deps import deps_of
 from agent.documents.answer import Answer, answer_question
 from agent.documents.quotes import Quotes, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
-from agent.engine.limits import NO_BUDGET
 from agent.engine.run import NO_JOURNAL, Run, ShowDraft
 from agent.i18n import speak
 from agent.markdown import visible
@@ -39,6 +39,7 @@ from agent.places.find import Places, find_places
 from agent.places.queries import Queries
 from agent.sommelier.service import Answerer
 from agent.turn import Reply, Work, guard_input
+from bot.budgets import NO_BUDGET
 from bot.http.guards import (
     BODY_SECONDS,
     MAX_BODY_BYTES,
@@ -181,7 +182,8 @@ class Api:
 
         async def work(run: Run) -> Reply:
             # What they told of themselves before is found in the whole conversation.
-            run = replace(run, history=history, context=None, show=show)
+            deps = replace(deps_of(run), person=None)
+            run = replace(run, history=history, deps=deps, show=show)
             return await self.answerer.answer(asked.message, run)
 
         reply = await self._turn("chat", asked.message, work)

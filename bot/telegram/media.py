@@ -13,6 +13,7 @@ from telegram.error import BadRequest, Forbidden, TelegramError
 from telegram.ext import MessageHandler, filters
 
 from agent import lengths
+from agent.deps import deps_of
 from agent.engine.errors import retry
 from agent.engine.run import Run
 from agent.i18n import say
@@ -85,7 +86,7 @@ class Media:
         words, models = wording(message, bot), self.talk.turns.run
         files = files_of(message) or files_of(message.reply_to_message)
         is_file = any(each.get("mime_type") == PDF for each in files)
-        can_see = VISION in models.aside or (is_file and bool(models.models))
+        can_see = VISION in deps_of(models).models or (is_file and bool(models.models))
         if not (words or can_see):
             await self.talk.say(update, say("cannot_read") if is_file else say("cannot_see"))
             return
@@ -143,7 +144,7 @@ class Media:
                 log.info("A file was not read: %s", error)
                 return Attachment(failed=1)
             return await read_pages(pages, run, catalogue)
-        if VISION not in run.aside:
+        if VISION not in deps_of(run).models:
             return None
         downloads = [partial(self._shown, each, bot) for each in files]
         return await read_pictures(downloads, run, catalogue)

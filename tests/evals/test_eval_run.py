@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from agent.deps import Deps, Prompts
 from agent.engine import run as engine
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
-from agent.engine.run import Prompts
 from agent.evals.dataset import Conversation, parsed
 from agent.evals.run import Outcome, Result, SommelierVariant, Trial, evaluate
 from agent.prompts import REPOSITORY
@@ -91,7 +91,7 @@ class Run:
 
 
 def variant(label: str, model: LLMService, prompts: Prompts) -> SommelierVariant:
-    run = engine.Run([model], limits=Limits(seconds=10), prompts=prompts)
+    run = engine.Run([model], limits=Limits(seconds=10), deps=Deps(prompts=prompts))
     catalogue = FakeCatalogue()
     return SommelierVariant(label, Sommelier(catalogue=catalogue), catalogue, run)
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from agent.deps import Deps
 from agent.documents.passages import Chunk, DocumentStore
-from agent.engine.limits import Ledger, Prices
+from agent.engine.limits import Ledger
 from agent.engine.messages import LLM
+from agent.engine.prices import Prices
 from agent.engine.run import Run
 from agent.evals.dataset import Question, ground_truth
 from agent.evals.evaluators import Mark, marks_of_quotes
@@ -66,8 +68,8 @@ class AllChunks(FakeLibrary):
         return list(CHUNKS)
 
 
-def quoting(label: str, model: LLM, prices: Prices | None = None, **aside: LLM) -> QuotesVariant:
-    run = Run([model], ledger=Ledger(prices=prices or Prices()), aside=aside)
+def quoting(label: str, model: LLM, prices: Prices | None = None, **special: LLM) -> QuotesVariant:
+    run = Run([model], ledger=Ledger(prices=prices or Prices()), deps=Deps(models=special))
     return QuotesVariant(label, run, AllChunks())
 
 

@@ -56,14 +56,17 @@ async def streamed(
     run = Run(
         [model],
         show=drafts.append,
-        progress=lambda calls: f"calling {calls[0].name}",
         stop=stop or Stop(),
         limits=Limits(seconds=10),
         ledger=ledger or Ledger(),
     )
     try:
         return await generate_agentic_response(
-            QUESTION, run=run, contract=SOMMELIER, tools=wine_tools(FakeCatalogue())
+            QUESTION,
+            run=run,
+            contract=SOMMELIER,
+            tools=wine_tools(FakeCatalogue()),
+            progress=lambda calls: f"calling {calls[0].name}",
         )
     finally:
         if llm is None:

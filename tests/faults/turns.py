@@ -9,7 +9,7 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.engine.span import NO_SPAN, Span
-from agent.prompts import repository_prompts
+from agent.prompts import render, repository_prompts
 from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
@@ -71,8 +71,10 @@ async def turn(
             message,
             run=Run(
                 services,
-                instructions=repository_prompts()["sommelier"].render(
-                    research_rules="", schema=SOMMELIER.output.text
+                instructions=render(
+                    repository_prompts()["sommelier"],
+                    research_rules="",
+                    schema=SOMMELIER.output.text,
                 ),
                 history=history,
                 limits=limits or Limits(seconds=10),

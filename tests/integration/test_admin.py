@@ -15,7 +15,7 @@ from PIL import Image
 from sqlalchemy import select
 from telegram import Bot
 
-from agent.engine.limits import NO_BUDGET, DailyBudget, Spent
+from agent.engine.limits import Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.i18n import languages, say, say_in
@@ -26,7 +26,7 @@ from agent.tracing.langfuse import trace_url
 from agent.tracing.recorder import Recorder
 from bot.admin.commands import CHART_NAME, AdminCommands
 from bot.admin.page import HEIGHT, WIDTH
-from bot.budgets import Budgets
+from bot.budgets import NO_BUDGET, Budgets, DailyBudget
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication, close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation

@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute
 
 from agent.documents.passages import Chunk
-from agent.engine.limits import DailyBudget
 from agent.engine.run import Run
 from agent.engine.span import TraceRecord
 from agent.i18n import say_in
@@ -30,7 +29,7 @@ from agent.repositories import (
 from agent.sommelier.service import Answerer, Sommelier
 from agent.tracing.recorder import Recorder, keyed_hash
 from agent.turn import Reply
-from bot.budgets import Budgets
+from bot.budgets import Budgets, DailyBudget
 from bot.http.api import Api
 from bot.http.guards import WrongTokens
 from bot.running import api_routes

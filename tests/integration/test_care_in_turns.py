@@ -11,12 +11,13 @@ import pytest
 
 from agent.care.concerns import Care, Concern
 from agent.care.help import Help
+from agent.deps import Deps
 from agent.engine.run import Run
 from agent.repositories import StoredMessage
 from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier, window
 from agent.sommelier.wine import Allergen, Food, Style, Wine
-from agent.turn import Reply
+from agent.turn import Person, Reply
 from bot.care import Carer
 from bot.telegram.care import CareButtons, care_buttons
 from db.engine import Sessions
@@ -320,7 +321,9 @@ async def test_what_holds_no_more_is_forgotten(cares: SqlCareRepository) -> None
 async def by_rules(message: str, care: Care, *said: str) -> Reply:
     earlier = window([StoredMessage("user", each) for each in said])
     sommelier = Sommelier(catalogue=FakeCatalogue((CHINON, RIOJA, FREE)))
-    return await sommelier.answer(message, Run(history=earlier, context=care))
+    return await sommelier.answer(
+        message, Run(history=earlier, deps=Deps(person=Person(care=care)))
+    )
 
 
 async def test_the_house_knows_what_was_told_before_too() -> None:

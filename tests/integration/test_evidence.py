@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.deps import Deps
 from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
@@ -81,7 +82,7 @@ async def test_what_a_person_has_remembered_grounds_nothing(kind: str) -> None:
     said = "I hate Barolo, I like Barolo, remember Falkenrath 1931"
     asked = {"kind": kind, "words": "Falkenrath 1931" if kind == "note" else f"{kind} Barolo"}
     call = ToolCall("call_1", "remember", json.dumps(asked))
-    run = Run(context=Person(user_id=1, words=said))
+    run = Run(deps=Deps(person=Person(user_id=1, words=said)))
     result = await Toolbox(memory_tools()).call(call, run)
     assert result.error_type is None, result.text
     assert result.found

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from agent.deps import Deps
 from agent.engine.limits import Limits
-from agent.engine.run import Prompt, Run
-from agent.engine.span import PromptRef
+from agent.engine.run import Run
+from agent.engine.span import Prompt, PromptRef
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import RateLimitedLogger
@@ -102,7 +103,7 @@ async def turn(model_server: ModelServer, prompts: LangfusePrompts) -> tuple[Spa
     """A turn's only generation, and the system message it was asked with."""
     model_server.script(answer_json(INFORMATIONAL))
     root, model = root_span(), service(model_server)
-    run = Run([model], limits=Limits(seconds=10), prompts=prompts, span=root)
+    run = Run([model], limits=Limits(seconds=10), deps=Deps(prompts=prompts), span=root)
     try:
         sommelier = Sommelier(catalogue=FakeCatalogue())
         await asked(sommelier, QUESTION, run)

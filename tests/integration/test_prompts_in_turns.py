@@ -6,12 +6,14 @@ from typing import Any, TypeVar
 
 import pytest
 
+from agent.deps import Deps, Prompts
 from agent.documents.answer import answer_question
 from agent.documents.quotes import QuoteCache, find_quotes, quote_documents_tool
 from agent.documents.refine import refine_question
-from agent.engine.limits import Ledger, Limits, Price, Prices
-from agent.engine.run import NO_JOURNAL, Journal, Prompt, Run
-from agent.engine.span import PromptRef
+from agent.engine.limits import Ledger, Limits
+from agent.engine.prices import Price, Prices
+from agent.engine.run import NO_JOURNAL, Journal, Run
+from agent.engine.span import Prompt, PromptRef
 from agent.engine.tools import Tool
 from agent.places.find import find_places, find_places_tool
 from agent.prompts import REPOSITORY, repository_prompts
@@ -57,13 +59,21 @@ async def reply_to(
     *steps: Step,
     journal: Journal = NO_JOURNAL,
     tools: Iterable[Tool] = (),
-    **settings: Any,
+    prompts: Prompts | None = None,
+    ledger: Ledger | None = None,
 ) -> tuple[Reply, SpanRecord]:
     server.script(*steps)
     root, model = root_span(), service(server)
     sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=list(tools))
     limits = Limits(seconds=10, model_tries=2)
-    run = Run([model], limits=limits, span=root, journal=journal, **settings)
+    run = Run(
+        [model],
+        limits=limits,
+        span=root,
+        journal=journal,
+        deps=Deps(prompts=prompts),
+        ledger=ledger or Ledger(),
+    )
     try:
         return await asked(sommelier, QUESTION, run), root
     finally:
@@ -143,7 +153,7 @@ class TestResearch:
         model_server.script(*[step] * 3)
         root, prompts = root_span(), HousePrompts()
         async with open_model(model_server) as model:
-            run = Run([model], limits=Limits(seconds=10), span=root, prompts=prompts)
+            run = Run([model], limits=Limits(seconds=10), span=root, deps=Deps(prompts=prompts))
             library = FakeLibrary()
             look_up: dict[str, Callable[[], Awaitable[object]]] = {
                 "documents-answer": lambda: answer_question("lees?", documents=library, run=run),
@@ -171,7 +181,10 @@ class TestResearch:
         async with open_model(model_server) as model:
             found = [
                 await find_quotes(
-                    "lees", run=Run([model], prompts=prompts), documents=FakeLibrary(), cache=cache
+                    "lees",
+                    run=Run([model], deps=Deps(prompts=prompts)),
+                    documents=FakeLibrary(),
+                    cache=cache,
                 )
                 for prompts in (REPOSITORY, REPOSITORY, HousePrompts(), HousePrompts())
             ]

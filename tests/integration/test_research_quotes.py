@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent.deps import Deps
 from agent.documents.passages import Chunk
 from agent.documents.quotes import Quote, QuoteCache, Quotes, find_quotes
 from agent.documents.verbatim import verbatim
@@ -144,7 +145,7 @@ async def test_a_cheap_model_is_asked_first_and_a_better_one_if_its_answer_fails
         open_model(model_server, model="small") as small,
         open_model(model_server, model="large") as large,
     ):
-        run = Run([large], limits=FAST, aside={"quotes": small}, span=root)
+        run = Run([large], limits=FAST, deps=Deps(models={"quotes": small}), span=root)
         assert contents(await find_quotes(QUERY, run=run, documents=FakeLibrary()))
     assert [sent(model_server, at)["model"] for at in range(len(asked))] == asked
     assert root.metadata["tier"] == len(asked)

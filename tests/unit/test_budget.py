@@ -7,23 +7,24 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agent.engine.limits import (
-    NO_BUDGET,
-    UNLIMITED,
-    Allowance,
-    DailyBudget,
-    Ledger,
-    Limits,
-    Spent,
-    allowance_of,
-)
+from agent.engine.limits import Ledger, Limits, Spent
 from agent.engine.messages import LLMResponse, Usage
 from agent.repositories import (
     PeopleRepository,
     Spending,
     TurnRepository,
 )
-from bot.budgets import TYPICAL, Budgets, duration_text, one_turn
+from bot.budgets import (
+    NO_BUDGET,
+    TYPICAL,
+    UNLIMITED,
+    Allowance,
+    Budgets,
+    DailyBudget,
+    allowance_of,
+    duration_text,
+    one_turn,
+)
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 NOTHING = Spent()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from agent.engine.limits import Allowance, Limits
+from agent.engine.limits import Ledger, Limits
 from agent.engine.run import Run
 from agent.senses.pictures import Unusable
 from agent.senses.speech import (
@@ -68,7 +68,7 @@ async def test_what_is_heard_counts_in_the_ledger() -> None:
 
 @pytest.mark.parametrize(
     "run",
-    [Run(allowance=Allowance(used_up="cost")), Run(limits=Limits(requests=0))],
+    [Run(ledger=Ledger(cost_usd=1)), Run(limits=Limits(requests=0))],
     ids=["the day's", "the turn's"],
 )
 async def test_with_a_budget_used_up_nothing_is_fetched_or_asked(

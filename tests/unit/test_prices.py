@@ -4,10 +4,17 @@ import logging
 
 import pytest
 
-from agent.engine.limits import FREE, Ledger, Price, Prices, is_local, price_file
+from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Usage
+from agent.engine.prices import FREE, UNKNOWN, Prices, is_local
 
 MILLION = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
+
+
+def cost(model: str, prices: Prices | None = None, base_url: str | None = None) -> float:
+    """The cost of a million tokens in and out, in US dollars."""
+    response = LLMResponse(model=model, usage=MILLION, base_url=base_url)
+    return sum((prices or Prices()).costs(response).values())
 
 
 def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
@@ -16,14 +23,14 @@ def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
     usage = Usage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000)
     costs = ledger.add(LLMResponse(model="house-model-2026-01-01", usage=usage))
     assert sum(costs.values()) == 1 + 0.5 + 2
-    assert prices.of("gpt-4o") == Prices().of("gpt-4o")
+    assert cost("gpt-4o", prices) == cost("gpt-4o")
 
 
 def test_a_listed_price_is_replaced_and_cached_tokens_cost_like_the_others() -> None:
     prices = Prices.from_setting('{"gpt-4o": {"prompt": 3, "completion": 9.5}}')
     cached = Usage(prompt_tokens=1_000_000, cached_tokens=1_000_000)
     assert sum(prices.costs(LLMResponse(model="gpt-4o-2024-08-06", usage=cached)).values()) == 3
-    assert prices.of("gpt-4o-mini") == Prices().of("gpt-4o-mini")
+    assert cost("gpt-4o-mini", prices) == cost("gpt-4o-mini")
 
 
 @pytest.mark.parametrize(
@@ -47,12 +54,15 @@ def test_a_wrong_setting_is_one_line_that_says_where(setting: str, message: str)
     assert "\n" not in str(raised.value)
 
 
-def test_a_model_that_is_not_listed_costs_what_is_published() -> None:
-    assert Prices().of("claude-sonnet-4-5") == Price(prompt=3, cached=0.3, completion=15)
-    assert Prices().of("gpt-4o-audio-preview") != Prices().of("gpt-4o-2024-08-06")
-    at_reseller = Prices().of("anthropic/claude-sonnet-4.5", "https://openrouter.ai/api/v1")
-    behind_a_proxy = Prices().of("anthropic/claude-sonnet-4-5", "http://litellm:4000/v1")
-    assert at_reseller.completion == behind_a_proxy.completion == 15
+def test_a_model_costs_what_is_published_for_that_many_tokens() -> None:
+    assert cost("claude-opus-4-5") == 5 + 25
+    assert cost("gpt-4o-audio-preview") != cost("gpt-4o-2024-08-06")
+    at_reseller = cost("anthropic/claude-opus-4.5", base_url="https://openrouter.ai/api/v1")
+    behind_a_proxy = cost("anthropic/claude-opus-4-5", base_url="http://litellm:4000/v1")
+    assert at_reseller == behind_a_proxy == 30
+    few = LLMResponse(model="gemini-2.5-pro", usage=Usage(100_000, 0))
+    many = LLMResponse(model="gemini-2.5-pro", usage=Usage(1_000_000, 0))
+    assert sum(Prices().costs(many).values()) > 10 * sum(Prices().costs(few).values())
 
 
 def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
@@ -63,8 +73,7 @@ def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
     )
     with caplog.at_level(logging.WARNING):
         costs = [sum(Prices().costs(response).values()) for _ in range(3)]
-    unknown = price_file().unknown
-    assert costs == [unknown.prompt + unknown.completion] * 3
+    assert costs == [UNKNOWN.prompt + UNKNOWN.completion] * 3
     assert [each.getMessage() for each in caplog.records] == [
         "The price of the model 'unheard-of-7b' is not known: 5 US dollars per million tokens of a "
         "prompt and 25 of an answer are counted. Say what it costs in LLM_PRICES."
@@ -74,7 +83,8 @@ def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
 def test_a_model_that_nobody_knows_is_free_on_a_server_of_ones_own(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert Prices().of("unheard-of:8b", "http://localhost:11434/v1") == FREE
+    local = LLMResponse(model="unheard-of:8b", usage=MILLION, base_url="http://localhost:11434/v1")
+    assert Prices().costs(local) == FREE
     assert not caplog.records
 
 

@@ -8,9 +8,17 @@ from hypothesis import strategies as st
 
 from agent.engine.contract import OutputContract
 from agent.engine.loop import system_prompt
-from agent.engine.run import Prompt, render, variables
-from agent.engine.span import PromptRef
-from agent.prompts import LONGEST_PROMPT, REPOSITORY, refusal, repository_prompts, research_rules
+from agent.engine.span import Prompt, PromptRef
+from agent.prompts import (
+    LONGEST_PROMPT,
+    REPOSITORY,
+    fill,
+    refusal,
+    render,
+    repository_prompts,
+    research_rules,
+    variables,
+)
 from agent.sommelier.answer import SOMMELIER
 
 NEEDED = {
@@ -46,14 +54,14 @@ class TestTemplates:
     )
     def test_an_example_with_braces_is_no_variable(self, example: str) -> None:
         assert variables(example) == ()
-        assert render(example, {}) == example
+        assert fill(example, {}) == example
 
     def test_a_value_is_put_in_wherever_its_variable_stands(self) -> None:
-        assert render("{{a}}-{{ a }}-{{{a}}}", {"a": "1"}) == "1-1-{1}"
+        assert fill("{{a}}-{{ a }}-{{{a}}}", {"a": "1"}) == "1-1-{1}"
 
     def test_a_variable_without_a_value_is_an_error(self) -> None:
         with pytest.raises(KeyError, match="b"):
-            render("{{a}} {{b}}", {"a": "1"})
+            fill("{{a}} {{b}}", {"a": "1"})
 
     @given(st.lists(st.tuples(TEXTS, NAMES)), TEXTS, st.data())
     def test_values_stand_between_the_texts_as_they_are(
@@ -62,11 +70,11 @@ class TestTemplates:
         values = {name: data.draw(st.text()) for _, name in pieces}
         template = "".join(f"{text}{{{{{name}}}}}" for text, name in pieces) + end
         expected = "".join(f"{text}{values[name]}" for text, name in pieces) + end
-        assert render(template, values) == expected
+        assert fill(template, values) == expected
 
     def test_a_value_that_looks_like_a_variable_is_not_replaced(self) -> None:
         values = {"a": "{{b}} {{a}} \\1 \\g<0>", "b": "secret"}
-        assert render("{{a}}|{{b}}", values) == "{{b}} {{a}} \\1 \\g<0>|secret"
+        assert fill("{{a}}|{{b}}", values) == "{{b}} {{a}} \\1 \\g<0>|secret"
 
 
 class TestRepositoryPrompts:
@@ -91,7 +99,7 @@ class TestRepositoryPrompts:
         rules = research_rules(["find_places", "search_wines"])
         assert rules.startswith("- For a shop")
         assert rules == research_rules(["find_places"])
-        text = REPOSITORY.get("sommelier").render(research_rules=rules, schema="{}")
+        text = str(render(REPOSITORY.get("sommelier"), research_rules=rules, schema="{}"))
         assert "call find_places" in text
         assert "search_documents" not in text
 
@@ -147,7 +155,7 @@ class TestSchema:
 
     def test_it_stays_where_the_prompt_has_it(self) -> None:
         prompt = Prompt("{{schema}} is the shape.", PromptRef("sommelier", 1))
-        text = prompt.render(schema=SOMMELIER.output.text)
+        text = str(render(prompt, schema=SOMMELIER.output.text))
         assert system_prompt(text, SOMMELIER) == text
 
     def test_an_answer_in_plain_text_has_none(self) -> None:
