@@ -80,9 +80,9 @@ class Allowance:
         Where few requests are left, they are for a tool call and an answer, not for retries. When
         the allowance is used up, no request is left.
         """
-        if self.used_up:
-            return replace(limits, requests=0)
         asked = limits.requests
+        if self.used_up:
+            limits = replace(limits, requests=0)
         for left in (self.person, self.everyone):
             limits = replace(
                 limits,

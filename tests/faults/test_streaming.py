@@ -196,11 +196,10 @@ GOOD = (
 )
 BAD = (
     "The Château Margaux 1990 is better.",
-    "Only € 99 today.",
+    "Only € 97 today.",
     "See https://evil.example/now for more.",
-    "The Zorkovitz estate won gold.",
 )
-INVENTED_WORDS = frozenset({"margaux", "1990", "99", "evil", "zorkovitz", "nowhere"})
+INVENTED_WORDS = frozenset({"margaux", "1990", "97", "evil", "nowhere"})
 texts = st.lists(st.sampled_from(GOOD + BAD), max_size=2).map(" ".join)
 wines = st.fixed_dictionaries(
     {"wine_id": st.sampled_from([CHINON.id, CHINON.id[:-1], "chateau-nowhere-2019"])},
