@@ -91,7 +91,9 @@ def _names_none(value: object) -> list[str]:
 class OutputContract(Generic[T]):
     """A contract for answers of `type`.
 
-    `semantic` and `grounding` say what is wrong with a value, or None. `render` makes the text a
+    `semantic` and `grounding` say what is wrong with a value, or None. `trim` leaves out of a value
+    what nothing grounds if it is good without that, or None: it is not asked for again then.
+    `render` makes the text a
     person gets, `ids` lists the ids of what it shows them. `salvage` leaves the valid part of a
     value that broke a rule, or None; what it leaves is held to all rules again. `partial` makes a
     value that keeps the grounding rules of what is known of an answer while it is written, which
@@ -111,6 +113,7 @@ class OutputContract(Generic[T]):
     grounding: Grounding[T] = _nothing
     render: Render[T] = _as_text
     ids: Callable[[T], list[str]] = _names_none
+    trim: Callable[[T, Evidence], T | None] = _nothing
     salvage: Callable[[T, Evidence], T | None] = _nothing
     partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None
     narrow: Callable[[JsonSchema, Evidence], JsonSchema] | None = None

@@ -90,7 +90,10 @@ async def parse_final_response(
     if result.error is not None or result.answer is None:
         return result
     size = len(response.content)
-    return await check(result.answer, contract, evidence, path=result.path, size=size)
+    checked = await check(result.answer, contract, evidence, path=result.path, size=size)
+    if checked.error_type != "grounding":
+        return checked
+    return await _trimmed(result.answer, contract, evidence, size=size) or checked
 
 
 def read_answer(
@@ -221,6 +224,18 @@ async def _call(rule: Callable[..., R | Awaitable[R]], *given: object, size: int
     if iscoroutinefunction(rule):
         return await cast(Awaitable[R], rule(*given))
     return await run_in_thread_if_large(cast(Callable[[], R], partial(rule, *given)), size=size)
+
+
+async def _trimmed(
+    answer: T, contract: OutputContract[T], evidence: Evidence, *, size: int
+) -> ParseResult[T] | None:
+    """Return an answer without what nothing grounds if it is good without that; or None."""
+    trim = partial(contract.trim, answer, evidence)
+    left = await run_in_thread_if_large(trim, size=size)
+    result = None
+    if left is not None:
+        result = await check(left, contract, evidence, path="trimmed", size=size)
+    return result if result and result.ok else None
 
 
 async def salvage(

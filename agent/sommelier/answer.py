@@ -214,13 +214,30 @@ def trimmed(response: SommelierResponse, evidence: Evidence) -> SommelierRespons
     return response.model_copy(update={**texts, "wines": wines})
 
 
+def prose(response: SommelierResponse) -> str:
+    """Return all words of a response."""
+    texts = (response.intro, *(wine.description for wine in response.wines), response.closing)
+    return " ".join(text for text in texts if text)
+
+
+def good_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
+    """Return a response without ungrounded sentences if it is good without them; else None.
+
+    It is if all its wines were found and most of its words are left.
+    """
+    if any(ungrounded_wine(wine, evidence) for wine in response.wines):
+        return None
+    left = trimmed(response, evidence)
+    return left if 2 * len(prose(left)) >= len(prose(response)) else None
+
+
 def supported_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
     """Return a response without what no tool returned; None if nothing worth it is left."""
     wines = [wine for wine in response.wines if not ungrounded_wine(wine, evidence)]
     if response.wines and not wines:
         return None
     left = trimmed(response.model_copy(update={"wines": wines}), evidence)
-    if wines and not any((left.intro, left.closing, *(wine.description for wine in left.wines))):
+    if wines and not prose(left):
         intro = ", ".join(shown.label for shown in shown_wines(wines, evidence))
         return left.model_copy(update={"intro": intro})
     return left
@@ -248,6 +265,7 @@ SOMMELIER: Final = OutputContract(
     grounding=unsupported,
     render=render,
     ids=wine_ids,
+    trim=good_part,
     salvage=supported_part,
     partial=begun_part,
 )

@@ -162,10 +162,11 @@ def _without_hated(query: WineQuery, taste: Taste) -> WineQuery:
 
 def _preferring(query: WineQuery, taste: Taste) -> WineQuery:
     """Rank by what a person likes, within what they usually spend, where a search says nothing."""
-    if taste.budget and query.min_price is None and query.max_price is None:
+    limits = (query.min_price, query.max_price, query.below, query.around)
+    if taste.budget and all(limit is None for limit in limits):
         low, high, currency = taste.budget
-        limits = {"min_price": low, "max_price": high, "currency": currency}
-        query = query.model_copy(update=limits)
+        usual = {"min_price": low, "max_price": high, "currency": currency}
+        query = query.model_copy(update=usual)
     named = query.model_fields_set - {"text", "limit", "order", "in_stock_only", "currency"}
     if query.order != "match" or (query.text and not named):
         return query

@@ -34,12 +34,11 @@ PLACES: Final = "find_places"
 """The tool that finds shops and bars: it is not offered to a person who must not drink."""
 OWN_CELLAR: Final = "own_cellar"
 """The tool that tells of a person's own bottles: it is offered to those who have some."""
-CATALOGUE_TOOLS: Final = frozenset({"search_wines", "get_wine", "find_similar_wines"})
+CATALOGUE_TOOLS: Final = frozenset({"search_wines", "get_wine"})
 """The tools that find wines of the catalogue: beside a wine list they are not offered."""
 CHOSEN: Final = "- Answer in {language}, as the guest chose, whatever language they write in."
 PROGRESS: Final[Mapping[str, str]] = {
     "search_wines": "searching",
-    "find_similar_wines": "comparing",
     "get_wine": "looking",
     "search_documents": "reading",
     READ: "reading_pictures",

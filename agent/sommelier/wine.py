@@ -466,9 +466,7 @@ class WineQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_without_bounds)
 
     styles: tuple[Style, ...] = Field((), max_length=8)
-    colours: tuple[Colour, ...] = Field(
-        (), max_length=4, description="For a sparkling rose, a red port ..."
-    )
+    colours: tuple[Colour, ...] = Field((), max_length=4, description="Of a rose sparkling, say.")
     sweetness: tuple[Sweetness, ...] = Field((), max_length=6)
     bodies: tuple[Body, ...] = Field((), max_length=5)
     tannins: tuple[Level, ...] = Field((), max_length=4)
@@ -478,17 +476,20 @@ class WineQuery(BaseModel):
     countries: Names = ()
     regions: Names = Field((), description="Or appellations.")
     min_price: Price = None
-    max_price: Price = None
+    max_price: Price = Field(None, description="At most; `below` is less than that.")
+    below: Price = None
+    around: Price = Field(None, description="'About 60'.")
     currency: Currency = Currency.EUR
     min_abv: Strength = None
     max_abv: Strength = None
+    oak: bool | None = Field(None, description="Only with, or only without oak in its notes.")
     without_allergens: tuple[Allergen, ...] = Field((), max_length=4)
     without_styles: tuple[Style, ...] = Field((), max_length=8)
     without_grapes: Names = ()
     without_countries: Names = ()
     without_regions: Names = ()
     not_ids: tuple[Text, ...] = Field((), max_length=100, description="Wines to leave out.")
-    in_stock_only: bool = True
+    in_stock_only: SkipJsonSchema[bool] = True
     text: str = Field("", max_length=300, description="'smoky', a producer, a name.")
     order: Order = "match"
     limit: int = Field(6, ge=1, le=12)
@@ -506,6 +507,7 @@ class WineQuery(BaseModel):
     def _ranges_are_not_empty(self) -> Self:
         for low, high, what in (
             (self.min_price, self.max_price, "price"),
+            (self.min_price, self.below, "price"),
             (self.min_abv, self.max_abv, "abv"),
         ):
             if low is not None and high is not None and low > high:
@@ -545,7 +547,8 @@ class WineSearchResult(BaseModel):
     """What a search found.
 
     `relax` maps a filter's name to the number of wines found with that filter left out, and is only
-    set when nothing was found. `missed` maps the id of a wine to the soft filters it does not meet.
+    set when fewer than three were found. `missed` maps the id of a wine to the soft filters that it
+    does not meet.
     """
 
     model_config = ConfigDict(frozen=True)

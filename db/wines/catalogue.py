@@ -51,6 +51,8 @@ from db.wines.search import Filters, filters, matching_text, ranks, shuffled, va
 
 AnySelect = Select[*tuple[Any, ...]]
 
+ENOUGH: Final = 3
+"""From how many wines on a result needs no hint which filter to leave out."""
 CANDIDATES: Final = 96
 """The number of the best wines among which variety is looked for."""
 
@@ -84,8 +86,10 @@ class SqlCatalogue:
 def _search(on: Connection, query: WineQuery, like: Wine | None) -> WineSearchResult:
     conditions = _conditions(query, like, on.dialect.name)
     rows = on.execute(conditions.best()).all()
+    total = rows[0].total if rows else 0
+    relax = _relax(on, conditions, total) if total < ENOUGH else {}
     if not rows:
-        return WineSearchResult(relax=_relax(on, conditions))
+        return WineSearchResult(relax=relax)
     best = varied(rows, len(conditions.ranks), query.limit)
     wines = load_wines(on, [row.id for row in best])
     missed = {
@@ -93,7 +97,8 @@ def _search(on: Connection, query: WineQuery, like: Wine | None) -> WineSearchRe
     }
     return WineSearchResult(
         wines=tuple(wines[row.id] for row in best if row.id in wines),
-        total=rows[0].total,
+        total=total,
+        relax=relax,
         missed={wine_id: names for wine_id, names in missed.items() if names},
     )
 
@@ -144,15 +149,15 @@ def _conditions(query: WineQuery, like: Wine | None, dialect: str) -> _Condition
     return _Conditions(hard, soft, text, [*ranks(query, soft, text, like)], shuffled(query))
 
 
-def _relax(on: Connection, conditions: _Conditions) -> dict[str, int]:
-    """Return the number of wines without each of the filters, in one round trip."""
+def _relax(on: Connection, conditions: _Conditions, total: int) -> dict[str, int]:
+    """Return the number of wines without each filter, if they are more, in one round trip."""
     names = [name for name in conditions.hard if name != "like"]
     if not names:
         return {}
     count = select(func.count(WineRow.number))
     counts = (conditions.found(count, without=name).scalar_subquery().label(name) for name in names)
     row = on.execute(select(*counts)).one()
-    return {name: found for name, found in row._mapping.items() if found}
+    return {name: found for name, found in row._mapping.items() if found > total}
 
 
 Record = dict[str, Any]

@@ -51,6 +51,11 @@ Condition = ColumnElement[bool]
 Filters = Mapping[str, Condition]
 
 MAX_TERMS: Final = 32
+AROUND: Final = 0.25
+"""The share by which a price may differ from the one that it is to be around."""
+OAKED: Final = ("oak", "oaky", "oaked", "barrel", "barrels", "barrique", "barriques")
+UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
+"""Words of a wine's notes that tell of oak, and that tell of none."""
 
 
 def filters(query: WineQuery) -> Filters:
@@ -72,6 +77,7 @@ def _wanted(query: WineQuery) -> Filters:
         "grapes": (query.grapes, WineRow.id.in_(_made_of(query.grapes))),
         "regions": (query.regions, _lies_in(query.regions)),
         "in_stock_only": (query.in_stock_only, WineRow.in_stock.is_(True)),
+        "oak": (query.oak is not None, _is_oaked() if query.oak else not_(_is_oaked())),
     }
     return {name: condition for name, (values, condition) in asked.items() if values}
 
@@ -105,6 +111,11 @@ def _ranges(query: WineQuery) -> Filters:
         limits = [price >= in_euros(query.min_price, query.currency)]
     if query.max_price is not None:
         limits.append(price <= in_euros(query.max_price, query.currency))
+    if query.below is not None:
+        limits.append(price < in_euros(query.below, query.currency))
+    if query.around is not None:
+        target = in_euros(query.around, query.currency)
+        limits += [price >= target * (1 - AROUND), price <= target * (1 + AROUND)]
     if limits:
         found["price"] = and_(*limits)
     if query.min_abv is not None:
@@ -126,6 +137,15 @@ def _made_of(grapes: Sequence[str]) -> Select[Any]:
 def _lies_in(regions: Sequence[str]) -> Condition:
     phrases = (phrase for name in regions for phrase in names("regions", name))
     return or_(false(), *(WineRow.places.contains(f" {phrase} ") for phrase in phrases))
+
+
+def _is_oaked() -> Condition:
+    """Whether the notes of a wine tell of oak."""
+    text = literal(" ").concat(WineRow.search_text).concat(" ")
+    told, denied = (
+        or_(false(), *(text.contains(f" {word} ") for word in known)) for known in (OAKED, UNOAKED)
+    )
+    return and_(told, not_(denied))
 
 
 def _hints_at(grapes: Sequence[str]) -> Condition:
@@ -232,6 +252,8 @@ def ranks(
         yield -sum(points[1:], start=points[0])
     if matches is not None:
         yield -matches
+    if query.around is not None:
+        yield func.abs(WineRow.price_in_euros - in_euros(query.around, query.currency))
     if like:
         yield distance(like)
 

@@ -209,10 +209,22 @@ class TestGrounding:
         response = await turn(service(model_server))
         assert (response.outcome, response.text) == ("salvaged", SHOWN)
 
-    async def test_a_price_no_tool_returned_is_fed_back(self, model_server: ModelServer) -> None:
-        wrong = VALID | {"intro": "For your lamb, a bargain at €9:"}
+    async def test_a_price_no_tool_returned_is_left_out_at_once(
+        self, model_server: ModelServer
+    ) -> None:
+        wrong = VALID | {"intro": "For your lamb, a bargain at €9."}
+        model_server.script(search(), answer_json(wrong))
+        response = await turn(service(model_server))
+        assert (response.outcome, response.retry_count) == ("answered", 0)
+        assert "€9" not in response.text
+
+    async def test_an_answer_that_is_nothing_without_its_price_is_fed_back(
+        self, model_server: ModelServer
+    ) -> None:
+        wrong = INFORMATIONAL | {"intro": "It costs €9."}
         model_server.script(search(), answer_json(wrong), valid())
         assert_answered(await turn(service(model_server)))
+        assert "€9" in model_server.requests[-1].json["messages"][-1]["content"]
 
     async def test_the_guests_own_numbers_may_be_repeated(self, model_server: ModelServer) -> None:
         echoed = VALID | {"intro": "Under 25 euros, for your lamb:"}
@@ -236,7 +248,6 @@ class TestRequests:
         assert [tool["function"]["name"] for tool in sent["tools"]] == [
             "search_wines",
             "get_wine",
-            "find_similar_wines",
         ]
         assert sent["response_format"] == {"type": "json_object"}
         assert sent["model"] == "gpt-4o"

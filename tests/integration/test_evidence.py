@@ -54,8 +54,6 @@ async def evidence_of(tool: Tool, word: str, year: int) -> Evidence:
     given = {name: filled(name, each, word, year) for name, each in properties.items()}
     arguments = {name: value for name, value in given.items() if value is not None}
     arguments |= {"category": "WINE_BAR"} if "category" in properties else {}
-    if tool.name == "find_similar_wines":
-        arguments |= {"grapes": [word], "text": f"{word} {year}"}
     if tool.name == "search_wines":
         arguments = {"text": f"{word} {year}", "without_grapes": [word], "not_ids": [word]}
     call = ToolCall("call_1", tool.name, json.dumps(arguments))

@@ -458,3 +458,22 @@ def test_no_text_breaks_a_search(cellar_url: str) -> None:
 
         check()
         runner.run(engine.dispose())
+
+
+async def test_a_price_below_is_exact_and_around_is_near(catalogue: SqlCatalogue) -> None:
+    below = await catalogue.search(WineQuery(below=20, limit=12))
+    assert below.wines
+    assert all(wine.price is not None and (wine.price_in_euros or 0) < 20 for wine in below.wines)
+    around = await catalogue.search(WineQuery(around=60, limit=12))
+    prices = [wine.price_in_euros or 0 for wine in around.wines]
+    assert prices
+    assert all(45 <= price <= 75 for price in prices)
+    assert prices == sorted(prices, key=lambda price: abs(price - 60))
+
+
+async def test_oak_is_told_by_the_notes(catalogue: SqlCatalogue) -> None:
+    oaked = (await catalogue.search(WineQuery(oak=True, limit=12))).wines
+    assert all("oak" in wine.notes.lower() or "barr" in wine.notes.lower() for wine in oaked)
+    unoaked = (await catalogue.search(WineQuery(oak=False, limit=12))).wines
+    assert unoaked
+    assert not {wine.id for wine in oaked} & {wine.id for wine in unoaked}

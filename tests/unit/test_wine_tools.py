@@ -7,9 +7,18 @@ import pytest
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox, as_text
-from agent.sommelier.wine import Food, Style, WineQuery, WineSearchResult
+from agent.sommelier.wine import (
+    Allergen,
+    Food,
+    Level,
+    Style,
+    Sweetness,
+    WineQuery,
+    WineSearchResult,
+    record,
+)
 from agent.sommelier.wine_tools import found, wine_tools
-from tests.fakes import CHINON, RIOJA, FakeCatalogue
+from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
 
 EXCLUSIONS = {
     "without_allergens",
@@ -20,7 +29,7 @@ EXCLUSIONS = {
 }
 
 
-HIDDEN = {"soft"}
+HIDDEN = {"soft", "in_stock_only"}
 
 
 @pytest.fixture
@@ -35,7 +44,7 @@ def search(tools: dict[str, Tool]) -> Tool:
 
 def test_a_model_is_offered_every_filter(search: Tool) -> None:
     properties = search.schema.parameters["properties"]
-    assert set(properties) == WineQuery.model_fields.keys() - HIDDEN
+    assert set(properties) == (WineQuery.model_fields.keys() | {"like"}) - HIDDEN
     assert {name for name in properties if name.startswith("without_")} == EXCLUSIONS
     foods = {"items": {"enum": [*Food], "type": "string"}, "type": "array"}
     assert properties["foods"].items() >= foods.items()
@@ -51,12 +60,28 @@ def test_the_schemas_cost_few_tokens(tools: dict[str, Tool]) -> None:
 
 
 async def test_similar_wines_take_the_filters_of_a_search(tools: dict[str, Tool]) -> None:
-    filters = json.dumps({"wine_id": CHINON.id, "max_price": 25})
-    call = ToolCall("1", "find_similar_wines", filters)
-    result = await Toolbox(tools.values()).call(call, Run())
+    filters = json.dumps({"like": CHINON.id, "max_price": 25})
+    result = await Toolbox(tools.values()).call(ToolCall("1", "search_wines", filters), Run())
     assert (result.error_type, list(result.found)) == (None, [RIOJA.id])
-    wrong = ToolCall("2", "find_similar_wines", '{"wine_id": "x", "colours": ["mauve"]}')
-    assert (await Toolbox(tools.values()).call(wrong, Run())).error_type
+    for wrong in ({"like": "nowhere"}, {"like": CHINON.id, "colours": ["mauve"]}):
+        call = ToolCall("2", "search_wines", json.dumps(wrong))
+        assert (await Toolbox(tools.values()).call(call, Run())).error_type
+
+
+def test_a_record_tells_each_fact_once_and_no_default() -> None:
+    wine = SANCERRE.model_copy(
+        update={
+            "tannin": Level.NONE,
+            "sweetness": Sweetness.DRY,
+            "allergens": (Allergen.SULPHITES,),
+        }
+    )
+    told = record(wine)
+    assert told["from"] == "Sancerre, Loire Valley, France"
+    assert told["price"] == "€29"
+    assert not told.keys() & {"tannin", "sweetness", "in_stock", "allergens", "colour"}
+    assert record(CHINON)["allergens"] == "unknown"
+    assert record(wine.model_copy(update={"in_stock": False}))["in_stock"] is False
 
 
 def test_what_a_wine_misses_of_the_soft_filters_is_said() -> None:
