@@ -9,7 +9,20 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from sqlalchemy import Connection, Row, Select, delete, exists, func, insert, or_, select, text
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Row,
+    Select,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+)
 
 from agent.documents.passages import Chunk, StoredDocument
 from agent.documents.vectors import Embedder, EmbeddingError, embed
@@ -270,29 +283,32 @@ def _embedded_text(row: Row[*tuple[Any, ...]]) -> str:
     return "\n".join([row.title, *row.headings, row.text])
 
 
+_NUMBERS: Final[BindParameter[int]] = bindparam("numbers", expanding=True)
+_IS_OF_DOCUMENT: Final = DocumentRow.id == ChunkRow.document_id
+_SOURCES: Final = (
+    select(ChunkRow.number, ChunkRow.position, DocumentRow.id, DocumentRow.content_hash)
+    .join(DocumentRow, _IS_OF_DOCUMENT)
+    .where(ChunkRow.number.in_(_NUMBERS))
+)
+_CHUNKS: Final = (
+    select(table_of(ChunkRow), DocumentRow.path, DocumentRow.title, DocumentRow.parts)
+    .join(DocumentRow, _IS_OF_DOCUMENT)
+    .where(ChunkRow.number.in_(_NUMBERS))
+)
+
+
 def _best_chunks(on: Connection, scores: dict[int, float], limit: int) -> list[Chunk]:
     """Return the best of the chunks with these scores, without copies of others."""
     from db.documents.finding import spread  # noqa: PLC0415 - numpy, when first needed
 
-    of_document = DocumentRow.id == ChunkRow.document_id
-    sources = (
-        select(ChunkRow.number, ChunkRow.position, DocumentRow.id, DocumentRow.content_hash)
-        .join(DocumentRow, of_document)
-        .where(ChunkRow.number.in_(scores))
-    )
-    found = {row.number: row for row in on.execute(sources)}
+    found = {row.number: row for row in on.execute(_SOURCES, {"numbers": list(scores)})}
     first: dict[tuple[str, int], int] = {}
     for number in filter(found.__contains__, scores):
         # A file at two paths would take the place of another answer.
         first.setdefault((found[number].content_hash, found[number].position), number)
     best = spread(list(first.values()), limit, lambda number: found[number].id)
-    rows = on.execute(
-        select(table_of(ChunkRow), DocumentRow.path, DocumentRow.title, DocumentRow.parts)
-        .join(DocumentRow, of_document)
-        .where(ChunkRow.number.in_(best))
-    )
-    by_number = {row.number: row for row in rows}
-    return [_to_chunk(by_number[number], scores[number]) for number in best if number in by_number]
+    rows = {row.number: row for row in on.execute(_CHUNKS, {"numbers": best})}
+    return [_to_chunk(rows[number], scores[number]) for number in best if number in rows]
 
 
 def _to_chunk(row: Row[*tuple[Any, ...]], score: float) -> Chunk:

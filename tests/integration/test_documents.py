@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.documents.passages import DocumentStore, StoredDocument
 from db.documents.indexing import AddReport, add_documents, load_starter_documents, watch
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
@@ -48,36 +47,13 @@ class TestStore:
         loire, serving = "cellar notes/france/loire.md", "cellar notes/serving.txt"
         assert report == AddReport(added=[serving, loire])
         assert seen == [(1, 2, serving), (2, 2, loire)]
-        stored = await store.documents()
-        assert stored == [
-            StoredDocument(
-                id=stored[0].id,
-                path=loire,
-                title="The Loire",
-                kind="markdown",
-                content_hash=stored[0].content_hash,
-                size=len(LOIRE),
-                parts=2,
-                added_at=NOON,
-            ),
-            stored[1],
-        ]
-        assert (stored[1].title, stored[1].kind, stored[1].parts) == ("Serving", "text", 1)
-
-    async def test_it_is_the_port_that_the_agent_asks(
-        self, store: SqlDocumentStore, folder: Path
-    ) -> None:
-        await add_documents(store, [folder])
-        port: DocumentStore = store
-        known = "cellar notes/serving.txt"
-        assert await port.count() == 2
-        assert await port.known_paths([known, "nowhere.md", "\ud800", ""]) == {known}
-        (chunk,) = await port.search(["sur lie"])
-        assert (chunk.path, chunk.title, chunk.location) == (
-            "cellar notes/france/loire.md",
-            "The Loire",
-            "Muscadet",
-        )
+        first, second = await store.documents()
+        assert (first.path, first.title, first.kind) == (loire, "The Loire", "markdown")
+        assert (first.size, first.parts, first.added_at) == (len(LOIRE), 2, NOON)
+        assert (second.title, second.kind, second.parts) == ("Serving", "text", 1)
+        assert await store.known_paths([serving, "nowhere.md", "\ud800", ""]) == {serving}
+        (chunk,) = await store.search(["sur lie"])
+        assert (chunk.path, chunk.title, chunk.location) == (loire, "The Loire", "Muscadet")
         assert (chunk.id, chunk.position, chunk.parts) == (f"{chunk.document_id}-2", 2, 2)
         assert chunk.text == "Aged sur lie, on its lees."
 
@@ -158,13 +134,6 @@ class TestStore:
         (note,) = report.notes
         assert str(note).startswith("cellar notes/latin.txt is not UTF-8 and was read as cp1252")
 
-    async def test_a_file_that_is_named_is_known_as_it_was_given(
-        self, store: SqlDocumentStore
-    ) -> None:
-        write("notes/a.md", "A.")
-        report = await add_documents(store, [Path("./notes/a.md"), Path("notes/a.md")])
-        assert report.added == ["notes/a.md"]
-
     async def test_removing_forgets_a_document_or_all_below_a_path(
         self, store: SqlDocumentStore, folder: Path
     ) -> None:
@@ -207,16 +176,12 @@ class TestStore:
             await asyncio.sleep(0)
         assert seen | {await store.count()} == {0, 150}
 
-    async def test_without_starter_documents_nothing_happens(
-        self, store: SqlDocumentStore, tmp_path: Path
-    ) -> None:
-        assert await load_starter_documents(store, tmp_path / "absent") is None
-
     async def test_a_name_of_two_lines_is_known_on_one(
         self, store: SqlDocumentStore, tmp_path: Path
     ) -> None:
         write("new\nline.md", "Lees.")
-        report = await add_documents(store, [Path("new\nline.md"), tmp_path], name="all")
+        paths = [Path("./new\nline.md"), Path("new\nline.md"), tmp_path]
+        report = await add_documents(store, paths, name="all")
         assert report.added == ["new line.md", "all/new line.md"]
         assert await store.remove("new line.md") == 1
 

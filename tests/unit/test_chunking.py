@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.documents.chunking import LIMIT, REST, Block, Piece, Section, chunk, outline
+from db.documents.chunking import LIMIT, REST, Block, Section, chunk, outline
 from db.documents.formats import read_markdown
 
 sentences = st.sampled_from(
@@ -43,11 +43,6 @@ def test_every_chunk_is_a_verbatim_part_of_one_section(sections: list[Section], 
         )
         assert piece.text == piece.text.strip() != ""
         assert len(piece.text) <= limit + min(REST, limit // 4)
-
-
-def test_sections_are_never_merged() -> None:
-    sections = [Section(("Notes",), "One."), Section(("Notes",), "Two.")]
-    assert chunk(sections) == [Piece(("Notes",), "One."), Piece(("Notes",), "Two.")]
 
 
 def test_a_long_paragraph_is_cut_after_sentences() -> None:
