@@ -255,11 +255,6 @@ async def test_what_contradicts_itself_is_fed_back(
     assert problem in feedback_of(model_server)
 
 
-async def test_nothing_retrieved_needs_no_request(model_server: ModelServer) -> None:
-    found = await find(model_server, library=FakeLibrary(chunks=()))
-    assert (found.no_results, model_server.requests) == (True, [])
-
-
 async def test_without_a_model_the_best_passages() -> None:
     found = await find_quotes(QUERY, run=Run(), documents=FakeLibrary())
     assert (found.note, found.by_model) == (say("documents_no_model"), False)
@@ -331,12 +326,6 @@ class TestCache:
         model_server.script(*[quoted(FORGED)] * 3, quoted(LEES))
         await self._find(model_server)
         assert not (await self._find(model_server)).cached
-
-    def test_it_is_bounded(self) -> None:
-        cache = QuoteCache(entries=2, clock=lambda: 0)
-        for name in ("a", "b", "c"):
-            cache.put(name, Quotes("q", (), "s", True, outcome="answered"))
-        assert [cache.get(name) is not None for name in ("a", "b", "c")] == [False, True, True]
 
 
 async def test_the_trace_of_quotes(model_server: ModelServer) -> None:

@@ -45,15 +45,6 @@ class TestDocuments:
         assert found.text.startswith(f"[{SUR_LIE.path}]: {SUR_LIE.text}")
         assert found.found[SUR_LIE.id] == SUR_LIE
 
-    async def test_nothing_found_is_said(self) -> None:
-        found = await run(search_documents_tool(FakeLibrary(())), query="lees")
-        assert found.text.startswith("nothing in the library matches")
-        assert found.found == {}
-
-    async def test_the_limit_is_checked(self) -> None:
-        found = await run(search_documents_tool(FakeLibrary()), query="lees", limit=9)
-        assert found.error_type == "invalid_arguments"
-
     async def test_excerpts_far_below_the_best_score_are_left_out(self) -> None:
         near, far = replace(SUR_LIE, score=2.0), replace(OYSTERS, score=0.9)
         found = await run(search_documents_tool(FakeLibrary((near, far))), query="lees")
@@ -114,8 +105,7 @@ class TestPlaces:
 
     async def test_an_unknown_category_comes_back_to_the_model(self) -> None:
         found = await run(find_places_tool(), category="casino", place="Bilbao")
-        assert found.error_type == "invalid_arguments"
-        assert "WINE_SHOP" in found.text
+        assert (found.error_type, "WINE_SHOP" in found.text) == ("invalid_arguments", True)
 
     async def test_a_failure_of_the_queries_comes_back_to_the_model(
         self, model_server: ModelServer
@@ -125,7 +115,3 @@ class TestPlaces:
             found = await run(find_places_tool(), model, category="WINERY", place="Bilbao")
         assert found.error_type == "tool_error"
         assert "no 10 distinct search queries" in found.text
-
-    def test_the_model_sees_the_categories(self) -> None:
-        schema = find_places_tool().schema.parameters
-        assert len(schema["properties"]["category"]["enum"]) == 6
