@@ -90,7 +90,7 @@ class TestInTheLoop:
         assert "the quote lees must be stirred at every full moon does not stand" in feedback
 
     async def test_a_quote_that_stays_invented_is_left_out(self, model_server: ModelServer) -> None:
-        said = ("Ask on.", "Enjoy it.")
+        said = ("Ask on.", "Go on.", "Enjoy it.")
         again = [answer_json(informed(f"{LEES} {INVENTED}", closing=each)) for each in said]
         model_server.script(LOOK_UP, *again)
         reply = await reply_of(model_server, FakeLibrary([SUR_LIE]))
