@@ -503,6 +503,12 @@ def spoken_in(text: str) -> Spoken | None:
     return best if common >= SHORT_COMMON and common / len(said) >= SHORT_SHARE else None
 
 
+def common_words(language: str) -> frozenset[str]:
+    """Return the commonest words of a language, folded; none of one that is not told apart."""
+    traits = next((each for code, each in _data().languages.items() if code == language), None)
+    return frozenset(map(fold, traits.common)) if traits else frozenset()
+
+
 def language_evidence(text: str) -> dict[Spoken, float]:
     """Return how much the common words and the letters of `text` speak for each language."""
     lowered, said = _read(text)

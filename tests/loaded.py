@@ -20,7 +20,7 @@ import bot.http.server
 import bot.running
 import db.documents.formats
 from agent.care.concerns import read_care
-from agent.house_sommelier.lexicon import lexicon
+from agent.fallback.words import lexicon
 from agent.i18n import in_every_language
 from agent.memory.reading import read_message
 

@@ -148,6 +148,8 @@ def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
         yield f"{wine.abv}% vol."
 
 
+PASSAGE: Final = (">", "[1]")
+"""How the lines begin that quote a document, and name it."""
 SHOWN_REASONS: Final = 3
 
 
@@ -357,12 +359,14 @@ def marks(observed: Observed, conversation: Conversation) -> dict[str, Mark]:
 
 
 def _parts(observed: Observed) -> dict[str, str]:
-    """The model's own words: names, and notes in quotation marks, are nobody's language."""
+    """Return an answer's own words: names, quoted notes and passages are nobody's language."""
     if observed.answer is None:
         return {"text": observed.text}
     answer = observed.answer
     described = " ".join(wine.description for wine in answer.wines)
-    parts = {"text": f"{answer.intro} {answer.closing}", "descriptions": described}
+    told = f"{answer.intro}\n{answer.closing}".splitlines()
+    own = (line for line in told if not line.startswith(PASSAGE))
+    parts = {"text": " ".join(own), "descriptions": described}
     names = {name for wine in observed.wines for name in (wine.producer, wine.name) if name}
     quoted = {text for wine in observed.wines for text in _quoted(wine.notes)}
     for name in sorted(names | quoted, key=len, reverse=True):

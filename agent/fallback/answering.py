@@ -90,10 +90,12 @@ class Fallback:
         wines = {wine.id: wine for wine in known}
         request, context = request_of(exchanges, wines, language or spoken())
         message = read_request(request.text, request.language)
+        if needs_no_alcohol(message, person):
+            request = message = replace(message, wanted={"styles": ("alcohol_free",)})
         look_up = LookUp(request, message, context)
-        if message.is_question:
+        if message.is_question and not asks_why(message, context):
             return replace(look_up, passage=await self._passage(message, span))
-        if points_at_wines(message) or says_too_little(message, context):
+        if points_at_wines(message) or asks_why(message, context) or says_too_little(message, context):
             return look_up
         query = query_of(request, context)
         asked = query.model_dump(mode="json", exclude_defaults=True)
@@ -112,6 +114,18 @@ class Fallback:
         return passage
 
 
+def needs_no_alcohol(message: Request, person: Person) -> bool:
+    """Tell whether "what can we toast with?" is asked for who had better not drink."""
+    care = person.care
+    is_open = message.is_empty and message.is_about_wine and not message.is_question
+    return is_open and (care.is_cautious or care.forbids_alcohol)
+
+
+def asks_why(message: Request, context: Context) -> bool:
+    """Tell whether a message asks why the wines were shown."""
+    return "why" in message.cues and bool(context.shown)
+
+
 def points_at_wines(message: Request) -> bool:
     """Tell whether a message asks about wines that were shown: "the second one"."""
     return bool(message.ordinals) and not message.cues & COMPARING
@@ -125,6 +139,8 @@ def says_too_little(message: Request, context: Context) -> bool:
 def reply_to(look_up: LookUp) -> Reply:
     """Return the answer to a message, from what was found for it."""
     message, context = look_up.message, look_up.context
+    if asks_why(message, context):
+        return _reasons(look_up.request, context)
     if message.is_question:
         return _quoted(look_up.passage, message)
     if look_up.found is not None:
@@ -153,7 +169,7 @@ def _told(text: str, kind: ResponseType = "informational") -> Reply:
 
 def _help(message: Request) -> Reply:
     """Say what can be asked, with an example."""
-    is_known = message.is_about_wine or message.language != ""
+    is_known = message.is_about_wine or message.is_greeting
     text = say("fallback_help")
     if message.cues & COMPARING:
         text = f"{say('fallback_nothing_shown')} {text}"
@@ -168,22 +184,28 @@ def _details(message: Request, context: Context) -> Reply:
     return _shown(say("fallback_details"), [(wine, in_detail(wine)) for wine in wines], "")
 
 
+def _reasons(request: Request, context: Context) -> Reply:
+    """Tell what the wines shown have of what was asked."""
+    intro = " ".join(filter(None, (_read(request), _why(request))))
+    return _shown(intro, [(wine, in_detail(wine)) for wine in context.shown], "")
+
+
+def _read(request: Request) -> str:
+    """Say how a request was read."""
+    return say("fallback_read", request=escape(request_in_words(request) or say("fallback_any")))
+
+
 def _wines(request: Request, message: Request, context: Context, found: Found) -> Reply:
     """Show the wines that were found, below how the request was read."""
-    read = say("fallback_read", request=escape(request_in_words(request) or say("fallback_any")))
+    read, notes = _read(request), _notes(message)
     if not found.wines:
-        reply = _told(
-            "\n\n".join(filter(None, (read, _nothing(request, context, found), *_notes(message))))
-        )
-    else:
-        why = "" if "foods" in found.missed else _why(request)
-        intro = " ".join(filter(None, (*_beginnings(request, found), why)))
-        shown = [
-            (wine, describe_wine(wine, request)) for wine in found.wines[: request.count or ENOUGH]
-        ]
-        reply = _shown(
-            "\n\n".join(filter(None, (read, intro))), shown, "\n\n".join(_notes(message))
-        )
+        reply = _told("\n\n".join((read, _nothing(request, context, found), *notes)))
+        return replace(reply, suggested_facts=_facts(message))
+    why = "" if "foods" in found.missed else _why(request)
+    intro = " ".join(filter(None, (*_beginnings(request, found), why)))
+    wines = found.wines[: request.count or ENOUGH]
+    shown = [(wine, describe_wine(wine, request)) for wine in wines]
+    reply = _shown("\n\n".join(filter(None, (read, intro))), shown, "\n\n".join(notes))
     return replace(reply, suggested_facts=_facts(message))
 
 

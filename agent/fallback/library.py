@@ -4,7 +4,7 @@ A question in another language finds English documents by the words of wine that
 `terms.toml` tells in English.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -12,16 +12,17 @@ from typing import Final
 from agent.documents.passages import Chunk, DocumentStore
 from agent.fallback.words import FOLDER, scan, tokens
 from agent.tables import read_toml
-from agent.text import stem, stop_words, truncate_at_boundary, words
+from agent.text import common_words, stem, stop_words, truncate_at_boundary, words
 
 MOST_CHUNKS: Final = 8
 LONGEST_PASSAGE: Final = 700
-SHORTEST: Final = 4
+SHORTEST: Final = 3
 """Letters of a word that tells what a question is about."""
 LEAST: Final = 0.5
 """Which part of what a question is about a passage has to speak of."""
-TITLE: Final = 1.5
-"""How much a word in a title or a heading counts."""
+TITLE: Final = 1.0
+"""How much more a word in a title or a heading counts."""
+NAMES: Final = ("regions", "grapes", "countries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,56 +33,65 @@ class Passage:
     chunk: Chunk
 
 
+Topic = tuple[str, ...]
+"""The English words for something that a question is about."""
+
+
 async def passage_for(question: str, language: str, documents: DocumentStore) -> Passage | None:
     """Return the passage that answers a question best; None if none speaks of what it asks."""
-    topics = list(dict.fromkeys(_topics(question, language)))
-    if not topics:
+    topics, others = _topics(question, language)
+    if not (topics or others):
         return None
     asked = " ".join(word for topic in topics for word in topic)
-    chunks = await documents.search([question, asked], limit=MOST_CHUNKS)
-    chunk = max(chunks, key=lambda each: (_rating(topics, each), -each.position), default=None)
-    of_wine = any(_terms_of(topic[0]) for topic in topics)
-    if chunk is None or _rating(topics, chunk) < (LEAST if of_wine else 1) * len(topics):
+    chunks = await documents.search([question, asked or question], limit=MOST_CHUNKS)
+    ranked = sorted(chunks, key=lambda each: (-_rating(topics, others, each), each.position))
+    if not ranked or not _answers(topics or others, ranked[0]):
         return None
-    return Passage(_best_paragraph(topics, chunk.text), chunk)
+    return Passage(_best_paragraph([*topics, *others], ranked[0].text), ranked[0])
 
 
-Topic = tuple[str, ...]
-"""A word of a question, and the English words that it may stand for."""
-
-
-def _topics(question: str, language: str) -> Iterator[Topic]:
-    """Yield what a question is about: its words that are no grammar, in English if known."""
+def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
+    """Return what a question is about in English, as far as that is known, and its other words."""
     said = tokens(question)
     spans = scan(said, language)
-    for span in spans:
-        for name in (*span.values("regions"), *span.values("grapes"), *span.values("countries")):
-            yield tuple(words(name))
-    grammar = {place for span in spans for place in range(span.start, span.end)}
+    names = [name for span in spans for field in NAMES for name in span.values(field)]
+    topics = [tuple(words(name)) for name in names]
+    grammar = [span for span in spans if "mark" in span.meanings and not span.has("serving")]
+    skipped = {place for span in grammar for place in range(span.start, span.end)}
+    others: list[Topic] = []
+    common = common_words(language) | stop_words()
     for place, token in enumerate(said):
         word = next(iter(words(token.written)), "")
-        terms = _terms_of(word)
-        if not terms and (place in grammar or len(word) < SHORTEST or word in stop_words()):
+        if place in skipped or len(word) < SHORTEST or word in common:
             continue
-        yield terms or (word,)
+        if known := _terms_of(word):
+            topics.append(known)
+        others.append((word,))
+    return list(dict.fromkeys(topics)), list(dict.fromkeys(others))
 
 
-def _rating(topics: Sequence[Topic], chunk: Chunk) -> float:
-    """Return how many of the topics a chunk speaks of; its title and headings count more."""
-    titled = _stems(f"{chunk.title} {chunk.location}")
-    text = _stems(chunk.text)
-    return sum(
-        TITLE if titled & stems else 1.0 if text & stems else 0.0
-        for topic in topics
-        for stems in [{stem(word) for word in topic}]
-    )
+def _rating(topics: Sequence[Topic], others: Sequence[Topic], chunk: Chunk) -> float:
+    """Return how much a chunk speaks of what is asked; its title and headings count more."""
+    titled, text = _stems(f"{chunk.title} {chunk.location}"), _stems(chunk.text)
+    of_topics = (TITLE * _is_in(topic, titled) + _is_in(topic, text) for topic in topics)
+    return sum(of_topics) + sum(_is_in(word, text | titled) for word in others) / 2
+
+
+def _answers(topics: Sequence[Topic], chunk: Chunk) -> bool:
+    """Return whether a chunk speaks of enough of what is asked."""
+    said = _stems(chunk.said)
+    needed = LEAST if any(_terms_of(topic[0]) or len(topic) > 1 for topic in topics) else 1
+    return sum(_is_in(topic, said) for topic in topics) >= needed * len(topics)
+
+
+def _is_in(topic: Topic, stems: set[str]) -> bool:
+    return not stems.isdisjoint(map(stem, topic))
 
 
 def _best_paragraph(topics: Sequence[Topic], text: str) -> str:
     """Return the paragraph that speaks of most, with what follows it as far as there is room."""
     paragraphs = [each.strip() for each in text.split("\n\n") if each.strip()]
-    wanted = [{stem(word) for word in topic} for topic in topics]
-    ratings = [sum(bool(_stems(each) & stems) for stems in wanted) for each in paragraphs]
+    ratings = [sum(_is_in(topic, _stems(each)) for topic in topics) for each in paragraphs]
     first = ratings.index(max(ratings)) if ratings else 0
     return truncate_at_boundary("\n\n".join(paragraphs[first : first + 2]), LONGEST_PASSAGE)
 

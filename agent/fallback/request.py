@@ -101,6 +101,7 @@ class Request:
     unknown: tuple[str, ...] = ()
     is_question: bool = False
     is_about_wine: bool = False
+    is_greeting: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -169,6 +170,7 @@ class _Reader:
             count=self._count(),
             unknown=self._unknown(),
             is_about_wine="wine" in marks or "wish" in marks,
+            is_greeting="hello" in marks,
         )
         request = replace(request, name=self._name(request))
         return replace(request, is_question=self._is_question(request, marks))

@@ -42,6 +42,7 @@ GIVEN_UP: Final = (
 )
 """What is given up where nothing fits, one after the other."""
 PREFERRED: Final = ("styles", "bodies", "sweetness", "tannins", "acidities")
+SWEET: Final = frozenset({"sweet", "luscious"})
 OAK: Final = "oaky oak vanilla toast cedar"
 UNWANTED: Final[Mapping[str, str]] = {
     "oaky": "oak oaky oaked barrel barrels barrique vanilla toast toasty wood cedar coconut cask",
@@ -204,14 +205,15 @@ def _add_kin(filters: dict[str, Any]) -> set[str]:
     """Let wines rank by how a named grape or region tastes, for where there is none of it."""
     names = (*filters.get("grapes", ()), *filters.get("regions", ()))
     build = next((profiles()[name].build for name in names if name in profiles()), None)
-    if build is None or filters.get("bodies") or filters.get("sweetness"):
+    if build is None or not SWEET.isdisjoint(filters.get("sweetness", ())):
+        return set()
+    if not (filters.get("styles") or filters.get("colours")):
+        filters["styles"] = (build.colour,)
+    if filters.get("bodies"):
         return set()
     place = [*Body].index(build.body)
     filters["bodies"] = tuple([*Body][max(0, place - 1) : place + 2])
-    if filters.get("styles") or filters.get("colours"):
-        return {"bodies"}
-    filters["styles"] = (build.colour,)
-    return {"bodies", "styles"}
+    return {"bodies"}
 
 
 def _exclusions(request: Request, filters: Mapping[str, Any]) -> dict[str, Any]:

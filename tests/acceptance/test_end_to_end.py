@@ -224,11 +224,11 @@ async def test_a_dead_model_still_ends_in_wines(
     assert "oysters" in texts[0]
 
 
-async def test_with_nothing_but_a_token_the_house_sommelier_answers(
+async def test_with_nothing_but_a_token_the_fallback_answers(
     bot_api: BotApi, empty_environment: dict[str, str]
 ) -> None:
     bot_api.say("a red for lamb under 25 euros", chat_id=CHAT)
     with running(bot_api, empty_environment):
         texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert "With lamb I would open one of these (red, up to €25)." in texts[0]
+    assert "Red · lamb · up to €25" in texts[0]
     assert "No language model is configured" in texts[0]

@@ -293,7 +293,7 @@ def dataset(folder: Path, *conversations: Conversation) -> str:
 BUDGET = ("--kind", "budget", "--name", "first")
 
 
-def test_a_newcomer_evaluates_the_house_sommelier(tmp_path: Path) -> None:
+def test_a_newcomer_evaluates_the_fallback(tmp_path: Path) -> None:
     folder = str(tmp_path / "report")
     status, shown, said = sommelier_eval(
         "run", "--kind", "budget", "--name", "first", "--save", folder
@@ -311,7 +311,7 @@ def test_a_newcomer_evaluates_the_house_sommelier(tmp_path: Path) -> None:
     assert report["run"].startswith("first · 20")
 
 
-def test_models_are_compared_with_the_house_sommelier(
+def test_models_are_compared_with_the_fallback(
     monkeypatch: pytest.MonkeyPatch,
     model_server: ModelServer,
     tmp_path: Path,

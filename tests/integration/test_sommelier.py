@@ -76,7 +76,7 @@ async def test_a_valid_answer_is_shown_with_facts_of_the_catalogue(
     ],
     ids=["exhausted", "rejected", "down", "hanging", "inventing"],
 )
-async def test_when_the_model_fails_the_house_sommelier_answers(
+async def test_when_the_model_fails_the_fallback_answers(
     script: list[object], error_types: str, model_server: ModelServer
 ) -> None:
     model_server.script(*script)  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ async def test_a_model_is_told_which_language_was_chosen(
     assert (told, reply.text) == (is_chosen, say_in("de" if is_chosen else "en", "declined"))
 
 
-async def test_with_no_model_the_house_says_so_once() -> None:
+async def test_with_no_model_the_fallback_says_so_once() -> None:
     first, _ = await reply_to(QUESTION)
     later, _ = await reply_to(QUESTION, history=1)
     assert (first.text, first.notes, later.notes) == (later.text, (say("no_model"),), ())
@@ -127,7 +127,7 @@ async def test_with_no_model_the_house_says_so_once() -> None:
         ("rode wijn bij lam", "Hier is geen taalmodel", "Mijn taalmodel"),
     ],
 )
-async def test_the_house_says_in_the_language_of_the_guest_why_it_answers(
+async def test_the_fallback_says_in_the_language_of_the_guest_why_it_answers(
     said: str, no_model: str, model_down: str, model_server: ModelServer
 ) -> None:
     model_server.script(error(401))

@@ -1,16 +1,11 @@
-"""Follow-ups: which are offered under an answer, and how their words are understood."""
-
-import json
-from typing import Any
+"""Follow-ups: which are offered under an answer."""
 
 import pytest
 
-from agent.house_sommelier import HouseSommelier, query_for
-from agent.i18n import languages, say_in
+from agent.fallback import query_for
 from agent.sommelier.wine import Body, Style, Sweetness, Wine
-from bot.telegram.answer_buttons import MOST, follow_ups, offered
+from bot.telegram.answer_buttons import MOST, offered
 from tests.fakes import CHINON, RIOJA
-from tests.house import ask, conversation
 
 ALL = "cheaper", "lighter", "like", "why", "elsewhere"
 FULL = CHINON.model_copy(update={"body": Body.FULL})
@@ -36,27 +31,3 @@ def test_what_makes_sense_for_an_answer_is_offered(
 ) -> None:
     assert tuple(offered(wines, query_for(asked) if asked else None)) == names
     assert len(names) <= MOST
-
-
-WANTED: dict[str, tuple[str, dict[str, Any]]] = {
-    "cheaper": ("search_wines", {"max_price": 13.0}),
-    "lighter": ("search_wines", {"bodies": ["light", "medium_light", "medium"]}),
-    "drier": ("search_wines", {"sweetness": ["bone_dry", "dry"]}),
-    "like": ("find_similar_wines", {"wine_id": "landron"}),
-    "why": ("get_wine", {"wine_ids": ["landron", "gramona", "clape"]}),
-    "elsewhere": ("search_wines", {"without_countries": ["France"]}),
-}
-
-
-@pytest.mark.parametrize("language", [each for each in languages() if each != "pt"])
-async def test_the_house_understands_the_words_of_each(language: Any) -> None:
-    country = HouseSommelier().country_name("France", language)
-    for name in follow_ups():
-        words = say_in(language, f"wish_{name}", country=country)
-        (call,) = (await ask(conversation("a red for lamb under 40", words))).tool_calls
-        asked = json.loads(call.arguments)
-        if name == "fuller":
-            assert "full" in asked["bodies"]
-            continue
-        tool, wanted = WANTED[name]
-        assert (call.name, {each: asked.get(each) for each in wanted}) == (tool, wanted), words

@@ -27,7 +27,7 @@ from agent.documents.verbatim import verbatim
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
 from agent.engine.messages import sendable
-from agent.house_sommelier.reading import read
+from agent.fallback import read_request
 from agent.memory import cellar, reading
 from agent.places.queries import place_named, queries_of_lines
 from agent.senses.pdf import Unreadable
@@ -285,7 +285,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "injection": security_flags,
     "care": read_care,
     "burst": _burst,
-    "house sommelier": read,
+    "fallback": read_request,
     "answer": lambda said: parsed(said, ANSWER, EVIDENCE, ["search"]),
     "answer's field": _in_an_answer,
     "feedback": fence,

@@ -1,0 +1,226 @@
+"""What the fallback reads of one message, and what a message changes of the ones before."""
+
+import string
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.fallback import language_of, query_for, read_request
+from agent.fallback.merging import Context, merge
+from agent.fallback.request import Request
+from agent.fallback.words import country_name, dishes, food_name, pairings, profiles
+from agent.sommelier.taste import read as read_fact
+from agent.sommelier.taste import written
+from agent.sommelier.wine import Body, Currency, Food, Style, Sweetness, WineQuery
+from tests.fakes import CHINON, RIOJA
+
+REQUESTS = {
+    "en": "a red for lamb under 20 euros, no Merlot",
+    "de": "einen Rotwein zu Lamm, unter 20 Euro, kein Merlot",
+    "fr": "un rouge pour de l'agneau, moins de 20 euros, pas de Merlot",
+    "es": "un tinto para cordero, menos de 20 euros, sin Merlot",
+    "it": "un rosso per l'agnello, meno di 20 euro, niente Merlot",
+    "nl": "een rode wijn bij lam, onder 20 euro, geen Merlot",
+    "pt": "um tinto para cordeiro, menos de 20 euros, sem Merlot",
+}
+
+
+@pytest.mark.parametrize(("language", "text"), REQUESTS.items())
+def test_a_request_is_read_alike_in_every_language(language: str, text: str) -> None:
+    request = read_request(text)
+    assert (request.language, language_of(text, "en")) == (language, language)
+    assert request.values("styles") == ("red",)
+    assert request.dishes[0].foods == ("lamb",)
+    assert (request.price.high, request.price.currency) == (20, Currency.EUR)
+    assert [(each.field, each.value) for each in request.without] == [("grapes", "Merlot")]
+    assert not request.unknown
+    query = query_for(text)
+    assert (query.styles, query.without_grapes) == ((Style.RED,), ("Merlot",))
+    assert query.max_price == 20
+    assert "foods" in query.soft
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high", "currency"),
+    [
+        ("a red up to £15", None, 15, "GBP"),
+        ("Rotwein zwischen 80 und 120 Franken", 80, 120, "CHF"),
+        ("20-30 € white", 20, 30, "EUR"),
+        ("un vin à partir de 12,50 euros", 12.5, None, "EUR"),
+        ("vino de menos de veinte euros", None, 20, "EUR"),
+        ("a bottle of around 40 dollars", 28, 52, "USD"),
+        ("rosso sui 120 real brasiliani al massimo", None, 120, "BRL"),
+        ("wijn boven de 1.500 euro", 1500, None, "EUR"),
+        ("we are 8 people, a red", None, None, "EUR"),
+        ("6 bottles of Barolo 2016", None, None, "EUR"),
+        ("a cheap red", None, 12, "EUR"),
+    ],
+)
+def test_a_price_is_an_amount_with_a_currency_or_a_limit(
+    text: str, low: float | None, high: float | None, currency: str
+) -> None:
+    price = read_request(text).price
+    assert (price.low, price.high, price.currency.value) == (low, high, currency)
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ("white, but absolutely no chardonnay or Riesling", {"Chardonnay", "Riesling"}),
+        ("anything but French", {"France"}),
+        ("Chardonnay mag ich nicht", {"Chardonnay"}),
+        ("un rouge mais pas de cabernet sauvignon", {"Cabernet Sauvignon"}),
+        ("dolce, però niente porto o altri vini liquorosi", {"Port", "fortified"}),
+        ("geen sauvignon en geen wijn uit Frankrijk", {"Sauvignon Blanc", "France"}),
+        ("um branco sem madeira", {"oaky"}),
+        ("not sure, maybe a Malbec", set()),
+        ("kein Problem, ein Riesling", set()),
+    ],
+)
+def test_a_negator_rules_out_what_is_in_its_clause(text: str, without: set[str]) -> None:
+    assert {each.value for each in read_request(text).without} == without
+
+
+def test_what_is_told_by_degrees_is_not_ruled_out_but_wanted_otherwise() -> None:
+    request = read_request("ein Riesling, auf keinen Fall süß oder halbtrocken")
+    assert request.values("sweetness") == (Sweetness.BONE_DRY, Sweetness.DRY)
+    assert not request.without
+    heavy = read_request("un rouge, pas trop puissant, pour la charcuterie")
+    assert "lighter" in heavy.cues
+    assert heavy.dishes
+
+
+@pytest.mark.parametrize(
+    ("text", "foods"),
+    [
+        ("was passt zu Spargelrisotto", {"risotto"}),
+        ("Rinderrouladen mit Klößen", {"beef"}),
+        ("wijn bij gegrilde zalmfilet", {"oily_fish"}),
+        ("grilled lamb chops", {"lamb"}),
+        ("bacalhau", {"fish"}),
+    ],
+)
+def test_a_dish_is_known_in_the_plural_and_in_compounds(text: str, foods: set[str]) -> None:
+    assert foods <= {food for dish in read_request(text).dishes for food in dish.foods}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_question"),
+    [
+        ("what is tannin?", True),
+        ("Muss man alte Rotweine dekantieren?", True),
+        ("wie lagere ich Rotwein", True),
+        ("C'est quoi la différence entre un crémant et un champagne ?", True),
+        ("qual a diferença entre Porto e xerez?", True),
+        ("which red for pizza?", False),
+        ("¿hay algo sin alcohol?", False),
+        ("Habt ihr einen Riesling?", False),
+        ("Riesling?", False),
+        ("what is a good red for lamb?", False),
+    ],
+)
+def test_a_question_asks_to_know_and_a_wish_for_wines(text: str, is_question: bool) -> None:
+    assert read_request(text).is_question == is_question
+
+
+@pytest.mark.parametrize(
+    ("text", "cues", "ordinals"),
+    [
+        ("cheaper", {"cheaper"}, ()),
+        ("teurer als der zweite", {"dearer"}, (2,)),
+        ("quelque chose de plus léger", {"lighter"}, ()),
+        ("como el primero, pero más seco", {"drier"}, (1,)),
+        ("ancora un altro", {"other"}, ()),
+        ("iets zoals de laatste", {"like"}, (-1,)),
+        ("mais encorpado", {"fuller"}, ()),
+        ("tell me more about the third", {"more"}, (3,)),
+    ],
+)
+def test_cues_and_ordinals_point_at_what_was_shown(
+    text: str, cues: set[str], ordinals: tuple[int, ...]
+) -> None:
+    request = read_request(text)
+    assert cues <= request.cues
+    assert request.ordinals == ordinals
+
+
+def test_allergens_are_never_a_dish() -> None:
+    request = read_request("im allergic to eggs, which red with a ribeye steak?")
+    assert request.allergens == ("egg",)
+    assert {food for dish in request.dishes for food in dish.foods} == {"beef"}
+
+
+def test_a_slot_replaces_a_slot_and_a_new_dish_starts_anew() -> None:
+    first = read_request("a red Rioja for lamb under 20 euros, no Merlot")
+    white = merge(first, read_request("white, sorry"), Context())
+    assert (white.values("styles"), white.values("regions")) == (("white",), ())
+    assert (white.dishes, white.price, white.without) == (first.dishes, first.price, first.without)
+    italian = merge(first, read_request("from Italy"), Context())
+    assert (italian.values("countries"), italian.values("regions")) == (("Italy",), ())
+    assert italian.values("styles") == ("red",)
+    wanted = merge(first, read_request("a Merlot after all"), Context())
+    assert not wanted.without
+    anew = merge(first, read_request("and with sushi?"), Context())
+    assert (anew.values("styles"), anew.without) == ((), ())
+
+
+def test_cues_refer_to_the_wines_shown() -> None:
+    shown = Context(shown=(CHINON, RIOJA), seen=(CHINON.id, RIOJA.id))
+    before = read_request("a red for lamb")
+    cheaper = merge(before, read_request("cheaper than the second"), shown)
+    assert cheaper.price.high == pytest.approx((RIOJA.price or 0) - 0.01)
+    dearer = merge(before, read_request("more expensive"), shown)
+    assert dearer.price.low == pytest.approx(max(CHINON.price or 0, RIOJA.price or 0) + 0.01)
+    full = CHINON.model_copy(update={"body": Body.FULL})
+    lighter = merge(before, read_request("lighter"), Context(shown=(full,)))
+    assert Body.FULL not in lighter.values("bodies")
+    assert lighter.values("bodies")
+
+
+def test_what_nobody_knows_is_named() -> None:
+    assert read_request("a red with blorgfish").unknown == ("blorgfish",)
+    assert read_request("un rouge avec du bœuf").unknown == ()
+
+
+TABLES = st.sampled_from(
+    ["red", "no", "nicht", "lamb", "Merlot", "20", "€", "under", "or", ",", "cheaper", "?", "dry"]
+)
+ANYTHING = st.one_of(
+    st.text(max_size=300),
+    st.lists(TABLES, max_size=40).map(" ".join),
+    st.text(string.digits + ".,€$- ", max_size=60),
+)
+
+
+@given(ANYTHING)
+def test_any_text_is_read_and_makes_a_search(text: str) -> None:
+    request = read_request(text)
+    assert isinstance(query_for(text), WineQuery)
+    low, high = request.price.low, request.price.high
+    assert low is None or high is None or low <= high
+    merged = merge(request, request, Context())
+    assert merged.wanted.keys() >= request.wanted.keys()
+    for exclusion in request.without:
+        fact: Mapping[str, tuple[str, ...]] = {exclusion.field: (exclusion.value,)}
+        assert read_fact(written(fact)) == fact
+
+
+@given(ANYTHING)
+def test_what_is_ruled_out_is_never_wanted(text: str) -> None:
+    request: Request = read_request(text)
+    for exclusion in request.without:
+        assert exclusion.value not in request.values(exclusion.field)
+
+
+def test_the_tables_hang_together() -> None:
+    for dish in dishes():
+        assert not dish.pairing or dish.pairing in pairings()
+    foods = {food for dish in dishes() for food in dish.foods if len(dish.foods) == 1}
+    assert foods == set(Food)
+    for name, profile in profiles().items():
+        assert name not in profile.like
+    for language in REQUESTS:
+        assert country_name("France", language)
+        assert {food_name(food, language) for food in Food}
