@@ -95,7 +95,11 @@ class Fallback:
         look_up = LookUp(request, message, context)
         if message.is_question and not asks_why(message, context):
             return replace(look_up, passage=await self._passage(message, span))
-        if points_at_wines(message) or asks_why(message, context) or says_too_little(message, context):
+        if (
+            points_at_wines(message)
+            or asks_why(message, context)
+            or says_too_little(message, context)
+        ):
             return look_up
         query = query_of(request, context)
         asked = query.model_dump(mode="json", exclude_defaults=True)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent import lengths
-from agent.engine.messages import Message
-from agent.fallback.merging import Context, exchanges_of, request_of
+from agent.fallback.merging import Context
 from agent.fallback.request import LISTS, Request, read_request
 from agent.fallback.words import Pairing, pairings, profiles
 from agent.sommelier.safety import find_wines
@@ -18,7 +17,6 @@ from agent.sommelier.taste import is_of
 from agent.sommelier.wine import (
     Body,
     Catalogue,
-    ReadWine,
     Style,
     Wine,
     WineQuery,
@@ -28,7 +26,6 @@ from agent.sommelier.wine import (
 from agent.turn import NOBODY, Person
 
 LIMIT: Final = 12
-OUT: Final = ("allergens", "styles", "grapes", "countries", "regions")
 MOST_TEXT: Final = 290
 MOST_IDS: Final = 100
 MOST_NAMES: Final = 8
@@ -262,24 +259,3 @@ def _profiled(said: str) -> list[str]:
     """Return the regions and kinds of wine with a known build that a name holds."""
     label = f" {folded(said)} "
     return [name for name in profiles() if f" {folded(name)} " in label]
-
-
-def wine_listed(read: ReadWine) -> Wine | None:
-    """Return a wine of a list at its price there, as far as we or its line know it; else None."""
-    price = read.glass_price if read.price is None else read.price
-    own = {"price": price, "currency": read.currency, "vintage": read.vintage}
-    if read.known is not None:
-        return read.known.model_copy(update={"id": read.id, "in_stock": True, **own})
-    names = {"producer": read.producer, "name": read.name or read.producer}
-    wine = wine_called(f"{read.name} {read.region}", read.id, read.style, **names, **own)
-    return wine or wine_called(read.line, read.id, read.style, **names, **own)
-
-
-def limits_in(messages: Sequence[Message]) -> WineQuery:
-    """Return what a conversation rules out: prices, allergens, and what is to be left out."""
-    request, _ = request_of(exchanges_of(messages), {}, "en")
-    query = query_of(replace(request, dishes=()), Context())
-    names = ("min_price", "max_price", "currency", *(f"without_{each}" for each in OUT))
-    return WineQuery.model_validate(
-        {name: value for name in names if (value := getattr(query, name))}
-    )
