@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.care import Care
+from agent.care.concerns import Care
 from agent.engine.messages import Message
 from agent.fallback import Fallback, country_name
 from agent.i18n import languages, say_in
