@@ -38,14 +38,13 @@ class StoredMessage:
 Verdict = Literal["liked", "disliked"]
 FeedbackReason = Literal["wrong_wine", "not_what_i_asked", "wrong_facts", "tone"]
 Access = Literal["allowed", "blocked"]
-BroadcastState = Literal["draft", "sending", "sent", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecord:
     """One turn that has ended; `turn_id` is the id of its update.
 
-    `message_ids` are those of the answer in Telegram. Money is US dollars, times are seconds.
+    Money is US dollars, times are seconds.
     """
 
     turn_id: int
@@ -61,7 +60,6 @@ class TurnRecord:
     error_types: tuple[str, ...] = ()
     trace_id: str | None = None
     root_id: str | None = None
-    message_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +122,6 @@ class Stats:
     def today(self) -> DayStats:
         """The last of the days."""
         return self.days[-1]
-
-
-@dataclass(frozen=True, slots=True)
-class Broadcast:
-    """A message of an admin to everyone; `sent` and `failed` count chats."""
-
-    id: int
-    text: str
-    created_by: int
-    created_at: datetime
-    state: BroadcastState
-    sent: int = 0
-    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,24 +212,6 @@ Payload = Mapping[str, Any]
 """An update as Telegram delivered it."""
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedUpdate:
-    """An update that was accepted; `tries`: how often its turn began since it made progress.
-
-    `epoch` is how often it began in all. Who began it then is who may go on with it.
-    """
-
-    update_id: int
-    chat_id: int
-    payload: Payload
-    received_at: datetime
-    state: str
-    tries: int
-    epoch: int
-    retries: int
-    error: str | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedUpdate:
     """An update as it arrives; `edits` is the message whose new form it brings.
@@ -258,25 +225,6 @@ class ReceivedUpdate:
     payload: Payload
     message_id: int | None = None
     edits: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A recorded step of the turn of an update; `result` is pickled."""
-
-    update_id: int
-    number: int
-    name: str
-    result: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class BegunTurn:
-    """A turn as it begins: the updates that it consists of, and the steps of its earlier runs."""
-
-    update: AcceptedUpdate
-    payloads: tuple[Payload, ...]
-    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,60 +245,6 @@ class TurnTaken(BaseException):
 
     No `Exception`, as a cancellation is none: only who runs turns is to know what to do about it.
     """
-
-
-class UpdateRepository(Protocol):
-    """The accepted updates; every method commits before it returns.
-
-    What is done to a turn is done by who began it last: with an `epoch` that is over, TurnTaken is
-    raised and nothing is changed.
-    """
-
-    async def accept(self, updates: Sequence[ReceivedUpdate]) -> Sequence[ReceivedUpdate]:
-        """Keep updates, each once however often it is delivered, all in one commit.
-
-        The edited form of a message that still waits takes its place. Those that wait for a turn of
-        their own are returned.
-        """
-
-    async def waiting(self, lane: str) -> Sequence[AcceptedUpdate]:
-        """Those of a lane whose turns are to run, at most 100; the next first."""
-
-    async def lanes(self) -> Sequence[str]:
-        """The lanes in which updates wait or are being answered, those of the oldest first."""
-
-    async def begin(self, update_id: int, with_others: Sequence[int] = ()) -> BegunTurn | None:
-        """Count a try of the update's turn, which takes others along; None if it is over.
-
-        What it took before it keeps, and takes no more.
-        """
-
-    async def begin_anew(self, spent: Step, epoch: int, with_others: Sequence[int]) -> BegunTurn:
-        """Have a turn begin anew together with others; of what it did, only `spent` is kept."""
-
-    async def hold(self, update_id: int, epoch: int) -> None:
-        """Do nothing if the turn is still that of who began it at this epoch."""
-
-    async def record(self, step: Step, epoch: int) -> None:
-        """Keep what a step returned."""
-
-    async def forget_steps(self, update_id: int, epoch: int) -> None:
-        """Have a turn begin anew."""
-
-    async def done(self, turn_id: int, epoch: int, ended: Sequence[EndedTurn] = ()) -> None:
-        """A turn is over: what it came to is kept, and what its updates held is emptied."""
-
-    async def set_aside(self, update_id: int, epoch: int, error: str) -> None:
-        """Give up on an update, until an operator has it tried again."""
-
-    async def ask_retry(self, update_id: int) -> bool:
-        """Have an update that was set aside tried again; False if there is none."""
-
-    async def backlog(self) -> Backlog:
-        """How many turns are not over, and since when."""
-
-    async def forget(self, older_than: timedelta) -> int:
-        """Delete updates that are older, save those that still wait; how many there were."""
 
 
 class TurnRepository(Protocol):
@@ -377,8 +271,8 @@ class TurnRepository(Protocol):
     async def last(self, chat_id: int) -> TurnRecord | None:
         """The turn of a chat that ended last; None if there is none."""
 
-    async def last_errors(self, chat_id: int) -> Sequence[str]:
-        """The kinds of errors of the turn of a chat that ended last."""
+    async def may_be_lost(self, chat_id: int) -> bool:
+        """Return whether a message of the chat's last answer may not have arrived."""
 
     async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
         """Note that a person's turn begins; what was used `since`, and what else is under way."""
@@ -417,9 +311,6 @@ class FeedbackRepository(Protocol):
 
     async def comment(self, turn_id: int, text: str) -> Feedback | None:
         """Keep what a person wrote about a disliked turn, cut; None if it is not disliked."""
-
-    async def asked(self, turn_id: int, chat_id: int, message_id: int) -> None:
-        """Remember the message that asked what was wrong with a disliked turn."""
 
     async def asked_about(self, chat_id: int, message_id: int) -> int | None:
         """The turn that a message asked about; None once the verdict was taken back."""

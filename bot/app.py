@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from agent.engine.run import NO_JOURNAL
 from agent.fallback import Fallback
 from agent.memory.service import Remembering, memory_tools
 from agent.senses.sent_files import SentFiles
@@ -23,7 +22,9 @@ from bot.budgets import Budgets, DailyBudget
 from bot.care import Carer
 from bot.console import LocalTelegram
 from bot.metrics import Metrics
+from bot.pending import pending_turn
 from bot.resources import Resources, research_tools
+from bot.retries import retry_forever
 from bot.services import open_exporter, open_forgetting, trace_link
 from bot.tasks import Forgetting, bounded
 from bot.telegram.access import Access
@@ -46,8 +47,8 @@ from bot.telegram.memory import MemoryCommands
 from bot.telegram.sender import Rows, Sender
 from bot.telegram.settings import SettingsCommands
 from bot.turn import Question, Turns
-from bot.updates.journal import StepJournal
 from config import Settings
+from db.repositories.inbox import Inbox
 from db.wines.importing import read_bottles, write_bottles
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ async def open_app(
     resources: Resources,
     token: str,
     *,
-    journal: StepJournal | None = None,
     locks: "ReplicaLocks | None" = None,
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
@@ -85,9 +85,9 @@ async def open_app(
         application = telegram_application(token, settings.telegram.base_url, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
         limit, chats = rate_limit_of(settings, telegram), resources.repositories.chats
-        sender = Sender(application.bot, limit, chats, journal or NO_JOURNAL)
+        sender = Sender(application.bot, limit, chats, resources.repositories.inbox)
         turns = replace(
-            turns_of(settings, resources, sender, journal, admins),
+            turns_of(settings, resources, sender, admins),
             metrics=Metrics(lambda: exporter.given_up if exporter else 0),
             elsewhere=locks.stop if locks else None,
         )
@@ -96,7 +96,6 @@ async def open_app(
             turns=turns,
             sender=sender,
             answerer=sommelier_of(resources),
-            save=(journal or resources.repositories.turns).change,
             history_messages=settings.turn.history_messages,
         )
         access = None
@@ -114,30 +113,28 @@ def turns_of(
     settings: Settings,
     resources: Resources,
     sender: Sender,
-    journal: StepJournal | None,
     admins: Collection[int],
 ) -> Turns:
-    """What runs turns; `journal` keeps what they come to, if their steps are recorded."""
+    """Return what runs turns."""
     kept = resources.repositories
     return Turns(
         run=resources.run,
         tracer=Recorder(),
         hashed=partial(keyed_hash, key=settings.tracing.user_key),
-        journal=sender.journal,
         sender=sender,
         drafts=Drafts(
             sender.bot,
             sender.rate_limit,
-            keep=journal.keep_placeholder if journal else None,
+            keep=partial(keep_placeholder, kept.inbox),
             in_groups=settings.telegram.group_drafts,
         ),
         messages=kept.messages,
         max_content_length=settings.turn.max_content_length,
         budgets=budgets_of(settings, resources, admins),
-        keep=journal.keep if journal else kept.turns.record,
+        save=kept.turns.save,
         follow_ups=buttons_below,
         rating=rating,
-        last_errors=kept.turns.last_errors,
+        may_be_lost=kept.turns.may_be_lost,
         carer=Carer(help=resources.help, cares=kept.cares),
         memory=kept.memory,
     )
@@ -146,6 +143,13 @@ def turns_of(
 def buttons_below(question: Question, reply: Reply) -> Rows:
     """Return the buttons below an answer, without those that rate it."""
     return care_buttons(question, reply) + follow_up_buttons(question, reply)
+
+
+async def keep_placeholder(inbox: Inbox, message_id: int) -> None:
+    """Store in which group message the answer of the turn that runs here forms."""
+    if (turn := pending_turn()) is not None:
+        keep = partial(inbox.keep_placeholder, turn.update_id, turn.epoch, message_id)
+        await retry_forever(keep)
 
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:

@@ -42,9 +42,10 @@ from bot.tasks import bounded
 from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
 from db.engine import DatabaseUnavailable, Sessions, create_engine
+from db.repositories.broadcasts import Broadcasts
 from db.repositories.documents import SqlDocumentStore
+from db.repositories.inbox import Inbox
 from db.repositories.people import (
-    SqlBroadcastRepository,
     SqlCareRepository,
     SqlChatRepository,
     SqlMemoryRepository,
@@ -54,7 +55,6 @@ from db.repositories.people import (
 from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository, exported_turns
-from db.repositories.updates import SqlUpdateRepository
 from db.schema import newest_revision, schema_revision, upgrade_schema
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
@@ -69,7 +69,7 @@ class Repositories:
     def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACES) -> None:
         self.wines = SqlCatalogue(sessions)
         self.messages = SqlMessageRepository(sessions)
-        self.updates = SqlUpdateRepository(sessions, rows=rows)
+        self.inbox = Inbox(sessions, rows=rows)
         self.chats = SqlChatRepository(sessions)
         self.turns = SqlTurnRepository(sessions, rows=rows)
         self.feedback = SqlFeedbackRepository(sessions)
@@ -77,7 +77,7 @@ class Repositories:
         self.cares = SqlCareRepository(sessions)
         self.memory = SqlMemoryRepository(sessions)
         self.personal = SqlPersonalData(sessions)
-        self.broadcasts = SqlBroadcastRepository(sessions)
+        self.broadcasts = Broadcasts(sessions)
         self.traces = SqlTraceStore(sessions, rows=rows)
 
 

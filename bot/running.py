@@ -8,7 +8,6 @@ import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -20,17 +19,27 @@ from agent.repositories import Payload
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import keyed_hash
 from agent.turn import Change
+from bot.announcing import Announcing
 from bot.app import App, open_app
 from bot.console import TOKEN, LocalTelegram
 from bot.resources import Resources, admin_page, open_resources
-from bot.tasks import Task, attempt, bounded, cancelled_at_stop, every, run_tasks, stop_on_signals
+from bot.tasks import (
+    Task,
+    attempt,
+    bounded,
+    cancelled_at_stop,
+    every,
+    run_tasks,
+    stop_on_signals,
+    unless,
+)
+from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import question_of
 from bot.telegram.handlers import dispatch, is_readable, origin, show_commands, tell_heard
 from bot.telegram.memory import Reminding
 from bot.telegram.settings import speak_with
-from bot.turn import Course, Turns
+from bot.turn import Turns
 from bot.updates.accept import introduce, point_webhook, poll, single_process
-from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes, Lock, of_one_process
 from config import Settings
 from db.engine import is_passing
@@ -43,6 +52,9 @@ if TYPE_CHECKING:
 FORGET_SECONDS: Final = 3600.0
 REMIND_SECONDS: Final = 900.0
 RULES_SECONDS: Final = 5.0
+LEADER: Final = "/leader"
+"""The name of the lock of who leads: no lane has it."""
+LEAD_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 5.0
 """How often the only process looks for what an operator wants tried again."""
 
@@ -63,11 +75,8 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     async with AsyncExitStack() as stack:
         resources = await stack.enter_async_context(open_resources(settings))
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
-        journal = StepJournal(resources.repositories.updates, resources.repositories.turns)
         locks = replica_locks(settings)
-        app = await stack.enter_async_context(
-            open_app(settings, resources, token, journal=journal, locks=locks)
-        )
+        app = await stack.enter_async_context(open_app(settings, resources, token, locks=locks))
         lanes, further = await stack.enter_async_context(open_lanes(settings, app, locks))
         if settings.model.is_set:
             await load_client()
@@ -75,12 +84,26 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         else:
             await asyncio.to_thread(lexicon)
         gc.freeze()  # what is there for good is not looked through again and again
-        await run_tasks([*tasks_of(settings, resources, app, lanes), *further], stop)
+        leading = while_leading(lanes.lock, tasks_of_leader(settings, app, lanes))
+        await run_tasks([*tasks_of(settings, resources, app, lanes), leading, *further], stop)
         if await lanes.finish(settings.updates.shutdown_seconds):
             return
         if app.exporter is not None:
             await bounded("tracing", app.exporter.round)
         os._exit(0)
+
+
+def while_leading(lock: Lock, tasks: Sequence[Task]) -> Task:
+    """Return a task that does others as long as this process leads; when it ends, another does."""
+
+    async def run(stopped: asyncio.Event) -> None:
+        while not stopped.is_set():
+            async with lock(LEADER) as leads:
+                if leads:
+                    await run_tasks(tasks, stopped)
+            await unless(stopped, asyncio.sleep(LEAD_SECONDS))
+
+    return run
 
 
 async def load_words_later() -> None:
@@ -139,7 +162,7 @@ async def open_lanes(
         if locks is None:
             seconds = LOOK_SECONDS
             await attempt("looking for traces that wait", app.talk.repositories.traces.resume)
-            lanes = lanes_of(settings, app, app.talk.repositories.updates.lanes, of_one_process)
+            lanes = lanes_of(settings, app, app.talk.repositories.inbox.lanes, of_one_process)
         else:
             seconds = locks.look_seconds
             stack.push_async_callback(bounded, "the locks of lanes", locks.close)
@@ -162,19 +185,18 @@ def lanes_of(
     settings: Settings, app: App, unowned: Callable[[], Awaitable[Sequence[str]]], lock: Lock
 ) -> Lanes:
     """What makes turns of updates, in the order of each chat."""
-    # The last word is no step: a turn that is given up may have recorded others in its place.
-    bot, turns = app.application.bot, app.talk.turns.unrecorded_steps()
+    bot = app.application.bot
 
-    async def give_up(payload: Payload, error: str, course: Course) -> None:
+    async def give_up(payload: Payload, error: str) -> None:
         update = origin(payload, bot)
         if update is not None and update.effective_message:
             said = update.effective_message.text or ""
             await speak_with(app.talk, update)
-            question = replace(question_of(update, bot, said), course=course)
-            await turns.give_up(question, error)
+            await app.talk.turns.give_up(question_of(update, bot, said), error)
 
     return Lanes(
-        updates=app.talk.repositories.updates,
+        inbox=app.talk.repositories.inbox,
+        sender=app.talk.sender,
         lock=lock,
         unowned=unowned,
         metrics=app.talk.turns.metrics,
@@ -191,28 +213,45 @@ def lanes_of(
 
 def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> Sequence[Task]:
     """What runs while people are answered."""
-    forget = partial(forget_old, settings, app, of_updates=True)
     tasks = [
         cancelled_at_stop(partial(receive, settings, app, lanes)),
         cancelled_at_stop(resources.sessions.watch),
-        every(FORGET_SECONDS, "forgetting what is old", forget),
-        every(LOOK_SECONDS, "forgetting people", app.forgetting.round),
     ]
     if app.exporter is not None:
         tasks.append(cancelled_at_stop(app.exporter.run))
-    reminding = Reminding(
-        memory=app.talk.repositories.memory,
-        accept=lanes.accept,
-        zone=UTC if settings.updates.time_zone == "UTC" else ZoneInfo(settings.updates.time_zone),
-    )
-    tasks.append(every(REMIND_SECONDS, "reminding", reminding.round))
     if settings.http.port is not None:
         tasks.append(partial(serve, settings, resources, app, lanes))
     return tasks
 
 
+def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> Sequence[Task]:
+    """Return what one process does for all of them."""
+    forget = partial(forget_old, settings, app, of_updates=True)
+    zone = settings.updates.time_zone
+    reminding = Reminding(talk=app.talk, zone=UTC if zone == "UTC" else ZoneInfo(zone))
+    tasks = [
+        every(FORGET_SECONDS, "forgetting what is old", forget),
+        every(LOOK_SECONDS, "forgetting people", app.forgetting.round),
+        every(REMIND_SECONDS, "reminding", reminding.round),
+        Announcing(app.talk).run,
+    ]
+    if settings.http.webhook_url is None:
+        tasks.append(cancelled_at_stop(partial(fetch, app.application, lanes)))
+    return tasks
+
+
+async def fetch(application: AnyApplication, lanes: Lanes) -> None:
+    """Fetch updates, once Telegram has told who we are.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+    await lanes.ready.wait()
+    await poll(application, lanes.accept)
+
+
 async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
-    """Let Telegram's updates come in; turns begin once it has told who we are.
+    """Let turns begin once Telegram has told who we are, and have it deliver to the webhook.
 
     Raises:
         TokenRejected: Telegram does not know the token.
@@ -220,18 +259,13 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
     application, http = app.application, settings.http
     await introduce(application)
     lanes.ready.set()
-    coming = partial(poll, application, lanes.accept)
+    await show_commands(application, settings.access.admin_ids)
     if http.webhook_url is not None and http.webhook_secret is not None:
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
         url, secret = http.webhook_url + WEBHOOK_PATH, http.webhook_secret.get_secret_value()
-        coming = partial(point_webhook, application, url, secret)
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(show_commands(application, settings.access.admin_ids))
-            tasks.create_task(coming())
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+        await point_webhook(application, url, secret)
+    await asyncio.Event().wait()
 
 
 async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) -> None:
@@ -254,7 +288,7 @@ async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) 
     ]
     if of_updates:
         kept = timedelta(days=settings.updates.retention_days)
-        what.append(partial(repositories.updates.forget, kept))
+        what.append(partial(repositories.inbox.forget, kept))
     for each in what:
         await attempt("forgetting what is old", each)
 
@@ -276,7 +310,7 @@ async def serve(
         webhook = Webhook(accept=lanes.accept, secret=secret, metrics=metrics)
     page = http_app(
         metrics=metrics,
-        backlog=app.talk.repositories.updates.backlog,
+        backlog=app.talk.repositories.inbox.backlog,
         webhook=webhook,
         routes=[
             *api_routes(settings, resources, app.talk.turns, app.talk.answerer),

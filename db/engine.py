@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
-from sqlalchemy import URL, Connection, Delete, Insert, Update, event, make_url, text
+from sqlalchemy import URL, Connection, CursorResult, Delete, Insert, Update, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -109,6 +109,11 @@ class Sessions:
         while True:
             self._file.check()
             await asyncio.sleep(1)
+
+
+async def count_rows(session: AsyncSession, statement: Update | Delete) -> int:
+    """Execute a statement and return how many rows it changed."""
+    return cast("CursorResult[Any]", await session.execute(statement)).rowcount
 
 
 class DatabaseFile:

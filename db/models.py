@@ -28,7 +28,8 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
 from agent.text import storable
 
@@ -176,9 +177,9 @@ class MessageRow(Base):
 class UpdateRow(Base):
     """An accepted update; its payload is emptied when it is done.
 
-    `lane` is whose order it stands in, `turn_id` the update whose turn took it, `progress` the
-    steps that were recorded when its turn was last begun, `epoch` how often that was in all,
-    `retries` how often an operator had it tried again.
+    Those of a `lane` are answered in order. `turn_id` is the update whose turn took it, `tries` how
+    often its turn has begun, `epoch` counts the same and never starts again: only who began a turn
+    last may commit it. `placeholder_id` is the group message in which its answer forms.
     """
 
     __tablename__ = "updates"
@@ -198,23 +199,50 @@ class UpdateRow(Base):
     state: Mapped[str]
     turn_id: Mapped[int | None] = mapped_column(BigInteger)
     tries: Mapped[int] = mapped_column(default=0)
-    progress: Mapped[int] = mapped_column(default=0)
-    epoch: Mapped[int] = mapped_column(default=0, server_default="0")
-    retries: Mapped[int] = mapped_column(default=0)
+    epoch: Mapped[int] = mapped_column(default=0)
+    placeholder_id: Mapped[int | None] = mapped_column(BigInteger)
     error: Mapped[str | None]
 
 
-class StepRow(Base):
-    """A recorded step of a turn that is not over; `result` is pickled."""
+class OutboxRow(MappedAsDataclass, Base, kw_only=True):
+    """A message that is committed, and sent once it has a `message_id`; its content goes then.
 
-    __tablename__ = "steps"
+    `update_id` is the update whose lane sends it, `turn_id` the turn that it answers, `asks_about`
+    the turn whose feedback it asks for. One that `follows` continues the message before it. `edits`
+    is a message of ours whose place it takes. `buttons` are rows of labels and data. An `error` is
+    final: a message that may have arrived is never sent again.
+    """
 
-    update_id: Mapped[int] = mapped_column(
-        ForeignKey("updates.update_id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    __tablename__ = "outbox"
+    __table_args__ = (Index(None, "chat_id", "message_id"),)
+
+    id: Mapped[int] = mapped_column(
+        BigInteger().with_variant(Integer, "sqlite"), primary_key=True, init=False
     )
-    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    name: Mapped[str]
-    result: Mapped[bytes] = mapped_column(LargeBinary)
+    update_id: Mapped[int | None] = mapped_column(BigInteger, index=True, default=None)
+    turn_id: Mapped[int | None] = mapped_column(
+        ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True, default=None
+    )
+    asks_about: Mapped[int | None] = mapped_column(
+        ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True, default=None
+    )
+    broadcast_id: Mapped[int | None] = mapped_column(
+        ForeignKey("broadcasts.id", ondelete="CASCADE"), index=True, default=None
+    )
+    chat_id: Mapped[int] = mapped_column(BigInteger)
+    thread_id: Mapped[int | None] = mapped_column(BigInteger, default=None)
+    reply_to: Mapped[int | None] = mapped_column(BigInteger, default=None)
+    edits: Mapped[int | None] = mapped_column(BigInteger, default=None)
+    is_answer: Mapped[bool] = mapped_column(default=False)
+    follows: Mapped[bool] = mapped_column(default=False)
+    kind: Mapped[str] = mapped_column(default="message")
+    html: Mapped[str] = mapped_column(default="")
+    buttons: Mapped[list[list[list[str]]]] = mapped_column(JSON, default_factory=list)
+    placeholder: Mapped[str] = mapped_column(default="")
+    file_name: Mapped[str] = mapped_column(default="")
+    file: Mapped[bytes | None] = mapped_column(LargeBinary, default=None)
+    message_id: Mapped[int | None] = mapped_column(BigInteger, default=None)
+    error: Mapped[str | None] = mapped_column(default=None)
 
 
 class ChatRow(Base):
@@ -313,30 +341,14 @@ class UnderWayRow(Base):
     since: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-class AnswerRow(Base):
-    """A message that is an answer, or a part of one."""
-
-    __tablename__ = "answers"
-
-    chat_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    message_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    turn_id: Mapped[int] = mapped_column(
-        ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True
-    )
-
-
 UNDELIVERED: Final = text("revision > delivered_revision")
 
 
 class FeedbackRow(Base):
-    """What a person thinks of a turn; no verdict: they took it back.
-
-    `asked_chat_id` and `asked_message_id` are those of the message that asked what was wrong.
-    """
+    """What a person thinks of a turn; no verdict: they took it back."""
 
     __tablename__ = "feedback"
     __table_args__ = (
-        Index(None, "asked_chat_id", "asked_message_id"),
         Index(
             "ix_feedback_undelivered",
             "updated_at",
@@ -355,8 +367,6 @@ class FeedbackRow(Base):
     revision: Mapped[int]
     delivered_revision: Mapped[int]
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    asked_chat_id: Mapped[int | None] = mapped_column(BigInteger)
-    asked_message_id: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class PersonRow(Base):
@@ -446,8 +456,8 @@ class BroadcastRow(Base):
     created_by: Mapped[int] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     state: Mapped[str]
-    sent: Mapped[int]
-    failed: Mapped[int]
+    sent: Mapped[int] = mapped_column(default=0)
+    failed: Mapped[int] = mapped_column(default=0)
 
 
 NOT_SENT: Final = text("state = 'waiting'")
@@ -519,6 +529,11 @@ def table_of(model: type[Base]) -> Table:
 
 
 Inserting = postgresql.Insert | sqlite.Insert
+
+
+def insert(session: AsyncSession, model: type[Base]) -> Inserting:
+    """Return an insert of a session's database, that can say what is to become of known rows."""
+    return _insert(session.get_bind().dialect.name, table_of(model))
 
 
 def insert_into(on: Connection, model: type[Base]) -> Inserting:

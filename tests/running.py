@@ -13,13 +13,14 @@ from agent.documents.passages import DocumentStore
 from agent.documents.quotes import QuoteCache
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM
-from agent.engine.run import NO_JOURNAL, Journal, Run
+from agent.engine.run import Run
 from agent.places.search import PlaceSearch
 from agent.repositories import ChatRepository, MessageRepository
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import Recorder
 from agent.turn import Change, Fact
-from bot.app import App
+from bot.announcing import Announcing
+from bot.app import App, keep_placeholder
 from bot.resources import Repositories, Resources
 from bot.running import open_lanes, run_bot
 from bot.tasks import Forgetting, cancelled_at_stop, run_tasks, unless
@@ -37,10 +38,10 @@ from bot.telegram.look_ups import LookUps
 from bot.telegram.sender import Sender
 from bot.turn import Turns
 from bot.updates.accept import introduce, poll
-from bot.updates.journal import StepJournal
 from bot.updates.lanes import Lanes
 from config import settings_of
 from db.engine import Sessions
+from db.repositories.people import SqlMessageRepository
 from db.repositories.privacy import SqlDeletionRepository
 from db.repositories.traces import TraceRows
 from tests.databases import migrated_sqlite
@@ -99,6 +100,12 @@ class Sources:
         )
 
 
+class NoTurns:
+    """Keeps nothing of turns."""
+
+    async def change(self, changes: Sequence[Change]) -> None: ...
+
+
 class NoMemory:
     """Remembers nobody."""
 
@@ -113,7 +120,6 @@ def conversation_of(
     *,
     sources: Sources | None = None,
     run: Run | None = None,
-    journal: Journal = NO_JOURNAL,
     chats: ChatRepository | None = None,
     repositories: Repositories | None = None,
     kept: Mapping[str, object] = MappingProxyType({}),
@@ -123,17 +129,18 @@ def conversation_of(
 
     `kept` are repositories that stand in the place of others.
     """
-    places = repositories or cast("Repositories", SimpleNamespace(memory=NoMemory()))
+    places = repositories or cast(
+        "Repositories", SimpleNamespace(memory=NoMemory(), turns=NoTurns())
+    )
     for name, each in {"messages": messages, **kept}.items():
         setattr(places, name, each)
-    sender = Sender(application.bot, RateLimit((), (), ()), chats, journal)
-    durable = journal if isinstance(journal, StepJournal) else None
+    inbox = getattr(places, "inbox", None)
+    sender = Sender(application.bot, RateLimit((), (), ()), chats, inbox)
     sources = sources or Sources(documents=FakeLibrary())
     turns = Turns(
         run=run or sources.run,
-        journal=journal,
         sender=sender,
-        drafts=Drafts(application.bot, keep=durable.keep_placeholder if durable else None),
+        drafts=Drafts(application.bot, keep=partial(keep_placeholder, inbox) if inbox else None),
         messages=messages,
         max_content_length=2000,
         hashed=lambda kind, value: f"{kind}-{value}",
@@ -144,13 +151,8 @@ def conversation_of(
         turns=turns,
         sender=sender,
         answerer=answerer,
-        save=durable.change if durable else nothing_changes,
         history_messages=20,
     )
-
-
-async def nothing_changes(changes: Sequence[Change]) -> None:
-    """Keep nothing."""
 
 
 @asynccontextmanager
@@ -169,12 +171,15 @@ async def running(
     burst: float = 0,
     tries: int = 3,
     langfuse: OtlpReceiver | None = None,
+    sessions: Sessions | None = None,
+    exported: bool = False,
     **turns_with: Any,
 ) -> AsyncIterator[Lanes]:
     """The bot, polling; stopped as SIGTERM stops it. Bursts are not awaited.
 
     With `sources` it looks things up. `further` makes more handlers, `access` says who is let in,
-    `kept` are repositories that stand in the place of its own; its `Turns` get `turns_with` too.
+    `kept` are repositories that stand in the place of its own, `sessions` those of its database;
+    its `Turns` get `turns_with` too.
     What is traced has arrived in `langfuse` at the end.
     """
     settings = settings_of(
@@ -187,20 +192,23 @@ async def running(
         }
     )
     engine = await migrated_sqlite(Path("updates.sqlite3"))
-    rows = TraceRows(exported=langfuse is not None)
-    repositories = Repositories(Sessions(engine), rows)
+    rows = TraceRows(exported=exported or langfuse is not None)
+    if sessions is None and isinstance(messages, SqlMessageRepository):
+        sessions = messages._sessions
+    repositories = Repositories(sessions or Sessions(engine), rows)
+    turns_with = {"save": repositories.turns.save, **turns_with}
     stop = asyncio.Event()
     application = telegram_application(bot_api.token, bot_api.base_url)
-    journal = StepJournal(repositories.updates, repositories.turns)
     if langfuse is not None:
         tracer = Recorder()
-        turns_with = {"keep": journal.keep, **turns_with}
+        turns_with = {"save": repositories.turns.save, **turns_with}
 
     async def serve() -> None:
         if await unless(stop, introduce(application)):
             lanes.ready.set()
             work = [partial(poll, application, lanes.accept), partial(show_commands, application)]
-            await run_tasks([*map(cancelled_at_stop, work), *looking], stop)
+            announcing = Announcing(conversation)
+            await run_tasks([*map(cancelled_at_stop, work), announcing.run, *looking], stop)
             await lanes.finish(finish_seconds)
 
     conversation = conversation_of(
@@ -209,7 +217,6 @@ async def running(
         messages,
         sources=sources,
         run=run,
-        journal=journal,
         chats=repositories.chats,
         repositories=repositories,
         kept=kept,

@@ -4,13 +4,11 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 from agent.engine.conversation import TOKEN_BYTES, Conversation
 from agent.engine.errors import (
     BACKOFF,
-    AgentError,
     ContextTooLong,
     DeadlinePassed,
     ModelError,
@@ -62,7 +60,7 @@ class Request:
 class ModelChain:
     """Every request of one question goes through here: limits, ledger, trace, tries, next model.
 
-    A model that failed is not asked again for this question. Each request is a step of the journal.
+    A model that failed is not asked again for this question.
     """
 
     run: Run
@@ -139,7 +137,7 @@ class ModelChain:
     async def _send(
         self, model: LLM, messages: Sequence[Message], request: Request, span: Span
     ) -> LLMResponse:
-        """Send a request, which is a step of the journal; an error that is recorded is raised."""
+        """Send a request by the deadline; count what was written of it even if it is cut off."""
         written: list[Text] = []
 
         def heard(text: Text) -> None:
@@ -148,17 +146,14 @@ class ModelChain:
                 request.heard(text)
 
         wanted = replace(request, heard=heard) if request.heard is not None else request
-        answered = partial(answer_of, model, messages, wanted, self.run.deadline)
         try:
-            response = await self.run.step("model", answered, span)
+            response = await answer_of(model, messages, wanted, self.run.deadline)
         except asyncio.CancelledError:
             if request.heard is not None:
                 self._count(cut_off(model, messages, written), span)
             raise
         if request.heard is not None and self.run.show is not None:
             self.run.show(lambda: "")  # What is whole is judged at once: no draft of it.
-        if isinstance(response, AgentError):
-            raise response
         return response
 
     def _count(self, response: LLMResponse, span: Span) -> None:
@@ -178,8 +173,13 @@ class ModelChain:
 
 async def answer_of(
     model: LLM, messages: Sequence[Message], request: Request, deadline: float | None
-) -> LLMResponse | AgentError:
-    """Return the answer of a model by `deadline`, or its error: a journal records values."""
+) -> LLMResponse:
+    """Return the answer of a model.
+
+    Raises:
+        DeadlinePassed: there was none by `deadline`.
+        ModelError: the model failed.
+    """
     try:
         async with asyncio.timeout_at(deadline):
             return await model.generate_with_tools(
@@ -190,13 +190,13 @@ async def answer_of(
                 temperature=request.temperature,
                 heard=request.heard,
             )
-    except ModelError as error:
-        return error
+    except ModelError:
+        raise
     except TimeoutError:
-        return DeadlinePassed()
+        raise DeadlinePassed from None
     except Exception as error:  # a model of somebody else's
         kind = log_failure("a model failed", error)
-        return ModelRejected(f"the model failed ({kind})")
+        raise ModelRejected(f"the model failed ({kind})") from None
 
 
 def cut_off(model: LLM, messages: Sequence[Message], written: Sequence[Text]) -> LLMResponse:

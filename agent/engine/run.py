@@ -1,11 +1,10 @@
 """What a turn carries through the engine: one object for all that is asked on its behalf."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Final, Generic, Protocol
+from typing import Any, Final, Generic
 
 from typing_extensions import TypeVar
 
@@ -18,8 +17,6 @@ D = TypeVar("D", default=Any)
 R = TypeVar("R")
 
 INSTRUCTIONS: Final = "You are a helpful assistant."
-REPLAYED: Final = {"replayed": True}
-"""The metadata of a span whose step came from the journal, after an interruption of the turn."""
 
 ShowDraft = Callable[[Callable[[], str]], None]
 """Takes what makes a draft, in Markdown, whenever one is to be shown; empty: nothing yet."""
@@ -58,42 +55,6 @@ class Stop:
             self._working = None
 
 
-class Journal(Protocol):
-    """Records what the steps of a turn returned.
-
-    When a turn is run again after an interruption, steps that are recorded return what they
-    returned then, without running. So between steps a turn depends on nothing but their results,
-    and steps are begun in the same order each time.
-    """
-
-    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        """Return what `run` returns, plain data; from the record if this step was run before.
-
-        Raises:
-            StepsChanged: another step is recorded at this place.
-        """
-
-
-class StepsChanged(BaseException):
-    """A turn that is run again begins another step than the one that is recorded there.
-
-    So it was when an earlier release began the turn, or somebody was let in meanwhile. No
-    `Exception`, as a cancellation is none: whoever runs turns begins this one anew, nobody else is
-    to take it for the failure of what the step did.
-    """
-
-
-class NoJournal:
-    """Every step simply runs."""
-
-    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        """Run it."""
-        return await run()
-
-
-NO_JOURNAL: Final = NoJournal()
-
-
 @dataclass(frozen=True, slots=True)
 class Run(Generic[D]):
     """One turn: make one for each message that is answered.
@@ -116,7 +77,6 @@ class Run(Generic[D]):
     deps: D = None  # type: ignore[assignment]
     show: ShowDraft | None = None
     stop: Stop = field(default_factory=Stop)
-    journal: Journal = NO_JOURNAL
     traces_images: bool = False
 
     def __post_init__(self) -> None:
@@ -129,7 +89,6 @@ class Run(Generic[D]):
         *,
         limits: Limits | None = None,
         span: Span = NO_SPAN,
-        journal: Journal = NO_JOURNAL,
         history: Sequence[Message] = (),
         show: ShowDraft | None = None,
         stop: Stop | None = None,
@@ -150,15 +109,13 @@ class Run(Generic[D]):
             show=show,
             stop=stop or Stop(),
             span=span,
-            journal=journal,
         )
 
     def of_tool(self, span: Span) -> "Run[D]":
-        """Return the run that a tool is given, traced on `span`; the call itself is a step."""
+        """Return the run that a tool is given, traced on `span`."""
         return replace(
             self,
             span=span,
-            journal=NO_JOURNAL,
             instructions=INSTRUCTIONS,
             history=(),
             show=None,
@@ -192,26 +149,3 @@ class Run(Generic[D]):
             raise DeadlinePassed
         if limit := self.ledger.exhausted(self.limits):
             raise LimitReached(f"this turn has used up its {limit}")
-
-    async def step(self, name: str, work: Callable[[], Awaitable[R]], span: Span) -> R:
-        """Take a step of the journal; what comes from its record is marked so on `span`.
-
-        The span has the times then at which the step was taken.
-
-        Raises:
-            StepsChanged: another step is recorded at this place.
-        """
-        ran = False
-
-        async def timed() -> tuple[R, int, int]:
-            nonlocal ran
-            ran, began = True, time.time_ns()
-            return await work(), began, time.time_ns()
-
-        result, began, ended = await self.journal.step(name, timed)
-        if not ran:
-            told: dict[str, Any] = {"metadata": REPLAYED}
-            if span is not self.span:
-                told |= {"started_ns": began, "ended_ns": ended}
-            span.update(**told)
-        return result

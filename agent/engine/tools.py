@@ -181,7 +181,7 @@ class Toolbox:
     async def call_all(
         self, calls: Sequence[ToolCall], run: Run, *, step: int, cut_off: bool
     ) -> list[ToolResult]:
-        """Run a response's calls side by side, each a step of the journal; results in their order.
+        """Run a response's calls side by side; return the results in their order.
 
         Calls beyond the limit are refused; the last of a response that was `cut_off` does not run
         if it was cut itself. `step` is that of the response, for the trace.
@@ -202,11 +202,7 @@ class Toolbox:
             input=call.arguments,
             metadata={"step": step, "call_id": call.id},
         ) as span:
-
-            async def result_of() -> ToolResult:
-                return _failed("truncated", CUT_OFF) if cut else await self.call(call, run, span)
-
-            result = await run.step("tool", result_of, span)
+            result = _failed("truncated", CUT_OFF) if cut else await self.call(call, run, span)
             span.update(output=result.text)
             if result.error_type:
                 run.ledger.tool_errors += 1

@@ -274,7 +274,7 @@ class Pages:
 async def read_pictures(
     downloads: Sequence[Download], run: Run, catalogue: Catalogue
 ) -> Attachment:
-    """Read the pictures of a message side by side, each a step of the journal.
+    """Read the pictures of a message side by side.
 
     A step holds what was read and never a picture. What they take counts in the run's ledger.
     """
@@ -339,7 +339,7 @@ async def _step(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Reading:
                 reading = Reading(why=log_failure("a picture could not be read", error))
             return replace(reading, spent=ledger.spent)
 
-        reading = await run.step("picture", work, span)
+        reading = await work()
         run.ledger.take(reading.spent)
         span.update(
             output={"shows": reading.shows, "wines": [each.line for each in reading.wines]},
@@ -430,19 +430,16 @@ async def attachment_of(
     of_kind = [reading for reading in readings if reading.shows == shows]
     found = [wine for reading in of_kind for wine in reading.wines][: lengths.LIST_WINES]
 
-    async def made() -> Attachment:
-        said = (wine.model_dump(exclude_none=True) for wine in found)
-        read = (ReadWine(id=f"{kind}{at}", **each) for at, each in enumerate(said, start=1))
-        return Attachment(
-            shows=shows,
-            wines=tuple([await with_ours(each, catalogue) for each in read]),
-            seen="; ".join(each.seen for each in readings if each.seen),
-            unreadable=sum(each.unreadable for each in of_kind),
-            failed=sum(bool(each.why) for each in readings),
-            left_out=left_out,
-        )
-
-    return await run.step("attachment", made, run.span)
+    said = (wine.model_dump(exclude_none=True) for wine in found)
+    read = (ReadWine(id=f"{kind}{at}", **each) for at, each in enumerate(said, start=1))
+    return Attachment(
+        shows=shows,
+        wines=tuple([await with_ours(each, catalogue) for each in read]),
+        seen="; ".join(each.seen for each in readings if each.seen),
+        unreadable=sum(each.unreadable for each in of_kind),
+        failed=sum(bool(each.why) for each in readings),
+        left_out=left_out,
+    )
 
 
 def label() -> str:

@@ -201,7 +201,7 @@ async def hear(
     run: Run,
     transcriber: Transcriber,
 ) -> Heard:
-    """Fetch a recording of so many seconds and write it down: one step of the journal.
+    """Fetch a recording of so many seconds and write it down.
 
     The recording is kept nowhere. It costs by its length, as the server or else Telegram tells it.
     """
@@ -221,7 +221,7 @@ async def hear(
             length = max(seconds, transcript.seconds)
             return Heard(transcript, spent=Spent(1, 0, transcriber.cost(length)))
 
-        heard = await run.step("voice", work, span)
+        heard = await work()
         run.ledger.take(heard.spent)
         span.update(
             model=transcriber.model,
@@ -234,7 +234,7 @@ async def hear(
 
 
 async def read_aloud(text: str, run: Run, speaker: Speaker) -> bytes:
-    """Return an answer read aloud, empty if it cannot be: one step of the journal."""
+    """Return an answer read aloud, empty if it cannot be."""
     said = text[:LONGEST_ALOUD]
     with run.span.child("speak.answer", "generation", input=f"[{len(said)} characters]") as span:
 
@@ -247,7 +247,7 @@ async def read_aloud(text: str, run: Run, speaker: Speaker) -> bytes:
                 return b"", Spent(requests=1), log_failure("reading aloud", error)
             return audio, Spent(1, 0, speaker.cost(said)), ""
 
-        audio, spent, why = await run.step("speech", work, span)
+        audio, spent, why = await work()
         run.ledger.take(spent)
         span.update(
             model=speaker.model,

@@ -19,7 +19,7 @@ from agent.i18n import say, speaking
 from agent.markdown import link, live
 from agent.repositories import TurnRecord
 from agent.text import pattern
-from bot.telegram.buttons import acknowledge, is_resumed, show_rows
+from bot.telegram.buttons import acknowledge, show_rows
 from bot.telegram.conversation import (
     TYPED,
     AnyHandler,
@@ -30,10 +30,10 @@ from bot.telegram.conversation import (
     message_of,
     press_of,
 )
-from bot.telegram.sender import Button, Destination, Rows
+from bot.telegram.sender import Button, Destination, Rows, messages_of
 from bot.telegram.settings import spoken_by
-from bot.turn import retry_forever
 from bot.updates.bursts import is_forwarded
+from db.models import OutboxRow
 
 DAYS: Final = 7
 LOOKS: Final = 3
@@ -54,7 +54,6 @@ class AdminCommands:
 
     A trace is shown as what `link` makes of its id, without one as a tree. A broadcast goes to
     every private chat of somebody who is not blocked, with `only_allowed` of those who are let in.
-    Each send is a step of the journal: after a crash it goes on with the next chat.
     """
 
     talk: Conversation
@@ -129,8 +128,7 @@ class AdminCommands:
         if whom is None:
             said = say("whom", command="clearcare")
         else:
-            clear = partial(self.talk.repositories.cares.clear, whom)
-            told = await self.talk.step("clearcare", clear)
+            told = await self.talk.repositories.cares.clear(whom)
             listed = ", ".join(each.replace("_", " ") for each in told)
             said = say("care_cleared" if told else "no_care_held", id=whom, told=listed)
         await self.talk.say(update, said)
@@ -144,7 +142,7 @@ class AdminCommands:
     async def _decide(self, update: Update, whom: int, decision: Decision) -> None:
         """Let somebody in, who is told the first time, or keep them out; say what was done."""
         people = self.talk.repositories.people
-        known = await self.talk.step("access", partial(people.access, whom))
+        known = await people.access(whom)
         if decision == "allow":
             await people.decide(whom, "allowed")
             said = say("allowed", id=whom)
@@ -162,17 +160,17 @@ class AdminCommands:
 
     async def draft(self, update: Update, context: Context) -> None:
         """/broadcast TEXT, or as a reply: the message as it will look, and who would get it."""
-        words, step = words_of(update), self.talk.step
+        words = words_of(update)
         if not words:
             await self.talk.say(update, say("broadcast_usage"))
             return
-        chats = len(await step("chats", self._chats))
+        chats = len(await self._chats())
         if not chats:
             await self.talk.say(update, say("broadcast_to_nobody"))
             return
         admin = update.effective_user
-        draft = partial(self.talk.repositories.broadcasts.draft, words, admin.id if admin else 0)
-        drafted = await step("draft", draft)
+        broadcasts = self.talk.repositories.broadcasts
+        drafted = await broadcasts.draft(words, admin.id if admin else 0)
         await self.talk.say(update, words)
         preview = say("broadcast_preview", count=chats)
         await self.talk.say(update, preview, choice(drafted))
@@ -185,46 +183,23 @@ class AdminCommands:
         await (self._send if word == "send" else self._cancel)(broadcast_id, update, query)
 
     async def _cancel(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
-        cancel = partial(self.talk.repositories.broadcasts.cancel, broadcast_id)
-        cancelled = await self.talk.step("cancel", cancel)
+        cancelled = await self.talk.repositories.broadcasts.cancel(broadcast_id)
         await self._heard(query, say("broadcast_over") if not cancelled else "")
         if cancelled:
             await self.talk.say(update, say("broadcast_cancelled"))
 
     async def _send(self, broadcast_id: int, update: Update, query: CallbackQuery) -> None:
-        step = self.talk.step
-        words = await self._begun(broadcast_id)
-        await self._heard(query, say("broadcast_over") if words is None else "")
-        if words is None:
-            return
-        chats = await step("chats", self._chats)
-        failed = 0
-        for chat_id in chats:
-            delivery = await self.talk.sender.send(Destination(chat_id), words)
-            failed += delivery.error is not None
-        sent = len(chats) - failed
-        keep = partial(self.talk.repositories.broadcasts.done, broadcast_id, sent, failed)
-        await step("sent", partial(retry_forever, keep))
-        await self.talk.say(update, say("broadcast_done", count=sent, failed=failed))
-
-    async def _begun(self, broadcast_id: int) -> str | None:
-        """The words of a broadcast that is to be sent now; None if it was sent or cancelled.
-
-        A turn that goes on after a crash may find it begun by itself. Presses of one broadcast come
-        from one chat, one after the other, so nobody else can be sending it.
-        """
-        resumed = await is_resumed(self.talk.sender.journal)
+        """Have a draft sent to everyone, once; the process that leads does it."""
         broadcasts = self.talk.repositories.broadcasts
-
-        async def begin() -> str | None:
-            # Begun last: if the database fails before, the next try finds a draft.
-            found = await broadcasts.get(broadcast_id)
-            if found is None:
-                return None
-            is_under_way = resumed and found.state == "sending"
-            return found.text if is_under_way or await broadcasts.begin(broadcast_id) else None
-
-        return await self.talk.step("begin", begin)
+        draft = await broadcasts.get(broadcast_id)
+        parts = await messages_of(Destination(0), draft.text) if draft else []
+        messages = [
+            OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows)
+            for chat_id in await self._chats()
+            for part in parts
+        ]
+        is_begun = draft is not None and await broadcasts.begin(broadcast_id, messages)
+        await self._heard(query, "" if is_begun else say("broadcast_over"))
 
     async def _heard(self, query: CallbackQuery, words: str) -> None:
         """End the waiting sign, and take the buttons away."""

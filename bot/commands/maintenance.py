@@ -22,8 +22,8 @@ from bot.services import langfuse_client
 from bot.tasks import stop_on_signals
 from config import Settings
 from db.engine import Sessions
+from db.repositories.inbox import Inbox
 from db.repositories.privacy import SqlPersonalData
-from db.repositories.updates import SqlUpdateRepository
 from db.schema import newest_revision, schema_revision, upgrade_schema
 
 db_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -60,9 +60,7 @@ async def _revision(settings: Settings, *, upgraded: bool = False) -> str | None
 @updates_app.command("list")
 def list_updates() -> None:
     """Show the updates that were set aside, with the reason. The words in them are not shown."""
-    found = with_database(
-        open_settings(), lambda sessions: SqlUpdateRepository(sessions).set_aside_list()
-    )
+    found = with_database(open_settings(), lambda sessions: Inbox(sessions).set_aside_list())
     for update in found:
         received = update.received_at.isoformat(timespec="seconds")
         typer.echo(f"{update.update_id}  {received}  chat {update.chat_id}  {update.error}")
@@ -73,9 +71,7 @@ def retry(
     update_id: Annotated[int, typer.Argument(help="An id that `sommelier updates list` shows.")],
 ) -> None:
     """Have an update tried again by the bot that runs, within seconds."""
-    if not with_database(
-        open_settings(), lambda sessions: SqlUpdateRepository(sessions).ask_retry(update_id)
-    ):
+    if not with_database(open_settings(), lambda sessions: Inbox(sessions).ask_retry(update_id)):
         fail(f"nothing set aside has the id {update_id}")
     typer.echo(f"Update {update_id} is tried again by the bot that runs.")
 

@@ -32,7 +32,7 @@ from agent.deps import deps_of
 from agent.documents.answer import Answer, answer_question
 from agent.documents.quotes import Quotes, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
-from agent.engine.run import NO_JOURNAL, Run, ShowDraft
+from agent.engine.run import Run, ShowDraft
 from agent.i18n import speak
 from agent.markdown import visible
 from agent.places.find import Places, find_places
@@ -265,7 +265,7 @@ class Api:
         question = Question(id=turn_id, text=text, kind=kind, session=SESSION, user=self.user)
         budgets = self.turns.budgets and replace(self.turns.budgets, person=NO_BUDGET)
         budgets = budgets if budgets and budgets.everyone.is_set else None
-        turns = replace(self.turns, journal=NO_JOURNAL, sender=None, messages=None, budgets=budgets)
+        turns = replace(self.turns, sender=None, messages=None, budgets=budgets)
         return await turns.turn(question, work)
 
     def _guarded(self) -> type[APIRoute]:

@@ -17,11 +17,11 @@ from agent.engine.errors import or_else
 from agent.i18n import say, speaking
 from agent.markdown import visible
 from agent.repositories import Access as Decided
+from bot.retries import retry_briefly
 from bot.telegram.buttons import acknowledge, answer_inline
 from bot.telegram.conversation import Conversation, is_addressed
 from bot.telegram.sender import Button, Destination, Rows
 from bot.telegram.settings import spoken_by
-from bot.turn import retry_briefly
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Access:
         return False
 
     async def _entry(self, update: Update, user: User, bot: Bot) -> Entry:
-        """Who somebody is; a step where much depends on it, so that a resumed turn stays let in."""
+        """Return who somebody is."""
         if user.id in self.admin_ids:
             return "welcome"
         if not self.allow_list:
@@ -78,7 +78,7 @@ class Access:
         read = partial(self._among_allowed, user.id, speaks=_speaks_to(update, bot))
         what = f"Whether person {user.id} is allowed could not be read"
         unknown: Entry = "unknown"
-        return await self.talk.step("access", partial(or_else, read, unknown, what))
+        return await or_else(read, unknown, what)
 
     async def _known(self, user_id: int) -> Decided | None:
         """What an admin decided of somebody; None if nothing."""

@@ -31,6 +31,7 @@ from agent.tables import Strict, read_toml
 from agent.text import pattern
 from agent.tracing.masking import mask
 from agent.turn import Reply
+from bot.retries import retry_briefly, retry_forever
 from bot.telegram.buttons import acknowledge, is_first_press, pressed_message, rows_of, show_rows
 from bot.telegram.conversation import (
     AnyHandler,
@@ -44,7 +45,7 @@ from bot.telegram.conversation import (
     question_of,
 )
 from bot.telegram.sender import Button, Rows, in_rows
-from bot.turn import Question, retry_briefly, retry_forever
+from bot.turn import Question
 from bot.updates.bursts import FOLLOW_UP
 
 KINDS: Final = frozenset({"chat", "label"})
@@ -133,11 +134,11 @@ class FollowUps:
         query, talk = press_of(update), self.talk
         if (message := await pressed_message(query, say("button_too_old"))) is None:
             return
-        words, refusal = await talk.step("wish", partial(self._wish, query, message))
+        words, refusal = await self._wish(query, message)
         goes = partial(_goes_with, query.data)
         if refusal:
             await acknowledge(query, refusal)
-        elif await is_first_press(talk.sender.journal, message, goes):
+        elif await is_first_press(message, goes):
             await acknowledge(query)
             asked = question_of(update, context.bot, words)
             await talk.respond(asked, message.message_id)
@@ -319,15 +320,15 @@ class RatingButtons:
         if before == now:
             return
         keep = partial(self._keep_reaction, reaction, reaction.user.id, before, now)
-        if await self.talk.step("feedback", partial(retry_forever, keep)):
+        if await retry_forever(keep):
             self.changed()
 
     async def comment(self, update: Update, context: Context) -> None:
         """What a person wrote about an answer; anything else is an ordinary message."""
         message = message_of(update)
         _, user_id = people_of(update)
-        talk, about = self.talk, partial(self._asked_about, message)
-        turn = await talk.step("feedback.about", partial(retry_briefly, about))
+        talk = self.talk
+        turn = await retry_briefly(partial(self._asked_about, message))
         if turn is not None and turn.user_id != user_id:
             await (talk.edited if update.edited_message else talk.text)(update, context)
         elif turn is not None and await self._noted(
@@ -339,14 +340,14 @@ class RatingButtons:
 
     async def _noted(self, turn_id: int, words: str) -> bool:
         note = partial(self.talk.repositories.feedback.comment, turn_id, words)
-        noted = await self.talk.step("feedback.comment", partial(retry_briefly, note))
+        noted = await retry_briefly(note)
         self.changed()
         return noted is not None
 
     async def _kept(self, press: Press, query: CallbackQuery, answered: datetime) -> Feedback | str:
         """What is thought of the turn now, or why the press was not kept; acknowledged in time."""
         keep = partial(self._keep, press, query.from_user.id, answered)
-        keeping = asyncio.ensure_future(self.talk.step("feedback", partial(retry_forever, keep)))
+        keeping = asyncio.ensure_future(retry_forever(keep))
         try:
             await asyncio.wait([keeping], timeout=ANSWER_SECONDS)
             words = say("one_moment")
@@ -405,11 +406,7 @@ class RatingButtons:
         if answer.chat.type != ChatType.PRIVATE and person is not None:
             words = f"{person.mention_html()}: {words}"
         to = replace(destination(update), reply_to=answer.message_id)
-        asked = await self.talk.sender.ask(to, words, say("tell_me_placeholder"))
-        for message_id in asked.message_ids:
-            keep = self.talk.repositories.feedback.asked
-            remember = partial(keep, turn_id, to.chat_id, message_id)
-            await self.talk.step("feedback.asked", partial(retry_forever, remember))
+        await self.talk.sender.ask(to, words, say("tell_me_placeholder"), asks_about=turn_id)
 
     async def _asked_about(self, message: Message) -> TurnRecord | None:
         """The turn whose answer a reply is about."""

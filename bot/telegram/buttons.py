@@ -5,10 +5,8 @@ they were when it was pressed.
 """
 
 import logging
-import secrets
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from telegram import (
     CallbackQuery,
@@ -18,12 +16,10 @@ from telegram import (
 )
 from telegram.error import BadRequest, TelegramError
 
-from agent.engine.run import Journal
+from bot.pending import is_retry
 from bot.telegram.sender import Button, Rows, keyboard
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 LONGEST_TOAST: Final = 200  # characters
 
@@ -76,27 +72,10 @@ async def show_rows(message: Message, rows: Rows) -> bool:
     return True
 
 
-async def is_first_press(journal: Journal, message: Message, goes: Callable[[str], bool]) -> bool:
-    """Take away the buttons whose data `goes`; whether they were there, so that nothing is stored.
+async def is_first_press(message: Message, goes: Callable[[str], bool]) -> bool:
+    """Take away the buttons whose data `goes`; return whether they were there.
 
-    A turn that goes on after a crash may find them taken away by itself.
+    A turn that was cut off may find them taken away by itself.
     """
-    kept = (tuple(each for each in row if not goes(each.data)) for row in rows_of(message))
-    resumed = await is_resumed(journal)
-    left = tuple(row for row in kept if row)
-    is_first = await journal.step("button", partial(show_rows, message, left))
-    return await journal.step("first", partial(given, is_first or resumed))
-
-
-async def is_resumed(journal: Journal) -> bool:
-    """Whether this turn was begun before and interrupted: the record of its first step says so.
-
-    The record then holds another value than this run would give it.
-    """
-    run = secrets.token_hex(8)
-    return await journal.step("press", partial(given, run)) != run
-
-
-async def given(value: T) -> T:
-    """Return a value, as a step that records it."""
-    return value
+    kept = (tuple(button for button in row if not goes(button.data)) for row in rows_of(message))
+    return await show_rows(message, tuple(row for row in kept if row)) or is_retry()

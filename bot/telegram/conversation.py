@@ -17,7 +17,7 @@ from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.markdown import escape, live
-from agent.repositories import StoredMessage
+from agent.repositories import EndedTurn, StoredMessage
 from agent.senses.speech import Heard
 from agent.sommelier.attachment import Attached, Attachment
 from agent.sommelier.safety import care_in
@@ -25,11 +25,12 @@ from agent.sommelier.service import Answerer, window
 from agent.text import FORWARDED, pattern
 from agent.tracing.recorder import trace_id_of
 from agent.turn import Bottles, Change, Fact, Reply
+from bot.pending import Course, is_retry, pending_turn
 from bot.resources import Repositories, Resources
+from bot.retries import retry_briefly, retry_forever
 from bot.telegram.sender import Delivery, Destination, Rows, Sender
-from bot.turn import Course, Kind, Question, Turns, retry_briefly, retry_forever
+from bot.turn import Kind, Question, Turns
 from bot.updates.bursts import is_foreign
-from bot.updates.journal import running_turn
 
 log = logging.getLogger(__name__)
 
@@ -52,14 +53,14 @@ def question_of(
 ) -> Question:
     """What an update asks, and where the answer goes; run again, it is the same trace."""
     chat_id, user_id = people_of(update)
-    turn, typed = running_turn(), (update.message and update.message.text) or ""
+    turn, typed = pending_turn(), (update.message and update.message.text) or ""
     return Question(
         id=update.update_id,
         text=text,
         kind=kind,
         typed=typed if typed.startswith("/") else text,
         accepted_at=turn.accepted_at if turn else None,
-        interruptions=turn.interruptions if turn else 0,
+        interruptions=turn.tries - 1 if turn else 0,
         course=turn.course if turn else Course(),
         chat_id=chat_id,
         user_id=user_id,
@@ -264,25 +265,19 @@ NOTHING: Final = Enclosed()
 class Conversation:
     """The conversation with people.
 
-    `save` keeps changes of what is known of them with the end of the turn. `history_messages` is
-    how many earlier messages an answer may look back on.
+    `history_messages` is how many earlier messages an answer may look back on.
     """
 
     resources: Resources
     turns: Turns
     sender: Sender
     answerer: Answerer
-    save: Callable[[Sequence[Change]], Awaitable[None]]
     history_messages: int
 
     @property
     def repositories(self) -> Repositories:
         """Where things are kept."""
         return self.resources.repositories
-
-    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        """Do something as a step of the turn: run again, it has the same result."""
-        return await self.sender.journal.step(name, run)
 
     async def say(self, update: Update, markdown: str, buttons: Rows = ()) -> Delivery:
         """Answer an update with a sentence."""
@@ -306,10 +301,17 @@ class Conversation:
         unlearned: tuple[Fact, ...] = (),
         bottles: tuple[Bottles, ...] = (),
     ) -> None:
-        """Change what is remembered of who an update is from, with the end of the turn."""
+        """Change what is remembered of who an update is from, with the commit of the turn."""
         _, user_id = people_of(update)
         change = Change(user_id=user_id, learned=learned, unlearned=unlearned, bottles=bottles)
         await self.save([change])
+
+    async def save(self, changes: Sequence[Change]) -> None:
+        """Store changes of what is remembered of people, with the commit of the turn that runs."""
+        if (turn := pending_turn()) is not None:
+            turn.ended.append(EndedTurn(None, changes=tuple(changes)))
+        else:
+            await self.repositories.turns.change(changes)
 
     async def text(self, update: Update, context: Context) -> None:
         """A message to answer: one turn."""
@@ -335,12 +337,14 @@ class Conversation:
     async def _undone(self, update: Update) -> bool:
         """Whether the turn that a message became part of was the last, and is forgotten now."""
         to, message, kept = destination(update), message_of(update), self.repositories
-        find = partial(kept.updates.turn_of, to.chat_id, message.message_id)
-        turn_id = await self.step("turn_of", partial(retry_forever, find))
+        find = partial(kept.inbox.turn_of, to.chat_id, message.message_id)
+        turn_id = await retry_forever(find)
         if turn_id is None:
             return False
-        undo = partial(kept.messages.undo, to.chat_id, turn_id, thread_id=to.thread_id or 0)
-        return await self.step("undo", undo)
+        # A try that was cut off may have undone it already.
+        thread_id = to.thread_id or 0
+        undone = await kept.messages.undo(to.chat_id, turn_id, thread_id=thread_id)
+        return undone or is_retry()
 
     async def respond(
         self, question: Question, about: int | None = None, enclosed: Enclosed = NOTHING

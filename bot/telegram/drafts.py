@@ -21,9 +21,10 @@ from telegram.constants import ChatAction, ParseMode
 from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, TelegramError
 
 from agent.engine.run import ShowDraft
+from bot.pending import Placeholder
 from bot.telegram.connection import Clock, RateLimit
 from bot.telegram.render import split_messages
-from bot.telegram.sender import NO_PREVIEW, Destination, reply_to, seconds_of
+from bot.telegram.sender import NO_PREVIEW, Destination, reply_parameters, seconds_of
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +47,6 @@ QUICK_SECONDS: Final = 2.0
 FULL_SECONDS: Final = 1.0
 """How long nothing is edited in a group in which enough was sent."""
 PLACEHOLDER: Final = "…"
-
-
-@dataclass(slots=True)
-class Placeholder:
-    """The message of a group that becomes the answer; None: there is none (yet)."""
-
-    message_id: int | None = None
 
 
 @dataclass(slots=True)
@@ -177,7 +171,7 @@ class Drafts:
                 to.chat_id,
                 PLACEHOLDER,
                 message_thread_id=to.thread_id,
-                reply_parameters=reply_to(to),
+                reply_parameters=reply_parameters(to.reply_to),
             )
             placeholder.message_id = sent.message_id
             if self.keep is not None:

@@ -136,8 +136,7 @@ class Handlers:
         to, turns, messages = destination(update), self.talk.turns, self.talk.repositories.messages
         chat_id, thread = to.chat_id, to.thread_id or 0
         await turns.stop_everywhere(chat_id=chat_id, thread_id=thread, is_forgotten=True)
-        forget = partial(messages.forget, chat_id, thread_id=thread)
-        forgotten = await self.talk.step("forget", forget)
+        forgotten = await messages.forget(chat_id, thread_id=thread)
         await turns.carer.forget(chat_id)
         await self.talk.say(update, say("forgotten") if forgotten else say("nothing_to_forget"))
 

@@ -295,8 +295,7 @@ class LookUps:
         message = message_of(update)
         if not is_addressed(message, context.bot) or message.location is None:
             return
-        look = partial(self._last_category, destination(update))
-        category = await self.talk.step("category", look)
+        category = await self._last_category(destination(update))
         place = place_of(message.location, message.venue)
         named = f"/find {category} {place}"
         # Where a user is stays out of the history; the name of a venue does not.
@@ -381,11 +380,11 @@ class LookUps:
 
     async def _pressed(self, update: Update) -> Message | None:
         """Return the message whose button is pressed for the first time, or None."""
-        query, journal = press_of(update), self.talk.sender.journal
+        query = press_of(update)
         if (message := await pressed_message(query, say("button_too_old"))) is None:
             return None
         await acknowledge(query)
-        is_first = await is_first_press(journal, message, partial(eq, query.data))
+        is_first = await is_first_press(message, partial(eq, query.data))
         return message if is_first else None
 
 

@@ -6,7 +6,7 @@ id that person and month make: so it is sent once, whoever else runs and whateve
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
@@ -18,12 +18,12 @@ from pydantic_core import to_json
 from telegram import Message, Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
-from agent.i18n import say, spoken
+from agent.i18n import say, speaking, spoken
 from agent.memory.cellar import due_in, told_in
 from agent.memory.service import Asked, asked_of_memory, cellar, in_words, told, whole_cellar
-from agent.repositories import MemoryRepository
 from agent.sommelier.taste import taste_of, written
 from agent.turn import SHARED, TOLD, Bottles, Change, Fact
+from bot.retries import retry_briefly
 from bot.telegram.buttons import acknowledge, is_first_press, show_rows
 from bot.telegram.conversation import (
     TYPED,
@@ -38,8 +38,8 @@ from bot.telegram.conversation import (
     people_of,
     press_of,
 )
-from bot.telegram.sender import Button
-from bot.turn import retry_briefly
+from bot.telegram.sender import Button, Destination, Rows, messages_of
+from bot.telegram.settings import spoken_by
 
 YES, NO, SHARE, UNSHARE = ":forget", ":keep", ":share", ":unshare"
 """Without a kind before the colon a press keeps its place among what is asked in its chat."""
@@ -165,9 +165,9 @@ class MemoryCommands:
         return user_id, self.talk.turns.hashed("user", user_id)
 
     async def _counted(self, update: Update) -> str:
-        """How much is kept of who asks, in words; a step, so that a resumed turn says the same."""
+        """How much is kept of who asks, in words."""
         count = partial(self.talk.repositories.personal.count, *self._who(update))
-        counts = await self.talk.step("kept", partial(retry_briefly, count))
+        counts = await retry_briefly(count)
         return ", ".join(
             say(f"kept_{each}", count=counts[each]) for each in KEPT if counts.get(each)
         )
@@ -195,7 +195,7 @@ class MemoryCommands:
         await acknowledge(query, told(gone, "unlearned", spoken()))
         if isinstance(query.message, Message):
             this = partial(eq, query.data)
-            await is_first_press(self.talk.sender.journal, query.message, this)
+            await is_first_press(query.message, this)
         if gone:
             await self.talk.change(update, unlearned=gone)
 
@@ -243,9 +243,7 @@ class MemoryCommands:
         if not due:
             await talk.say(update, say("cellar_not_due"))
             return
-        buttons = ((Button(say("cellar_remind_no_button"), "rm:off"),),)
-        words = cellar(due, now.year, spoken(), "cellar_due")
-        await talk.say(update, words, buttons)
+        await talk.say(update, *reminder(due, now.year))
         told_ = [Fact("setting", reminded_in(now)), *(told_in(each, now.year) for each in due)]
         await talk.change(update, learned=tuple(told_))
 
@@ -282,7 +280,7 @@ class MemoryCommands:
             except ValueError:
                 return None
 
-        found = await self.talk.step("cellar.file", read)
+        found = await read()
         if found is None or not found[0]:
             await self.talk.say(update, say("cellar_unreadable"))
             return
@@ -307,36 +305,34 @@ def shared_in(chat_id: int) -> Fact:
     return Fact("setting", SHARED.format(chat_id))
 
 
-COMMAND: Final = "/remind"
 HOURS: Final = range(10, 20)
 """Of the day in which somebody may be reminded."""
-MONTHS: Final = 1000
-"""Ids of one person: there are so many months from the first on."""
-FIRST_YEAR: Final = 2020
 REMINDED: Final = "reminded={}"
 OFF: Final = "reminders=off"
-
-Accept = Callable[[Sequence[Mapping[str, Any]]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reminding:
-    """Finds who is to be reminded, and has it done; `zone` is where people live."""
+    """Reminds people of their own wines once a month; `zone` is where they live."""
 
-    memory: MemoryRepository
-    accept: Accept
+    talk: Conversation
     zone: tzinfo = UTC
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def round(self) -> None:
-        """Accept a reminder for each person to whom one is due now."""
-        now = self.now().astimezone(self.zone)
+        """Have each person to whom a reminder is due now be sent it."""
+        now, memory = self.now().astimezone(self.zone), self.talk.repositories.memory
         if now.hour not in HOURS:
             return
-        for user_id in await self.memory.owners(without=(OFF, reminded_in(now))):
-            facts, bottles = await self.memory.facts(user_id), await self.memory.bottles(user_id)
-            if due_in(bottles, facts, now.year):
-                await self.accept([reminder(user_id, now)])
+        for user_id in await memory.owners(without=(OFF, reminded_in(now))):
+            due = due_in(await memory.bottles(user_id), await memory.facts(user_id), now.year)
+            if due:
+                with speaking(await spoken_by(self.talk, user_id)):
+                    words, buttons = reminder(due, now.year)
+                told = tuple(told_in(one, now.year) for one in due)
+                messages = await messages_of(Destination(user_id), words, buttons)
+                month = Fact("setting", reminded_in(now))
+                await memory.remind(user_id, month, told, messages)
 
 
 def reminded_in(now: datetime) -> str:
@@ -344,15 +340,7 @@ def reminded_in(now: datetime) -> str:
     return REMINDED.format(f"{now:%Y-%m}")
 
 
-def reminder(user_id: int, now: datetime) -> dict[str, Any]:
-    """Return an update that is the reminder of a person in a month, as if they had asked."""
-    month = ((now.year - FIRST_YEAR) * 12 + now.month) % MONTHS
-    message = {
-        "message_id": 0,
-        "date": int(now.timestamp()),
-        "chat": {"id": user_id, "type": "private"},
-        "from": {"id": user_id, "is_bot": False, "first_name": ""},
-        "text": COMMAND,
-        "entities": [{"type": "bot_command", "offset": 0, "length": len(COMMAND)}],
-    }
-    return {"update_id": -(user_id * MONTHS + month), "message": message}
+def reminder(due: Sequence[Bottles], year: int) -> tuple[str, Rows]:
+    """Return the words of a reminder, and the buttons under it."""
+    buttons = ((Button(say("cellar_remind_no_button"), "rm:off"),),)
+    return cellar(due, year, spoken(), "cellar_due"), buttons

@@ -1,4 +1,4 @@
-"""Messages with buttons, and getting them through to Telegram: in parts, never twice.
+"""Messages with buttons: put into the outbox of a turn, and got through to Telegram, never twice.
 
 A request that was sent and got no response (a time-out, a cut connection) may have arrived, so it
 is not sent again: a person misses a part of an answer, rarely, but never reads it twice.
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 import httpx2
 from telegram import (
@@ -35,12 +35,15 @@ from telegram.error import (
 )
 
 from agent.engine.errors import Backoff, Sleep, or_else, retry
-from agent.engine.run import NO_JOURNAL, Journal
+from agent.i18n import say
 from agent.markdown import live
 from agent.repositories import ChatRepository
 from agent.text import run_in_thread_if_large
+from bot.pending import pending_turn
+from bot.retries import retry_forever
 from bot.telegram.connection import RateLimit
 from bot.telegram.render import split_messages, utf16_units, visible_text
+from db.models import OutboxRow
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +73,7 @@ NEVER_SENT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Button:
+class Button(NamedTuple):
     """A button under a message; `data` comes back when it is pressed, at most 64 bytes of UTF-8."""
 
     label: str
@@ -158,177 +160,238 @@ class Delivery:
         )
 
 
+class Outbox(Protocol):
+    """Where it is stored that messages were sent."""
+
+    async def sent(self, message: OutboxRow) -> None:
+        """Store the id of a message that was sent, or why it never will be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Sends answers, within Telegram's limits, and remembers in `chats` where they can go.
+    """Sends messages, within Telegram's limits, and remembers in `chats` where they can go.
 
-    Each message is a step of `journal`. Without `chats` nothing is remembered. `sleep` takes the
-    waits between tries, `rate_limit` all others.
+    What is said in the turn of an update waits in its outbox until it is committed. Without `chats`
+    nothing is remembered. `sleep` takes the waits between tries, `rate_limit` all others.
     """
 
     bot: Bot
     rate_limit: RateLimit
     chats: ChatRepository | None = None
-    journal: Journal = NO_JOURNAL
+    outbox: Outbox | None = None
     sleep: Sleep = asyncio.sleep
 
     async def send(self, to: Destination, markdown: str, buttons: Rows = ()) -> Delivery:
-        """Send Markdown as one or more messages, in order. Never raises a Telegram error.
-
-        The buttons stand under the last message.
-
-        Each message is one step, "telegram.send.1" and so on, which returns its own `Delivery`.
-        After an error the rest is not tried, save after an ambiguous one, when it may well get
-        through. A chat known to be unreachable is not tried: `tries` is 0 then.
-        """
-        delivery = Delivery()
-        split = partial(split_messages, markdown)
-        parts = await run_in_thread_if_large(split, size=len(markdown))
-        for number, html in enumerate(parts, 1):
-            there = to if number == 1 else to.next
-            message = _Message(there, html, buttons=buttons if number == len(parts) else ())
-            part = await self.journal.step(f"telegram.send.{number}", partial(self._send, message))
-            delivery += part
-            if part.error not in (None, "ambiguous"):
-                break
-        if delivery.error and delivery.tries:
-            log.warning("Answer to chat %s was not delivered whole: %s", to.chat_id, delivery.error)
-        return delivery
+        """Send Markdown as one or more messages, in order, with the buttons under the last."""
+        return await self._say(await messages_of(to, markdown, buttons))
 
     async def send_file(
         self, to: Destination, name: str, content: bytes, *, kind: FileKind = "document"
     ) -> Delivery:
-        """Send a file of this name as one step; like a message otherwise."""
-        message = _Message(to, "", file=(name, content), kind=kind)
-        return await self.journal.step(f"telegram.{kind}", partial(self._send, message))
+        """Send a file of this name."""
+        return await self._say([message_to(to, kind=kind, file_name=name, file=content)])
 
-    async def ask(self, to: Destination, html: str, placeholder: str) -> Delivery:
-        """Send a message that asks for a reply, as one step; `placeholder` stands in the field."""
-        message = _Message(to, html, placeholder=placeholder)
-        return await self.journal.step("telegram.ask", partial(self._send, message))
+    async def ask(
+        self, to: Destination, html: str, placeholder: str, asks_about: int | None = None
+    ) -> Delivery:
+        """Send a message that asks for a reply; `placeholder` is shown where it is written."""
+        return await self._say(
+            [message_to(to, html=html, placeholder=placeholder, asks_about=asks_about)]
+        )
 
     async def reachable(self, chat_id: int) -> None:
         """Try a chat again from now on: somebody wrote from it."""
         if self.chats is not None:
             await _stored(partial(self.chats.reachable, chat_id), chat_id)
 
-    async def _send(self, message: "_Message") -> Delivery:
+    async def _say(self, messages: Sequence[OutboxRow]) -> Delivery:
+        if (turn := pending_turn()) is None:
+            return await self.deliver(messages)
+        turn.messages += messages
+        return Delivery()
+
+    async def deliver(
+        self,
+        messages: Sequence[OutboxRow],
+        hold: Callable[[], Awaitable[None]] | None = None,
+    ) -> Delivery:
+        """Send messages in order, each stored at once as sent. Never raises a Telegram error.
+
+        After an error what `follows` is not tried, save after an ambiguous one, when it may well
+        get through. A chat known to be unreachable is not tried: `tries` is 0 then. `hold` raises
+        if another process has taken the messages over.
+        """
+        delivery, failed = Delivery(), None
+        for number, message in enumerate(messages):
+            if failed and message.follows:
+                sent = Delivery(error=failed)
+            else:
+                if number and hold is not None:
+                    await hold()
+                sent = await self._delivered(message)
+            failed = sent.error if sent.error != "ambiguous" else None
+            delivery += sent
+        if delivery.error and delivery.tries:
+            chat_id, error = messages[0].chat_id, delivery.error
+            log.warning("Answer to chat %s was not delivered whole: %s", chat_id, error)
+        return delivery
+
+    async def _delivered(self, message: OutboxRow) -> Delivery:
+        """Send one message; one that Telegram refuses is replaced by a sentence."""
         began = time.time_ns()
         sent = await self._tried(message)
+        if sent.error == "rejected" and message.turn_id is not None and not message.follows:
+            message.html, message.buttons, message.edits = say("apology"), [], None
+            sent += await self._tried(message)
+        message.message_id, message.error = next(iter(sent.message_ids), None), sent.error
+        if message.message_id is not None:
+            message.error = None
+        if self.outbox is not None and message.id is not None:
+            await retry_forever(partial(self.outbox.sent, message))
         return replace(sent, began_ns=began, ended_ns=time.time_ns())
 
-    async def _tried(self, message: "_Message") -> Delivery:
-        chat_id, state = message.to.chat_id, None
-        if self.chats is not None and not message.to.is_answer:
-            state = await _stored(partial(self.chats.state, chat_id), chat_id)
+    async def _tried(self, message: OutboxRow) -> Delivery:
+        state = None
+        if self.chats is not None and not message.is_answer:
+            state = await _stored(partial(self.chats.state, message.chat_id), message.chat_id)
         if state is not None and state.unreachable is not None:
             log.info("Nothing is sent to chat %s: %s", state.chat_id, state.unreachable)
             return Delivery(error="unreachable")
-        if state is not None and state.chat_id != chat_id:
-            message = message.moved(state.chat_id)
-        tries, mended = 0, message
+        if state is not None and state.chat_id != message.chat_id:
+            _move(message, state.chat_id)
+        attempt = _Attempt(message)
 
         async def request() -> int:
-            nonlocal message, mended, tries
-            tries, message = tries + 1, mended
-            await self.rate_limit.wait(message.to.chat_id)
+            attempt.begin()
+            await self.rate_limit.wait(message.chat_id)
             try:
-                return await _request(self.bot, message)
+                return await _request(self.bot, attempt)
             except TelegramError as error:
-                mended = await self._mended(message, error)
+                attempt.is_mended = await self._mend(attempt, error)
                 raise
 
         def may_go_again(error: Exception) -> bool | float:
-            if mended is not message:
+            if attempt.is_mended:
                 return 0.0
-            return _is_passing(error, twice_is_once=message.to.edits is not None)
+            return _is_passing(error, twice_is_once=message.edits is not None)
 
         try:
             message_id = await retry(
                 request, tries=MAX_TRIES, on=may_go_again, backoff=BACKOFF, sleep=self.sleep
             )
         except TelegramError as error:
-            return Delivery(tries=tries, error=_kind(error))
-        return Delivery((message_id,), tries)
+            return Delivery(tries=attempt.tries, error=_kind(error))
+        return Delivery((message_id,), attempt.tries)
 
-    async def _mended(self, message: "_Message", error: TelegramError) -> "_Message":
-        """The message as a further try would send it; what the error tells is remembered."""
-        chat_id = message.to.chat_id
+    async def _mend(self, attempt: "_Attempt", error: TelegramError) -> bool:
+        """Change a message so that a further try may succeed, and remember what the error tells.
+
+        Return whether it was changed.
+        """
+        message = attempt.message
+        chat_id = message.chat_id
         if isinstance(error, ChatMigrated):
             if self.chats is not None:
                 migrate = partial(self.chats.migrated, chat_id, error.new_chat_id)
                 await _stored(migrate, chat_id)
-            return message.moved(error.new_chat_id)
+            _move(message, error.new_chat_id)
+            return True
         if isinstance(error, RetryAfter):
             self.rate_limit.hold(chat_id, seconds_of(error))
-        elif message.to.edits is not None and _is_gone(error):
-            return replace(message, to=replace(message.to, edits=None))
-        elif message.as_html and "can't parse entities" in str(error).lower():
+        elif message.edits is not None and _is_gone(error):
+            message.edits = None
+            return True
+        elif attempt.as_html and "can't parse entities" in str(error).lower():
             log.error("Telegram rejected the HTML of an answer, it goes as plain text")
-            return replace(message, as_html=False)
+            attempt.as_html = False
+            return True
         elif _kind(error) == "unreachable" and self.chats is not None:
             await _stored(partial(self.chats.unreachable, chat_id, str(error)), chat_id)
-        return message
+        return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """One message as it is about to be sent."""
+@dataclass(slots=True)
+class _Attempt:
+    """A message as it is being sent."""
 
-    to: Destination
-    text: str
+    message: OutboxRow
     as_html: bool = True
-    buttons: Rows = ()
-    file: tuple[str, bytes] | None = None
-    kind: FileKind = "document"
-    placeholder: str = ""
+    tries: int = 0
+    is_mended: bool = False
 
-    def moved(self, chat_id: int) -> "_Message":
-        """The same for the group's new chat, where topics and message ids are others."""
-        return replace(self, to=Destination(chat_id))
+    def begin(self) -> None:
+        """Count a try."""
+        self.tries, self.is_mended = self.tries + 1, False
 
 
-def reply_to(to: Destination) -> ReplyParameters | None:
-    """What an answer replies to, whether it is still there or not."""
-    if to.reply_to is None:
+async def messages_of(to: Destination, markdown: str, buttons: Rows = ()) -> list[OutboxRow]:
+    """Return Markdown as messages that Telegram takes, with the buttons under the last."""
+    split = partial(split_messages, markdown)
+    parts = await run_in_thread_if_large(split, size=len(markdown))
+    messages = [
+        message_to(to if number == 0 else to.next, html=html, follows=number > 0)
+        for number, html in enumerate(parts)
+    ]
+    if messages:
+        messages[-1].buttons = [[list(button) for button in row] for row in buttons]
+    return messages
+
+
+def message_to(to: Destination, **content: Any) -> OutboxRow:
+    """Return a message for a destination."""
+    return OutboxRow(
+        chat_id=to.chat_id,
+        thread_id=to.thread_id,
+        reply_to=to.reply_to,
+        edits=to.edits,
+        is_answer=to.is_answer,
+        **content,
+    )
+
+
+def _move(message: OutboxRow, chat_id: int) -> None:
+    """Send a message to a group's new chat, where topics and message ids are others."""
+    message.chat_id = chat_id
+    message.thread_id = message.reply_to = message.edits = None
+
+
+def reply_parameters(message_id: int | None) -> ReplyParameters | None:
+    """Return what a message replies to, which may not be there any more."""
+    if message_id is None:
         return None
-    return ReplyParameters(to.reply_to, allow_sending_without_reply=True)
+    return ReplyParameters(message_id, allow_sending_without_reply=True)
 
 
-async def _request(bot: Bot, message: _Message) -> int:
-    if message.to.edits is not None:
-        return await _edit(bot, message, message.to.edits)
-    reply = reply_to(message.to)
+async def _request(bot: Bot, attempt: _Attempt) -> int:
+    message = attempt.message
+    if message.edits is not None:
+        return await _edit(bot, attempt, message.edits)
+    where: dict[str, Any] = {
+        "message_thread_id": message.thread_id,
+        "reply_parameters": reply_parameters(message.reply_to),
+    }
     if message.file is not None:
-        name, content = message.file
         send: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
-        sent = await send(
-            message.to.chat_id,
-            content,
-            filename=name,
-            message_thread_id=message.to.thread_id,
-            reply_parameters=reply,
-        )
+        sent = await send(message.chat_id, message.file, filename=message.file_name, **where)
         return sent.message_id
     sent = await bot.send_message(
-        message.to.chat_id,
-        **_formatted(message),
-        message_thread_id=message.to.thread_id,
-        reply_parameters=reply,
+        message.chat_id,
+        **_formatted(attempt),
+        **where,
         reply_markup=_markup(message),
         link_preview_options=NO_PREVIEW,
     )
     return sent.message_id
 
 
-async def _edit(bot: Bot, message: _Message, message_id: int) -> int:
+async def _edit(bot: Bot, attempt: _Attempt, message_id: int) -> int:
     """Put a message in the place of another; if it stands there already, that is well."""
     try:
         await bot.edit_message_text(
-            chat_id=message.to.chat_id,
+            chat_id=attempt.message.chat_id,
             message_id=message_id,
-            **_formatted(message),
-            reply_markup=keyboard(message.buttons),
+            **_formatted(attempt),
+            reply_markup=_keyboard_of(attempt.message),
             link_preview_options=NO_PREVIEW,
         )
     except BadRequest as error:
@@ -337,11 +400,12 @@ async def _edit(bot: Bot, message: _Message, message_id: int) -> int:
     return message_id
 
 
-def _formatted(message: _Message) -> dict[str, Any]:
-    """The text as HTML, or plain: then nothing in it can be tapped."""
-    if message.as_html:
-        return {"text": message.text, "parse_mode": ParseMode.HTML}
-    text = visible_text(message.text)
+def _formatted(attempt: _Attempt) -> dict[str, Any]:
+    """Return the text as HTML, or plain: then nothing in it can be tapped."""
+    html = attempt.message.html
+    if attempt.as_html:
+        return {"text": html, "parse_mode": ParseMode.HTML}
+    text = visible_text(html)
     code = [
         MessageEntity(
             "code", utf16_units(text[: found.start]), utf16_units(text[found.start : found.end])
@@ -351,10 +415,14 @@ def _formatted(message: _Message) -> dict[str, Any]:
     return {"text": text, "entities": code}
 
 
-def _markup(message: _Message) -> ForceReply | InlineKeyboardMarkup | None:
+def _markup(message: OutboxRow) -> ForceReply | InlineKeyboardMarkup | None:
     if message.placeholder:
         return ForceReply(selective=True, input_field_placeholder=message.placeholder)
-    return keyboard(message.buttons)
+    return _keyboard_of(message)
+
+
+def _keyboard_of(message: OutboxRow) -> InlineKeyboardMarkup | None:
+    return keyboard(tuple(tuple(Button(*pair) for pair in row) for row in message.buttons))
 
 
 async def _stored(call: Callable[[], Awaitable[R]], chat_id: int) -> R | None:

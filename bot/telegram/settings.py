@@ -22,6 +22,8 @@ from agent.memory.service import spent_in_words
 from agent.sommelier.taste import written
 from agent.text import fold, spoken_in
 from agent.turn import PRICES, UNDER_AGE, Change, Fact, facts_of, settings_of
+from bot.pending import pending_turn
+from bot.retries import retry_briefly
 from bot.telegram.buttons import acknowledge, show_rows
 from bot.telegram.conversation import (
     TYPED,
@@ -37,8 +39,6 @@ from bot.telegram.conversation import (
 )
 from bot.telegram.render import to_telegram_html
 from bot.telegram.sender import Button, Rows, in_rows, keyboard
-from bot.turn import retry_briefly
-from bot.updates.journal import running_turn
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ async def speak_with(talk: Conversation, update: Update) -> None:
     speak(user.language_code if user else None)
     if user is None or is_overheard(update) or (facts := await told_by(talk, user.id)) is None:
         return
-    if (turn := running_turn()) is not None:
+    if (turn := pending_turn()) is not None:
         turn.course.facts = facts
     known = settings_of(facts)
     phone = spoken()

@@ -5,8 +5,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from agent import lengths
-from agent.repositories import AcceptedUpdate, Payload
+from agent.repositories import Payload
 from bot.telegram.render import utf16_units
+from db.models import UpdateRow
 
 LARGEST_BURST: Final = 50
 GROUP_SECONDS: Final = 1
@@ -84,8 +85,8 @@ def number(value: object) -> int:
 
 
 def together(
-    updates: Sequence[AcceptedUpdate], burst: timedelta, readable: Callable[[Payload], bool]
-) -> list[AcceptedUpdate]:
+    updates: Sequence[UpdateRow], burst: timedelta, readable: Callable[[Payload], bool]
+) -> list[UpdateRow]:
     """The updates from the first on that make one turn with it; what cannot be read stays alone."""
     group = [updates[0]]
     for update in updates[1:LARGEST_BURST]:
@@ -95,7 +96,7 @@ def together(
     return group if len(group) == 1 or readable(updates[0].payload) else group[:1]
 
 
-def belongs(earlier: AcceptedUpdate, later: AcceptedUpdate, burst: timedelta) -> bool:
+def belongs(earlier: UpdateRow, later: UpdateRow, burst: timedelta) -> bool:
     """Whether `later` was sent in one go with `earlier`: of one album, or in quick succession."""
     one, other = message_in(earlier.payload), message_in(later.payload)
     if not (is_part_of_burst(earlier.payload) and is_part_of_burst(later.payload)):

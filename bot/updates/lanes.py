@@ -1,4 +1,8 @@
-"""From accepted updates to turns: in the order of their lanes, bursts joined, poison set aside."""
+"""From accepted updates to turns: in the order of their lanes, bursts merged, poison set aside.
+
+A turn is begun, handled, committed with its messages, and sent. After a kill a turn without an
+answer is handled again; one with an answer is only sent, as far as it was not.
+"""
 
 import asyncio
 import logging
@@ -8,14 +12,14 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
 from traceback import format_tb
 from typing import Final
 
-from agent.engine.run import StepsChanged
-from agent.repositories import AcceptedUpdate, Payload, ReceivedUpdate, TurnTaken, UpdateRepository
+from agent.repositories import Payload, ReceivedUpdate, TurnTaken
 from bot.metrics import Metrics, UpdateResult
-from bot.turn import DATABASE, Course, retry_forever
+from bot.pending import Course, PendingTurn, Placeholder, pending
+from bot.retries import DATABASE, retry_forever
+from bot.telegram.sender import Sender
 from bot.updates.bursts import (
     INLINE,
     LARGEST_BURST,
@@ -31,7 +35,8 @@ from bot.updates.bursts import (
     part,
     together,
 )
-from bot.updates.journal import RunningTurn, running
+from db.models import OutboxRow, UpdateRow
+from db.repositories.inbox import BegunTurn, Inbox
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +50,8 @@ DIED: Final = "the process died while this update was answered"
 UNREADABLE: Final = "the library cannot read it"
 
 TRIES_IN_COMPANY: Final = 2
-"""How often a turn may be interrupted without progress before it is run alone. Who of those that
-ran when a process died has killed it is not known; so tries count only when it can be."""
+"""How often a turn may be cut off before it is run alone: after a crash we cannot tell which of the
+turns that ran has caused it."""
 
 
 class Unreadable(Exception):
@@ -62,16 +67,17 @@ class _Current:
 
     def __init__(self, payloads: Sequence[Payload]) -> None:
         self.payloads = payloads
-        self.turn: RunningTurn
+        self.turn: PendingTurn
+        self.course: Course | None = None
         self._has_more = False
         self._task: asyncio.Task[object] | None = None
 
-    def run(self, payloads: Sequence[Payload], turn: RunningTurn) -> None:
+    def run(self, payloads: Sequence[Payload], turn: PendingTurn) -> None:
         """Run a turn of these updates from now on; what came before it began is among them."""
         self.payloads, self.turn = payloads, turn
 
     def hear(self, payload: Payload) -> None:
-        """Cut the turn off if this belongs to it, and nothing was sent in it."""
+        """Cut the turn off if this belongs to it, and its answer is not committed."""
         if self._has_more or not joins(self.payloads, payload):
             return
         if self._task is None:
@@ -86,13 +92,14 @@ class _Current:
         Raises:
             Superseded: something was said meanwhile that belongs to it.
         """
-        if self._has_more and self.turn.is_open:
+        if self._has_more:
             self._has_more = False
             raise Superseded
         self._task = task = asyncio.current_task()
         try:
             await handle(joined(self.payloads))
         except asyncio.CancelledError:
+            # Stopping cancels too: only a cancellation of ours alone is taken back.
             if not self._has_more or task is None or task.uncancel():
                 raise
             self._has_more = False
@@ -123,22 +130,22 @@ class Lanes:
     should.
 
     `burst` is how long after a part of an album, or a forwarded message, the next one is awaited; a
-    turn of anything else begins at once. What belongs to it and comes before anything is sent in it
-    has it begin anew, together; with no `burst` nothing is joined then. `places` is how many turns
-    run side by side.
+    turn of anything else begins at once. What belongs to it and comes before its answer is
+    committed has it begin anew, together; with no `burst` nothing is merged then. `places` is how
+    many turns run side by side.
 
-    An update that fails `max_tries` times is set aside, and `give_up` tells the person; so is one
-    that kills the process as often without a step of progress while no other suspect is running.
-    What fails because the database is away, which `passing` tells, is run again until it is back.
-    `sleep` takes the waits between tries. Turns begin once `ready` is set. `heard_press` tells who
-    presses a button whose turn has to wait that it was heard.
+    An update whose turn fails or dies `max_tries` times is set aside, and `give_up` tells the
+    person. What fails because the database is away, which `passing` tells, does not count. `sleep`
+    takes the waits between tries. Turns begin once `ready` is set. `heard_press` tells who presses
+    a button whose turn has to wait that it was heard.
     """
 
-    updates: UpdateRepository
+    inbox: Inbox
+    sender: Sender
     metrics: Metrics
     handle: Callable[[Payload], Awaitable[None]]
     readable: Callable[[Payload], bool]
-    give_up: Callable[[Payload, str, Course], Awaitable[None]]
+    give_up: Callable[[Payload, str], Awaitable[None]]
     passing: Callable[[Exception], bool]
     heard_press: Callable[[Payload], Awaitable[None]] = left_alone
     burst: timedelta
@@ -166,7 +173,7 @@ class Lanes:
             elif is_follow_up(payload) and (current := self._current.get(lane_of(payload))):
                 self._in_passing(partial(self._tell_heard, current), payload)
         queued = [received(each) for each in payloads if INLINE not in each]
-        for each in await self.updates.accept(queued) if queued else ():
+        for each in await self.inbox.accept(queued) if queued else ():
             self.wake(each.lane)
             self.metrics.update("accepted")
             if self.burst and each.lane in self._current:
@@ -178,7 +185,7 @@ class Lanes:
         if current is None or not self.burst:
             return
         first = current.payloads[0]["update_id"]
-        for each in behind(first, await self.updates.waiting(lane)):
+        for each in behind(first, await self.inbox.waiting(lane)):
             current.hear(each.payload)
 
     async def _tell_heard(self, current: "_Current", payload: Payload) -> None:
@@ -222,7 +229,7 @@ class Lanes:
             async with self.places:
                 if lane in self._woken:
                     self._woken[lane] = False
-                waiting = await retry_forever(lambda: self.updates.waiting(lane))
+                waiting = await retry_forever(lambda: self.inbox.waiting(lane))
                 if not waiting or self._stopping.is_set():
                     return
                 async with self.lock(lane) as ours:
@@ -263,13 +270,17 @@ class Lanes:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, lane: str, waiting: Sequence[AcceptedUpdate]) -> None:
+    async def _run(self, lane: str, waiting: Sequence[UpdateRow]) -> None:
         first = waiting[0]
         self.active.add(first.update_id)
+        current = self._current[lane] = _Current((first.payload,))
         try:
+            others = await self._sent_with(lane, first, waiting)
             async with self._alone if first.tries >= TRIES_IN_COMPANY else nullcontext():
-                self._current[lane] = _Current((first.payload,))
-                await self._begin(lane, waiting)
+                begin = partial(self.inbox.begin, first.update_id, others)
+                if (begun := await retry_forever(begin)) is not None:
+                    self._count(begun)
+                    await self._live(begun, current)
         except TurnTaken:
             log.warning("The turn of update %s is run by another process now", first.update_id)
         finally:
@@ -278,103 +289,88 @@ class Lanes:
             if not self.active:
                 self._idle.set()
 
-    async def _begin(self, lane: str, waiting: Sequence[AcceptedUpdate]) -> None:
-        first, current = waiting[0], self._current[lane]
-        others = await self._sent_with(lane, first, waiting)
-        begun = await retry_forever(lambda: self.updates.begin(first.update_id, others))
-        if begun is None:
-            return
-        update = begun.update
-        if update.tries == 1:
-            self.metrics.turn_started((self.now() - update.received_at).total_seconds())
+    def _count(self, begun: BegunTurn) -> None:
+        if begun.update.tries == 1:
+            waited = self.now() - begun.update.received_at
+            self.metrics.turn_started(waited.total_seconds())
         for _ in begun.payloads[1:]:
             self.metrics.update("coalesced")
-        turn = RunningTurn.of(begun)
-        if update.tries > TRIES_IN_COMPANY + self.max_tries:
-            await self._set_aside(update, DIED, turn.course)
-        else:
-            current.run(begun.payloads, turn)
-            await self._try(update, current)
 
-    async def _try(self, update: AcceptedUpdate, current: "_Current") -> None:
-        failures = count(1)
-        while True:
-            turn = current.turn
-            turn.rewind()
+    async def _live(self, begun: BegunTurn | None, current: "_Current") -> None:
+        """Handle, commit and send a turn that has begun; begin it again if that is to be."""
+        while begun is not None:
+            turn, update = turn_of(begun, current.course), begun.update
+            if update.tries > self.max_tries:
+                await self._set_aside(begun, turn, DIED)
+                return
+            if begun.outbox is not None:
+                await self._send(turn, begun.outbox)
+                return
+            current.run(begun.payloads, turn)
             try:
-                with running(turn):
+                with pending(turn):
                     await current.until_superseded(self.handle)
-                await retry_forever(
-                    partial(self.updates.done, update.update_id, turn.epoch, turn.ended)
-                )
             except Superseded:
-                update = await self._anew(update, current)
-            except StepsChanged as step:
-                if await self._is_over(update, turn, str(step)):
-                    return
+                begun = await self._restart(begun, turn, current)
             except Unreadable:
-                await self._set_aside(update, UNREADABLE, turn.course, "unreadable")
+                await self._set_aside(begun, turn, UNREADABLE, "unreadable")
                 return
             except Exception as error:
-                if await self._is_given_up(update, error, failures, turn.course):
-                    return
+                begun = await self._begin_again(begun, turn, current, error)
             else:
+                turn.is_open = False
+                commit = partial(self.inbox.commit, turn.update_id, turn.epoch)
+                await retry_forever(partial(commit, turn.ended, turn.messages))
+                await self._send(turn, turn.messages)
                 return
 
-    async def _anew(self, update: AcceptedUpdate, current: "_Current") -> AcceptedUpdate:
-        """Begin a turn anew together with what was said while it ran; its update as it is then."""
+    async def _send(self, turn: PendingTurn, messages: Sequence[OutboxRow]) -> None:
+        """Send the messages of a turn that is committed, and end it."""
+        hold = partial(self.inbox.hold, turn.update_id, turn.epoch)
+        turn.delivered(await self.sender.deliver(messages, partial(retry_forever, hold)))
+        traces = [ended.trace for ended in turn.ended if ended.trace is not None]
+        await retry_forever(partial(self.inbox.done, turn.update_id, turn.epoch, traces))
+
+    async def _restart(self, begun: BegunTurn, turn: PendingTurn, current: "_Current") -> BegunTurn:
+        """Begin a turn anew together with what was said while it ran."""
+        update = begun.update
         lane = lane_of(update.payload)
-        waiting = await retry_forever(lambda: self.updates.waiting(lane))
-        further, turn = list[AcceptedUpdate](), current.turn
-        for each in behind(update.update_id, waiting):
-            taken = [*current.payloads, *(one.payload for one in further)]
-            if joins(taken, each.payload) and self.readable(each.payload):
-                further.append(each)
-        begun = await retry_forever(
-            lambda: self.updates.begin_anew(
-                turn.superseded(), turn.epoch, [each.update_id for each in further]
-            )
-        )
+        waiting = await retry_forever(lambda: self.inbox.waiting(lane))
+        further = list[UpdateRow]()
+        for row in behind(update.update_id, waiting):
+            taken = [*current.payloads, *(other.payload for other in further)]
+            if joins(taken, row.payload) and self.readable(row.payload):
+                further.append(row)
+        ids = [row.update_id for row in further]
+        restart = partial(self.inbox.restart, update.update_id, turn.epoch, ids)
+        again = await retry_forever(restart)
         for _ in further:
             self.metrics.update("coalesced")
-        anew = RunningTurn.of(begun)
-        anew.course.trace = turn.course.trace
-        anew.course.placeholder = turn.course.placeholder
-        current.run(begun.payloads, anew)
-        return begun.update
+        current.course = Course(
+            before=turn.course.spent, trace=turn.course.trace, placeholder=turn.course.placeholder
+        )
+        return again
 
-    async def _is_given_up(
-        self, update: AcceptedUpdate, error: Exception, failures: "count[int]", course: Course
-    ) -> bool:
-        """Whether a turn that failed is set aside; a while later, if it is to be tried again."""
-        if self.passing(error):
+    async def _begin_again(
+        self, begun: BegunTurn, turn: PendingTurn, current: "_Current", error: Exception
+    ) -> BegunTurn | None:
+        """Begin a turn that failed again, a while later; None if it was set aside."""
+        update, counts = begun.update, not self.passing(error)
+        turn.course.ledger, current.course = None, turn.course
+        if not counts:
             log.warning("The turn of update %s waits: %s", update.update_id, type(error).__name__)
             await self.sleep(DATABASE.longest)
-            return False
-        failed, where = next(failures), place(error)
-        log.error("The turn of update %s failed, try %s: %s", update.update_id, failed, where)
-        if failed >= self.max_tries:
-            await self._set_aside(update, type(error).__name__, course)
-            return True
-        await self.sleep(FIRST_WAIT_SECONDS * 2**failed)
-        return False
-
-    async def _is_over(self, update: AcceptedUpdate, turn: RunningTurn, step: str) -> bool:
-        """Whether a turn whose record fits no more is over; else it is forgotten and begins anew.
-
-        It is over if something was sent in it.
-        """
-        if turn.has_sent:
-            log.warning("Update %s was answered before its turn changed", update.update_id)
-            await retry_forever(lambda: self.updates.done(update.update_id, update.epoch))
-            return True
-        log.warning("The turn of update %s changed at step %s: begun anew", update.update_id, step)
-        await retry_forever(lambda: self.updates.forget_steps(update.update_id, update.epoch))
-        turn.steps.clear()
-        return False
+        else:
+            failed = (update.update_id, update.tries, place(error))
+            log.error("The turn of update %s failed, try %s: %s", *failed)
+            if update.tries >= self.max_tries:
+                await self._set_aside(begun, turn, type(error).__name__)
+                return None
+            await self.sleep(FIRST_WAIT_SECONDS * 2**update.tries)
+        return await retry_forever(partial(self.inbox.begin, update.update_id, counts=counts))
 
     async def _sent_with(
-        self, lane: str, first: AcceptedUpdate, waiting: Sequence[AcceptedUpdate]
+        self, lane: str, first: UpdateRow, waiting: Sequence[UpdateRow]
     ) -> list[int]:
         """What was sent in one go with an update; what comes in parts is awaited.
 
@@ -383,7 +379,7 @@ class Lanes:
         if not is_part_of_burst(first.payload):
             return []
         if self._woken.get(lane):
-            waiting = await retry_forever(lambda: self.updates.waiting(lane))
+            waiting = await retry_forever(lambda: self.inbox.waiting(lane))
         # Another replica's clock, which said when updates were received, may be ahead of ours.
         latest = time.monotonic() + LONGEST_BURST.total_seconds()
         while True:
@@ -393,9 +389,9 @@ class Lanes:
             if over <= timedelta(0) or not in_parts or time.monotonic() > latest:
                 return [each.update_id for each in group[1:]]
             await asyncio.sleep(min(over, LONGEST_BURST).total_seconds())
-            waiting = await retry_forever(lambda: self.updates.waiting(lane))
+            waiting = await retry_forever(lambda: self.inbox.waiting(lane))
 
-    def _over(self, first: AcceptedUpdate, group: Sequence[AcceptedUpdate]) -> timedelta:
+    def _over(self, first: UpdateRow, group: Sequence[UpdateRow]) -> timedelta:
         """How long until this burst is over."""
         newest = group[-1]
         if not is_part_of_burst(newest.payload) or len(group) >= LARGEST_BURST:
@@ -404,8 +400,13 @@ class Lanes:
         return end - self.now()
 
     async def _set_aside(
-        self, update: AcceptedUpdate, error: str, course: Course, result: UpdateResult = "set_aside"
+        self,
+        begun: BegunTurn,
+        turn: PendingTurn,
+        error: str,
+        result: UpdateResult = "set_aside",
     ) -> None:
+        update = begun.update
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
             "`sommelier updates retry %s` has it tried again.",
@@ -413,15 +414,27 @@ class Lanes:
             error,
             update.update_id,
         )
-        await retry_forever(lambda: self.updates.set_aside(update.update_id, update.epoch, error))
-        self.metrics.update(result)
+        turn.messages.clear()
+        turn.ended.clear()
         try:
-            await self.give_up(update.payload, error, course)
+            with pending(turn):
+                await self.give_up(update.payload, error)
         except Exception as failure:
-            log.error("Nobody was told of update %s: %s", update.update_id, place(failure))  # noqa: TRY400
+            log.error("Nobody is told of update %s: %s", update.update_id, place(failure))  # noqa: TRY400
+        commit = partial(self.inbox.commit, update.update_id, turn.epoch, error=error)
+        await retry_forever(partial(commit, turn.ended, turn.messages))
+        self.metrics.update(result)
+        await self.sender.deliver(turn.messages)
 
 
-def behind(update_id: int, waiting: Sequence[AcceptedUpdate]) -> list[AcceptedUpdate]:
+def turn_of(begun: BegunTurn, course: Course | None) -> PendingTurn:
+    """Return the turn that begins; `course` is that of a try which is void."""
+    update = begun.update
+    course = course or Course(placeholder=Placeholder(update.placeholder_id))
+    return PendingTurn(update.update_id, update.epoch, update.tries, update.received_at, course)
+
+
+def behind(update_id: int, waiting: Sequence[UpdateRow]) -> list[UpdateRow]:
     """Those behind an update; what an operator has tried again belongs to no other."""
     return [each for each in waiting if each.update_id > update_id and each.state == "waiting"]
 

@@ -24,7 +24,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from agent.engine.errors import Backoff, retry
-from bot.turn import retry_forever
+from bot.retries import retry_forever
 
 log = logging.getLogger(__name__)
 

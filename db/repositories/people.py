@@ -21,20 +21,21 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from agent.repositories import Access, Broadcast, BroadcastState, ChatState, Role, StoredMessage
+from agent.repositories import Access, ChatState, Role, StoredMessage
 from agent.text import storable
 from agent.turn import Bottles, Change, Fact
 from db.engine import SqlRepository
 from db.models import (
     BottleRow,
-    BroadcastRow,
     CareRow,
     ChatRow,
     FactRow,
     MessageRow,
+    OutboxRow,
     PersonRow,
     TurnRow,
     UtcDateTime,
+    insert,
     insert_into,
     insert_once,
     loaded,
@@ -42,12 +43,6 @@ from db.models import (
     upsert,
 )
 from db.repositories.privacy import forget, forget_elsewhere
-
-DRAFT: Final[BroadcastState] = "draft"
-SENDING: Final[BroadcastState] = "sending"
-SENT: Final[BroadcastState] = "sent"
-CANCELLED: Final[BroadcastState] = "cancelled"
-
 
 THEIRS: Final[BindParameter[int]] = bindparam("user_id")
 ACCESS: Final = select(PersonRow.access).where(PersonRow.user_id == THEIRS)
@@ -115,49 +110,6 @@ def _seen_again(insert: postgresql.Insert | sqlite.Insert) -> dict[str, object]:
         "last_seen": case((last > new.last_seen, last), else_=new.last_seen),
         "chat_id": func.coalesce(new.chat_id, PersonRow.chat_id),
     }
-
-
-class SqlBroadcastRepository(SqlRepository):
-    """Messages of admins to everyone, on both databases. Writes commit."""
-
-    async def draft(self, text: str, by: int) -> int:
-        """Keep a message until it is confirmed; its id, the same for the same draft."""
-        text = storable(text)
-        same = (BroadcastRow.text == text) & (BroadcastRow.created_by == by)
-        query = select(BroadcastRow.id).where(same, BroadcastRow.state == DRAFT)
-        row = {"text": text, "created_by": by, "created_at": self._now(), "state": DRAFT}
-
-        def write(on: Connection) -> int:
-            if (known := on.scalar(query.limit(1))) is not None:
-                return known
-            insert = insert_into(on, BroadcastRow).returning(BroadcastRow.id)
-            return int(on.execute(insert, row | {"sent": 0, "failed": 0}).scalar_one())
-
-        return await self._sessions.write(write)
-
-    async def get(self, broadcast_id: int) -> Broadcast | None:
-        """A broadcast, None if there is none."""
-        query = select(table_of(BroadcastRow)).where(BroadcastRow.id == broadcast_id)
-        row = await self._sessions.read(lambda on: on.execute(query).one_or_none())
-        return loaded(Broadcast, row) if row else None
-
-    async def begin(self, broadcast_id: int) -> bool:
-        """Start sending a draft; True only once, however often it is confirmed."""
-        return await self._from_draft(broadcast_id, SENDING)
-
-    async def cancel(self, broadcast_id: int) -> bool:
-        """Drop a draft; False if it is none any more."""
-        return await self._from_draft(broadcast_id, CANCELLED)
-
-    async def done(self, broadcast_id: int, sent: int, failed: int) -> None:
-        """Keep how many chats got one that was begun, and how many did not."""
-        begun = BroadcastRow.state.in_([SENDING, SENT])
-        statement = update(BroadcastRow).where(BroadcastRow.id == broadcast_id, begun)
-        await self._write(statement.values(state=SENT, sent=sent, failed=failed))
-
-    async def _from_draft(self, broadcast_id: int, state: BroadcastState) -> bool:
-        is_draft = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == DRAFT)
-        return bool(await self._write(update(BroadcastRow).where(is_draft).values(state=state)))
 
 
 MESSAGES: Final = table_of(MessageRow)
@@ -340,6 +292,22 @@ class SqlMemoryRepository(SqlRepository):
         return await self._sessions.read(
             lambda on: [loaded(Bottles, row) for row in on.execute(OWNED, {"user_id": user_id})]
         )
+
+    async def remind(
+        self, user_id: int, month: Fact, told: Sequence[Fact], messages: Sequence[OutboxRow]
+    ) -> bool:
+        """Have a person be sent a reminder of a month, once; return whether it is sent."""
+        now = self._now()
+        row = {"user_id": user_id, "kind": month.kind, "value": month.value, "turn_id": 0}
+        async with self._sessions.begin() as session:
+            noted = insert(session, FactRow).values(row | {"said": "", "at": now})
+            is_new = noted.on_conflict_do_nothing().returning(FactRow.user_id)
+            if await session.scalar(is_new) is None:
+                return False
+            learned = Change(user_id=user_id, learned=tuple(told))
+            await session.run_sync(lambda inner: change(inner.connection(), [learned], now))
+            session.add_all(messages)
+        return True
 
     async def owners(self, without: Collection[str]) -> list[int]:
         setting = (FACTS.c.kind == "setting") & FACTS.c.value.in_(without)

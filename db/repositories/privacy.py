@@ -10,7 +10,6 @@ from sqlalchemy import ColumnElement, Connection, delete, func, or_, select, upd
 from agent.repositories import Deletion
 from db.engine import SqlRepository
 from db.models import (
-    AnswerRow,
     Base,
     BottleRow,
     BroadcastRow,
@@ -20,6 +19,7 @@ from db.models import (
     FactRow,
     FeedbackRow,
     MessageRow,
+    OutboxRow,
     PersonRow,
     TraceRow,
     TurnRow,
@@ -133,7 +133,7 @@ def forget(on: Connection, user_id: int, user: str) -> dict[str, int]:
         .where(done)
         .values(chat_id=NOBODY, lane=None, message_id=None, payload={}, error=None)
     ).rowcount
-    theirs[UpdateRow] &= UpdateRow.state.not_in(["waiting", "retry"])
+    theirs[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered", "retry"])
     kept = PersonRow.access.is_not(None)
     nothing = dict.fromkeys(("first_seen", "last_seen", "chat_id", "warned_on", "introduced_on"))
     person = update(table_of(PersonRow)).where(theirs[PersonRow], kept)
@@ -164,7 +164,7 @@ def _theirs(on: Connection, user_id: int, user: str) -> dict[type[Base], ColumnE
     return {
         MessageRow: or_(MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
         FeedbackRow: FeedbackRow.turn_id.in_(turns),
-        AnswerRow: AnswerRow.turn_id.in_(turns),
+        OutboxRow: or_(OutboxRow.chat_id == user_id, OutboxRow.turn_id.in_(turns)),
         TraceRow: or_(TraceRow.user == user, TraceRow.trace_id.in_(traces)),
         UpdateRow: or_(UpdateRow.chat_id == user_id, UpdateRow.update_id.in_(in_groups)),
         UnderWayRow: UnderWayRow.user_id == user_id,

@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import Session, aliased
 
 from agent.engine.limits import Spent
 from agent.engine.span import TraceRecord
@@ -45,10 +45,10 @@ from agent.text import storable
 from agent.turn import Change
 from db.engine import Sessions, SqlRepository, take_turns
 from db.models import (
-    AnswerRow,
     FactRow,
     FeedbackRow,
     MessageRow,
+    OutboxRow,
     TraceRow,
     TurnRow,
     UnderWayRow,
@@ -79,10 +79,6 @@ TURN: Final = select(TURNS).where(TURNS.c.turn_id == KEY)
 LAST: Final = (
     select(TURNS.c.turn_id).where(TURNS.c.chat_id == KEY).order_by(TURNS.c.at.desc()).limit(1)
 )
-LAST_ERRORS: Final = LAST.with_only_columns(TURNS.c.error_types)
-ANSWERS: Final = (
-    select(AnswerRow.message_id).where(AnswerRow.turn_id == KEY).order_by(AnswerRow.message_id)
-)
 NOT_UNDER_WAY: Final = delete(table_of(UnderWayRow)).where(UnderWayRow.turn_id == KEY)
 
 Asked = aliased(MessageRow)
@@ -98,14 +94,15 @@ class SqlTurnRepository(KeepingTraces):
         said: Sequence[StoredMessage] = (),
         trace: TraceRecord | None = None,
         changes: Sequence[Change] = (),
+        messages: Sequence[OutboxRow] = (),
     ) -> None:
-        ended, now = EndedTurn(turn, tuple(said), trace), self._now()
+        await self.save(EndedTurn(turn, tuple(said), trace, tuple(changes)), messages)
 
-        def write(on: Connection) -> None:
-            keep(on, ended, now, self._rows)
-            change(on, changes, now)
-
-        await self._sessions.write(write)
+    async def save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
+        """Store a turn and its messages to send, whole or not at all."""
+        async with self._sessions.begin() as session:
+            await save_turn(session, ended, self._now(), self._rows)
+            session.add_all(messages)
 
     async def change(self, changes: Sequence[Change]) -> None:
         now = self._now()
@@ -115,18 +112,23 @@ class SqlTurnRepository(KeepingTraces):
         return await self._sessions.read(lambda on: _load(on, turn_id))
 
     async def of_message(self, chat_id: int, message_id: int) -> TurnRecord | None:
-        answers = table_of(AnswerRow).c
-        of_message = (answers.chat_id == chat_id) & (answers.message_id == message_id)
-        query = select(answers.turn_id).where(of_message)
+        of_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
+        query = select(OutboxRow.turn_id).where(of_message)
         return await self._sessions.read(lambda on: _load(on, on.scalar(query)))
 
     async def last(self, chat_id: int) -> TurnRecord | None:
         this = {"key": chat_id}
         return await self._sessions.read(lambda on: _load(on, on.scalar(LAST, this)))
 
-    async def last_errors(self, chat_id: int) -> list[str]:
-        this = {"key": chat_id}
-        return await self._sessions.read(lambda on: on.scalar(LAST_ERRORS, this) or [])
+    async def may_be_lost(self, chat_id: int) -> bool:
+        """Return whether a message of the chat's last answer may not have arrived."""
+        last = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
+        last = last.order_by(TurnRow.at.desc()).limit(1)
+        lost = select(OutboxRow.id).where(
+            OutboxRow.turn_id == last.scalar_subquery(), OutboxRow.error == "ambiguous"
+        )
+        async with self._sessions() as session:
+            return await session.scalar(lost.limit(1)) is not None
 
     async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
         """Note that a person's turn begins; what was used `since`, and what else is under way.
@@ -186,12 +188,36 @@ class SqlTurnRepository(KeepingTraces):
         return await self._write(delete(TurnRow).where(TurnRow.at < self._now() - older_than))
 
 
-def keep(on: Connection, ended: EndedTurn, now: datetime, rows: TraceRows) -> None:
-    """Keep a turn, its answers, what was said and its trace, once however often it is kept.
+async def save_turn(
+    session: AsyncSession,
+    ended: EndedTurn,
+    now: datetime,
+    rows: TraceRows,
+    waits: timedelta = timedelta(0),
+) -> None:
+    """Store a turn: its record, what was said, its trace, and what it changes of people.
 
-    What it changes of what is kept of people is for its very end. Messages that an interrupted run
-    of the same turn sent stay answers of it: a person may react to either.
+    The trace `waits` for so long before it is sent.
     """
+
+    def save(inner: Session) -> None:
+        keep(inner.connection(), ended, now, rows, now + waits)
+        change(inner.connection(), ended.changes, now)
+
+    await session.run_sync(save)
+
+
+async def save_traces(
+    session: AsyncSession, traces: Sequence[TraceRecord], now: datetime, rows: TraceRows
+) -> None:
+    """Store traces; one that is known is replaced."""
+    await session.run_sync(lambda inner: rows.keep(inner.connection(), traces, now))
+
+
+def keep(
+    on: Connection, ended: EndedTurn, now: datetime, rows: TraceRows, due_at: datetime
+) -> None:
+    """Keep a turn, what was said and its trace, once however often it is kept."""
     turn = ended.record
     if turn is None:
         return
@@ -201,14 +227,8 @@ def keep(on: Connection, ended: EndedTurn, now: datetime, rows: TraceRows) -> No
         on.execute(insert_once(on, MessageRow), said)
     on.execute(NOT_UNDER_WAY, {"key": turn.turn_id})
     on.execute(upsert(on, TurnRow), values_of(turn, TurnRow))
-    answers = [
-        {"chat_id": turn.chat_id, "message_id": each, "turn_id": turn.turn_id}
-        for each in dict.fromkeys(turn.message_ids)
-    ]
-    if answers:
-        on.execute(upsert(on, AnswerRow), answers)
     if ended.trace is not None:
-        rows.keep(on, [ended.trace], now)
+        rows.keep(on, [ended.trace], due_at)
 
 
 def _sums(since: datetime) -> Select[int, int, float, int]:
@@ -231,8 +251,7 @@ def _load(on: Connection, turn_id: int | None) -> TurnRecord | None:
     row = on.execute(TURN, this).one_or_none()
     if row is None:
         return None
-    message_ids = on.scalars(ANSWERS, this)
-    return loaded(TurnRecord, row, message_ids=tuple(message_ids))
+    return loaded(TurnRecord, row)
 
 
 class CountedTurn(NamedTuple):
@@ -349,8 +368,6 @@ LONGEST_COMMENT: Final = 1000  # characters
 NOTHING_SAID: Final[dict[str, object]] = {
     "reason": None,
     "comment": "",
-    "asked_chat_id": None,
-    "asked_message_id": None,
 }
 
 
@@ -381,14 +398,12 @@ class SqlFeedbackRepository(SqlRepository):
         comment = storable(text).strip()[:LONGEST_COMMENT]
         return await self._say(turn_id, FeedbackRow.comment != comment, comment=comment)
 
-    async def asked(self, turn_id: int, chat_id: int, message_id: int) -> None:
-        of_turn = (FeedbackRow.turn_id == turn_id) & (FeedbackRow.verdict == "disliked")
-        asked = {"asked_chat_id": chat_id, "asked_message_id": message_id}
-        await self._write(update(FeedbackRow).where(of_turn).values(asked))
-
     async def asked_about(self, chat_id: int, message_id: int) -> int | None:
-        query = select(FeedbackRow.turn_id).where(
-            FeedbackRow.asked_chat_id == chat_id, FeedbackRow.asked_message_id == message_id
+        disliked = select(FeedbackRow.turn_id).where(FeedbackRow.verdict == "disliked")
+        query = select(OutboxRow.asks_about).where(
+            OutboxRow.chat_id == chat_id,
+            OutboxRow.message_id == message_id,
+            OutboxRow.asks_about.in_(disliked),
         )
         return await self._sessions.read(lambda on: on.scalar(query.limit(1)))
 

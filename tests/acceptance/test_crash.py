@@ -3,22 +3,17 @@
 from pathlib import Path
 
 from tests.crash.harness import stage
-from tests.crash.memory import by_day, remembering
 from tests.crash.more import (
     CORRECTING,
     corrected,
-    dead_replica,
     frozen_replica,
-    locked,
-    lost_file,
-    outage,
     upgrade,
 )
 from tests.crash.scenarios import Moment, Result, crashes
 
 MOMENTS = (
     Moment("send done", boundary="send done"),
-    Moment("model recorded", step="model"),
+    Moment("committed recorded", step="committed"),
 )
 
 
@@ -44,13 +39,6 @@ async def test_no_message_is_lost_reordered_or_answered_twice_however_the_proces
     assert (values["messages"], values["kills"]) == ("24", "2")
 
 
-async def test_the_chats_of_a_replica_that_stays_dead_are_answered_by_another(
-    tmp_path: Path, postgres_url: str
-) -> None:
-    results = await dead_replica(tmp_path, Running(postgres_url), replicas=2, messages=20)
-    assert bad(results) == []
-
-
 async def test_a_replica_that_lost_its_locks_goes_on_with_no_turn_of_theirs(
     tmp_path: Path, postgres_url: str
 ) -> None:
@@ -65,23 +53,10 @@ async def test_corrections_are_taken_in_wherever_they_come_and_whoever_dies(
         assert bad(await corrected("corrections", on, rounds=2)) == []
 
 
-async def test_what_is_told_for_good_counts_once_and_who_is_forgotten_is(tmp_path: Path) -> None:
-    async with stage(tmp_path, settings=by_day()) as on:
-        assert bad(await remembering("memory", on, ["send done"])) == []
-
-
 async def test_what_the_release_before_left_is_gone_on_with(
     tmp_path: Path, postgres_url: str
 ) -> None:
     assert bad(await upgrade(tmp_path, Running(postgres_url), each=1)) == []
-
-
-async def test_a_database_file_that_is_lost_ends_the_process_with_one_line(tmp_path: Path) -> None:
-    assert bad(await lost_file(tmp_path)) == []
-
-
-async def test_a_database_that_is_locked_for_a_while_fails_no_turn(tmp_path: Path) -> None:
-    assert bad(await outage(tmp_path, "locked", locked, seconds=3)) == []
 
 
 def bad(results: list[Result]) -> list[Result]:

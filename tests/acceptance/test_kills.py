@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from agent.i18n import say
 from tests.crash.doubles import Boundary, sleep_until
 from tests.crash.harness import Stage, stage
 from tests.crash.scenarios import owner
-from tests.doubles.model_server import answer_json
 
 ANNA = 1001
-LONG = [f"Part {number}. " + "Lees give texture. " * 60 for number in range(1, 7)]
 TAKEOVER_SECONDS = 10
 """A dead replica's chats are answered well before that, on a machine that others use too."""
 
@@ -37,19 +36,19 @@ class Running:
 
 @asynccontextmanager
 async def started(
-    folder: Path, request: pytest.FixtureRequest, kind: str, replicas: int = 1
+    folder: Path, request: pytest.FixtureRequest, kind: str, replicas: int = 1, **settings: str
 ) -> AsyncIterator[Stage]:
     """Processes that answer people, over a database of this kind."""
     server = Running(request.getfixturevalue("postgres_url")) if kind == "postgres" else None
-    async with stage(folder, server=server, replicas=replicas) as on:
+    async with stage(folder, server=server, replicas=replicas, settings=settings) as on:
         for bot in on.bots:
             bot.start()
         await asyncio.gather(*(bot.ready() for bot in on.bots))
         yield on
 
 
-async def killed_at(on: Stage, boundary: Boundary, passes: int = 0) -> None:
-    """Ask something, and kill the process that reaches this boundary."""
+async def killed_at(on: Stage, boundary: Boundary, passes: int = 0, command: str = "") -> None:
+    """Ask something, or give a command, and kill the process that reaches this boundary."""
     struck = threading.Event()
 
     def strike(port: int) -> None:
@@ -58,7 +57,10 @@ async def killed_at(on: Stage, boundary: Boundary, passes: int = 0) -> None:
         struck.set()
 
     on.watch.arm(boundary, strike, passes)
-    on.say(ANNA)
+    if command:
+        on.write(ANNA, command)
+    else:
+        on.say(ANNA)
     seen = on.api.sent
     assert await sleep_until(struck.is_set, 30), f"{boundary!r} was not reached: {seen(ANNA)}"
     for bot in on.bots:
@@ -99,17 +101,14 @@ async def test_killed_after_the_commit_a_turn_is_sent_as_it_was_made(
 async def test_killed_between_two_messages_of_an_answer_each_is_sent_once(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    async with started(tmp_path, request, kind) as on:
-        intro, closing = "\n\n".join(LONG[:3]), "\n\n".join(LONG[3:])
-        said = {"response_type": "informational", "intro": intro, "closing": closing, "wines": []}
-        on.model.script(answer_json(said))
-        await killed_at(on, "send asked", passes=1)
+    async with started(tmp_path, request, kind, ADMIN_IDS=str(ANNA)) as on:
+        on.say(ANNA)  # who is known gets what is sent to everyone
+        assert await on.answered(30)
+        await killed_at(on, "send asked", passes=1, command="/broadcast Good news")
         await restarted(on)
-        *parts, last = on.api.sent(ANNA)
-        assert len(parts) == 2
-        shown = "\n".join(parts)
-        assert [shown.count(f"Part {number}.") for number in range(1, 7)] == [1] * 6
-        assert "1001-2" in last
+        first, words, preview, last = on.api.sent(ANNA)
+        assert ("1001-1" in first, words, "1001-2" in last) == (True, "Good news", True)
+        assert preview == say("broadcast_preview", count=1)
 
 
 async def test_the_chats_of_a_replica_that_dies_are_answered_by_another(

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tests.crash import more
 from tests.crash.harness import Server, postgres
-from tests.crash.memory import SENT, memory
 from tests.crash.scenarios import Result, crashes
 
 Scenario = Callable[[Path, Server], Awaitable[list[Result]]]
@@ -25,21 +24,12 @@ SCENARIOS: dict[str, Scenario] = {
         folder, server=server, replicas=3, kills=100, messages=600
     ),
     "restarts": more.database_restarts,
-    "fairness": lambda folder, server: more.fairness(folder),
-    "backlog": lambda folder, server: more.backlog_of_one(folder),
     "stopping": lambda folder, server: more.stopping(folder),
     "dead": more.dead_replica,
     "frozen": more.frozen_replica,
-    "outages": lambda folder, server: more.outages(folder),
-    "lost": lambda folder, server: more.lost_file(folder),
-    "drops": more.dropped_connections,
     "corrections": more.corrections,
     "stops": more.stops,
-    "memory": memory,
-    "clock": more.clock,
     "upgrade": more.upgrade,
-    "kept": more.kept_connections,
-    "pollers": lambda folder, server: more.two_pollers(folder),
 }
 SHORT: dict[str, Scenario] = {
     "sqlite": lambda folder, server: crashes(folder, kills=12, messages=80, chats=10),
@@ -50,16 +40,9 @@ SHORT: dict[str, Scenario] = {
     "stopping": SCENARIOS["stopping"],
     "dead": lambda folder, server: more.dead_replica(folder, server, replicas=2, messages=30),
     "frozen": SCENARIOS["frozen"],
-    "outages": lambda folder, server: more.outages(folder, seconds=5),
-    "lost": SCENARIOS["lost"],
-    "drops": lambda folder, server: more.dropped_connections(folder, server, rounds=6),
     "corrections": lambda folder, server: more.corrections(folder, server, rounds=4),
     "stops": more.stops,
-    "memory": lambda folder, server: memory(folder, server, SENT),
-    "clock": lambda folder, server: more.clock(folder, server, rounds=2),
     "upgrade": lambda folder, server: more.upgrade(folder, server, each=1),
-    "kept": lambda folder, server: more.kept_connections(folder, server, each=3),
-    "pollers": SCENARIOS["pollers"],
 }
 DOCUMENT = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- durability -->", "<!-- /durability -->"

@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import io
 import itertools
 import os
 import random
@@ -11,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import warnings
@@ -25,11 +23,10 @@ from typing import Protocol
 
 import httpx
 import psycopg
-from alembic import command
-from sqlalchemy import Connection, make_url
+from sqlalchemy import make_url
 
 from db.engine import Sessions, create_engine
-from db.schema import _config, newest_revision, upgrade_schema
+from db.schema import upgrade_schema
 from db.wines.importing import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
 from tests.crash.records import OVER, Records
@@ -108,38 +105,6 @@ def _empty_database(server: Server | None, folder: Path, template: str | None = 
         copied = f" TEMPLATE {source}" if source else ""
         connection.execute(f"CREATE DATABASE {name}{copied}".encode())
     return make_url(maintenance).set(database=name).render_as_string(hide_password=False)
-
-
-async def downgrade(url: str) -> None:
-    """Give a database the tables of the release before: the same, while there is one revision."""
-    if len(list((ROOT / "migrations" / "versions").glob("*.py"))) < 2:
-        return
-    engine = create_engine(url)
-    async with engine.begin() as connection:
-        await connection.run_sync(_downgrade)
-    await engine.dispose()
-
-
-def _downgrade(connection: Connection) -> None:
-    config = _config()
-    config.attributes["connection"] = connection
-    command.downgrade(config, "-1")
-
-
-def release_before(folder: Path) -> Path | None:
-    """The code as it was before the newest revision of the tables; None if git does not know it."""
-    newest = f"migrations/versions/{newest_revision()}_*.py"
-    git = ["git", "-C", str(ROOT)]
-    try:
-        found = subprocess.check_output(
-            [*git, "log", "-1", "--diff-filter=A", "--format=%H", "--", newest], text=True
-        )
-        code = subprocess.check_output([*git, "archive", f"{found.split()[0]}^"])
-    except (OSError, subprocess.CalledProcessError, IndexError):
-        return None
-    with tarfile.open(fileobj=io.BytesIO(code)) as archive:
-        archive.extractall(folder / "before", filter="data")
-    return folder / "before"
 
 
 @dataclass
@@ -285,14 +250,14 @@ class Stage:
         replied = [mark for marks in self.api.replies().values() for mark in marks]
         for mark in set(replied):
             update_id = self.updates.get(mark)
-            if update_id and not {"telegram.send.1", OVER} & recorded.get(update_id, set()):
+            if update_id and not {"sent", OVER} & recorded.get(update_id, set()):
                 self.unrecorded[mark] += 1
         asked_again = [one.mark for one in self.model.asked if one.mark in self.paid]
         by_id = {update_id: mark for mark, update_id in self.updates.items()}
         self.paid_twice += asked_again
         self.model.asked.clear()
         self.paid |= {
-            by_id[i] for i, names in recorded.items() if {"model", OVER} & names and i in by_id
+            by_id[i] for i, names in recorded.items() if {"committed", OVER} & names and i in by_id
         }
 
     def marks_of(self, update_id: int) -> list[str]:
@@ -382,6 +347,7 @@ async def stage(
             "OPENAI_API_KEY": "sk-secret",
             "DATABASE_URL": url,
             "BURST_SECONDS": "0",
+            "UPDATE_MAX_TRIES": "9",
             **settings,
         }
         webhook = replicas > 1

@@ -17,21 +17,19 @@ class Records:
     database_url: str
 
     def steps(self) -> dict[int, set[str]]:
-        """The names of the recorded steps by update id; of a turn that is over "over" as well."""
+        """How far turns are recorded, by update id: "committed", "sent", "over"."""
         found: dict[int, set[str]] = {}
-        for update_id, name in self.product("SELECT update_id, name FROM steps"):
-            found.setdefault(update_id, set()).add(name)
+        outbox = "SELECT update_id, message_id FROM outbox WHERE update_id IS NOT NULL"
+        for update_id, message_id in self.product(outbox):
+            names = {"committed"} if message_id is None else {"committed", "sent"}
+            found.setdefault(update_id, set()).update(names)
         for (update_id,) in self.product("SELECT update_id FROM updates WHERE state = 'done'"):
             found.setdefault(update_id, set()).add(OVER)
         return found
 
     def recorded(self, step: str) -> int:
         """How many turns have a step recorded, or are over."""
-        query = (
-            f"SELECT (SELECT COUNT(*) FROM steps WHERE name = '{step}') + "
-            "(SELECT COUNT(*) FROM updates WHERE state = 'done')"
-        )
-        return int(self.product(query)[0][0])
+        return sum(bool({step, OVER} & names) for names in self.steps().values())
 
     def failed_turns(self) -> list[tuple[Any, ...]]:
         """Updates that were set aside."""

@@ -13,7 +13,7 @@ import psutil  # type: ignore[import-untyped]
 from tests.crash.doubles import BOUNDARIES, Boundary, sleep_until
 from tests.crash.harness import Bot, Server, Stage, stage
 
-STEPS = ("model", "telegram.send.1")
+STEPS = ("committed", "sent")
 """The steps of a plain turn, in their order."""
 
 

@@ -1,7 +1,7 @@
 """Who is let in, what a day's budget does, and the commands of admins."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 import pytest
 from PIL import Image
 from sqlalchemy import select
-from telegram import Bot
 
 from agent.engine.limits import Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.i18n import languages, say, say_in
 from agent.repositories import Access as Decision
-from agent.repositories import Broadcast, Spending, TurnRecord
+from agent.repositories import Spending, TurnRecord
 from agent.sommelier.service import Sommelier
 from agent.tracing.langfuse import trace_url
 from agent.tracing.recorder import Recorder
@@ -30,18 +29,14 @@ from bot.budgets import NO_BUDGET, Budgets, DailyBudget
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication, close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation
-from bot.telegram.handlers import Handlers, dispatch, show_commands
+from bot.telegram.handlers import show_commands
 from bot.updates.accept import introduce
 from bot.updates.lanes import Lanes
 from config import SettingsError, load_settings, settings_of
 from db.engine import Sessions
-from db.models import TurnRow
-from db.repositories.people import (
-    SqlBroadcastRepository,
-    SqlCareRepository,
-    SqlMessageRepository,
-    SqlPeopleRepository,
-)
+from db.models import OutboxRow, TurnRow
+from db.repositories.broadcasts import Broadcasts
+from db.repositories.people import SqlCareRepository, SqlMessageRepository, SqlPeopleRepository
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
@@ -52,9 +47,9 @@ from tests.doubles.server import JsonObject, eventually
 from tests.doubles.telegram_chats import ApiError
 from tests.fakes import FakeCatalogue
 from tests.faults.turns import QUESTION, search, valid
-from tests.integration.test_look_ups import Rewound, buttons
+from tests.integration.test_look_ups import buttons
 from tests.library import FakeLibrary, open_model
-from tests.running import RecordingTracer, Sources, conversation_of, running
+from tests.running import RecordingTracer, Sources, running
 
 R = TypeVar("R")
 
@@ -100,7 +95,7 @@ class Rooms:
         self.people = SqlPeopleRepository(self.sessions)
         self.turns = Turns(self.sessions, now=self.clock)
         self.traces = SqlTraceStore(self.sessions)
-        self.broadcasts = SqlBroadcastRepository(self.sessions)
+        self.broadcasts = Broadcasts(self.sessions)
         self.cares = SqlCareRepository(self.sessions)
 
     @property
@@ -143,7 +138,8 @@ class Rooms:
             further=self.handlers,
             access=self.access,
             kept=self.kept,
-            keep=self.turns.record,
+            save=self.turns.save,
+            sessions=self.sessions,
             run=Run(models),
             **further,
         )
@@ -161,8 +157,8 @@ class Rooms:
                 requests=spent.requests,
                 tokens=spent.tokens,
                 cost_usd=spent.cost_usd,
-                message_ids=(number,),
-            )
+            ),
+            messages=[OutboxRow(chat_id=user_id, turn_id=number, message_id=number)],
         )
 
 
@@ -817,133 +813,17 @@ class TestBroadcast:
             shown = await bot_api.wait_for_message(2, ADMIN)
         assert shown == [say("broadcast_usage"), say("broadcast_to_nobody")]
 
-    async def test_a_database_that_stumbles_neither_loses_nor_repeats_it(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        stumbled: set[str] = set()
-
-        class Stumbling(SqlBroadcastRepository):
-            """Each method fails the first time it is called."""
-
-            def _stumble(self, name: str) -> None:
-                if name not in stumbled:
-                    stumbled.add(name)
-                    raise OSError("the disk is busy")
-
-            async def get(self, broadcast_id: int) -> Broadcast | None:
-                self._stumble("get")
-                return await super().get(broadcast_id)
-
-            async def begin(self, broadcast_id: int) -> bool:
-                self._stumble("begin")
-                return await super().begin(broadcast_id)
-
-            async def done(self, broadcast_id: int, sent: int, failed: int) -> None:
-                self._stumble("done")
-                await super().done(broadcast_id, sent, failed)
-
-        await rooms.people.seen(31, 31, EVENING)
-        broadcast_id = await rooms.broadcasts.draft("Closed on Monday.", ADMIN)
-        kept, rooms.broadcasts = rooms.broadcasts, Stumbling(rooms.sessions)
-        async with rooms.open(bot_api):
-            press(bot_api, edited("Send?", ADMIN), f"b:{broadcast_id}:send")
-            assert await bot_api.wait_for_message(2, ADMIN) == [
-                "Closed on Monday.",
-                "Sent to 2 chats, 0 failed.",
-            ]
-        assert bot_api.sent(31) == ["Closed on Monday."]
-        broadcast = await kept.get(broadcast_id)
-        assert broadcast is not None
-        assert broadcast.state == "sent"
-
-    @pytest.mark.parametrize("step", range(9))
-    async def test_after_a_crash_it_goes_on_and_sends_nothing_twice(
-        self, step: int, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        for person in (ADMIN, *PEOPLE):
-            await rooms.people.seen(person, person, EVENING)
-        broadcast_id = await rooms.broadcasts.draft("Closed on Monday.", ADMIN)
-        journal = Dying(dies_at=step)
-        async with dispatching(bot_api, rooms, journal) as (bot, give):
-            preview = await bot.send_message(ADMIN, "Send?")
-            pressing = {"id": ADMIN, "is_bot": False, "first_name": "Ada"}
-            query: JsonObject = {"id": "1", "from": pressing, "chat_instance": "1"}
-            query |= {"data": f"b:{broadcast_id}:send", "message": preview.to_dict()}
-            with pytest.raises(Killed):
-                await give({"update_id": 5, "callback_query": query})
-            journal.at = 0
-            await give({"update_id": 5, "callback_query": query})
-            names = [name for name, _ in journal.records]
-            # Another press, later.
-            journal.records.clear()
-            journal.at = 0
-            await give({"update_id": 6, "callback_query": query})
-        assert names == ["press", "begin", "chats", *["telegram.send.1"] * 4, "sent", names[-1]]
-        # A message that was sent and not recorded when the process died arrives twice.
-        times = [2 if step == number else 1 for number in range(3, 6)]
-        got = [bot_api.sent(each) for each in PEOPLE]
-        assert got == [["Closed on Monday."] * each for each in times]
-        assert bot_api.sent(ADMIN)[-1] == "Sent to 4 chats, 0 failed."
-        kept = await rooms.broadcasts.get(broadcast_id)
-        assert kept is not None
-        assert (kept.state, kept.sent, kept.failed) == ("sent", 4, 0)
-
-
-PEOPLE = (31, 32, 33)
-
-
-class Killed(Exception):
-    """The process died."""
-
-
-@dataclass
-class Dying(Rewound):
-    """A journal of a process that dies once, when a step was run and is not recorded yet."""
-
-    dies_at: int = -1
-
-    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        if self.at == self.dies_at == len(self.records):
-            self.dies_at = -1
-            await run()
-            raise Killed
-        return await super().step(name, run)
-
-
-@asynccontextmanager
-async def dispatching(
-    bot_api: BotApi, rooms: Rooms, journal: Rewound
-) -> AsyncIterator[tuple[Bot, Callable[[JsonObject], Awaitable[None]]]]:
-    """The handlers with this journal, given updates as the turns give them."""
-    application = application_of(bot_api)
-    conversation = conversation_of(
-        application,
-        Sommelier(catalogue=FakeCatalogue()),
-        rooms.messages,
-        journal=journal,
-        kept=rooms.kept,
-    )
-    handlers = Handlers(conversation, rooms.access(conversation))
-    handlers.register(application, rooms.handlers(conversation))
-
-    async def give(update: JsonObject) -> None:
-        await dispatch(application, update)
-
-    try:
-        await introduce(application)
-        await show_commands(application, [ADMIN])
-        yield application.bot, give
-    finally:
-        await close_application(application)
-
 
 def application_of(bot_api: BotApi) -> AnyApplication:
     return telegram_application(bot_api.token, bot_api.base_url)
 
 
 async def test_each_admin_is_shown_the_commands_of_admins(bot_api: BotApi, rooms: Rooms) -> None:
-    async with dispatching(bot_api, rooms, Rewound()):
-        everyone, admin = bot_api.menus["", ""], bot_api.menus[str(ADMIN), ""]
+    application = application_of(bot_api)
+    await introduce(application)
+    await show_commands(application, [ADMIN])
+    await close_application(application)
+    everyone, admin = bot_api.menus["", ""], bot_api.menus[str(ADMIN), ""]
     names = [each["command"] for each in admin]
     assert names[-6:] == ["stats", "trace", "allow", "block", "clearcare", "broadcast"]
     assert len(names) == len(everyone) + 6

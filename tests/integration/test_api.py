@@ -24,6 +24,7 @@ from agent.i18n import say_in
 from agent.places.search import PlaceHit
 from agent.repositories import (
     DayStats,
+    EndedTurn,
     Spending,
 )
 from agent.sommelier.service import Answerer, Sommelier
@@ -33,9 +34,10 @@ from bot.budgets import Budgets, DailyBudget
 from bot.http.api import Api
 from bot.http.guards import WrongTokens
 from bot.running import api_routes
-from bot.turn import Keep, Turns
+from bot.turn import Save, Turns
 from config import Settings, settings_of
 from db.engine import Sessions
+from db.models import OutboxRow
 from db.repositories.people import SqlPeopleRepository
 from db.repositories.turns import SqlTurnRepository
 from tests.databases import migrated_sqlite
@@ -86,12 +88,12 @@ class BrokenLibrary(FakeLibrary):
 def api(
     sources: Sources,
     budgets: Budgets | None = None,
-    keep: Keep | None = None,
+    save: Save | None = None,
     answerer: Answerer | None = None,
     **limits: Any,
 ) -> Api:
     return Api(
-        turns=Turns(run=sources.run, budgets=budgets, keep=keep),
+        turns=Turns(run=sources.run, budgets=budgets, save=save),
         answerer=answerer or Sommelier(catalogue=FakeCatalogue()),
         resources=sources.resources(),
         token=SecretStr(TOKEN),
@@ -675,13 +677,14 @@ async def test_a_call_is_a_turn_in_the_trace(
     )
     traces: list[TraceRecord] = []
 
-    async def keep(*ended: Any) -> None:
-        traces.append(ended[2])
+    async def save(ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
+        assert ended.trace is not None
+        traces.append(ended.trace)
 
     token = settings_of({"API_TOKEN": TOKEN, "HTTP_PORT": "0", "TRACE_USER_KEY": "key"})
     async with open_model(model_server) as model:
         found = sources(models=[model]).resources()
-        turns = Turns(run=found.run, tracer=Recorder(), keep=keep)
+        turns = Turns(run=found.run, tracer=Recorder(), save=save)
         routes = api_routes(token, found, turns, NOBODY)
         async with serving(routes) as it:
             await it.post("/api/rag/rewrite", json={"question": QUESTION})
@@ -715,7 +718,7 @@ class TestBudget:
         people = SqlPeopleRepository(turns._sessions)
         budgets = Budgets(turns=turns, people=people, **limits)
         async with open_model(server) as model:
-            served = api(sources(models=[model]), budgets=budgets, keep=turns.record)
+            served = api(sources(models=[model]), budgets=budgets, save=turns.save)
             async with serving(served.routes()) as it:
                 yield it
 
@@ -771,7 +774,7 @@ class TestBudget:
         model_server.script(answer_json(REFINED, finish_reason="stop"))
         async with open_model(model_server) as model:
             broken = sources(documents=BrokenLibrary(), models=[model])
-            async with serving(api(broken, keep=turns.record).routes()) as it:
+            async with serving(api(broken, save=turns.save).routes()) as it:
                 body = {"question": QUESTION, "refine_prompt": True}
                 assert (await it.post("/api/rag/ask", json=body)).status_code == 503
         today = await self._today(turns)

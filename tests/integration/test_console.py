@@ -330,7 +330,7 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
         application,
         Sommelier(catalogue=FakeCatalogue()),
         SqlMessageRepository(sessions),
-        keep=turns.record,
+        save=turns.save,
         rating=rating,
         kept={"feedback": feedback, "turns": turns},
     )

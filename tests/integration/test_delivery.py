@@ -1,14 +1,13 @@
 """Answers on their way to Telegram: what a person gets, and how often Telegram is asked."""
 
 import asyncio
-import pickle
 import random
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import NoReturn
 from urllib.parse import parse_qs
 
 import pytest
@@ -17,8 +16,9 @@ from starlette.responses import JSONResponse, Response
 from telegram import Bot
 
 from agent.repositories import ChatRepository, ChatState
+from bot.pending import Placeholder
 from bot.telegram.connection import LIMITS, RateLimit, TelegramRequests
-from bot.telegram.drafts import Drafts, Placeholder
+from bot.telegram.drafts import Drafts
 from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender
 from db.engine import Sessions
 from db.models import ChatRow
@@ -376,42 +376,6 @@ async def test_a_memory_that_fails_stops_no_answer(
     assert caplog.text.count(f"What is known of chat {CHAT} could not be read or stored") == 4
 
 
-async def test_an_interrupted_answer_goes_on_with_the_part_that_was_not_sent(
-    telegram: Telegram, sender: Sender
-) -> None:
-    journal = Recorded(interrupted_at="telegram.send.3")
-    with pytest.raises(Interrupted):
-        await replace(sender, journal=journal).send(Destination(CHAT), parts(3))
-    assert [text[0] for text in telegram.sent()] == ["1", "2"]
-
-    journal.interrupted_at = ""
-    delivery = await replace(sender, journal=journal).send(Destination(CHAT), parts(3))
-    assert [text[0] for text in telegram.sent()] == ["1", "2", "3"]
-    assert telegram.asked == [(CHAT, 200)] * 3
-    assert delivery.message_ids == tuple(m["message_id"] for m in telegram.messages())
-    assert list(journal.steps) == ["telegram.send.1", "telegram.send.2", "telegram.send.3"]
-
-
-async def test_a_recorded_failure_is_not_tried_again(telegram: Telegram, sender: Sender) -> None:
-    journal = Recorded()
-    telegram.drop_after("sendMessage")
-    first = await replace(sender, journal=journal).send(Destination(CHAT), "Chinon")
-    again = await replace(sender, journal=journal).send(Destination(CHAT), "Chinon")
-    assert first == again == Delivery(tries=1, error="ambiguous")
-    assert len(telegram.calls_of("sendMessage")) == 1
-
-
-async def test_what_a_step_returns_is_plain_data(sender: Sender) -> None:
-    journal = Recorded()
-    await replace(sender, journal=journal).send(Destination(CHAT), "Chinon")
-    (recorded,) = journal.steps.values()
-    (message_id,) = recorded.message_ids
-    times = {"began_ns": recorded.began_ns, "ended_ns": recorded.ended_ns}
-    said = {"message_ids": (message_id,), "tries": 1, "error": None}
-    assert asdict(recorded) == said | times
-    assert type(message_id) is int
-
-
 async def test_a_text_with_nothing_to_see_sends_nothing(telegram: Telegram, sender: Sender) -> None:
     assert await sender.send(Destination(CHAT), " \n ") == Delivery()
     assert telegram.asked == []
@@ -474,29 +438,6 @@ class BrokenChats:
 
     async def migrated(self, chat_id: int, to: int) -> None:
         raise OSError("the disk is gone")
-
-
-class Interrupted(Exception):
-    """The process ended here."""
-
-
-@dataclass
-class Recorded:
-    """A journal of deliveries, as bytes between two runs."""
-
-    interrupted_at: str = ""
-    recorded: dict[str, bytes] = field(default_factory=dict)
-
-    async def step(self, name: str, run: Callable[[], Awaitable[Any]]) -> Any:
-        if name == self.interrupted_at:
-            raise Interrupted
-        if name not in self.recorded:
-            self.recorded[name] = pickle.dumps(await run())
-        return self.steps[name]
-
-    @property
-    def steps(self) -> dict[str, Delivery]:
-        return {name: pickle.loads(value) for name, value in self.recorded.items()}
 
 
 class Closing:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,6 @@ from typing import Any, TypeVar
 from unittest.mock import AsyncMock
 
 import pytest
-from telegram import Update
 
 from agent.documents.citations import NOT_ENOUGH
 from agent.engine.errors import Backoff
@@ -29,10 +27,8 @@ from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from bot.tasks import unless
 from bot.telegram.answer_buttons import RatingButtons, rating
-from bot.telegram.connection import close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation
-from bot.telegram.handlers import Handlers
-from bot.turn import Keep
+from bot.turn import Save
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -43,7 +39,7 @@ from tests.doubles.model_server import ModelServer, answer, error
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
 from tests.library import FakeLibrary, open_model
-from tests.running import Sources, conversation_of, running
+from tests.running import Sources, running
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 
@@ -114,7 +110,7 @@ class Room:
         *,
         delivering: bool = True,
         sources: Sources | None = None,
-        keep: Keep | None = None,
+        save: Save | None = None,
     ) -> AsyncIterator[None]:
         """The bot answers people until the block ends."""
         client = client_of(self.langfuse)
@@ -138,7 +134,9 @@ class Room:
                 sources=sources,
                 further=further,
                 kept={"feedback": self.feedback, "turns": slow},
-                keep=keep or self.turns.record,
+                save=save or self.turns.save,
+                sessions=self.turns._sessions,
+                exported=True,
                 rating=rating,
             ) as queue:
                 self.running_turns = queue.active
@@ -570,25 +568,6 @@ class TestAtOnce:
             await room.delivered()
         assert room.verdicts["user_feedback"]["value"] == 0
 
-    async def test_a_press_quicker_than_the_turn_is_kept_counts(self, room: Room) -> None:
-        may_record = asyncio.Event()
-
-        async def keep(*ended: Any) -> None:
-            await may_record.wait()
-            await room.turns.record(*ended)
-
-        async with room.open(keep=keep):
-            room.bot_api.say("a red")
-            await room.bot_api.wait_for_message()
-            (message,) = room.bot_api.messages()
-            room.bot_api.press(message, data_of(message, "👍"))
-            await asyncio.sleep(0.1)
-            may_record.set()
-            await eventually(
-                lambda: rows(room.bot_api.messages()[0]) == LIKED, seconds=30, otherwise=str
-            )
-        assert room.bot_api.toasts == [say("liked")]
-
     async def test_one_button_pressed_twice_at_once_says_it_once(self, room: Room) -> None:
         async with room.open():
             message = await room.answered()
@@ -823,51 +802,3 @@ class TestDelivery:
         with suppress(Unavailable):
             await client.aclose()
         assert len(await room.feedback.undelivered()) == 1
-
-
-@dataclass
-class Recorded:
-    """Steps of a press, which are not run again when the press is."""
-
-    results: list[tuple[str, object]] = field(default_factory=list)
-    at: int = 0
-
-    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        if self.at == len(self.results):
-            self.results.append((name, pickle.loads(pickle.dumps(await run()))))
-        was, result = self.results[self.at]
-        assert was == name
-        self.at += 1
-        return result  # type: ignore[return-value]
-
-
-@pytest.mark.parametrize("left", [0, 1, 2, 3])
-async def test_a_press_that_is_run_again_after_a_crash_changes_nothing_more(
-    left: int, room: Room
-) -> None:
-    """Each step may have been done and not recorded; whoever asks may ask twice then."""
-    async with room.open():
-        message = await room.answered()
-        await room.press("👎")
-    application = telegram_application(room.bot_api.token, room.bot_api.base_url)
-    journal = Recorded()
-    places = {"feedback": room.feedback, "turns": room.turns}
-    talk = conversation_of(application, room.answerer, room.messages, journal=journal, kept=places)
-    Handlers(talk).register(application, RatingButtons(talk).handlers())
-    person = {"id": CHAT, "is_bot": False, "first_name": "Ada"}
-    data = f"v:{turn_of(message)}:words"
-    query = {"id": "1", "from": person, "chat_instance": "1", "data": data, "message": message}
-    update = Update.de_json({"update_id": 5, "callback_query": query}, application.bot)
-    await application.initialize()
-    for _ in range(2):
-        await application.process_update(update)
-        del journal.results[left:]
-        journal.at = 0
-    await close_application(application)
-    asked = room.bot_api.messages()[1:]
-    assert [each["text"] for each in asked] == [say("tell_me")] * (2 if left < 2 else 1)
-    about = await room.feedback.asked_about(CHAT, asked[-1]["message_id"])
-    assert about == turn_of(message)
-    kept = await room.kept(message)
-    assert kept
-    assert (kept.verdict, kept.revision) == ("disliked", 1)

@@ -1,29 +1,22 @@
 """/ask, /quotes and /find in Telegram: what people see, press and get."""
 
-import pickle
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Update
+from telegram import InlineKeyboardButton
 
 from agent.documents.citations import NOT_ENOUGH
 from agent.documents.passages import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
-from agent.engine.run import Journal
 from agent.i18n import say
 from agent.markdown import NOTE_SIGN
 from agent.places.search import PlaceHit
 from agent.sommelier.service import Sommelier
-from agent.tracing.recorder import Recorder
-from bot.telegram.connection import AnyApplication, close_application, telegram_application
-from bot.telegram.conversation import Conversation
-from bot.telegram.handlers import Handlers
-from bot.telegram.look_ups import LookUps
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
@@ -33,7 +26,7 @@ from tests.doubles.model_server import ModelServer, Step, answer, answer_json, e
 from tests.doubles.server import JsonObject
 from tests.fakes import FakeCatalogue
 from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
-from tests.running import RecordingTracer, Sources, at_rest, conversation_of, running
+from tests.running import RecordingTracer, Sources, at_rest, running
 
 R = TypeVar("R")
 
@@ -364,66 +357,3 @@ def located() -> JsonObject:
     chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
     place = {"latitude": 48.856613, "longitude": 2.352222}
     return {"message_id": 900, "date": 1, "chat": chat, "from": PERSON, "location": place}
-
-
-@dataclass
-class Rewound:
-    """A journal whose records outlive their turn, up to where it was cut off."""
-
-    records: list[tuple[str, bytes]] = field(default_factory=list)
-    at: int = 0
-
-    def cut_after(self, name: str) -> None:
-        kept = [each for each, _ in self.records].index(name) + 1
-        del self.records[kept:]
-        self.at = 0
-
-    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        if self.at == len(self.records):
-            self.records.append((name, pickle.dumps(await run())))
-        recorded, data = self.records[self.at]
-        assert recorded == name
-        self.at += 1
-        result: R = pickle.loads(data)
-        return result
-
-
-def conversation_in(
-    application: AnyApplication,
-    messages: SqlMessageRepository,
-    journal: Journal,
-    tracer: Recorder | None = None,
-    sources: Sources | None = None,
-) -> Conversation:
-    answerer = Sommelier(catalogue=FakeCatalogue())
-    return conversation_of(
-        application, answerer, messages, sources=sources, journal=journal, tracer=tracer
-    )
-
-
-class TestAfterACrash:
-    @pytest.mark.parametrize("step", ["press", "button", "first"])
-    async def test_a_press_is_still_answered(
-        self, step: str, bot_api: BotApi, messages: SqlMessageRepository
-    ) -> None:
-        journal = Rewound()
-        application = telegram_application(bot_api.token, bot_api.base_url)
-        talk = conversation_in(application, messages, journal)
-        await application.initialize()
-        sent_message = await application.bot.send_message(
-            CHAT,
-            "<blockquote>What are lees?</blockquote>",
-            parse_mode="HTML",
-            reply_markup=InlineKeyboardMarkup.from_button(REFINE_BUTTON),
-        )
-        query = {"id": "1", "from": PERSON, "chat_instance": "1", "data": "refine"}
-        update: dict[str, Any] = {
-            "update_id": 5,
-            "callback_query": query | {"message": sent_message.to_dict()},
-        }
-        Handlers(talk).register(application, LookUps(talk).handlers())
-        for _ in range(2):
-            await application.process_update(Update.de_json(update, application.bot))
-            journal.cut_after(step)
-        await close_application(application)
-        assert len(bot_api.sent(CHAT)) == 3

@@ -12,7 +12,7 @@ from agent.documents.quotes import QuoteCache, find_quotes, quote_documents_tool
 from agent.documents.refine import refine_question
 from agent.engine.limits import Ledger, Limits
 from agent.engine.prices import Price, Prices
-from agent.engine.run import NO_JOURNAL, Journal, Run
+from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef
 from agent.engine.tools import Tool
 from agent.places.find import find_places, find_places_tool
@@ -41,23 +41,9 @@ class HousePrompts:
         return Prompt(f"{MARK}\n{repository_prompts()[name].text}", ref)
 
 
-@dataclass
-class Recording:
-    """A journal that records; `recorded` are the steps of an earlier run, taken in order."""
-
-    recorded: list[object] = field(default_factory=list)
-    made: list[object] = field(default_factory=list)
-
-    async def step(self, name: str, run: Callable[[], Awaitable[R]]) -> R:
-        result: Any = self.recorded.pop(0) if self.recorded else await run()
-        self.made.append(result)
-        return result  # type: ignore[no-any-return]
-
-
 async def reply_to(
     server: ModelServer,
     *steps: Step,
-    journal: Journal = NO_JOURNAL,
     tools: Iterable[Tool] = (),
     prompts: Prompts | None = None,
     ledger: Ledger | None = None,
@@ -70,7 +56,6 @@ async def reply_to(
         [model],
         limits=limits,
         span=root,
-        journal=journal,
         deps=Deps(prompts=prompts),
         ledger=ledger or Ledger(),
     )
@@ -205,34 +190,6 @@ class TestResearch:
         )
         names = [span.prompt and span.prompt.name for span in generations(root)]
         assert names == ["sommelier", "documents-quotes", "sommelier"]
-
-
-class TestReplay:
-    """A resumed turn shows which of its steps ran before the interruption."""
-
-    async def test_what_came_from_the_record_is_marked(self, model_server: ModelServer) -> None:
-        first = Recording()
-        await reply_to(model_server, search(), valid(), journal=first)
-        assert len(first.made) == 3
-        resumed = Recording(recorded=first.made[:2])
-        reply, root = await reply_to(model_server, valid(), journal=resumed)
-        assert reply.outcome == "answered"
-        marked = {span.name: span.metadata.get("replayed") for span in root.children}
-        assert marked == {
-            "guard.input": None,
-            "llm.plan": True,
-            "tool.search_wines": True,
-            "llm.answer": None,
-            "guard.output": None,
-        }
-
-    async def test_a_request_that_had_failed_is_marked_too(self, model_server: ModelServer) -> None:
-        first = Recording()
-        await reply_to(model_server, error(500), valid_text(), journal=first)
-        resumed = Recording(recorded=first.made[:1])
-        _, root = await reply_to(model_server, valid_text(), journal=resumed)
-        seen = [(span.level, span.metadata.get("replayed")) for span in generations(root)]
-        assert seen == [("ERROR", True), (None, None)]
 
 
 def valid_text() -> Step:

@@ -12,7 +12,7 @@ from bot.updates import replicas
 from bot.updates.lanes import received
 from bot.updates.replicas import LOOKS, ReplicaLocks
 from db.engine import Sessions, create_engine
-from db.repositories.updates import SqlUpdateRepository
+from db.repositories.inbox import Inbox
 from tests.databases import Databases
 from tests.doubles.server import eventually
 from tests.integration.test_turns import message
@@ -48,7 +48,7 @@ async def start(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Star
 async def waiting(url: str) -> AsyncIterator[Callable[[int, int], Awaitable[object]]]:
     """Has an update wait in the lane of a chat."""
     engine = create_engine(url)
-    updates = SqlUpdateRepository(Sessions(engine))
+    updates = Inbox(Sessions(engine))
 
     async def accept(update_id: int, chat: int) -> None:
         said = message(update_id, chat={"id": chat, "type": "private"})
@@ -132,7 +132,7 @@ async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_s
         assert heard[0] == {"lane": "7"}
         assert not await other.stop(asked)
         engine = create_engine(url)
-        await SqlUpdateRepository(Sessions(engine)).begin(1)
+        await Inbox(Sessions(engine)).begin(1)
         assert await other.stop(asked)
         await engine.dispose()
         await eventually(lambda: heard[-1] == asked, seconds=5, otherwise=lambda: f"{heard}")

@@ -9,7 +9,6 @@ from sqlalchemy import func, select
 
 from agent.engine.limits import Spent
 from agent.repositories import (
-    Broadcast,
     DayStats,
     Feedback,
     FeedbackRepository,
@@ -20,8 +19,10 @@ from agent.repositories import (
     percentile,
 )
 from db.engine import Sessions
-from db.models import AnswerRow, FeedbackRow, PersonRow, TurnRow
-from db.repositories.people import SqlBroadcastRepository, SqlChatRepository, SqlPeopleRepository
+from db.models import FeedbackRow, OutboxRow, PersonRow, TurnRow
+from db.repositories.broadcasts import Broadcasts
+from db.repositories.inbox import Inbox
+from db.repositories.people import SqlChatRepository, SqlPeopleRepository
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -41,7 +42,6 @@ TURN = TurnRecord(
     error_types=("schema", "grounding"),
     trace_id="a" * 32,
     root_id="b" * 16,
-    message_ids=(11, 12),
 )
 
 
@@ -61,48 +61,44 @@ def people(sessions: Sessions) -> SqlPeopleRepository:
 
 
 @pytest.fixture
-def broadcasts(sessions: Sessions) -> SqlBroadcastRepository:
-    return SqlBroadcastRepository(sessions, now=lambda: NOON)
+def broadcasts(sessions: Sessions) -> Broadcasts:
+    return Broadcasts(sessions, now=lambda: NOON)
+
+
+def answers(*message_ids: int, turn_id: int = TURN.turn_id) -> list[OutboxRow]:
+    """The messages of an answer."""
+    return [OutboxRow(chat_id=GROUP, turn_id=turn_id, message_id=each) for each in message_ids]
 
 
 def turn(turn_id: int, **changes: object) -> TurnRecord:
-    return replace(TURN, turn_id=turn_id, message_ids=(), **changes)  # type: ignore[arg-type]
+    return replace(TURN, turn_id=turn_id, **changes)  # type: ignore[arg-type]
 
 
 async def rows(sessions: Sessions) -> tuple[int, int, int]:
     async with sessions() as session:
         counts = [
             await session.scalar(select(func.count()).select_from(table))
-            for table in (TurnRow, AnswerRow, FeedbackRow)
+            for table in (TurnRow, OutboxRow, FeedbackRow)
         ]
     return counts[0] or 0, counts[1] or 0, counts[2] or 0
 
 
 class TestTurns:
     async def test_a_turn_comes_back_whole_by_its_id_and_by_each_message_of_its_answer(
-        self, turns: TurnRepository
+        self, turns: SqlTurnRepository
     ) -> None:
-        await turns.record(TURN)
+        await turns.record(TURN, messages=answers(11, 12))
         assert await turns.get(TURN.turn_id) == TURN
         assert await turns.of_message(GROUP, 11) == TURN
         assert await turns.of_message(GROUP, 12) == TURN
 
     async def test_messages_of_other_chats_and_unknown_turns_are_nothing(
-        self, turns: TurnRepository
+        self, turns: SqlTurnRepository
     ) -> None:
-        await turns.record(TURN)
+        await turns.record(TURN, messages=answers(11, 12))
         assert await turns.of_message(ADA, 11) is None
         assert await turns.of_message(GROUP, 13) is None
         assert await turns.get(1) is None
-
-    async def test_a_turn_that_is_recorded_again_replaces_itself_and_keeps_all_its_messages(
-        self, turns: TurnRepository, sessions: Sessions
-    ) -> None:
-        await turns.record(TURN)
-        again = replace(TURN, outcome="fallback", seconds=9.0, message_ids=(12, 20, 20))
-        await turns.record(again)
-        assert await turns.of_message(GROUP, 11) == replace(again, message_ids=(11, 12, 20))
-        assert await rows(sessions) == (1, 3, 0)
 
     async def test_a_turn_without_answer_trace_or_errors_is_kept(
         self, turns: TurnRepository
@@ -190,8 +186,9 @@ class TestTurns:
     async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
         self, turns: SqlTurnRepository, feedback: FeedbackRepository, sessions: Sessions
     ) -> None:
-        await turns.record(replace(TURN, at=NOON - timedelta(days=7, seconds=1)))
-        await turns.record(replace(TURN, turn_id=2, message_ids=(30,)))
+        old = replace(TURN, at=NOON - timedelta(days=7, seconds=1))
+        await turns.record(old, messages=answers(11, 12))
+        await turns.record(replace(TURN, turn_id=2), messages=answers(30, turn_id=2))
         await feedback.rate(TURN.turn_id, "liked")
         await feedback.rate(2, "liked")
         assert await turns.forget(timedelta(days=7)) == 1
@@ -204,6 +201,12 @@ def test_the_95th_percentile_is_one_of_the_values() -> None:
     assert percentile([], 0.95) == 0.0
     assert percentile([4.0], 0.95) == 4.0
     assert percentile([float(n) for n in range(100, 0, -1)], 0.95) == 95.0
+
+
+async def ask(sessions: Sessions) -> None:
+    """Have a message ask what was wrong with the turn."""
+    async with sessions.begin() as session:
+        session.add(OutboxRow(chat_id=GROUP, asks_about=TURN.turn_id, message_id=99))
 
 
 class TestFeedback:
@@ -245,11 +248,11 @@ class TestFeedback:
         assert liked.revision == 4
 
     async def test_taking_a_verdict_back_clears_all_but_counts_on(
-        self, feedback: FeedbackRepository
+        self, feedback: FeedbackRepository, sessions: Sessions
     ) -> None:
         await feedback.rate(TURN.turn_id, "disliked")
         await feedback.reason(TURN.turn_id, "tone")
-        await feedback.asked(TURN.turn_id, GROUP, 99)
+        await ask(sessions)
         back = await feedback.rate(TURN.turn_id, None)
         assert back is not None
         assert (back.verdict, back.reason, back.comment, back.revision) == (None, None, "", 3)
@@ -268,9 +271,8 @@ class TestFeedback:
         assert await feedback.rate(1, "liked") is None
         assert await feedback.reason(1, "tone") is None
         assert await feedback.comment(1, "hm") is None
-        await feedback.asked(1, GROUP, 1)
         assert await feedback.asked_about(GROUP, 1) is None
-        assert await rows(sessions) == (1, 2, 0)
+        assert await rows(sessions) == (1, 0, 0)
 
     async def test_only_what_is_disliked_has_a_reason_or_a_comment(
         self, feedback: FeedbackRepository
@@ -287,10 +289,11 @@ class TestFeedback:
         assert long.comment == "x" + "é" * 999
         assert await feedback.comment(TURN.turn_id, "x" + "é" * 999) == long
 
-    async def test_the_question_leads_to_its_turn(self, feedback: FeedbackRepository) -> None:
+    async def test_the_question_leads_to_its_turn(
+        self, feedback: FeedbackRepository, sessions: Sessions
+    ) -> None:
         await feedback.rate(TURN.turn_id, "disliked")
-        await feedback.asked(TURN.turn_id, GROUP, 98)
-        await feedback.asked(TURN.turn_id, GROUP, 99)
+        await ask(sessions)
         assert await feedback.asked_about(GROUP, 99) == TURN.turn_id
         assert await feedback.asked_about(GROUP, 98) is None
         assert await feedback.asked_about(BOB, 99) is None
@@ -396,47 +399,49 @@ class TestPeople:
 
 
 class TestBroadcasts:
-    async def test_a_broadcast_is_sent_once(self, broadcasts: SqlBroadcastRepository) -> None:
+    async def test_a_broadcast_is_sent_once(self, broadcasts: Broadcasts) -> None:
         number = await broadcasts.draft("Tasting on Friday 🍷", ADA)
-        draft = Broadcast(number, "Tasting on Friday 🍷", ADA, NOON, "draft")
-        assert await broadcasts.get(number) == draft
-        assert sorted(await asyncio.gather(*(broadcasts.begin(number) for _ in range(5)))) == [
-            False,
-            False,
-            False,
-            False,
-            True,
-        ]
-        assert await broadcasts.get(number) == replace(draft, state="sending")
+        begins = (broadcasts.begin(number, to(BOB, GROUP)) for _ in range(5))
+        assert sorted(await asyncio.gather(*begins)) == [False] * 4 + [True]
         assert not await broadcasts.cancel(number)
-        await broadcasts.done(number, 10, 2)
-        await broadcasts.done(number, 10, 2)
-        assert await broadcasts.get(number) == replace(draft, state="sent", sent=10, failed=2)
+        assert await broadcasts.delivered() == []
+        assert [each.chat_id for each in await broadcasts.unsent(9)] == [BOB, GROUP]
 
-    async def test_a_draft_that_is_dropped_is_never_sent(
-        self, broadcasts: SqlBroadcastRepository
+    async def test_what_was_sent_is_counted_and_told_once(
+        self, broadcasts: Broadcasts, sessions: Sessions
     ) -> None:
+        number = await broadcasts.draft("Tasting on Friday 🍷", ADA)
+        await broadcasts.begin(number, to(BOB, GROUP))
+        inbox = Inbox(sessions)
+        for message, error in zip(await broadcasts.unsent(9), (None, "unreachable"), strict=True):
+            message.message_id, message.error = None if error else 7, error
+            await inbox.sent(message)
+        (over,) = await broadcasts.delivered()
+        assert (over.sent, over.failed) == (1, 1)
+        for _ in range(2):
+            await broadcasts.finish(over, to(ADA))
+        assert [each.chat_id for each in await broadcasts.unsent(9)] == [ADA]
+        kept = await broadcasts.get(number)
+        assert kept is not None
+        assert (kept.state, kept.sent, kept.failed) == ("sent", 1, 1)
+
+    async def test_a_draft_that_is_dropped_is_never_sent(self, broadcasts: Broadcasts) -> None:
         number = await broadcasts.draft("Oops", ADA)
         assert await broadcasts.cancel(number)
         assert not await broadcasts.cancel(number)
-        assert not await broadcasts.begin(number)
-        await broadcasts.done(number, 1, 0)
-        dropped = await broadcasts.get(number)
-        assert dropped is not None
-        assert (dropped.state, dropped.sent) == ("cancelled", 0)
+        assert not await broadcasts.begin(number, to(BOB))
+        assert await broadcasts.unsent(9) == []
 
     async def test_the_same_draft_has_one_id_until_it_is_one_no_more(
-        self, broadcasts: SqlBroadcastRepository
+        self, broadcasts: Broadcasts
     ) -> None:
         first = await broadcasts.draft("Hello", ADA)
         assert await broadcasts.draft("Hello", ADA) == first
         assert await broadcasts.draft("Hello", BOB) != first
-        await broadcasts.begin(first)
+        await broadcasts.begin(first, [])
         assert await broadcasts.draft("Hello", ADA) != first
 
-    async def test_an_unknown_broadcast_is_nothing(
-        self, broadcasts: SqlBroadcastRepository
-    ) -> None:
-        assert await broadcasts.get(1) is None
-        assert not await broadcasts.begin(1)
-        assert not await broadcasts.cancel(1)
+
+def to(*chats: int) -> list[OutboxRow]:
+    """A message to each of these chats."""
+    return [OutboxRow(chat_id=chat, html="Hello") for chat in chats]

@@ -4,28 +4,28 @@ The repository is the real one, on both databases; the queue is one that can be 
 """
 
 import asyncio
-import pickle
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from agent.engine.limits import Ledger, Spent
-from agent.engine.run import StepsChanged
-from agent.repositories import Step, StoredMessage, TurnRecord
+from agent.repositories import EndedTurn, StoredMessage, TurnRecord
 from bot.metrics import Metrics
-from bot.turn import Course
+from bot.pending import pending_turn
+from bot.telegram.sender import Delivery, Sender
 from bot.updates.bursts import chat_of
-from bot.updates.journal import StepJournal, as_recorded, recorded_result, running_turn
 from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, Lock
 from db.engine import Sessions, is_passing
+from db.models import OutboxRow
+from db.repositories.inbox import Inbox
 from db.repositories.people import SqlMessageRepository
 from db.repositories.turns import SqlTurnRepository
-from db.repositories.updates import SqlUpdateRepository
 from tests.doubles.server import eventually
 
 CHAT = 7
@@ -65,13 +65,46 @@ class Clock:
         self.now += timedelta(seconds=seconds)
 
 
+class FakeSender:
+    """Sends messages nowhere, and stores that it did."""
+
+    inbox: Inbox
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+        self.dies_after: int | None = None
+        self.may_send = asyncio.Event()
+        self.may_send.set()
+
+    async def deliver(
+        self, messages: Sequence[OutboxRow], hold: Callable[[], Awaitable[None]] | None = None
+    ) -> Delivery:
+        for message in messages:
+            await self.may_send.wait()
+            if hold is not None:
+                await hold()
+            if self.dies_after is not None and len(self.sent) >= self.dies_after:
+                raise Killed
+            self.sent.append(message.html)
+            message.message_id = len(self.sent)
+            await self.inbox.sent(message)
+        return Delivery(tuple(range(len(messages))), tries=1)
+
+
+def say(*texts: str) -> None:
+    """Say something in the turn that is handled here."""
+    turn = pending_turn()
+    assert turn is not None
+    turn.messages += [OutboxRow(chat_id=CHAT, html=text) for text in texts]
+
+
 @dataclass
 class World:
     """Turns over a real repository, and what people and handlers saw of them."""
 
     lanes: Resting
-    updates: SqlUpdateRepository
-    journal: StepJournal
+    inbox: Inbox
+    sender: FakeSender
     clock: Clock
     handled: list[Mapping[str, Any]]
     told: list[int]
@@ -118,13 +151,13 @@ def words(payload: Mapping[str, Any]) -> str:
 class KilledAfter:
     """A repository; once one of its methods has committed for the first time, the process ends."""
 
-    def __init__(self, updates: SqlUpdateRepository, method: str) -> None:
+    def __init__(self, updates: Inbox, method: str) -> None:
         self._updates = updates
         self._method = method
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-        async def call(*arguments: object) -> Any:
-            result = await getattr(self._updates, name)(*arguments)
+        async def call(*arguments: object, **others: object) -> Any:
+            result = await getattr(self._updates, name)(*arguments, **others)
             if name == self._method:
                 self._method = ""
                 asyncio.get_running_loop().set_exception_handler(unless_killed)
@@ -132,6 +165,10 @@ class KilledAfter:
             return result
 
         return call
+
+
+def killed_after(inbox: Inbox, method: str) -> Inbox:
+    return cast("Inbox", KilledAfter(inbox, method))
 
 
 def unless_killed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -143,7 +180,8 @@ def unless_killed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
 @pytest.fixture
 def world(sessions: Sessions) -> World:
     clock = Clock()
-    updates = SqlUpdateRepository(sessions, clock)
+    inbox, sender = Inbox(sessions, clock), FakeSender()
+    sender.inbox = inbox
     handled: list[Mapping[str, Any]] = []
     told: list[int] = []
     failing: list[BaseException] = []
@@ -152,13 +190,15 @@ def world(sessions: Sessions) -> World:
         if failing:
             raise failing.pop(0)
         handled.append(payload)
+        say(words(payload))
 
-    async def give_up(payload: Mapping[str, Any], error: str, course: Course) -> None:
+    async def give_up(payload: Mapping[str, Any], error: str) -> None:
         told.append(chat_of(payload))
 
     lanes = Resting(
-        updates=updates,
-        unowned=updates.lanes,
+        inbox=inbox,
+        sender=cast("Sender", sender),
+        unowned=inbox.lanes,
         metrics=Metrics(),
         handle=handle,
         readable=lambda payload: True,
@@ -170,8 +210,7 @@ def world(sessions: Sessions) -> World:
         sleep=clock.sleep,
     )
     lanes.ready.set()
-    journal = StepJournal(updates, SqlTurnRepository(sessions))
-    return World(lanes, updates, journal, clock, handled, told, failing)
+    return World(lanes, inbox, sender, clock, handled, told, failing)
 
 
 async def test_an_update_that_is_delivered_twice_is_one_turn(world: World) -> None:
@@ -197,7 +236,7 @@ async def test_messages_sent_in_one_go_are_one_turn_under_the_first_one_s_id(wor
 async def test_a_turn_waits_for_the_rest_of_what_is_forwarded(world: World) -> None:
     turns = replace(
         world.lanes,
-        updates=SqlUpdateRepository(world.updates._sessions),
+        inbox=Inbox(world.inbox._sessions),
         burst=timedelta(seconds=2),
         now=lambda: datetime.now(UTC),
     )
@@ -256,7 +295,7 @@ async def test_a_burst_is_at_most_fifty_messages(world: World) -> None:
 
 
 async def test_a_kill_once_a_burst_is_taken_loses_none_of_it(world: World) -> None:
-    world.lanes = replace(world.lanes, updates=KilledAfter(world.updates, "begin"))
+    world.lanes = replace(world.lanes, inbox=killed_after(world.inbox, "begin"))
     await world.hear(1, "a red")
     await world.hear(2, "for lamb", after=100)
     with pytest.raises(Killed):
@@ -268,7 +307,7 @@ async def test_a_kill_once_a_burst_is_taken_loses_none_of_it(world: World) -> No
 
 
 async def test_a_kill_before_the_end_is_recorded_answers_once(world: World) -> None:
-    world.lanes = replace(world.lanes, updates=KilledAfter(world.updates, "done"))
+    world.lanes = replace(world.lanes, inbox=killed_after(world.inbox, "done"))
     await world.hear(1, "a red")
     with pytest.raises(Killed):
         await world.run()
@@ -284,27 +323,6 @@ async def test_an_edit_of_what_still_waits_changes_it(world: World) -> None:
     assert world.texts() == ["a white"]
 
 
-async def test_an_edit_during_the_turn_is_a_turn_of_its_own(world: World) -> None:
-    await world.hear(1, "a red")
-    world.failing.append(Killed())
-    with pytest.raises(Killed):
-        await world.run()
-    await world.lanes.accept([edit(2, 1, "a white")])
-    assert world.lanes.calls == [LANE, LANE]
-    await world.run()
-    await world.run()
-    assert world.texts() == ["a red", "a white"]
-
-
-async def test_an_edit_afterwards_finds_the_turn_of_its_message(world: World) -> None:
-    await world.hear(1, "a red")
-    await world.hear(2, "for lamb", after=100)
-    await world.run()
-    await world.lanes.accept([edit(3, 2, "for fish")])
-    assert world.lanes.calls == [LANE] * 3
-    assert await world.updates.turn_of(CHAT, 20) == 1
-
-
 async def test_what_fails_twice_is_answered_by_the_third_try(world: World) -> None:
     await world.hear(1, "a red")
     world.failing += [ValueError(), ValueError()]
@@ -318,7 +336,7 @@ async def test_what_fails_three_times_is_set_aside_and_the_person_told_once(worl
     world.failing += [ValueError("with private words")] * 3
     await world.run()
     assert world.told == [CHAT]
-    (aside,) = await world.updates.set_aside_list()
+    (aside,) = await world.inbox.set_aside_list()
     assert (aside.update_id, aside.error) == (1, "ValueError")
     await world.run()
     assert (world.texts(), world.told) == ([], [CHAT])
@@ -330,184 +348,6 @@ async def test_a_database_that_is_away_is_no_failure_of_a_turn(world: World) -> 
     world.failing += [away] * 10
     await world.run()
     assert (world.texts(), world.told) == (["a red"], [])
-
-
-async def test_what_kills_the_process_is_set_aside_after_three_tries_alone(world: World) -> None:
-    await world.hear(1, "poison")
-    world.failing += [Killed()] * 5
-    for _ in range(TRIES_IN_COMPANY + 3):
-        assert await world.updates.set_aside_list() == []
-        with pytest.raises(Killed):
-            await world.run()
-    await world.run()
-    assert world.told == [CHAT]
-    (aside,) = await world.updates.set_aside_list()
-    assert "died" in str(aside.error)
-
-
-async def test_who_may_have_killed_the_process_runs_alone_and_nobody_else_pays_for_it(
-    world: World,
-) -> None:
-    running, most = 0, 0
-    chats = (7, 8, 9)
-
-    async def handle(_: object) -> None:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        others = [(await stored(world, n)).tries for n in chats]
-        assert sorted(others) == [TRIES_IN_COMPANY] * 2 + [TRIES_IN_COMPANY + 1] or done
-        done.append(1)
-        await asyncio.sleep(0.02)
-        running -= 1
-
-    done: list[int] = []
-    for chat in chats:
-        await world.hear(chat, "/ask", chat={"id": chat, "type": "private"})
-        for _ in range(TRIES_IN_COMPANY):
-            await world.updates.begin(chat)
-    turns = replace(world.lanes, handle=handle)
-    await asyncio.gather(*(turns.run(str(chat)) for chat in chats))
-    assert (len(done), most) == (3, 1)
-
-
-async def test_a_turn_that_gets_on_is_never_set_aside_however_often_it_is_killed(
-    world: World,
-) -> None:
-    await world.hear(1, "long")
-    for number in range(8):
-        world.failing.append(Killed())
-        with pytest.raises(Killed):
-            await world.run()
-        await record(world, 1, number, f"step {number}")
-    assert (await stored(world, 1)).tries == 1
-    assert await world.updates.set_aside_list() == []
-
-
-async def record(world: World, update_id: int, number: int, name: str) -> None:
-    epoch = (await stored(world, update_id)).epoch
-    await world.updates.record(Step(update_id, number, name, pickle.dumps(None)), epoch)
-
-
-async def test_a_turn_that_takes_another_way_is_begun_anew_before_what_came_after_it(
-    world: World,
-) -> None:
-    await world.hear(1, "a red")
-    await world.hear(2, "a white", after=5000)
-    await record(world, 1, 0, "what is no more")
-    await world.updates.begin(1)
-    world.lanes = replace(world.lanes, handle=asking(world))
-    await world.run()
-    assert (world.texts(), world.told) == (["a red", "a white"], [])
-
-
-async def test_a_turn_that_takes_another_way_after_its_answer_is_not_answered_again(
-    world: World,
-) -> None:
-    await world.hear(1, "a red")
-    await record(world, 1, 0, "what is no more")
-    await record(world, 1, 1, "telegram.send.1")
-    await world.updates.begin(1)
-    world.lanes = replace(world.lanes, handle=asking(world))
-    await world.run()
-    assert (await stored(world, 1)).state == "done"
-    assert (world.texts(), world.told) == ([], [])
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a step returns, as the release before has it."""
-
-    model: str
-    words: str
-
-
-@pytest.mark.parametrize(
-    ("now", "found"),
-    [
-        (
-            [
-                ("model", str),
-                ("mode", str, field(default="json")),
-                ("words", str, field(default="")),
-            ],
-            True,
-        ),
-        ([("model", str), ("text", str)], False),
-        ([("model", str), ("words", str), ("mode", str)], False),
-    ],
-)
-def test_what_the_release_before_recorded_is_understood_by_names_or_not_at_all(
-    monkeypatch: pytest.MonkeyPatch, now: list[Any], found: bool
-) -> None:
-    step = Step(1, 0, "model", as_recorded(Said("one", "two")))
-    monkeypatch.setattr(f"{__name__}.Said", make_dataclass("Said", now))
-    if found:
-        result: Any = recorded_result(step, "model")
-        assert (result.model, result.words) == ("one", "two")
-    else:
-        with pytest.raises(StepsChanged):
-            recorded_result(step, "model")
-
-
-def asking(world: World) -> Callable[[Mapping[str, Any]], Awaitable[None]]:
-    """A handler of one step, which takes no failure of it for an end."""
-
-    async def handle(payload: Mapping[str, Any]) -> None:
-        with suppress(Exception):
-            await world.journal.step("model", nothing)
-        world.handled.append(payload)
-
-    return handle
-
-
-async def test_a_recorded_step_is_not_run_again_wherever_the_process_dies(world: World) -> None:
-    ran: list[str] = []
-    die_at = ""
-
-    def step(name: str) -> Callable[[], Awaitable[str]]:
-        async def run() -> str:
-            ran.append(name)
-            if die_at == f"in {name}":
-                raise Killed
-            return name.upper()
-
-        return run
-
-    async def handle(payload: Mapping[str, Any]) -> None:
-        for name in ("model", "tool", "telegram.send.1"):
-            assert await world.journal.step(name, step(name)) == name.upper()
-            if die_at == f"after {name}":
-                raise Killed
-        world.handled.append(payload)
-
-    world.lanes = replace(world.lanes, handle=handle)
-    await world.hear(1, "/ask")
-    for moment in ("in model", "after model", "in tool", "after tool", "after telegram.send.1"):
-        die_at = moment
-        with pytest.raises(Killed):
-            await world.run()
-    die_at = ""
-    await world.run()
-    assert ran == ["model", "model", "tool", "tool", "telegram.send.1"]
-    assert world.texts() == ["/ask"]
-
-
-async def test_the_end_of_a_turn_and_what_it_came_to_are_one(world: World) -> None:
-    ended = TurnRecord(turn_id=1, chat_id=CHAT, user_id=CHAT, at=START, outcome="answered")
-    said = [StoredMessage("user", "a red"), StoredMessage("assistant", "Chinon")]
-
-    async def handle(payload: Mapping[str, Any]) -> None:
-        await world.journal.keep(ended, said)
-        assert await SqlTurnRepository(world.updates._sessions).get(1) is None
-        world.handled.append(payload)
-
-    world.lanes = replace(world.lanes, handle=handle)
-    await world.hear(1, "a red")
-    await world.run()
-    kept = await SqlMessageRepository(world.updates._sessions).recent(CHAT)
-    assert [each.content for each in kept] == ["a red", "Chinon"]
-    assert await SqlTurnRepository(world.updates._sessions).get(1) == ended
 
 
 async def test_turns_of_a_lane_are_run_by_their_ids_whatever_the_clock_says(world: World) -> None:
@@ -522,8 +362,8 @@ async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
     await world.hear(2, "for lamb", after=100)
     world.failing += [ValueError()] * 3
     await world.run()
-    assert [each.update_id for each in await world.updates.set_aside_list()] == [1]
-    assert await world.updates.ask_retry(1)
+    assert [each.update_id for each in await world.inbox.set_aside_list()] == [1]
+    assert await world.inbox.ask_retry(1)
     world.lanes.calls.clear()
     await world.lanes.look()
     assert world.lanes.calls == [LANE]
@@ -531,7 +371,7 @@ async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
     assert world.texts() == ["a red\nfor lamb"]
     await world.lanes.look()
     assert world.lanes.calls == [LANE]
-    assert not await world.updates.ask_retry(1)
+    assert not await world.inbox.ask_retry(1)
 
 
 async def test_the_backlog_is_what_still_waits(world: World) -> None:
@@ -539,32 +379,17 @@ async def test_the_backlog_is_what_still_waits(world: World) -> None:
     await world.hear(2, "for lamb", after=100)
     await world.hear(3, "poison", after=5000)
     world.clock.pass_(2000)
-    backlog = await world.updates.backlog()
+    backlog = await world.inbox.backlog()
     assert (backlog.waiting, backlog.oldest_seconds) == (3, 7.1)
     await world.run()
     world.failing += [ValueError()] * 3
     await world.run()
-    assert (await world.updates.backlog()).waiting == 0
-
-
-async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: World) -> None:
-    await world.hear(1, "a red")
-    await world.hear(2, "for lamb", after=100)
-    await world.hear(3, "poison", after=5000)
-    world.failing += [ValueError()] * 3
-    await world.updates.done(1, 0)
-    await world.updates.done(2, 0)
-    await world.run()
-    await world.hear(4, "waits")
-    world.clock.pass_(60_000)
-    assert await world.updates.forget(timedelta(hours=1)) == 0
-    assert await world.updates.forget(timedelta(minutes=1)) == 3
-    assert [await world.updates.get(n) is None for n in (1, 2, 3, 4)] == [True, True, True, False]
+    assert (await world.inbox.backlog()).waiting == 0
 
 
 async def test_a_database_that_is_away_for_a_while_loses_nothing(world: World) -> None:
     await world.hear(1, "a red")
-    world.lanes = replace(world.lanes, updates=Flaky(world.updates, failures=1))  # type: ignore[arg-type]
+    world.lanes = replace(world.lanes, inbox=cast("Inbox", Flaky(world.inbox, failures=1)))
     await world.run()
     assert (world.texts(), world.told) == (["a red"], [])
     assert (await stored(world, 1)).state == "done"
@@ -573,19 +398,135 @@ async def test_a_database_that_is_away_for_a_while_loses_nothing(world: World) -
 class Flaky:
     """A repository each of whose methods fails at first."""
 
-    def __init__(self, updates: SqlUpdateRepository, failures: int) -> None:
+    def __init__(self, updates: Inbox, failures: int) -> None:
         self._updates = updates
         self._failures = failures
         self._failed: dict[str, int] = {}
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        async def call(*arguments: Any) -> Any:
+        async def call(*arguments: Any, **others: Any) -> Any:
             self._failed[name] = self._failed.get(name, 0) + 1
             if self._failed[name] <= self._failures:
                 raise OperationalError("SELECT", {}, Exception("the server is gone"))
-            return await getattr(self._updates, name)(*arguments)
+            return await getattr(self._updates, name)(*arguments, **others)
 
         return call
+
+
+async def test_what_kills_the_process_is_set_aside_and_the_others_are_answered(
+    world: World,
+) -> None:
+    await world.hear(1, "poison")
+    world.failing += [Killed()] * 5
+    for _ in range(3):
+        assert await world.inbox.set_aside_list() == []
+        with pytest.raises(Killed):
+            await world.run()
+    await world.hear(2, "a red", after=60_000)
+    world.failing.clear()
+    await world.run()
+    assert (world.told, world.texts()) == ([CHAT], ["a red"])
+    (aside,) = await world.inbox.set_aside_list()
+    assert "died" in str(aside.error)
+
+
+async def test_turns_that_may_have_killed_the_process_run_alone(world: World) -> None:
+    running, most, done = 0, 0, list[int]()
+    chats = (7, 8, 9)
+
+    async def handle(_: object) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        tries = sorted([(await stored(world, n)).tries for n in chats])
+        assert done or tries == [TRIES_IN_COMPANY] * 2 + [TRIES_IN_COMPANY + 1]
+        done.append(1)
+        await asyncio.sleep(0.02)
+        running -= 1
+
+    for chat in chats:
+        await world.hear(chat, "/ask", chat={"id": chat, "type": "private"})
+        for _ in range(TRIES_IN_COMPANY):
+            await world.inbox.begin(chat)
+    turns = replace(world.lanes, handle=handle)
+    await asyncio.gather(*(turns.run(str(chat)) for chat in chats))
+    assert (len(done), most) == (3, 1)
+
+
+async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: World) -> None:
+    record = TurnRecord(turn_id=1, chat_id=CHAT, user_id=CHAT, at=START, outcome="answered")
+    said = (StoredMessage("user", "a red"), StoredMessage("assistant", "Chinon"))
+
+    async def handle(payload: Mapping[str, Any]) -> None:
+        turn = pending_turn()
+        assert turn is not None
+        turn.ended.append(EndedTurn(record, said))
+        turn.messages.append(OutboxRow(chat_id=CHAT, html="Chinon", turn_id=1))
+
+    await world.hear(1, "a red")
+    await replace(world.lanes, handle=handle).run(LANE)
+    sessions = world.inbox._sessions
+    kept = await SqlMessageRepository(sessions).recent(CHAT)
+    assert [each.content for each in kept] == ["a red", "Chinon"]
+    assert await SqlTurnRepository(sessions).of_message(CHAT, 1) == record
+    async with sessions() as session:
+        (message,) = await session.scalars(select(OutboxRow))
+    assert (message.html, message.message_id) == ("", 1)
+
+
+async def test_of_a_command_only_the_number_of_its_update_stays(world: World) -> None:
+    await world.hear(1, "/help")
+    await world.run(f"aside-{CHAT}")
+    row = await stored(world, 1)
+    assert (row.state, row.chat_id, row.payload) == ("done", 0, {})
+    async with world.inbox._sessions() as session:
+        assert (await session.scalars(select(OutboxRow))).all() == []
+
+
+@pytest.mark.parametrize("sent", [0, 1, 2])
+async def test_after_a_kill_an_answer_is_sent_as_far_as_it_was_not(world: World, sent: int) -> None:
+    async def handle(payload: Mapping[str, Any]) -> None:
+        world.handled.append(payload)
+        say("one", "two")
+
+    world.lanes = replace(world.lanes, handle=handle)
+    world.sender.dies_after = sent
+    await world.hear(1, "a red")
+    if sent < 2:
+        with pytest.raises(Killed):
+            await world.run()
+    world.sender.dies_after = None
+    await world.run()
+    assert (world.sender.sent, len(world.handled)) == (["one", "two"], 1)
+    assert (await stored(world, 1)).state == "done"
+
+
+async def test_a_turn_that_another_process_has_begun_is_neither_stored_nor_sent(
+    world: World,
+) -> None:
+    async def handle(payload: Mapping[str, Any]) -> None:
+        say("Chinon")
+        await world.inbox.begin(1)  # by who took the lane over
+
+    await world.hear(1, "/ask")
+    await replace(world.lanes, handle=handle, lock=once()).run(LANE)
+    assert (world.sender.sent, (await stored(world, 1)).state) == ([], "waiting")
+    begun = await world.inbox.begin(1)
+    assert begun is not None
+    assert (begun.outbox, begun.update.epoch) == (None, 3)
+
+
+async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: World) -> None:
+    await world.hear(1, "a red")
+    await world.run()
+    await world.hear(3, "poison", after=5000)
+    world.failing += [ValueError()] * 3
+    await world.run()
+    await world.hear(4, "waits")
+    world.clock.pass_(60_000)
+    assert await world.inbox.forget(timedelta(hours=1)) == 0
+    assert await world.inbox.forget(timedelta(minutes=1)) == 2
+    assert [await world.inbox.get(n) is None for n in (1, 3, 4)] == [True, True, False]
 
 
 class TestWaking:
@@ -628,30 +569,6 @@ class TestWaking:
         await eventually(lambda: world.texts() == ["/ask"], seconds=5, otherwise=str)
         await lanes.close()
 
-    async def test_a_turn_that_another_process_has_begun_records_and_sends_no_more(
-        self, world: World
-    ) -> None:
-        ran: list[str] = []
-
-        async def model() -> None:
-            ran.append("model")
-            await world.updates.begin(1)  # by who took the lane over
-
-        async def send() -> None:
-            ran.append("send")
-
-        async def handle(payload: Mapping[str, Any]) -> None:
-            with suppress(Exception):
-                await world.journal.step("model", model)
-                await world.journal.step("telegram.send.1", send)
-
-        await world.hear(1, "/ask")
-        await replace(world.lanes, handle=handle, lock=once()).run(LANE)
-        assert (ran, (await stored(world, 1)).state) == (["model"], "waiting")
-        begun = await world.updates.begin(1)
-        assert begun is not None
-        assert (begun.steps, begun.update.epoch) == ((), 3)
-
 
 def once() -> Lock:
     """A lock that is had once, and by another process from then on."""
@@ -664,40 +581,28 @@ def once() -> Lock:
     return lock
 
 
-async def nothing() -> None:
-    """A step."""
-
-
 async def stored(world: World, update_id: int) -> Any:
-    found = await world.updates.get(update_id)
+    found = await world.inbox.get(update_id)
     assert found is not None
     return found
 
 
 @dataclass
 class Asking:
-    """A handler that asks a model, which answers when it is let, and sends what it was asked."""
+    """A handler that asks a model, which answers when it is let, and says what it was asked."""
 
-    world: World
     asked: list[str] = field(default_factory=list)
-    sent: list[str] = field(default_factory=list)
     spent: list[Spent] = field(default_factory=list)
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
-    may_send: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __call__(self, payload: Mapping[str, Any]) -> None:
-        turn, step = running_turn(), self.world.journal.step
+        turn = pending_turn()
         assert turn is not None
         self.spent.append(turn.course.before)
         turn.course.ledger = Ledger(before=turn.course.before, requests=1)
-        await step("look", nothing)
         self.asked.append(words(payload))
-        await step("model", self.may_answer.wait)
-        await step("telegram.send.1", self.send)
-        self.sent.append(self.asked[-1])
-
-    async def send(self) -> bool:
-        return await self.may_send.wait()
+        await self.may_answer.wait()
+        say(words(payload))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -708,8 +613,8 @@ class TestCorrections:
     """What is said while a turn runs, before anything is sent in it."""
 
     @pytest.fixture
-    def asking(self, world: World) -> Asking:
-        return Asking(world)
+    def asking(self) -> Asking:
+        return Asking()
 
     @pytest.fixture
     async def lanes(self, world: World, asking: Asking) -> AsyncIterator[Lanes]:
@@ -727,13 +632,12 @@ class TestCorrections:
         await lanes.accept([edit(3, 2, "a white")])
         await until(lambda: len(asking.asked) == 3)
         asking.may_answer.set()
-        asking.may_send.set()
-        await until(lambda: len(asking.sent) == 1)
+        world.sender.may_send.set()
+        await until(lambda: len(world.sender.sent) == 1)
         await lanes.finish(5)
         assert asking.asked == ["a red", "a red\nwhite, sorry", "a red\na white"]
         assert [each.requests for each in asking.spent] == [0, 1, 2]
         assert [(await stored(world, each)).state for each in (1, 2, 3)] == ["done"] * 3
-        assert await world.updates.turn_of(CHAT, 20) == 1
 
     async def test_a_correction_that_comes_to_another_process_is_taken_in_too(
         self, world: World, lanes: Lanes, asking: Asking
@@ -754,20 +658,21 @@ class TestCorrections:
         await other.accept([edit(3, 2, "a white")])
         await until(lambda: len(asking.asked) == 3)
         asking.may_answer.set()
-        asking.may_send.set()
-        await until(lambda: len(asking.sent) == 1)
+        world.sender.may_send.set()
+        await until(lambda: len(world.sender.sent) == 1)
         assert asking.asked == ["a red", "a red\nwhite, sorry", "a red\na white"]
 
     async def test_what_is_said_once_an_answer_is_on_its_way_is_a_turn_of_its_own(
-        self, lanes: Lanes, asking: Asking
+        self, world: World, lanes: Lanes, asking: Asking
     ) -> None:
         asking.may_answer.set()
+        world.sender.may_send.clear()
         await lanes.accept([message(1, "a red")])
         await until(lambda: asking.asked == ["a red"])
         await asyncio.sleep(0.05)
         await lanes.accept([message(2, "and a white")])
-        asking.may_send.set()
-        await until(lambda: asking.sent == ["a red", "and a white"])
+        world.sender.may_send.set()
+        await until(lambda: world.sender.sent == ["a red", "and a white"])
 
     @pytest.mark.parametrize(
         "other",
@@ -780,33 +685,12 @@ class TestCorrections:
         ids=["a command", "somebody else", "another topic", "another message"],
     )
     async def test_what_is_not_meant_for_it_waits(
-        self, lanes: Lanes, asking: Asking, other: dict[str, Any]
+        self, world: World, lanes: Lanes, asking: Asking, other: dict[str, Any]
     ) -> None:
         await lanes.accept([message(1, "a red")])
         await until(lambda: asking.asked == ["a red"])
         await lanes.accept([other])
         asking.may_answer.set()
-        asking.may_send.set()
-        await until(lambda: len(asking.sent) == 2)
-        assert asking.sent == ["a red", words(other)]
-
-    @pytest.mark.parametrize("method", ["begin", "begin_anew", "record", "done"])
-    async def test_a_kill_at_any_stage_answers_all_of_it_once(
-        self, world: World, asking: Asking, method: str
-    ) -> None:
-        killing: Any = KilledAfter(world.updates, method)
-        lanes = world.awake(handle=asking, updates=killing)
-        await lanes.accept([message(1, "a red")])
-        with suppress(AssertionError):
-            await eventually(lambda: bool(asking.asked), seconds=0.3, otherwise=str)
-        await lanes.accept([message(2, "white, sorry")])
-        asking.may_answer.set()
-        asking.may_send.set()
-        await asyncio.sleep(0.2)
-        await asyncio.gather(*lanes._tasks, return_exceptions=True)
-        others = world.awake(handle=asking)
-        await others.look()
-        await until(lambda: not others.active and not others._woken)
-        said = "\n".join(dict.fromkeys("\n".join(asking.sent).split("\n")))
-        assert said == "a red\nwhite, sorry"
-        assert [(await stored(world, each)).state for each in (1, 2)] == ["done"] * 2
+        world.sender.may_send.set()
+        await until(lambda: len(world.sender.sent) == 2)
+        assert world.sender.sent == ["a red", words(other)]

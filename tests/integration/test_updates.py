@@ -15,8 +15,8 @@ from agent.repositories import Payload
 from bot.updates.accept import Poller, TokenRejected
 from bot.updates.bursts import lane_of
 from db.engine import Sessions
+from db.repositories.inbox import Inbox
 from db.repositories.people import SqlMessageRepository
-from db.repositories.updates import SqlUpdateRepository
 from tests.crash.harness import free_port
 from tests.databases import Databases, migrated_sqlite
 from tests.doubles.bot_api import BotApi
@@ -208,10 +208,8 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
         unread = bot_api.push({"message": base(7) | NEWER_POLL | {"media_group_id": "1"}})
         bot_api.say("behind", 7)
         told = await bot_api.wait_for_message(3, 7)
-    kept = await migrated_sqlite(Path("updates.sqlite3"))
-    nothing, aside = await SqlUpdateRepository(Sessions(kept)).set_aside_list()
+    nothing, aside = await Inbox(messages._sessions).set_aside_list()
     await engine.dispose()
-    await kept.dispose()
     assert (aside.update_id, aside.error) == (unread, "the library cannot read it")
     assert (nothing.update_id, nothing.error) == (unread - 1, "the library cannot read it")
     assert (told[0], told[2], len(told)) == ("About before", "About behind", 3)

@@ -11,8 +11,9 @@ import pytest
 from telegram import Bot
 from telegram.error import BadRequest, RetryAfter, TelegramError, TimedOut
 
+from bot.pending import Placeholder
 from bot.telegram.connection import Limits, RateLimit
-from bot.telegram.drafts import PLACEHOLDER, Drafts, Placeholder
+from bot.telegram.drafts import PLACEHOLDER, Drafts
 from bot.telegram.sender import Destination
 from tests.virtual_time import VirtualTimeLoop, in_virtual_time
 

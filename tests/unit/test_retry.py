@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent.engine.errors import Backoff, retry
-from bot.turn import retry_briefly, retry_forever
+from bot.retries import retry_briefly, retry_forever
 
 
 class Call:

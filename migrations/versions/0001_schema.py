@@ -1,12 +1,9 @@
-"""The whole schema: wines, documents, messages, updates, chats, and what an admin sees.
-
-Its number goes on from ten drafts of it, so that a database of the last needs nothing.
-"""
+"""The whole schema: wines, documents, messages, updates, chats, and what an admin sees."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
+revision = "0001"
 down_revision = None
 
 SQLITE_FULL_TEXT = (
@@ -46,9 +43,9 @@ UNDELIVERED = sa.text("revision > delivered_revision")
 NOT_SENT = sa.text("state = 'waiting'")
 TABLES = (
     *("wines", "wine_grapes", "wine_foods", "wine_allergens"),
-    *("library", "documents", "chunks", "chunk_vectors", "messages", "updates", "steps", "chats"),
-    *("turns", "turns_under_way", "answers", "feedback", "people", "cares", "facts", "bottles"),
-    *("deletions", "broadcasts", "traces"),
+    *("library", "documents", "chunks", "chunk_vectors", "messages", "updates", "chats"),
+    *("turns", "turns_under_way", "feedback", "people", "cares", "facts", "bottles"),
+    *("deletions", "broadcasts", "traces", "outbox"),
 )
 """In the order in which they refer to each other."""
 
@@ -66,6 +63,7 @@ def upgrade() -> None:
     _create_people()
     _create_memory()
     _create_traces()
+    _create_outbox()
     on_sqlite = op.get_context().dialect.name == "sqlite"
     for statement in SQLITE_FULL_TEXT if on_sqlite else POSTGRES_FULL_TEXT:
         op.execute(statement)
@@ -226,9 +224,8 @@ def _create_updates() -> None:
         sa.Column("state", sa.String, nullable=False),
         sa.Column("turn_id", sa.BigInteger),
         sa.Column("tries", sa.Integer, nullable=False),
-        sa.Column("progress", sa.Integer, nullable=False),
-        sa.Column("epoch", sa.Integer, nullable=False, server_default="0"),
-        sa.Column("retries", sa.Integer, nullable=False),
+        sa.Column("epoch", sa.Integer, nullable=False),
+        sa.Column("placeholder_id", sa.BigInteger),
         sa.Column("error", sa.String),
         sa.PrimaryKeyConstraint("update_id", name="pk_updates"),
     )
@@ -236,20 +233,6 @@ def _create_updates() -> None:
     op.create_index("ix_updates_state_received_at", "updates", ["state", "received_at"])
     op.create_index("ix_updates_lane_state_update_id", "updates", ["lane", "state", "update_id"])
     op.create_index("ix_updates_turn_id", "updates", ["turn_id"])
-    op.create_table(
-        "steps",
-        sa.Column("update_id", sa.BigInteger, autoincrement=False, nullable=False),
-        sa.Column("number", sa.Integer, autoincrement=False, nullable=False),
-        sa.Column("name", sa.String, nullable=False),
-        sa.Column("result", sa.LargeBinary, nullable=False),
-        sa.ForeignKeyConstraint(
-            ["update_id"],
-            ["updates.update_id"],
-            name="fk_steps_update_id_updates",
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("update_id", "number", name="pk_steps"),
-    )
     op.create_table(
         "chats",
         sa.Column("chat_id", sa.BigInteger, autoincrement=False, nullable=False),
@@ -289,17 +272,6 @@ def _create_turns() -> None:
         sa.Column("since", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("turn_id", name="pk_turns_under_way"),
     )
-    op.create_table(
-        "answers",
-        sa.Column("chat_id", sa.BigInteger, autoincrement=False, nullable=False),
-        sa.Column("message_id", sa.BigInteger, autoincrement=False, nullable=False),
-        sa.Column("turn_id", sa.BigInteger, nullable=False),
-        sa.ForeignKeyConstraint(
-            ["turn_id"], ["turns.turn_id"], name="fk_answers_turn_id_turns", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("chat_id", "message_id", name="pk_answers"),
-    )
-    op.create_index("ix_answers_turn_id", "answers", ["turn_id"])
 
 
 def _create_feedback() -> None:
@@ -312,17 +284,10 @@ def _create_feedback() -> None:
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("delivered_revision", sa.Integer, nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("asked_chat_id", sa.BigInteger),
-        sa.Column("asked_message_id", sa.BigInteger),
         sa.ForeignKeyConstraint(
             ["turn_id"], ["turns.turn_id"], name="fk_feedback_turn_id_turns", ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("turn_id", name="pk_feedback"),
-    )
-    op.create_index(
-        "ix_feedback_asked_chat_id_asked_message_id",
-        "feedback",
-        ["asked_chat_id", "asked_message_id"],
     )
     op.create_index(
         "ix_feedback_undelivered",
@@ -428,3 +393,43 @@ def _create_traces() -> None:
     op.create_index(
         "ix_traces_waiting", "traces", ["due_at"], sqlite_where=NOT_SENT, postgresql_where=NOT_SENT
     )
+
+
+def _create_outbox() -> None:
+    references = {"turn_id": "turns.turn_id", "asks_about": "turns.turn_id"}
+    references["broadcast_id"] = "broadcasts.id"
+    op.create_table(
+        "outbox",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
+        sa.Column("update_id", sa.BigInteger),
+        sa.Column("turn_id", sa.BigInteger),
+        sa.Column("asks_about", sa.BigInteger),
+        sa.Column("broadcast_id", sa.BigInteger().with_variant(sa.Integer, "sqlite")),
+        sa.Column("chat_id", sa.BigInteger, nullable=False),
+        sa.Column("thread_id", sa.BigInteger),
+        sa.Column("reply_to", sa.BigInteger),
+        sa.Column("edits", sa.BigInteger),
+        sa.Column("is_answer", sa.Boolean, nullable=False),
+        sa.Column("follows", sa.Boolean, nullable=False),
+        sa.Column("kind", sa.String, nullable=False),
+        sa.Column("html", sa.String, nullable=False),
+        sa.Column("buttons", sa.JSON, nullable=False),
+        sa.Column("placeholder", sa.String, nullable=False),
+        sa.Column("file_name", sa.String, nullable=False),
+        sa.Column("file", sa.LargeBinary),
+        sa.Column("message_id", sa.BigInteger),
+        sa.Column("error", sa.String),
+        sa.PrimaryKeyConstraint("id", name="pk_outbox"),
+        *(
+            sa.ForeignKeyConstraint(
+                [column],
+                [target],
+                name=f"fk_outbox_{column}_{target.partition('.')[0]}",
+                ondelete="CASCADE",
+            )
+            for column, target in references.items()
+        ),
+    )
+    for column in ("update_id", *references):
+        op.create_index(f"ix_outbox_{column}", "outbox", [column])
+    op.create_index("ix_outbox_chat_id_message_id", "outbox", ["chat_id", "message_id"])

@@ -1,0 +1,111 @@
+"""Messages that no turn sends: those of admins to everyone, and reminders.
+
+They are rows of the outbox that belong to no update; the process that leads sends them.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Update, delete, func, select, update
+
+from agent.text import storable
+from db.engine import Sessions, count_rows
+from db.models import BroadcastRow, OutboxRow, utc_now
+
+DRAFT: Final = "draft"
+SENDING: Final = "sending"
+SENT: Final = "sent"
+CANCELLED: Final = "cancelled"
+
+BELONGS_TO_NO_TURN: Final = OutboxRow.update_id.is_(None) & OutboxRow.turn_id.is_(None)
+IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
+
+
+class Broadcasts:
+    """The broadcasts of a database, and what else waits to be sent outside of turns."""
+
+    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
+        self._sessions = sessions
+        self._now = now
+
+    async def draft(self, text: str, by: int) -> int:
+        """Store a message until it is confirmed; return its id, one for the same draft."""
+        text = storable(text)
+        same = (BroadcastRow.text == text) & (BroadcastRow.created_by == by)
+        known = select(BroadcastRow.id).where(same, BroadcastRow.state == DRAFT).limit(1)
+        async with self._sessions.begin() as session:
+            if (found := await session.scalar(known)) is not None:
+                return found
+            row = BroadcastRow(text=text, created_by=by, created_at=self._now(), state=DRAFT)
+            session.add(row)
+            await session.flush()
+            return row.id
+
+    async def get(self, broadcast_id: int) -> BroadcastRow | None:
+        """Return a broadcast, None if there is none."""
+        async with self._sessions() as session:
+            return await session.get(BroadcastRow, broadcast_id)
+
+    async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:
+        """Have a draft sent; return True only once, however often it is confirmed."""
+        async with self._sessions.begin() as session:
+            begun = _draft_to(broadcast_id, SENDING)
+            if not await count_rows(session, begun):
+                return False
+            for message in messages:
+                message.broadcast_id = broadcast_id
+            session.add_all(messages)
+        return True
+
+    async def cancel(self, broadcast_id: int) -> bool:
+        """Drop a draft; return False if it is none any more."""
+        async with self._sessions.begin() as session:
+            return bool(await count_rows(session, _draft_to(broadcast_id, CANCELLED)))
+
+    async def unsent(self, limit: int) -> Sequence[OutboxRow]:
+        """Return the oldest messages that belong to no turn and are not sent."""
+        query = select(OutboxRow).where(BELONGS_TO_NO_TURN, IS_UNSENT)
+        async with self._sessions() as session:
+            return (await session.scalars(query.order_by(OutboxRow.id).limit(limit))).all()
+
+    async def delivered(self) -> Sequence[BroadcastRow]:
+        """Return the broadcasts of which nothing is left to be sent, counted by chat."""
+        unsent = select(OutboxRow.broadcast_id).where(
+            IS_UNSENT, OutboxRow.broadcast_id.is_not(None)
+        )
+        over = select(BroadcastRow).where(
+            BroadcastRow.state == SENDING, BroadcastRow.id.not_in(unsent)
+        )
+        async with self._sessions() as session:
+            rows = (await session.scalars(over)).all()
+            for row in rows:
+                chats = select(OutboxRow.chat_id, func.max(OutboxRow.error))
+                of_row = chats.where(OutboxRow.broadcast_id == row.id).group_by(OutboxRow.chat_id)
+                errors = [error for _, error in await session.execute(of_row)]
+                session.expunge(row)
+                row.failed = sum(error is not None for error in errors)
+                row.sent = len(errors) - row.failed
+        return rows
+
+    async def finish(self, broadcast: BroadcastRow, said: Sequence[OutboxRow]) -> None:
+        """End a broadcast, and have its admin told so, once."""
+        sending = (BroadcastRow.id == broadcast.id) & (BroadcastRow.state == SENDING)
+        counts = {"state": SENT, "sent": broadcast.sent, "failed": broadcast.failed}
+        async with self._sessions.begin() as session:
+            if await count_rows(session, update(BroadcastRow).where(sending).values(counts)):
+                session.add_all(said)
+                of_broadcast = OutboxRow.broadcast_id == broadcast.id
+                await session.execute(delete(OutboxRow).where(of_broadcast))
+
+    async def clear(self) -> None:
+        """Delete what was sent and belongs to no broadcast either."""
+        alone = BELONGS_TO_NO_TURN & OutboxRow.broadcast_id.is_(None)
+        alone &= OutboxRow.asks_about.is_(None)
+        async with self._sessions.begin() as session:
+            await session.execute(delete(OutboxRow).where(alone, ~IS_UNSENT))
+
+
+def _draft_to(broadcast_id: int, state: str) -> Update:
+    is_draft = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == DRAFT)
+    return update(BroadcastRow).where(is_draft).values(state=state)

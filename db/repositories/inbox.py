@@ -1,0 +1,281 @@
+"""The inbox and the outbox: updates that wait for a turn, and messages that wait to be sent.
+
+A turn is begun, committed and done by one process at a time: whoever began it last, which its
+epoch tells. Every method commits before it returns.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import ColumnElement, Select, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from agent.engine.span import TraceRecord
+from agent.repositories import Backlog, EndedTurn, Payload, ReceivedUpdate, TurnTaken
+from db.engine import Sessions, count_rows
+from db.models import OutboxRow, TurnRow, UpdateRow, insert, utc_now
+from db.repositories.traces import LOCAL_TRACES, TraceRows
+from db.repositories.turns import save_traces, save_turn
+
+WAITING: Final = "waiting"
+TAKEN: Final = "taken"
+ANSWERED: Final = "answered"
+DONE: Final = "done"
+SET_ASIDE: Final = "set_aside"
+RETRY: Final = "retry"
+
+NOBODY: Final = 0
+MOST_IN_A_LANE: Final = 100
+SENDING: Final = timedelta(minutes=1)
+"""How long a trace waits for what becomes of its messages before it leaves."""
+IS_TO_RUN: Final = UpdateRow.state.in_([WAITING, ANSWERED, RETRY])
+IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
+IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunTurn:
+    """A turn as it begins: the updates that it consists of.
+
+    `outbox` are the messages of its answer that are still to be sent; None if there is no answer.
+    """
+
+    update: UpdateRow
+    payloads: Sequence[Payload]
+    outbox: Sequence[OutboxRow] | None = None
+
+
+class Inbox:
+    """The accepted updates of a database, their turns, and the messages of these."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        now: Callable[[], datetime] = utc_now,
+        rows: TraceRows = LOCAL_TRACES,
+    ) -> None:
+        self._sessions = sessions
+        self._now = now
+        self._rows = rows
+
+    async def accept(self, updates: Sequence[ReceivedUpdate]) -> list[ReceivedUpdate]:
+        """Store updates, each once however often it is delivered; return those that wait.
+
+        The edited form of a message that still waits takes its place.
+        """
+        waiting = list[ReceivedUpdate]()
+        async with self._sessions.begin() as session:
+            store = insert(session, UpdateRow).on_conflict_do_nothing()
+            for received in updates:
+                if not await _reword(session, received):
+                    await session.execute(store, self._row(received))
+                    waiting.append(received)
+        return waiting
+
+    def _row(self, received: ReceivedUpdate) -> dict[str, object]:
+        return {
+            "update_id": received.update_id,
+            "chat_id": received.chat_id,
+            "lane": received.lane,
+            "message_id": received.message_id,
+            "payload": dict(received.payload),
+            "received_at": self._now(),
+            "state": WAITING,
+        }
+
+    async def get(self, update_id: int) -> UpdateRow | None:
+        """Return an update, None if it was never accepted or is forgotten."""
+        async with self._sessions() as session:
+            return await session.get(UpdateRow, update_id)
+
+    async def waiting(self, lane: str) -> Sequence[UpdateRow]:
+        """Return the updates of a lane whose turns are to run, the next first."""
+        query = select(UpdateRow).where(UpdateRow.lane == lane, IS_TO_RUN)
+        return await self._all(query.order_by(UpdateRow.update_id).limit(MOST_IN_A_LANE))
+
+    async def lanes(self) -> list[str]:
+        """Return the lanes in which something is to be done, that of the oldest update first."""
+        oldest = func.min(UpdateRow.update_id)
+        query = select(UpdateRow.lane).where(IS_TO_RUN).group_by(UpdateRow.lane).order_by(oldest)
+        async with self._sessions() as session:
+            return [lane for lane in await session.scalars(query) if lane is not None]
+
+    async def begin(
+        self, update_id: int, with_others: Collection[int] = (), *, counts: bool = True
+    ) -> BegunTurn | None:
+        """Begin the turn of an update, which takes others along; None if it is over.
+
+        A turn keeps the updates it took before, and takes no more. It counts as a try if `counts`.
+        """
+        async with self._sessions.begin() as session:
+            row = await session.get(UpdateRow, update_id, with_for_update=True)
+            if row is None or row.state not in (WAITING, ANSWERED, RETRY):
+                return None
+            others = with_others if row.turn_id is None else ()
+            row.turn_id, row.epoch = update_id, row.epoch + 1
+            row.tries += counts
+            row.state = WAITING if row.state == RETRY else row.state
+            return await self._begun(session, row, others)
+
+    async def restart(self, update_id: int, epoch: int, with_others: Collection[int]) -> BegunTurn:
+        """Begin a turn anew together with updates that came while it ran.
+
+        Raises:
+            TurnTaken: another process has begun it.
+        """
+        async with self._sessions.begin() as session:
+            row = await session.get(UpdateRow, update_id, with_for_update=True)
+            if row is None or row.epoch != epoch:
+                raise TurnTaken
+            row.epoch, row.tries = epoch + 1, 1
+            return await self._begun(session, row, with_others)
+
+    async def _begun(
+        self, session: AsyncSession, row: UpdateRow, others: Collection[int]
+    ) -> BegunTurn:
+        if others:
+            taken = update(UpdateRow).where(UpdateRow.update_id.in_(others), IS_FREE)
+            await session.execute(taken.values(turn_id=row.update_id, state=TAKEN))
+        await session.flush()
+        of_turn = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
+        payloads = (await session.scalars(of_turn.order_by(UpdateRow.update_id))).all()
+        outbox = None
+        if row.state == ANSWERED:
+            unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
+            outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
+        return BegunTurn(row, payloads, outbox)
+
+    async def keep_placeholder(self, update_id: int, epoch: int, message_id: int) -> None:
+        """Store the group message in which the answer of a turn forms."""
+        mine = update(UpdateRow).where(_mine(update_id, epoch))
+        async with self._sessions.begin() as session:
+            await session.execute(mine.values(placeholder_id=message_id))
+
+    async def hold(self, update_id: int, epoch: int) -> None:
+        """Do nothing if the turn is still that of who began it at this epoch.
+
+        Raises:
+            TurnTaken: another process has begun it.
+        """
+        async with self._sessions() as session:
+            if await session.scalar(select(func.count()).where(_mine(update_id, epoch))) == 0:
+                raise TurnTaken
+
+    async def commit(
+        self,
+        update_id: int,
+        epoch: int,
+        ended: Sequence[EndedTurn] = (),
+        messages: Sequence[OutboxRow] = (),
+        *,
+        error: str | None = None,
+    ) -> None:
+        """Store the answer of a turn, all that it changes, and its messages to send.
+
+        With an `error` the update is set aside, until an operator has it tried again.
+
+        Raises:
+            TurnTaken: another process has begun it, and nothing was stored.
+        """
+        state = ANSWERED if error is None else SET_ASIDE
+        answered = update(UpdateRow).where(_mine(update_id, epoch))
+        async with self._sessions.begin() as session:
+            if not await count_rows(session, answered.values(state=state, error=error)):
+                raise TurnTaken
+            for each in ended:
+                await save_turn(session, each, self._now(), self._rows, SENDING)
+            for message in messages:
+                message.update_id = update_id
+            session.add_all(messages)
+
+    async def sent(self, message: OutboxRow) -> None:
+        """Store the id of a message that was sent, or why it never will be; its content goes."""
+        row = update(OutboxRow).where(OutboxRow.id == message.id)
+        gone = row.values(html="", buttons=[], file=None, placeholder="")
+        sent = gone.values(
+            chat_id=message.chat_id, message_id=message.message_id, error=message.error
+        )
+        async with self._sessions.begin() as session:
+            await session.execute(sent)
+
+    async def done(self, update_id: int, epoch: int, traces: Sequence[TraceRecord] = ()) -> None:
+        """End a turn that is sent: what its updates held is emptied, and its `traces` are whole.
+
+        Of an update that was answered by no turn, a command say, only the number stays.
+
+        Raises:
+            TurnTaken: another process has begun it.
+        """
+        async with self._sessions.begin() as session:
+            over = update(UpdateRow).where(_mine(update_id, epoch), UpdateRow.state == ANSWERED)
+            if not await count_rows(session, over.values(state=DONE, payload={}, error=None)):
+                raise TurnTaken
+            taken = update(UpdateRow).where(UpdateRow.turn_id == update_id)
+            await session.execute(taken.values(state=DONE, payload={}, error=None))
+            of_update = OutboxRow.update_id == update_id
+            no_answer = OutboxRow.turn_id.is_(None) & OutboxRow.asks_about.is_(None)
+            await session.execute(delete(OutboxRow).where(of_update, no_answer))
+            if not traces and await session.get(TurnRow, update_id) is None:
+                nobody = {"chat_id": NOBODY, "lane": None, "message_id": None}
+                await session.execute(taken.values(nobody))
+            await save_traces(session, traces, self._now(), self._rows)
+
+    async def set_aside_list(self) -> Sequence[UpdateRow]:
+        """Return the updates that were set aside, the oldest first."""
+        query = select(UpdateRow).where(UpdateRow.state == SET_ASIDE)
+        return await self._all(query.order_by(UpdateRow.update_id))
+
+    async def ask_retry(self, update_id: int) -> bool:
+        """Have an update that was set aside tried again; return False if there is none."""
+        aside = (UpdateRow.update_id == update_id) & (UpdateRow.state == SET_ASIDE)
+        again = update(UpdateRow).where(aside).values(state=RETRY, tries=0)
+        async with self._sessions.begin() as session:
+            await session.execute(delete(OutboxRow).where(OutboxRow.update_id == update_id))
+            return bool(await count_rows(session, again))
+
+    async def turn_of(self, chat_id: int, message_id: int) -> int | None:
+        """Return the turn that a message became a part of."""
+        of_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
+        first = select(UpdateRow.turn_id).where(of_message).order_by(UpdateRow.update_id).limit(1)
+        async with self._sessions() as session:
+            return await session.scalar(first)
+
+    async def backlog(self) -> Backlog:
+        """Count the turns that are not over, and tell since when the oldest waits."""
+        query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_TO_RUN)
+        async with self._sessions() as session:
+            count, oldest = (await session.execute(query)).one()
+        age = (self._now() - oldest).total_seconds() if oldest else 0.0
+        return Backlog(count, max(0.0, age))
+
+    async def forget(self, older_than: timedelta) -> int:
+        """Delete updates that are older, save those that still wait; return how many."""
+        old = UpdateRow.received_at < self._now() - older_than
+        async with self._sessions.begin() as session:
+            return await count_rows(session, delete(UpdateRow).where(~IS_TO_RUN, old))
+
+    async def _all(self, query: Select[UpdateRow]) -> Sequence[UpdateRow]:
+        async with self._sessions() as session:
+            return (await session.scalars(query)).all()
+
+
+def _mine(update_id: int, epoch: int) -> ColumnElement[bool]:
+    return (UpdateRow.update_id == update_id) & (UpdateRow.epoch == epoch)
+
+
+async def _reword(session: AsyncSession, received: ReceivedUpdate) -> bool:
+    """Replace a waiting message by its edited form; return False if a turn has taken it."""
+    if received.edits is None:
+        return False
+    of_message = (UpdateRow.chat_id == received.chat_id, UpdateRow.message_id == received.edits)
+    first = select(UpdateRow.update_id).where(*of_message).limit(1).scalar_subquery()
+    # One statement decides: a turn that begins meanwhile has either form, and we know it.
+    waits = update(UpdateRow).where(UpdateRow.update_id == first, IS_FREE)
+    form = received.payload["edited_message"]
+    known = await session.scalar(select(first))
+    if known is None:
+        return False
+    values = waits.values(payload={"update_id": known, "message": form})
+    return bool(await count_rows(session, values))
