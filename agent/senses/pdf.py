@@ -55,7 +55,7 @@ def _page_text(document: Any, number: int) -> str:
 
     try:
         with closing(document[number]) as page, closing(page.get_textpage()) as text:
-            found = text.get_text_bounded().replace("\r\n", "\n")
+            found = text.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
     except PdfiumError:
         return ""
     joined = BROKEN_WORD.sub(lambda match: match[1], found)

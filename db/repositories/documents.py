@@ -122,7 +122,8 @@ class SqlDocumentStore:
 
         Return what became of each, in order. No two may have the same path.
         """
-        rows = await asyncio.to_thread(lambda: [_rows_of(each, self._now()) for each in documents])
+        now = self._now()
+        rows = await asyncio.to_thread(lambda: [_rows_of(item, now) for item in documents])
         return await self._sessions.write(lambda on: [_save(on, *row) for row in rows])
 
     async def embed_missing(self) -> int:

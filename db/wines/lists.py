@@ -132,7 +132,7 @@ def read_row(row: Mapping[str, str]) -> Wine:
 
 def problems_of(line: int, error: ValidationError) -> list[Problem]:
     """Return the errors of a row."""
-    return [_problem(line, each) for each in error.errors(include_url=False)]
+    return [_problem(line, detail) for detail in error.errors(include_url=False)]
 
 
 def _problem(line: int, error: Any) -> Problem:
@@ -211,14 +211,14 @@ def _style(text: str) -> str:
 
 
 def _colour(text: str) -> str:
-    colours = {each: _words().styles[Style(each)] for each in Colour}
+    colours = {colour: _words().styles[Style(colour)] for colour in Colour}
     return _first_of(colours, text) or text.lower()
 
 
 def _first_of(known: Mapping[Any, Collection[str]], text: str) -> str:
-    said = f" {folded(text)} "
+    padded = f" {folded(text)} "
     for name, phrases in known.items():
-        if any(f" {phrase} " in said for phrase in (*phrases, folded(name))):
+        if any(f" {phrase} " in padded for phrase in (*phrases, folded(name))):
             return str(name)
     return ""
 
@@ -227,7 +227,7 @@ def _one_of(table: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         word = folded(text)
         known: Mapping[str, Collection[str]] = getattr(_words(), table)
-        return next((str(name) for name, each in known.items() if word in each), text.lower())
+        return next((str(name) for name, words in known.items() if word in words), text.lower())
 
     return read
 
@@ -250,21 +250,25 @@ def _country(text: str) -> str:
 
 
 def _listed(text: str) -> list[str]:
-    return [part for each in text.translate(_BETWEEN).split(";") if (part := each.strip(" ."))]
+    parts = (part.strip(" .") for part in text.translate(_BETWEEN).split(";"))
+    return [part for part in parts if part]
 
 
 def _grapes(text: str) -> list[str]:
     """Return the grapes of a blend without their shares."""
-    parts = (" ".join(w for w in each.split() if not w[:1].isdecimal()) for each in _listed(text))
-    return list(dict.fromkeys(part for part in parts if part))
+    grapes = (
+        " ".join(word for word in part.split() if not word[:1].isdecimal())
+        for part in _listed(text)
+    )
+    return list(dict.fromkeys(filter(None, grapes)))
 
 
 def _foods(text: str) -> list[str]:
-    return list(dict.fromkeys(each.lower() for each in _listed(text)))
+    return list(dict.fromkeys(part.lower() for part in _listed(text)))
 
 
 def _allergens(text: str) -> list[str]:
-    return list(dict.fromkeys(_one_of("allergens")(each) for each in _listed(text)))
+    return list(dict.fromkeys(map(_one_of("allergens"), _listed(text))))
 
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {

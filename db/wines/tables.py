@@ -67,7 +67,7 @@ def csv_table(text: str, known: CountKnown) -> Table:
         delimiter: _count_header(csv.reader(io.StringIO(text[:PEEK]), delimiter=delimiter), known)
         for delimiter in DELIMITERS
     }
-    delimiter = max(starts, key=lambda each: starts[each][0])
+    delimiter = max(starts, key=lambda delimiter: starts[delimiter][0])
     return _table(_csv_rows(text, delimiter), starts[delimiter][1])
 
 
@@ -99,9 +99,8 @@ def workbook_table(data: bytes, known: CountKnown) -> Table:
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         reason = f"is damaged, or no workbook ({type(error).__name__})"
         raise CatalogueFileError([Problem(0, "", reason)]) from None
-    found = [(_count_header(iter(rows), known), rows) for rows in sheets]
-    (_, above), rows = max(found, key=lambda each: each[0][0], default=((0, 0), []))
-    return _table(enumerate(rows, 1), above)
+    rows = max(sheets, key=lambda sheet: _count_header(iter(sheet), known)[0], default=[])
+    return _table(enumerate(rows, 1), _count_header(iter(rows), known)[1])
 
 
 def _cell_text(cell: object) -> str:
