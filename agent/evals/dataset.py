@@ -146,42 +146,7 @@ class Question(Strict):
         return self.query
 
 
-class PictureWine(Strict):
-    """A wine that stands on a label or a list; `known_id` is the same among the starter wines."""
-
-    producer: str
-    name: str
-    vintage: int | None = None
-    region: str = ""
-    price: float | None = None
-    glass_price: float | None = None
-    known_id: str = ""
-
-    @property
-    def label(self) -> str:
-        """Producer, name and vintage."""
-        return " ".join(str(each) for each in (self.producer, self.name, self.vintage) if each)
-
-
-class Picture(Strict):
-    """A label or a list to be drawn, with what stands on it; see `agent.evals.pictures`."""
-
-    id: str
-    kind: Literal["label", "list"]
-    look: str
-    wines: tuple[PictureWine, ...]
-    heading: str = ""
-    currency: Currency = Currency.EUR
-    smudged: int = 0
-    order: str = ""
-
-    @property
-    def title(self) -> str:
-        """What is shown, in a line."""
-        return self.heading or self.wines[0].label
-
-
-Case = Conversation | Question | Picture
+Case = Conversation | Question
 
 
 def ground_truth(file: Path = GROUND_TRUTH) -> list[Question]:
@@ -269,8 +234,6 @@ def item_of(dataset: str, case: Case) -> Item:
     metadata: dict[str, Any] = {key: data[key] for key in ("id", "language", "kind") if key in data}
     if isinstance(case, Question):
         asked, expected = {"query": case.query}, {"sources": list(case.sources)}
-    elif isinstance(case, Picture):
-        asked, expected = {"picture": case.title}, {"wines": data["wines"]}
     else:
         asked = {key: data[key] for key in ("messages", "history") if key in data}
         metadata.update({key: data[key] for key in ("wants", "harmful_if") if key in data})

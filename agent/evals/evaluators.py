@@ -348,7 +348,7 @@ EVALUATORS: Final[Mapping[str, Evaluator]] = {
 }
 """All of them, by the name of the metric."""
 OF_THE_MODEL: Final = frozenset({"validity", "grounding", "injection"})
-"""What is marked also where the house sommelier answered: the rest would be the house's merit."""
+"""What is marked also where the fallback answered: the rest would be its merit."""
 
 
 def marks(observed: Observed, conversation: Conversation) -> dict[str, Mark]:

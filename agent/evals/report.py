@@ -1,9 +1,8 @@
-"""A run as an operator reads it: table, bars and worst cases; Markdown, JSON, SVG, transcripts."""
+"""A run as an operator reads it: a table and the worst cases; Markdown, JSON, transcripts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from io import StringIO
 from operator import ge, gt, lt
 from statistics import fmean
 from typing import Any, Final
@@ -11,13 +10,11 @@ from typing import Any, Final
 from agent.engine.feedback import clip
 from agent.evals.dataset import Conversation, as_item
 from agent.evals.evaluators import EVALUATORS
-from agent.evals.pictures import METRICS as PICTURES
 from agent.evals.run import Result
 from agent.repositories import percentile
 
 WORST: Final = 10
 LONGEST_REASON: Final = 160
-BAR: Final = 30
 DAYS: Final = 30
 SCENARIOS: Final = ((10, 5), (10, 20), (50, 20), (100, 20))
 """People, and queries a day of each: what a month is projected for."""
@@ -48,7 +45,7 @@ FIGURES: Final[Mapping[str, Callable[[float], str]]] = {
 """How numbers that are no scores are shown."""
 
 
-METRICS: Final = (*EVALUATORS, *QUOTES, *PICTURES)
+METRICS: Final = (*EVALUATORS, *QUOTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,31 +166,6 @@ def _marked(summary: Summary, name: str, value: str) -> str:
     return f"{value} ✗" if summary.is_of_quotes and name in summary.below else value
 
 
-def bars(found: Sequence[Summary]) -> Iterator[str]:
-    """Yield the metrics as lines of text: a bar for each variant.
-
-    Latency and cost of several variants stand below, each beside the highest.
-    """
-    width = max((len(each.label) for each in found), default=0)
-
-    def drawn(
-        title: str, values: Mapping[str, float], longest: float, said: Callable[[float], str]
-    ) -> Iterator[str]:
-        for position, (label, value) in enumerate(values.items()):
-            filled = round(value / longest * BAR) if longest else 0
-            bar = "█" * filled + "░" * (BAR - filled)
-            yield f"{title if position == 0 else '':<10} {label:<{width}} {bar} {said(value)}"
-
-    for name in METRICS:
-        averages = {each.label: each.metrics[name].score for each in found if name in each.metrics}
-        yield from drawn(name, averages, 1.0, "{:.0%}".format)
-    if len(found) > 1:
-        latency = {each.label: each.latency["latency p50"] for each in found}
-        yield from drawn("latency", latency, max(latency.values()), _seconds)
-        cost = {each.label: each.cost_usd for each in found}
-        yield from drawn("cost", cost, max(cost.values()), "${:.4f}".format)
-
-
 def worst(results: Iterable[Result], variant: str, limit: int = WORST) -> list[Result]:
     """Return the cases of a variant that did not pass, the lowest scores first."""
     wrong = [each for each in results if each.variant == variant and not each.passed]
@@ -231,13 +203,12 @@ def unanswered(results: Iterable[Result]) -> Iterator[str]:
             yield f"{label} never answered ({kinds}): check the model's name and OPENAI_BASE_URL."
 
 
-def as_markdown(run: str, results: Sequence[Result], *, plot: str) -> str:
-    """Write the table and what went wrong; `plot` is the name of the picture."""
+def as_markdown(run: str, results: Sequence[Result]) -> str:
+    """Write the table and what went wrong."""
     found = summaries(results)
     lines = [f"# Evaluation {run}", "", *_table(head(found), rows(found))]
     if any(each.is_of_quotes and not each.cost_usd for each in found):
         lines += ["", UNPRICED]
-    lines += ["", f"![Scores by metric and variant]({plot})"]
     for summary in found:
         lines += ["", f"## What went wrong: {summary.label}", ""]
         wrong = worst(results, summary.label, limit=summary.items)
@@ -297,17 +268,6 @@ def _transcript(result: Result, case: Conversation) -> Iterator[str]:
     if case.harmful_if:
         yield f"Harmful if: {case.harmful_if}"
     yield from (f"Not met: {reason}" for reason in reasons(result))
-
-
-def svg(found: Sequence[Summary]) -> str:
-    """Draw the bars as a picture."""
-    from rich.console import Console  # noqa: PLC0415 - only for a report that is saved
-    from rich.text import Text  # noqa: PLC0415
-
-    lines = list(bars(found))
-    console = Console(record=True, file=StringIO(), width=max(map(len, lines), default=1))
-    console.print(Text("\n".join(lines)))
-    return console.export_svg(title="Mean score by metric")
 
 
 def _table(columns: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -33,12 +33,10 @@ from agent.evals.dataset import (
     selected,
     unique,
 )
-from agent.evals.pictures import PicturesVariant, drawn, pictures
 from agent.evals.run import QuotesVariant, Result, SommelierVariant, Variant, evaluate
 from agent.fallback import Fallback
 from agent.memory.service import Remembering, memory_tools
 from agent.prompts import REPOSITORY
-from agent.senses.pictures import VISION
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
 from agent.tracing.exporter import Unavailable
@@ -57,7 +55,7 @@ from bot.commands.output import (
 )
 from bot.commands.prompts import prompts_in_use, prompts_to_try
 from bot.resources import open_database, open_documents, research_tools
-from bot.services import hide, langfuse_client, model_of, prepare_trace, run_of, vision_of
+from bot.services import hide, langfuse_client, model_of, prepare_trace, run_of
 from config import DatabaseSettings, Settings
 from db.wines.catalogue import SqlCatalogue
 
@@ -77,9 +75,7 @@ INTERRUPTED: Final = 130
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
-Save = Annotated[
-    Path | None, typer.Option(help="A folder for the report: Markdown, JSON and a picture.")
-]
+Save = Annotated[Path | None, typer.Option(help="A folder for the report: Markdown and JSON.")]
 Name = Annotated[str | None, typer.Option(help="The name of the run; its time stands behind it.")]
 Description = Annotated[str, typer.Option(help="What is tried in this run, for Langfuse.")]
 
@@ -95,7 +91,7 @@ def run(
     *,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="A model of the configured server, or house-sommelier; repeatable."),
+        typer.Option(help="A model of the configured server, or `fallback`; repeatable."),
     ] = None,
     prompt: Annotated[
         list[str] | None,
@@ -121,7 +117,7 @@ def run(
 ) -> None:
     """Run conversations through each variant and score the answers.
 
-    Works with no model configured: the house sommelier is evaluated then.
+    Works with no model configured: the fallback is evaluated then.
     """
     evaluation = Evaluation(open_settings(), _title(name), concurrency, description)
     answerers = sommeliers_wanted(evaluation.settings, model, prompt)
@@ -161,40 +157,6 @@ def quotes(
     dataset = Dataset("sommelier-quotes", ground_truth())
     evaluation.run(dataset, partial(quoting, models, first))
     evaluation.report("quotes-evaluation", save, as_json=as_json)
-
-
-@app.command("pictures")
-def seen(
-    *,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="A model that sees, of the server of VISION_MODEL; may be repeated."),
-    ] = None,
-    kind: Annotated[str | None, typer.Option(help="Only these: label, list.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many pictures.")] = None,
-    draw: Annotated[
-        Path | None, typer.Option(help="A folder for the pictures themselves; no model is asked.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Pictures at a time.")] = 4,
-    name: Name = None,
-    description: Description = "",
-    save: Save = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show each model 40 labels and 10 wine lists with known contents, and score what it reads."""
-    found = [each for each in pictures() if kind in (None, each.kind)][:limit]
-    if draw is not None:
-        draw.mkdir(parents=True, exist_ok=True)
-        for each in found:
-            (draw / f"{each.id}.jpg").write_bytes(drawn(each))
-        typer.echo(f"Drew {len(found)} pictures into {draw}.", err=True)
-        return
-    evaluation = Evaluation(open_settings(), _title(name), concurrency, description)
-    named = model or [each for each in (evaluation.settings.senses.vision_model,) if each]
-    if not named:
-        fail("no model is set that sees: set VISION_MODEL or give --model", 2)
-    evaluation.run(Dataset("sommelier-pictures", found), partial(seeing, named))
-    evaluation.report("pictures-evaluation", save, as_json=as_json)
 
 
 def _title(name: str | None) -> str:
@@ -371,16 +333,6 @@ def quoting(
     return [QuotesVariant(label, each, bench.documents) for label, each in runs.items()]
 
 
-def seeing(names: Sequence[str], bench: Bench) -> list[Variant]:
-    """Make a variant that reads pictures of each model."""
-    runs = {}
-    for name in names:
-        model = bench.opened(vision_of(bench.settings, name))
-        deps = replace(deps_of(bench.run), models={VISION: model})
-        runs[name] = replace(bench.run, models=[model], deps=deps)
-    return [PicturesVariant(name, run, bench.catalogue) for name, run in runs.items()]
-
-
 @dataclass(slots=True)
 class Evaluation:
     """One run: what is done of it is kept and reported, also when Ctrl-C ends it."""
@@ -458,9 +410,8 @@ class Evaluation:
         if save is not None:
             data = json.dumps(report.as_json(title, results), indent=2, ensure_ascii=False)
             files = {
-                f"{file}.md": report.as_markdown(title, results, plot=f"{file}.svg"),
+                f"{file}.md": report.as_markdown(title, results),
                 f"{file}.json": f"{data}\n",
-                f"{file}.svg": report.svg(report.summaries(results)),
             }
             _write(save, files)
         if transcripts is not None:
@@ -469,12 +420,11 @@ class Evaluation:
             raise typer.Exit(INTERRUPTED)
 
     def _print(self) -> None:
-        """The table, the bars, and the worst cases of each variant."""
+        """Print the table and the worst cases of each variant."""
         found = report.summaries(self.results)
         typer.echo(f"Evaluation {printable(self.title)}")
         show(table(report.head(found), report.rows(found)))
-        typer.echo("")
-        for line in [*report.bars(found), *report.worst_lines(self.results)]:
+        for line in report.worst_lines(self.results):
             typer.echo(printable(line))
 
 

@@ -1,19 +1,14 @@
 """The evaluation of pictures: drawn as they say, and every metric catches what it is there for."""
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from agent.evals.dataset import Picture
-from agent.evals.pictures import LOOKS, drawn, lines, marked, pictures
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import LISTED, OF_LABEL, ReadWine
-from bot.__main__ import app
-from tests.doubles.model_server import ModelServer, Step, answer_json
+from benchmarks.pictures import LOOKS, Picture, drawn, marked, pictures
 from tests.pictures import opened
 
 CASES = {each.id: each for each in pictures()}
@@ -34,23 +29,6 @@ def as_read(picture: Picture) -> Attachment:
         for at, wine in enumerate(picture.wines, start=1)
     ]
     return Attachment(shows=CONTENTS[picture.kind], wines=tuple(wines))
-
-
-def scripted(picture: Picture) -> Step:
-    """The answer of a model that reads everything, and takes an order for a wine."""
-    shown = list(lines(picture))
-    wines = [
-        {
-            "line": line if picture.kind == "list" else wine.label,
-            "currency": picture.currency,
-            **wine.model_dump(exclude={"known_id"}),
-        }
-        for wine, line in zip(picture.wines, shown, strict=False)
-    ]
-    if picture.order:
-        wines.append({"line": picture.order, "name": picture.order})
-    said = {"shows": CONTENTS[picture.kind], "wines": wines, "unreadable": picture.smudged}
-    return answer_json(said)
 
 
 def test_there_are_forty_labels_and_ten_lists_in_every_look() -> None:
@@ -89,17 +67,3 @@ def test_each_metric_catches_what_it_is_there_for(
     worse = marked(picture, read.model_copy(update=changed(read)))
     assert worse[metric].score < 1
     assert worse[metric].reason
-
-
-def test_a_model_that_reads_everything_passes(
-    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model_server.script(*map(scripted, CASES.values()))
-    monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
-    monkeypatch.setenv("VISION_MODEL", "gpt-4o")
-    ran = CliRunner().invoke(app, ["eval", "pictures", "--concurrency", "1", "--json"])
-    assert ran.exit_code == 0, ran.output
-    (variant,) = json.loads(ran.stdout)["variants"]
-    wrong = {name: each for name, each in variant["metrics"].items() if each["score"] < 1}
-    assert wrong == {}
-    assert variant["items"] == 50

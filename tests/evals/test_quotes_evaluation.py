@@ -200,7 +200,7 @@ async def test_tokens_and_costs(model_server: ModelServer) -> None:
     (summary,) = summaries(results)
     assert summary.cost_usd == pytest.approx(0.01062)
     assert summary.monthly_cost_usd(10, 20) == pytest.approx(63.72)
-    report = as_markdown("x", results, plot="plot.svg")
+    report = as_markdown("x", results)
     assert "| prompt_tokens |  | 3,020 |" in report
     assert "| completion_tokens |  | 307 |" in report
     assert "| cost_usd |  | $0.0106 |" in report
@@ -219,7 +219,7 @@ def test_where_nothing_is_retrieved_nobody_is_asked_and_no_results_is_right() ->
 
 async def test_the_report_names_what_failed_where(model_server: ModelServer) -> None:
     results = await results_of(model_server, NO_FLAG)
-    report = as_markdown("x", results, plot="plot.svg")
+    report = as_markdown("x", results)
     assert "| json_parse | 100% | 100% of 24 |" in report
     assert "| schema | > 95% | 92% of 24 ✗ |" in report
     assert "| snippets |  | 1.5 |" in report

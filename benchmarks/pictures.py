@@ -1,27 +1,31 @@
-"""Labels and wine lists with known contents, drawn when they are needed, and what a model reads.
+"""`python -m benchmarks.pictures MODEL ...`: draw labels and wine lists, and score what is read.
 
-No picture is kept in the repository: `pictures.toml` says what stands on each, and how it looks.
+No picture is kept in the repository: `pictures.toml` says what is on each, and how it looks. With
+`--draw FOLDER` they are drawn there, and no model is asked.
 """
 
+import argparse
+import asyncio
 import random
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from statistics import fmean
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from agent.engine.messages import LLM
 from agent.engine.run import Run
-from agent.evals.dataset import Picture, PictureWine
 from agent.evals.evaluators import Mark
-from agent.evals.run import Outcome, Trial
-from agent.senses.pictures import as_shown, read_pictures
+from agent.senses.pictures import VISION, as_shown, read_pictures
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue, Currency, ReadWine
 from agent.tables import Strict, read_toml
 from agent.text import words
-from agent.turn import Reply
+from bot.commands.evaluate import open_bench
+from bot.commands.output import open_settings
+from bot.services import vision_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Drawn
@@ -55,6 +59,41 @@ LOOKS: Final = {
     "small": Look(letters=24),
     "columns": Look(letters=30),
 }
+
+
+class PictureWine(Strict):
+    """A wine that stands on a label or a list; `known_id` is the same among the starter wines."""
+
+    producer: str
+    name: str
+    vintage: int | None = None
+    region: str = ""
+    price: float | None = None
+    glass_price: float | None = None
+    known_id: str = ""
+
+    @property
+    def label(self) -> str:
+        """Producer, name and vintage."""
+        return " ".join(str(each) for each in (self.producer, self.name, self.vintage) if each)
+
+
+class Picture(Strict):
+    """A label or a list to be drawn, with what stands on it."""
+
+    id: str
+    kind: Literal["label", "list"]
+    look: str
+    wines: tuple[PictureWine, ...]
+    heading: str = ""
+    currency: Currency = Currency.EUR
+    smudged: int = 0
+    order: str = ""
+
+    @property
+    def title(self) -> str:
+        """What is shown, in a line."""
+        return self.heading or self.wines[0].label
 
 
 class _List(Strict):
@@ -169,7 +208,7 @@ def _list(picture: Picture, look: Look) -> "Drawn":
     from PIL import Image, ImageDraw, ImageFilter, ImageFont  # noqa: PLC0415 - see _label
 
     shown = [*lines(picture), *["Domaine illegible 2019   EUR 40"] * picture.smudged]
-    random.Random(picture.id).shuffle(shown)  # noqa: S311
+    random.Random(picture.id).shuffle(shown)
     wide, high = look.width * 2, 200 + 80 * len(shown)
     sheet = Image.new("RGB", (wide, high), look.paper)
     draw = ImageDraw.Draw(sheet)
@@ -186,32 +225,38 @@ def _list(picture: Picture, look: Look) -> "Drawn":
     return sheet
 
 
-@dataclass(frozen=True, slots=True)
-class PicturesVariant:
-    """A model that sees, asked to read each picture as the bot asks it."""
+async def read_by(model: LLM, picture: Picture, catalogue: Catalogue) -> Mapping[str, Mark]:
+    """Have a model read a picture, and mark what it read."""
 
-    label: str
-    run: Run
-    catalogue: Catalogue
+    async def shown() -> str:
+        return as_shown(drawn(picture))
 
-    async def attempt(self, trial: Trial) -> Outcome:
-        """Read the picture of `trial`, and mark what was read."""
-        case = cast(Picture, trial.case)
+    run = Run([model], aside={VISION: model})
+    return marked(picture, await read_pictures([shown], run, catalogue))
 
-        async def shown() -> str:
-            return as_shown(drawn(case))
 
-        async def work(run: Run) -> Reply:
-            read = await read_pictures([shown], run, self.catalogue)
-            return Reply(text=read.model_dump_json(), answer=read)
+async def compare(names: Sequence[str]) -> None:
+    """Print the mean mark of each metric for each model."""
+    async with open_bench(open_settings(), starter=True) as bench:
+        for name in names:
+            model = bench.opened(vision_of(bench.settings, name))
+            marks = [await read_by(model, picture, bench.catalogue) for picture in pictures()]
+            for metric in METRICS:
+                scores = [found[metric].score for found in marks if metric in found]
+                print(f"{name} {metric}: {fmean(scores):.0%} of {len(scores)}")
 
-        read, ledger = await trial.look_up(case.title, self.run, work)
-        return Outcome(
-            marks=marked(case, read),
-            figures={"tokens": ledger.usage.total_tokens, "cost_usd": ledger.cost_usd},
-            texts=(read.model_dump_json(),),
-            seconds=(trial.traces[-1].root.seconds,),
-        )
+
+def main() -> None:
+    """Draw the pictures, or show them to models."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pictures", description=__doc__)
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--draw", type=Path, metavar="FOLDER")
+    arguments = parser.parse_args()
+    if arguments.draw:
+        arguments.draw.mkdir(parents=True, exist_ok=True)
+        for picture in pictures():
+            (arguments.draw / f"{picture.id}.jpg").write_bytes(drawn(picture))
+    asyncio.run(compare(arguments.models))
 
 
 def marked(picture: Picture, read: Attachment) -> dict[str, Mark]:
@@ -269,3 +314,7 @@ def _share(pairs: Pairs, right: Callable[[PictureWine, ReadWine], bool], reason:
     """The share of wines that were read, and rightly."""
     count = sum(found is not None and right(wine, found) for wine, found in pairs)
     return Mark(1) if count == len(pairs) else Mark(count / len(pairs), reason or "not recognised")
+
+
+if __name__ == "__main__":
+    main()
