@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from agent.deps import Deps
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.evals.evaluators import Mark
@@ -231,7 +232,7 @@ async def read_by(model: LLM, picture: Picture, catalogue: Catalogue) -> Mapping
     async def shown() -> str:
         return as_shown(drawn(picture))
 
-    run = Run([model], aside={VISION: model})
+    run = Run([model], deps=Deps(models={VISION: model}))
     return marked(picture, await read_pictures([shown], run, catalogue))
 
 
