@@ -4,36 +4,57 @@ These names are enough to use the loop in another bot; `docs/agent.md` shows how
 """
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.errors import AgentError, ModelError, ToolError
+from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, ToolError
 from agent.engine.limits import Ledger, Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.messages import LLM, LLMResponse, Message, ToolCall, Usage
+from agent.engine.messages import (
+    LLM,
+    LLMResponse,
+    Message,
+    OutputSchema,
+    ToolCall,
+    ToolSchema,
+    Usage,
+)
 from agent.engine.parsing import ParseResult
-from agent.engine.run import Run
-from agent.engine.span import Span
+from agent.engine.prices import Price, Prices
+from agent.engine.run import Run, Stop
+from agent.engine.span import Prompt, PromptRef, Span
+from agent.engine.stream import Draft, stream_agentic_response
 from agent.engine.tools import Tool, ToolOutput, tool
 
 __all__ = [
     "LLM",
     "AgentError",
     "AgenticResponse",
+    "DeadlinePassed",
+    "Draft",
     "Evidence",
     "LLMResponse",
     "LLMService",
     "Ledger",
+    "LimitReached",
     "Limits",
     "Message",
     "ModelError",
     "OutputContract",
+    "OutputSchema",
     "ParseResult",
+    "Price",
+    "Prices",
+    "Prompt",
+    "PromptRef",
     "Run",
     "Span",
+    "Stop",
     "Tool",
     "ToolCall",
     "ToolError",
     "ToolOutput",
+    "ToolSchema",
     "Usage",
     "generate_agentic_response",
+    "stream_agentic_response",
     "tool",
 ]

@@ -183,6 +183,11 @@ class OutputContract(Generic[T]):
         """Whether every text is an answer, as far as the schema goes."""
         return self.plain_text and self.output.schema.keys() <= {"type", "title", "description"}
 
+    @property
+    def is_drafted_as_text(self) -> bool:
+        """Return True if whole sentences of the answer may be shown while it is written."""
+        return self.any_text and self.grounding is _nothing and self.render is _as_text
+
     def requested(self, evidence: Evidence) -> OutputSchema | None:
         """What a response format can ask a server for: objects only, no list, text or number."""
         if not _is_of_objects(self.output.schema):

@@ -40,9 +40,9 @@ class Drafts(Generic[T]):
 
     @property
     def listener(self) -> Heard | None:
-        """What listens to a model while it writes, if drafts are wanted."""
-        are_wanted = self.run.show is not None and self.contract.partial is not None
-        return self.heard if are_wanted else None
+        """Return what listens to a model while it writes, if drafts are wanted."""
+        can_be_drafted = self.contract.partial is not None or self.contract.is_drafted_as_text
+        return self.heard if self.run.show is not None and can_be_drafted else None
 
     def heard(self, text: Text) -> None:
         """Offer drafts of what a model begins to write."""
@@ -56,11 +56,15 @@ class Drafts(Generic[T]):
         return result.text if result else ""
 
     def result(self) -> ParseResult[T] | None:
-        """What of the answer may be shown now; None if nothing."""
+        """Return the part of the answer that may be shown now; None if there is none."""
         text = self._text()
         if len(text) > MAX_INLINE_CHARS:
             return self._made[1]  # what is that long is worth no chat's waiting
-        if (value := settled(without_thoughts(text))) != self._made[0]:
+        said = without_thoughts(text)
+        if self.contract.partial is None:
+            shown = visible(said[: last_sentence_end(said, len(said) - 1)])
+            return ParseResult(shown, path="draft") if shown.strip() else None
+        if (value := settled(said)) != self._made[0]:
             self._made = value, draft_of(value, self.contract, self.evidence)
         return self._made[1]
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.doubles.model_server import ModelServer, answer_json, tool_call
+from tests.doubles.model_server import ModelServer, answer, answer_json, tool_call
 
 README = Path(__file__).parents[2] / "README.md"
 MODEL_URL = "http://localhost:11434/v1"
@@ -69,6 +69,7 @@ def test_the_examples_of_the_loop_run_one_after_the_other(
         tool_call("spent", {}),
         answer_json({"advice": "No coat."}),
         answer_json({"advice": "No umbrella."}),
+        answer("A warm coat."),
     )
     code = "\n".join(python_of(README.parent / "docs/agent.md"))
     ran = subprocess.run(
@@ -79,9 +80,9 @@ def test_the_examples_of_the_loop_run_one_after_the_other(
         timeout=60,
         check=False,
     )
-    assert (ran.stdout, ran.stderr) == ("No coat.\nNo umbrella.\n4 0\n", "")
+    assert (ran.stdout, ran.stderr) == ("No coat.\nNo umbrella.\n4 0\nA warm coat.\n", "")
     first, *_ = model_server.requests
     assert first.json["temperature"] == 0.2
     assert first.json["reasoning_effort"] == "low"
-    roles = [message["role"] for message in model_server.requests[-1].json["messages"]]
+    roles = [message["role"] for message in model_server.requests[-2].json["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]

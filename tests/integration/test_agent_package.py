@@ -1,0 +1,145 @@
+"""The package for other bots: its names, streams, rules and models of one's own."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import agent
+from agent import (
+    AgenticResponse,
+    Draft,
+    Evidence,
+    LLMResponse,
+    LLMService,
+    Message,
+    OutputContract,
+    Run,
+    generate_agentic_response,
+    stream_agentic_response,
+    tool,
+)
+from agent.engine.messages import Heard, OutputSchema, ToolSchema
+from tests.doubles.model_server import ModelServer, answer, paced, tool_call
+from tests.doubles.server import eventually
+
+GUIDE = Path(__file__).parents[2] / "docs" / "agent.md"
+
+
+def test_the_names_are_sorted_and_all_that_the_guide_uses() -> None:
+    def as_isort(name: str) -> tuple[bool, bool, str]:
+        return not name.isupper(), name[0].islower(), name
+
+    assert agent.__all__ == sorted(agent.__all__, key=as_isort)
+    assert all(hasattr(agent, name) for name in agent.__all__)
+    imported = re.findall(r"(?m)^from agent import (.+)$", GUIDE.read_text())
+    assert {name for names in imported for name in names.split(", ")} <= set(agent.__all__)
+    assert Path(agent.__file__).with_name("py.typed").exists()
+
+
+def service(server: ModelServer) -> LLMService:
+    return LLMService(model="m", base_url=server.base_url)
+
+
+async def test_a_turn_is_a_stream_of_drafts_and_the_response(model_server: ModelServer) -> None:
+    model_server.script(paced(answer("It is warm. It is dry. Take nothing."), 100))
+    llm = service(model_server)
+    parts: list[Draft | AgenticResponse[str]] = [
+        part
+        async for part in stream_agentic_response(
+            "Rome?", run=Run([llm]), contract=OutputContract(str), seconds_between=0.01
+        )
+    ]
+    await llm.close()
+    *drafts, response = parts
+    assert isinstance(response, AgenticResponse)
+    assert response.text == "It is warm. It is dry. Take nothing."
+    assert [draft.text for draft in drafts] == ["It is warm.", "It is warm. It is dry."]
+
+
+async def test_a_listener_that_leaves_ends_the_turn(model_server: ModelServer) -> None:
+    model_server.script(paced(answer("It is warm. " * 200), 100))
+    llm = service(model_server)
+    stream = stream_agentic_response(
+        "Rome?", run=Run([llm]), contract=OutputContract(str), seconds_between=0.01
+    )
+    async for _ in stream:
+        break
+    await stream.aclose()  # type: ignore[attr-defined]
+    await eventually(lambda: model_server.left == 1, seconds=10, otherwise=lambda: "still there")
+    await llm.close()
+
+
+async def test_rules_may_be_coroutines(model_server: ModelServer) -> None:
+    async def short(text: str) -> str | None:
+        await asyncio.sleep(0)
+        return "too long" if len(text) > 10 else None
+
+    async def known(text: str, evidence: Evidence) -> str | None:
+        await asyncio.sleep(0)
+        return None if text in {"Sun.", "Rain."} else "it is not known"
+
+    model_server.script(answer("It is warm and sunny."), answer("Snow."), answer("Sun."))
+    llm = service(model_server)
+    contract = OutputContract(str, semantic=short, grounding=known)
+    response = await generate_agentic_response("Rome?", run=Run([llm]), contract=contract)
+    await llm.close()
+    assert (response.text, response.error_types) == ("Sun.", ("semantic", "grounding"))
+
+
+async def test_feedback_on_plain_text_does_not_speak_of_json(model_server: ModelServer) -> None:
+    model_server.script(answer("long " * 9), answer("short"))
+    llm = service(model_server)
+    contract = OutputContract(str, semantic=lambda text: "too long" if len(text) > 9 else None)
+    response = await generate_agentic_response("Hi", run=Run([llm]), contract=contract)
+    await llm.close()
+    assert response.text == "short"
+    feedback = model_server.requests[-1].json["messages"][-1]["content"]
+    assert feedback.startswith("Your previous response failed validation: too long.")
+    assert "JSON" not in feedback
+
+
+class Parrot:
+    """A model of one's own, which has the members of the protocol and no others."""
+
+    model, base_url, context_tokens = "parrot", None, None
+
+    async def generate_with_tools(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema] = (),
+        *,
+        output: OutputSchema | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        heard: Heard | None = None,
+    ) -> LLMResponse:
+        return LLMResponse(str(messages[-1]["content"]), model=self.model)
+
+
+async def test_a_model_of_ones_own_answers() -> None:
+    run = Run([Parrot()])
+    response = await generate_agentic_response("Hello!", run=run, contract=OutputContract(str))
+    assert (response.text, response.models) == ("Hello!", ("parrot",))
+
+
+class Cellar:
+    """What a product knows."""
+
+    bottles = 7
+
+
+async def test_a_tool_is_given_the_deps_of_its_run(model_server: ModelServer) -> None:
+    @tool
+    def bottles(run: Run[Cellar]) -> int:
+        """Count the bottles."""
+        return run.deps.bottles
+
+    model_server.script(tool_call("bottles", {}), answer("Seven."))
+    llm = service(model_server)
+    run = Run([llm], deps=Cellar())
+    contract = OutputContract(str)
+    response = await generate_agentic_response("?", run=run, contract=contract, tools=[bottles])
+    await llm.close()
+    assert response.text == "Seven."
+    assert [each["content"] for each in response.messages if each["role"] == "tool"] == ["7"]
