@@ -1,5 +1,5 @@
-"""The turn, from message to validated answer: the seven cases of R-003 of the structured-output
-research, and what stands around them. Real client, scripted server."""
+"""The turn, from message to validated answer: R-001 to R-007 of the structured-output research,
+and what belongs to them. Real client, scripted server."""
 
 import asyncio
 import json
@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
+import agent
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import FEEDBACK, feedback
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLMResponse
+from agent.engine.parsing import ParseResult
 from agent.engine.run import Run
 from agent.sommelier.answer import SOMMELIER
-from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
+from agent.text import truncate_at_boundary
 from tests.doubles.model_server import ModelServer, answer, answer_json, refusal, tool_calls
-from tests.doubles.model_steps import call
+from tests.doubles.model_steps import Step, call
 from tests.doubles.server import eventually
 from tests.fakes import CHINON, FakeCatalogue, SpanRecord, root_span
 from tests.faults.turns import (
@@ -49,9 +52,9 @@ def assert_answered(response: AgenticResponse[SommelierResponse]) -> None:
 
 
 class TestRetries:
-    """R-003, in its order."""
+    """R-003: its seven cases, in their order."""
 
-    async def test_1_first_attempt_fails_parsing_and_the_retry_succeeds(
+    async def test_r003_1_first_attempt_fails_parsing_and_the_retry_succeeds(
         self, model_server: ModelServer
     ) -> None:
         model_server.script(search(), answer("I like Chinon!"), valid())
@@ -62,7 +65,7 @@ class TestRetries:
             "I like Chinon!", "the response holds no JSON"
         )
 
-    async def test_2_all_attempts_fail_and_the_result_is_empty(
+    async def test_r003_2_all_attempts_fail_and_the_result_is_empty(
         self, model_server: ModelServer
     ) -> None:
         model_server.script(answer("no"), answer("still no"), answer("never"))
@@ -71,7 +74,7 @@ class TestRetries:
         assert response.outcome == "exhausted"
         assert len(model_server.requests) == 3
 
-    async def test_3_a_successful_first_attempt_costs_no_retry(
+    async def test_r003_3_a_successful_first_attempt_costs_no_retry(
         self, model_server: ModelServer
     ) -> None:
         model_server.script(search(), valid())
@@ -80,13 +83,13 @@ class TestRetries:
         assert response.retry_count == 0
         assert len(model_server.requests) == 2
 
-    async def test_4_a_refusal_is_not_retried(self, model_server: ModelServer) -> None:
+    async def test_r003_4_a_refusal_is_not_retried(self, model_server: ModelServer) -> None:
         model_server.script(refusal("I cannot help with that."))
         response = await turn(service(model_server))
         assert (response.text, response.outcome) == ("", "refusal")
         assert len(model_server.requests) == 1
 
-    async def test_5_a_truncated_answer_is_retried_with_feedback_that_says_so(
+    async def test_r003_5_a_truncated_answer_is_retried_with_feedback_that_says_so(
         self, model_server: ModelServer
     ) -> None:
         model_server.script(search(), answer('{"response_type": "rec', "length"), valid())
@@ -96,7 +99,7 @@ class TestRetries:
         limits = [request.json["max_completion_tokens"] for request in model_server.requests]
         assert limits == [1500, 1500, 3000]
 
-    async def test_6_a_semantically_empty_response_is_retried(
+    async def test_r003_6_a_semantically_empty_response_is_retried(
         self, model_server: ModelServer
     ) -> None:
         empty = {"response_type": "recommendation", "intro": "Here:", "wines": [], "closing": ""}
@@ -105,7 +108,7 @@ class TestRetries:
         assert_answered(response)
         assert response.error_types == ("semantic",)
 
-    async def test_7_the_trace_holds_retry_count_and_error_types(
+    async def test_r003_7_the_trace_holds_retry_count_and_error_types(
         self, model_server: ModelServer
     ) -> None:
         model_server.script(search(), answer("{"), answer_json(INVENTED), valid())
@@ -133,7 +136,7 @@ class TestRetries:
 class TestFeedback:
     """What a retry shows the model."""
 
-    async def test_the_wording_is_the_documented_one(self, model_server: ModelServer) -> None:
+    async def test_r002_the_wording_is_the_documented_one(self, model_server: ModelServer) -> None:
         model_server.script(search(), answer_json({"intro": "Hi"}), valid())
         await turn(service(model_server))
         raw, said = last_messages(model_server)
@@ -141,7 +144,7 @@ class TestFeedback:
         expected = FEEDBACK.format(error_description="response_type: Field required")
         assert said == {"role": "user", "content": expected}
 
-    async def test_tool_results_stay_and_no_tool_runs_again(
+    async def test_r001_a_retry_keeps_the_tool_results_and_runs_no_tool_again(
         self, model_server: ModelServer
     ) -> None:
         catalogue = FakeCatalogue()
@@ -171,6 +174,77 @@ class TestFeedback:
         sizes = [request.bytes for request in model_server.requests]
         assert len(sizes) == 5
         assert sizes[4] <= sizes[1]
+
+
+class TestResult:
+    """R-004: one result, with what is wrong with an answer."""
+
+    def test_r004_a_result_has_a_text_ids_and_an_error(self) -> None:
+        assert ParseResult("Hello", ["w1"]).ok
+        assert not ParseResult("  ").ok
+        assert not ParseResult("Hello", [], "broken").ok
+        assert agent.ParseResult is ParseResult
+
+    async def test_r004_the_ids_of_a_valid_answer_are_in_the_response(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(search(), valid())
+        assert (await turn(service(model_server))).wine_ids == (CHINON.id,)
+
+
+class TestMeaning:
+    """R-005: a valid form that says nothing is no answer."""
+
+    @pytest.mark.parametrize(
+        ("kind", "texts", "wines", "is_valid"),
+        [
+            ("recommendation", "Here:", [], False),
+            ("recommendation", "", [{"wine_id": "w1", "description": "Fresh."}], True),
+            ("informational", "", [], False),
+            ("informational", "Tannin dries the mouth.", [], True),
+            ("off_topic", "", [], False),
+        ],
+    )
+    def test_r005_rules(
+        self, kind: Any, texts: str, wines: list[dict[str, str]], is_valid: bool
+    ) -> None:
+        said = {"response_type": kind, "intro": texts, "wines": wines, "closing": ""}
+        response = SommelierResponse.model_validate(said)
+        assert (validate_semantic_content(response) is None) == is_valid
+
+
+def test_r006_history_ends_at_a_boundary_within_its_limit() -> None:
+    paragraphs = f"{'First. ' * 200}\n\n{'no end ' * 200}"
+    assert truncate_at_boundary(paragraphs, 2000) == ("First. " * 200).strip()
+    assert truncate_at_boundary("First. " * 400, 2000).endswith("First.")
+    assert truncate_at_boundary("Short.", 2000) == "Short."
+
+
+class TestPolicy:
+    """R-007: one number of retries for every kind of error, and nothing else."""
+
+    @pytest.mark.parametrize(
+        "invalid",
+        [
+            [answer(f"no JSON {number}") for number in range(3)],
+            [answer_json({"wines": number}) for number in range(3)],
+            [answer_json(INFORMATIONAL | {"intro": " " * number}) for number in range(3)],
+            [answer_json(INVENTED | {"closing": f"{number}."}) for number in range(3)],
+            [answer("{" * (number + 1), "length") for number in range(3)],
+            [answer(" " * number) for number in range(3)],
+        ],
+        ids=["no JSON", "schema", "semantic", "grounding", "truncated", "empty"],
+    )
+    async def test_r007_every_error_is_retried_alike(
+        self, invalid: list[Step], model_server: ModelServer
+    ) -> None:
+        model_server.script(search(), *invalid)
+        response = await turn(service(model_server))
+        assert (response.text, response.outcome) == ("", "exhausted")
+        assert (response.retry_count, len(model_server.requests)) == (2, 4)
+
+    def test_r007_the_setting_is_two_by_default(self) -> None:
+        assert Limits().structured_output_max_retries == 2
 
 
 class TestGrounding:
