@@ -42,6 +42,7 @@ format: $(VENV)/.dev  ## rewrite the code in the project's style
 bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, streaming, retrieval; run tests of time
 	@$(BIN)/python -m pytest -m timing
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks.first_request
 	@$(BIN)/python -m benchmarks.durability
 	@$(BIN)/python -m benchmarks.streaming
 	@$(BIN)/python -m benchmarks.retrieval

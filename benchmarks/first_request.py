@@ -70,7 +70,9 @@ class Listener:
 
 def tokens(part: object) -> int:
     """Return about how many tokens a part of a request is."""
-    return len(json.dumps(part, ensure_ascii=False)) // TOKEN_CHARS if part else 0
+    if not part:
+        return 0
+    return len(json.dumps(part, ensure_ascii=False, separators=(",", ":"))) // TOKEN_CHARS
 
 
 async def first_request(profile: str) -> JsonObject:

@@ -125,8 +125,8 @@ class OutputSchema:
 
     @cached_property
     def text(self) -> str:
-        """The schema as it stands in prompts."""
-        return json.dumps(self.schema)
+        """Return the schema as it stands in prompts."""
+        return json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
 
 
 class LLM(Protocol):

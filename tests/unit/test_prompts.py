@@ -149,7 +149,7 @@ class TestSchema:
 
     def test_it_is_put_below_instructions_without_it(self) -> None:
         text = system_prompt("Be kind.", SOMMELIER)
-        schema = json.dumps(SOMMELIER.output.schema)
+        schema = SOMMELIER.output.text
         assert text.startswith("Be kind.\n\nYour final answer is one JSON value")
         assert text.endswith(schema)
 
