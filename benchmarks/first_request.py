@@ -12,7 +12,6 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bot.resources import research_tools
 from agent.engine.dialect import Dialect
 from agent.engine.errors import ModelRejected
 from agent.engine.messages import (
@@ -26,6 +25,7 @@ from agent.engine.messages import (
 from agent.engine.run import Run
 from agent.memory.service import memory_tools
 from agent.sommelier.service import Sommelier
+from bot.resources import research_tools
 from tests.doubles.server import JsonObject
 from tests.fakes import FakeCatalogue
 from tests.library import FakeLibrary
@@ -79,9 +79,7 @@ async def first_request(profile: str) -> JsonObject:
     """Return the first request of a turn in this profile."""
     listener = Listener(MODES[profile])
     tools = [*research_tools(FakeLibrary()), *memory_tools()]
-    sommelier = Sommelier(
-        catalogue=FakeCatalogue(), research_tools=tools, small=profile == "small"
-    )
+    sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=tools, small=profile == "small")
     await sommelier.answer(QUESTION, Run([listener]))
     return listener.request
 

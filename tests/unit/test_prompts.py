@@ -1,7 +1,5 @@
 """Prompts as templates: what each must hold, what is refused, and that values stay as they are."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
