@@ -357,9 +357,14 @@ class TracingSettings(Group):
         return self.public_key.get_secret_value(), self.secret_key.get_secret_value()
 
     @property
+    def has_langfuse(self) -> bool:
+        """Tell whether the keys of Langfuse are set."""
+        return self.langfuse_keys is not None
+
+    @property
     def is_exported(self) -> bool:
-        """Whether traces are sent anywhere; else they are kept in the database alone."""
-        return self.langfuse_keys is not None or self.otlp_url is not None
+        """Tell whether traces are sent anywhere; else they are stored in the database alone."""
+        return self.has_langfuse or self.otlp_url is not None
 
 
 class AccessSettings(Group):

@@ -7,11 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from math import ceil
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from agent.engine.limits import NOTHING_SPENT, Spent
-from agent.engine.span import Level, TraceRecord
+from agent.engine.span import Level, ScoreType, TraceRecord
 from agent.turn import Bottles, Change, Fact
+
+T = TypeVar("T")
 
 Role = Literal["user", "assistant"]
 
@@ -80,18 +82,30 @@ class Spending:
 class Feedback:
     """What a person thinks of a turn's answer; no `verdict`: they took it back.
 
-    `revision` counts the changes: what was delivered is known by it. `answered_at` is when the turn
-    ended: however often a verdict changes, it is about that moment.
+    `answered_at` is when the turn ended: a verdict is about that moment, however often it changes.
     """
 
     turn_id: int
     verdict: Verdict | None
     reason: FeedbackReason | None = None
     comment: str = ""
-    revision: int = 0
     trace_id: str | None = None
     root_id: str | None = None
     answered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredScore:
+    """A score of a trace as it is sent; one without a value was taken back."""
+
+    score_id: str
+    trace_id: str
+    observation_id: str
+    name: str
+    value: float | str | None
+    kind: ScoreType
+    comment: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,20 +295,17 @@ class TurnRepository(Protocol):
         """Every day (UTC) from that of `since` until today, and all of them together."""
 
 
-class TraceQueue(Protocol):
-    """The kept traces that wait to be sent; every method commits before it returns."""
+class SendQueue(Protocol[T]):
+    """Rows that wait to be sent; every method commits before it returns."""
 
-    async def claim(self, limit: int, lease: timedelta) -> list[TraceRecord]:
-        """The oldest traces that are due, as nobody else gets them before the lease ends."""
+    async def claim(self, limit: int, lease: timedelta) -> Sequence[T]:
+        """Return the oldest rows that are due, which nobody else gets before the lease ends."""
 
-    async def settle(self, traces: Collection[TraceRecord], *, refused: bool = False) -> None:
-        """Note that these traces arrived, or that they never will."""
+    async def settle(self, items: Sequence[T], *, refused: bool = False) -> None:
+        """Note that these arrived, or never will; a row that changed meanwhile is due again."""
 
-    async def release(self, traces: Collection[TraceRecord], seconds: float) -> None:
-        """Have traces be due again after so many seconds."""
-
-    async def seconds_until_due(self) -> float | None:
-        """How long until a trace that waits is due, None if none waits."""
+    async def release(self, items: Sequence[T]) -> None:
+        """Have these be due again."""
 
 
 class FeedbackRepository(Protocol):
@@ -317,12 +328,6 @@ class FeedbackRepository(Protocol):
 
     async def get(self, turn_id: int) -> Feedback | None:
         """What is thought of a turn; None if nobody ever said."""
-
-    async def undelivered(self, limit: int = 50) -> list[Feedback]:
-        """Feedback that changed since it was delivered, on traces that do not wait themselves."""
-
-    async def delivered(self, turn_id: int, revision: int) -> None:
-        """Remember that this revision, and with it all before, was delivered."""
 
 
 class PeopleRepository(Protocol):

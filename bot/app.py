@@ -25,7 +25,6 @@ from bot.metrics import Metrics
 from bot.pending import pending_turn
 from bot.resources import Resources, research_tools
 from bot.retries import retry_forever
-from bot.services import open_exporter, open_forgetting, trace_link
 from bot.tasks import Forgetting, bounded
 from bot.telegram.access import Access
 from bot.telegram.answer_buttons import FollowUps, RatingButtons, follow_up_buttons, rating
@@ -46,6 +45,7 @@ from bot.telegram.media import Media
 from bot.telegram.memory import MemoryCommands
 from bot.telegram.sender import Rows, Sender
 from bot.telegram.settings import SettingsCommands
+from bot.tracing import open_exporter, open_forgetting, trace_link
 from bot.turn import Question, Turns
 from config import Settings
 from db.repositories.inbox import Inbox

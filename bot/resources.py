@@ -28,17 +28,14 @@ from agent.senses.speech import Speaker, Transcriber
 from bot.services import (
     embedder_of,
     models_of,
-    open_prompts,
     place_search,
     run_of,
     speaker_of,
     special_models_of,
-    trace_link,
-    trace_rows,
     transcriber_of,
-    words,
 )
 from bot.tasks import bounded
+from bot.tracing import open_prompts, trace_link, trace_rows, words
 from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
 from db.engine import DatabaseUnavailable, Sessions, create_engine
@@ -53,7 +50,8 @@ from db.repositories.people import (
     SqlPeopleRepository,
 )
 from db.repositories.privacy import SqlPersonalData
-from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
+from db.repositories.scores import score_queue
+from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows, trace_queue
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository, exported_turns
 from db.schema import newest_revision, schema_revision, upgrade_schema
 from db.wines.catalogue import SqlCatalogue
@@ -72,13 +70,15 @@ class Repositories:
         self.inbox = Inbox(sessions, rows=rows)
         self.chats = SqlChatRepository(sessions)
         self.turns = SqlTurnRepository(sessions, rows=rows)
-        self.feedback = SqlFeedbackRepository(sessions)
+        self.feedback = SqlFeedbackRepository(sessions, rows=rows)
         self.people = SqlPeopleRepository(sessions)
         self.cares = SqlCareRepository(sessions)
         self.memory = SqlMemoryRepository(sessions)
         self.personal = SqlPersonalData(sessions)
         self.broadcasts = Broadcasts(sessions)
         self.traces = SqlTraceStore(sessions, rows=rows)
+        self.trace_queue = trace_queue(sessions)
+        self.score_queue = score_queue(sessions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,8 +161,10 @@ async def open_lanes(
         further = list[Task]()
         if locks is None:
             seconds = LOOK_SECONDS
-            await attempt("looking for traces that wait", app.talk.repositories.traces.resume)
-            lanes = lanes_of(settings, app, app.talk.repositories.inbox.lanes, of_one_process)
+            repositories = app.talk.repositories
+            for queue in (repositories.trace_queue, repositories.score_queue):
+                await attempt("looking for traces that wait", queue.resume)
+            lanes = lanes_of(settings, app, repositories.inbox.lanes, of_one_process)
         else:
             seconds = locks.look_seconds
             stack.push_async_callback(bounded, "the locks of lanes", locks.close)

@@ -341,22 +341,12 @@ class UnderWayRow(Base):
     since: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-UNDELIVERED: Final = text("revision > delivered_revision")
 
 
 class FeedbackRow(Base):
     """What a person thinks of a turn; no verdict: they took it back."""
 
     __tablename__ = "feedback"
-    __table_args__ = (
-        Index(
-            "ix_feedback_undelivered",
-            "updated_at",
-            "turn_id",
-            sqlite_where=UNDELIVERED,
-            postgresql_where=UNDELIVERED,
-        ),
-    )
 
     turn_id: Mapped[int] = mapped_column(
         ForeignKey("turns.turn_id", ondelete="CASCADE"), primary_key=True, autoincrement=False
@@ -364,8 +354,6 @@ class FeedbackRow(Base):
     verdict: Mapped[str | None]
     reason: Mapped[str | None]
     comment: Mapped[str]
-    revision: Mapped[int]
-    delivered_revision: Mapped[int]
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
@@ -493,6 +481,26 @@ class TraceRow(Base):
     state: Mapped[str]
     due_at: Mapped[datetime] = mapped_column(UtcDateTime)
     record: Mapped[bytes | None] = mapped_column(LargeBinary)
+
+
+class ScoreRow(Base):
+    """A score of a trace; without a value it was taken back. A `waiting` one is sent when due."""
+
+    __tablename__ = "scores"
+    __table_args__ = (
+        Index("ix_scores_waiting", "due_at", sqlite_where=NOT_SENT, postgresql_where=NOT_SENT),
+    )
+
+    score_id: Mapped[str] = mapped_column(String, primary_key=True)
+    trace_id: Mapped[str] = mapped_column(String, index=True)
+    observation_id: Mapped[str]
+    name: Mapped[str]
+    value: Mapped[float | str | None] = mapped_column(JSON(none_as_null=True))
+    kind: Mapped[str]
+    comment: Mapped[str]
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    state: Mapped[str]
+    due_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 def utc_now() -> datetime:

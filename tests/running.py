@@ -237,7 +237,7 @@ async def running(
             await serving
             await close_application(application)
     if langfuse is not None:
-        await export(repositories.traces, langfuse)
+        await export(Sessions(engine), langfuse)
     await engine.dispose()
 
 

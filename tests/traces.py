@@ -1,43 +1,72 @@
-"""Traces to keep and to show."""
+"""Traces to store and to show, and their way to a Langfuse double."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 from agent.engine.messages import Usage
 from agent.engine.span import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
-from agent.repositories import TraceQueue, TraceSummary
-from agent.tracing.exporter import Exporter
-from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
-from agent.tracing.otlp import Origin
+from agent.repositories import TraceSummary
+from agent.tracing.delivery import LangfuseApi, sender
+from agent.tracing.exporter import Channel, Exporter
+from agent.tracing.observations import Observations, Origin, observations_of
+from db.engine import Sessions
+from db.models import utc_now
+from db.repositories.scores import score_queue
+from db.repositories.traces import SqlTraceStore, TraceRows, trace_queue
 from tests.doubles.otlp import OtlpReceiver
 
-
-async def deliver(
-    receiver: OtlpReceiver, *traces: TraceRecord, origin: Origin | None = None
-) -> int:
-    """Send these traces to a receiver; how many parts of them it refused."""
-    async with langfuse_traces(receiver, origin) as destination:
-        return await destination.send(traces)
+ORIGIN = Origin("test", version="1.2.3")
 
 
-async def export(queue: TraceQueue, receiver: OtlpReceiver) -> float:
-    """Send a receiver what waits; how many seconds to wait before the next look."""
-    async with langfuse_traces(receiver) as destination:
-        return await Exporter(queue, destination.send, where="Langfuse").round()
+async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord) -> Exporter:
+    """Store these traces, and have them and their scores arrive."""
+    await SqlTraceStore(sessions, rows=TraceRows(exported=True)).save(traces)
+    async with exporter_to(receiver, sessions) as exporter:
+        assert await exporter.round() == 0
+        return exporter
+
+
+async def export(sessions: Sessions, receiver: OtlpReceiver) -> float:
+    """Send a receiver what waits; return how many seconds to wait before the next look."""
+    async with exporter_to(receiver, sessions) as exporter:
+        return await exporter.round()
 
 
 @asynccontextmanager
-async def langfuse_traces(
-    receiver: OtlpReceiver, origin: Origin | None = None, seconds: float = 30
-) -> AsyncIterator[LangfuseTraces]:
-    """What delivers traces to a receiver."""
-    keys = receiver.public_key, receiver.secret_key
-    client = LangfuseClient(*keys, receiver.base_url, seconds=seconds, waits_longer=True)
+async def exporter_to(
+    receiver: OtlpReceiver,
+    sessions: Sessions,
+    now: Callable[[], datetime] = utc_now,
+    seconds: float = 30,
+) -> AsyncIterator[Exporter]:
+    """What sends to a receiver all that waits in a database."""
+    api = LangfuseApi(keys_of(receiver), receiver.base_url, seconds=seconds)
+    send = sender(api, lambda: observations(receiver), "1.2.3")
+
+    async def channels() -> Sequence[Channel[Any]]:
+        scores = partial(api.send_scores, environment="test")
+        return [
+            Channel("traces", trace_queue(sessions, now), send),
+            Channel("scores", score_queue(sessions, now), scores),
+        ]
+
     try:
-        yield LangfuseTraces(client, origin or Origin())
+        yield Exporter(channels, "Langfuse")
     finally:
-        await client.aclose()
+        await api.aclose()
+
+
+def observations(receiver: OtlpReceiver) -> Observations:
+    """What makes requests for a receiver."""
+    return observations_of(keys_of(receiver), receiver.base_url, ORIGIN)
+
+
+def keys_of(receiver: OtlpReceiver) -> tuple[str, str]:
+    """The keys of a receiver's project."""
+    return receiver.public_key, receiver.secret_key
 
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

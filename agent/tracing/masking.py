@@ -21,6 +21,10 @@ TOO_DEEP: Final = "[nested]"
 SHORTEST_SECRET: Final = 8  # characters; 16 of letters alone, for a key may be "ollama"
 SHORTEST_NAME: Final = 2  # characters
 UNSPACED: Final = "\u0e00"  # where scripts begin that write no spaces between words
+TRADE_WORDS: Final = frozenset(
+    "rose rosé red white port sherry brandy margaux chablis merlot basil olive ginger rosemary "
+    "sage saffron pepper cherry blanc rosa rosso bianca bianco blanca rioja may june".split()
+)
 WORD: Final = pattern(r"[\w'’-]+")
 LONGEST_REMEMBERED: Final = 50_000  # characters of a text whose masks are remembered
 
@@ -281,19 +285,22 @@ def _needles(secrets: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
-    """Return a pattern of the names and of their parts, as they are spelled.
-
-    Their case counts: a guest called Rose does not hide every rosé, nor "rose" in a wine's id.
-    """
+    """Return a pattern of the names and of their parts, in any case."""
     parts = [WORD.findall(name) for name in names]
     words = {word for found in parts for word in (" ".join(found), *found)}
     spelled = {word for word in words if len(word) >= SHORTEST_NAME and any(map(str.isalpha, word))}
     either = "|".join(map(escape, sorted(spelled, key=len, reverse=True)))
-    return pattern(f"@?(?:{either})") if spelled else None
+    return pattern(f"(?i)@?(?:{either})") if spelled else None
 
 
 def _masked_name(found: Match) -> str:
-    """Return the mask of a name that stands as a word of its own."""
+    """Return the mask of a name that stands as a word of its own.
+
+    Written small it is no name if it is short, a word of the trade, or part of a wine's id.
+    """
     text, (start, end) = found.string, found.span()
-    is_within = _joins(text, start - 1) or _joins(text, end)
-    return found[0] if is_within and found[0] < UNSPACED else "[name]"
+    is_within = (_joins(text, start - 1) or _joins(text, end)) and found[0] < UNSPACED
+    is_small = found[0] == found[0].lower() != found[0].upper()
+    beside = text[start - 1 : start] + text[end : end + 1]
+    is_word = len(found[0]) < 3 or found[0] in TRADE_WORDS or not {*beside}.isdisjoint("-.")
+    return found[0] if is_within or (is_small and is_word) else "[name]"

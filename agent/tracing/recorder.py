@@ -33,7 +33,7 @@ class Item:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def score_id(trace_id: str, name: str) -> str:
+def _unused(trace_id: str, name: str) -> str:
     """Return the one id of a trace's score of this name."""
     return f"{trace_id}-{name}"
 

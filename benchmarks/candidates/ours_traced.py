@@ -4,22 +4,27 @@ In the product a trace is kept in the commit that ends its turn; here many trace
 """
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any, Final
 
 from sqlalchemy import create_engine as create_sync_engine
 
 from agent.engine.span import TraceRecord
-from agent.tracing.exporter import LARGEST_BATCH, Exporter
-from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
+from agent.tracing.delivery import LangfuseApi, sender
+from agent.tracing.exporter import LARGEST_BATCH, Channel, Exporter
 from agent.tracing.masking import masked_trace
-from agent.tracing.otlp import Origin
+from agent.tracing.observations import Origin, observations_of
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
 from db.engine import Sessions, create_engine
 from db.models import Base
-from db.repositories.traces import SqlTraceStore, TraceRows
+from db.repositories.scores import score_queue
+from db.repositories.traces import SqlTraceStore, TraceRows, trace_queue
+
+KEYS: Final = ("pk-lf", "sk-lf")
 
 
 @dataclass
@@ -58,7 +63,16 @@ def make(base_url: str) -> Candidate:
     rows = TraceRows(partial(masked_trace, content="masked", secrets=()), exported=True)
     sessions = Sessions(create_engine(f"sqlite+aiosqlite:///{path}"))
     store = SqlTraceStore(sessions, rows=rows)
-    langfuse = LangfuseTraces(LangfuseClient("pk-lf", "sk-lf", base_url), Origin())
-    traces = Traces(Exporter(store, langfuse.send, "Langfuse"), folder, store)
+    api = LangfuseApi(KEYS, base_url, seconds=30)
+    send = sender(api, lambda: observations_of(KEYS, base_url, Origin()), "")
+
+    async def channels() -> Sequence[Channel[Any]]:
+        scores = partial(api.send_scores, environment=None)
+        return [
+            Channel("traces", trace_queue(sessions), send),
+            Channel("scores", score_queue(sessions), scores),
+        ]
+
+    traces = Traces(Exporter(channels, "Langfuse"), folder, store)
     made = ours.make(base_url, traces.keep)
     return Candidate(made.answer, traces.flush)

@@ -188,7 +188,7 @@ class AdminPage:
             "traced": await traces.traced(since),
             "failing": await traces.summaries(SHOWN, TraceFilter(since=since, level="WARNING")),
             "dislikes": (await self.dislikes(since))[::-1][:SHOWN],
-            "backlog": await traces.backlog(),
+            "backlog": await self.kept.trace_queue.backlog(),
         }
         return await asyncio.to_thread(_rendered, **told)
 

@@ -23,22 +23,19 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.senses.pictures import misread
 from agent.senses.speech import hears
-from agent.tracing.langfuse import LangfuseClient
-from agent.tracing.otlp import Origin, OtlpTraces
 from bot.commands.local_models import find_servers
 from bot.resources import open_documents, open_engine, require_newest_schema
 from bot.services import (
     embedder_of,
-    langfuse_client,
     model_of,
-    otlp_client,
     place_search,
     sight_of,
     transcriber_of,
 )
+from bot.tracing import langfuse_api, otlp_backend
 from config import Settings, SettingsError
 from db.engine import DatabaseUnavailable, Sessions
-from db.repositories.traces import SqlTraceStore
+from db.repositories.traces import trace_queue
 from db.schema import newest_revision, schema_revision
 from db.wines.catalogue import SqlCatalogue
 
@@ -294,20 +291,19 @@ async def check_tracing(settings: Settings) -> str:
             "traces stay in the database (`sommelier traces list`); set LANGFUSE_PUBLIC_KEY and "
             "LANGFUSE_SECRET_KEY, or OTEL_EXPORTER_OTLP_ENDPOINT, to send them too"
         )
-    langfuse = langfuse_client(settings, SECONDS)
-    said = await (_langfuse(settings, langfuse) if langfuse else _otlp(settings))
+    said = await (_langfuse(settings) if settings.tracing.has_langfuse else _otlp(settings))
     if "user_key" not in tracing.model_fields_set:
         said.append(GUESSABLE_KEY)
     return "; ".join([*said, *await waiting_traces(settings)])
 
 
-async def _langfuse(settings: Settings, client: LangfuseClient) -> list[str]:
+async def _langfuse(settings: Settings) -> list[str]:
     tracing = settings.tracing
-    async with aclosing(client):
-        found = await client.ask(dict[str, Any], "GET", "/api/public/projects")
-        health = await client.ask(dict[str, Any], "GET", "/api/public/health")
-    names = ", ".join(str(project.get("name")) for project in found.get("data", []))
-    version = str(health.get("version") or "an unknown version")[:20]
+    async with aclosing(await langfuse_api(settings, SECONDS)) as langfuse, langfuse.bounded():
+        found = await langfuse.api.projects.get(request_options={"max_retries": 0})
+        health = await langfuse.api.health.health(request_options={"max_retries": 0})
+    names = ", ".join(project.name for project in found.data)
+    version = (health.version or "an unknown version")[:20]
     said = [f"traces go to {names or tracing.base_url}, Langfuse {version}"]
     if is_older(version, DECODES_METADATA):
         said.append(QUOTED_METADATA)
@@ -328,7 +324,7 @@ async def waiting_traces(settings: Settings) -> list[str]:
         async with open_engine(settings) as engine:
             if await schema_revision(engine) != newest_revision():
                 return []
-            found = await SqlTraceStore(Sessions(engine)).backlog()
+            found = await trace_queue(Sessions(engine)).backlog()
     except DatabaseUnavailable:
         return []
     told = (("waiting", "to be sent"), ("refused", "given up"))
@@ -336,9 +332,9 @@ async def waiting_traces(settings: Settings) -> list[str]:
 
 
 async def _otlp(settings: Settings) -> list[str]:
-    """What a request without a span comes to."""
-    async with aclosing(otlp_client(settings)) as client:
-        await OtlpTraces(client, Origin()).send([])
+    """Return what a request without a span comes to."""
+    async with aclosing(await otlp_backend(settings)) as backend:
+        await backend.export(b"")
     return [f"traces go to {settings.tracing.otlp_url}"]
 
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Final
@@ -20,6 +20,7 @@ from agent.documents.passages import DocumentStore
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLM, ResponseMode
 from agent.engine.run import Run
+from agent.engine.span import TraceRecord
 from agent.evals import report
 from agent.evals.dataset import (
     SETS,
@@ -39,9 +40,7 @@ from agent.memory.service import Remembering, memory_tools
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
-from agent.tracing.exporter import Unavailable
-from agent.tracing.managed import Experiments
-from agent.tracing.otlp import Origin
+from agent.tracing.exporter import trouble
 from agent.tracing.recorder import Item
 from bot.commands.output import (
     AsJson,
@@ -55,7 +54,8 @@ from bot.commands.output import (
 )
 from bot.commands.prompts import prompts_in_use, prompts_to_try
 from bot.resources import open_database, open_documents, research_tools
-from bot.services import hide, langfuse_client, model_of, prepare_trace, run_of
+from bot.services import model_of, run_of
+from bot.tracing import hide, langfuse_of, prepare_trace
 from config import DatabaseSettings, Settings
 from db.wines.catalogue import SqlCatalogue
 
@@ -72,6 +72,8 @@ MODES: Final[Mapping[str, ResponseMode]] = {
 }
 """The letters of the response modes, as settings and `LLMService` name them."""
 INTERRUPTED: Final = 130
+
+log = logging.getLogger(__name__)
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -122,7 +124,7 @@ def run(
     evaluation = Evaluation(open_settings(), _title(name), concurrency, description)
     answerers = sommeliers_wanted(evaluation.settings, model, prompt)
     select = partial(selected, language=language, kind=kind, limit=limit)
-    chosen = asyncio.run(read_dataset(evaluation.settings, dataset, select))
+    chosen = read_dataset(evaluation.settings, dataset, select)
     evaluation.run(chosen, answerers, starter=dataset in SETS)
     evaluation.report("evaluation", save, transcripts, as_json=as_json)
 
@@ -178,7 +180,7 @@ Select = Callable[[Sequence[Conversation]], Sequence[Conversation]]
 """Which of a data set's conversations are tried."""
 
 
-async def read_dataset(settings: Settings, name: str, select: Select) -> Dataset:
+def read_dataset(settings: Settings, name: str, select: Select) -> Dataset:
     """Read the conversations that are to be tried, from a file or from Langfuse.
 
     Ends the command when there is no such data set, or none in it is to be tried.
@@ -187,7 +189,7 @@ async def read_dataset(settings: Settings, name: str, select: Select) -> Dataset
     try:
         if name.startswith(LANGFUSE):
             title = name.removeprefix(LANGFUSE)
-            found, stored = await _read_langfuse(settings, title)
+            found, stored = _read_langfuse(settings, title)
         else:
             title = f"sommelier-{name if name in SETS else Path(name).stem}"
             found = read(SETS.get(name) or Path(name))
@@ -200,30 +202,17 @@ async def read_dataset(settings: Settings, name: str, select: Select) -> Dataset
     return Dataset(title, chosen, stored)
 
 
-async def _read_langfuse(
-    settings: Settings, name: str
-) -> tuple[list[Conversation], Mapping[str, Item]]:
-    async with open_experiments(settings) as experiments:
-        if experiments is None:
-            fail(NO_KEYS, 2)
-        try:
-            items = await experiments.items(name)
-        except Unavailable as error:
-            fail(f"the data set {name!r} cannot be read: {error}")
+def _read_langfuse(settings: Settings, name: str) -> tuple[list[Conversation], Mapping[str, Item]]:
+    if not settings.tracing.has_langfuse:
+        fail(NO_KEYS, 2)
+    from agent.tracing.experiments import items_of  # noqa: PLC0415 - takes a second
+
+    try:
+        items = items_of(langfuse_of(settings), name)
+    except Exception as error:
+        fail(f"the data set {name!r} cannot be read: {trouble(error)}")
     talks = [(conversation_of(item, name), item) for item in items]
     return unique(each for each, _ in talks), {each.id: item for each, item in talks}
-
-
-@asynccontextmanager
-async def open_experiments(settings: Settings) -> AsyncIterator[Experiments | None]:
-    """Open Langfuse's datasets and experiments; None without keys."""
-    tracing, client = settings.tracing, langfuse_client(settings, waits_longer=True)
-    if client is None:
-        yield None
-        return
-    origin = Origin(tracing.environment, tracing.release, version("sommelier"))
-    async with aclosing(client):
-        yield Experiments(client, prepare_trace(settings), hide=hide(settings), origin=origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,35 +344,19 @@ class Evaluation:
             self.stopped = True
         if not self.results:
             fail("nothing was evaluated", INTERRUPTED if self.stopped else 1)
+        self.record(dataset)
 
     async def _run(self, dataset: Dataset, variants: Variants, *, starter: bool) -> None:
-        """Try the cases, and record in Langfuse where there is one what came of them."""
-        async with (
-            open_experiments(self.settings) as experiments,
-            open_bench(self.settings, starter=starter) as bench,
-        ):
-            await self._compare(dataset, variants(bench), experiments)
+        async with open_bench(self.settings, starter=starter) as bench:
+            await self._compare(dataset, variants(bench))
 
-    async def _compare(
-        self, dataset: Dataset, variants: Sequence[Variant], experiments: Experiments | None
-    ) -> None:
-        cases, recording = dataset.cases, None
-        if experiments is not None:
-            items = dataset.stored or {each.id: item_of(dataset.name, each) for each in cases}
-            recording = await experiments.open(
-                dataset.name,
-                self.title,
-                items,
-                description=self.description,
-                stored=bool(dataset.stored),
-            )
+    async def _compare(self, dataset: Dataset, variants: Sequence[Variant]) -> None:
+        cases = dataset.cases
         with progress_bar("Asking") as progress:
 
             async def done(result: Result) -> None:
                 self.results.append(result)
                 progress(len(self.results), len(cases) * len(variants))
-                if recording is not None:
-                    await recording.add(result.variant, result.case.id, result.traces)
 
             try:
                 await evaluate(
@@ -392,9 +365,31 @@ class Evaluation:
             finally:
                 order = [(each.label, case.id) for each in variants for case in cases]
                 self.results.sort(key=lambda each: order.index((each.variant, each.case.id)))
-        if recording is not None:
-            await recording.finish()
-            typer.echo(f"Langfuse: {recording.summary}", err=True)
+
+    def record(self, dataset: Dataset) -> None:
+        """Record in Langfuse, if there is one, what came of the cases; trouble is told."""
+        if not self.settings.tracing.has_langfuse:
+            return
+        from agent.tracing import experiments  # noqa: PLC0415 - takes a second
+
+        client, shown = langfuse_of(self.settings), prepare_trace(self.settings)
+        items = dataset.stored or {case.id: item_of(dataset.name, case) for case in dataset.cases}
+        traced: dict[str, dict[str, Sequence[TraceRecord]]] = {}
+        for result in self.results:
+            traces = [*map(shown, result.traces)]
+            traced.setdefault(result.variant, {})[result.case.id] = traces
+        try:
+            if not dataset.stored:
+                experiments.put_items(client, dataset.name, [*items.values()], hide(self.settings))
+            recorded, url = experiments.record(
+                client, dataset.name, self.title, items, traced, description=self.description
+            )
+        except Exception as error:
+            log.warning("This run is not recorded: %s", trouble(error))
+            return
+        lost = sum(map(len, traced.values())) - recorded
+        told = f", {lost} lost" if lost else ""
+        typer.echo(f"Langfuse: {recorded} recorded{told}, see {url}", err=True)
 
     def report(
         self, file: str, save: Path | None, transcripts: Path | None = None, *, as_json: bool

@@ -12,14 +12,13 @@ from pydantic_core import to_json
 from starlette.applications import Starlette
 
 from agent.tracing.exporter import Unavailable
-from agent.tracing.langfuse import LangfuseClient, delete_traces
 from agent.tracing.recorder import keyed_hash
 from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database, write_file
 from bot.http.server import listen, serve_http
 from bot.resources import admin_page, open_engine, require_newest_schema
-from bot.services import langfuse_client
 from bot.tasks import stop_on_signals
+from bot.tracing import langfuse_api
 from config import Settings
 from db.engine import Sessions
 from db.repositories.inbox import Inbox
@@ -113,17 +112,17 @@ def forget(
     gone = with_database(settings, lambda sessions: SqlPersonalData(sessions).forget(user_id, user))
     said = [f"{count} {name}" for name, count in gone.items() if count]
     typer.echo(f"Deleted here: {', '.join(said) or 'nothing, there was nothing'}.")
-    if client := langfuse_client(settings):
+    if settings.tracing.has_langfuse:
         try:
-            count = asyncio.run(_forget_in_langfuse(client, user))
+            count = asyncio.run(_forget_in_langfuse(settings, user))
         except Unavailable as error:
             fail(f"their traces in Langfuse are still there: {error}; run this again")
         typer.echo(f"Langfuse was told to delete {count} traces; it does so within minutes.")
 
 
-async def _forget_in_langfuse(client: LangfuseClient, user: str) -> int:
-    async with aclosing(client):
-        return await delete_traces(client, user)
+async def _forget_in_langfuse(settings: Settings, user: str) -> int:
+    async with aclosing(await langfuse_api(settings)) as api:
+        return await api.delete_traces(user)
 
 
 def _hashed(settings: Settings, user_id: int) -> str:

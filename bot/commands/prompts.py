@@ -1,14 +1,12 @@
 """`sommelier prompts`: the repository's prompts, those in Langfuse, and those to be tried out."""
 
-import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import typer
 
@@ -16,15 +14,17 @@ from agent.deps import Prompts
 from agent.engine.errors import AgentError
 from agent.engine.span import Prompt, PromptRef
 from agent.prompts import REPOSITORY, braced, refusal, repository_prompts, variables
-from agent.tracing.exporter import Unavailable
-from agent.tracing.managed import DEFAULT_LABEL, PromptStore, StoredPrompt
+from agent.tracing.exporter import trouble
+from agent.tracing.prompts import fetched
 from bot.commands.output import fail, open_settings, printable, show, table
-from bot.services import langfuse_client
+from bot.tracing import langfuse_of
 from config import Settings
 
 log = logging.getLogger(__name__)
 
-TIMEOUT_SECONDS: Final = 10.0
+T = TypeVar("T")
+
+DEFAULT_LABEL: Final = "production"
 NO_KEYS: Final = (
     "prompts are managed in Langfuse, and there are no keys: set LANGFUSE_PUBLIC_KEY and "
     "LANGFUSE_SECRET_KEY"
@@ -41,7 +41,7 @@ Label = Annotated[str, typer.Option(help="The label of the versions in Langfuse.
 def list_prompts(label: Label = DEFAULT_LABEL) -> None:
     """The prompts, and which version of each the sommelier uses."""
     settings = open_settings()
-    stored = asyncio.run(_stored(settings, label)) if settings.tracing.langfuse_keys else {}
+    stored = stored_prompts(settings, label) if settings.tracing.has_langfuse else {}
     rows = [_row(each, stored.get(name), label) for name, each in repository_prompts().items()]
     show(table(["prompt", "version", "label", "source", "variables"], rows))
 
@@ -49,12 +49,12 @@ def list_prompts(label: Label = DEFAULT_LABEL) -> None:
 @app.command()
 def diff(label: Label = DEFAULT_LABEL) -> None:
     """Compare the repository's prompts with Langfuse's; status 1 if they differ, 2 on trouble."""
-    stored = asyncio.run(_stored(open_settings(), label))
+    stored = stored_prompts(open_settings(), label)
     differences = [
         difference(prompt, stored[name], label) for name, prompt in repository_prompts().items()
     ]
-    for each in filter(None, differences):
-        typer.echo(printable(each))
+    for found in filter(None, differences):
+        typer.echo(printable(found))
     if any(differences):
         raise typer.Exit(1)
     typer.echo(f"The {len(differences)} prompts are the same in Langfuse ({label}).")
@@ -63,72 +63,74 @@ def diff(label: Label = DEFAULT_LABEL) -> None:
 @app.command()
 def push(label: Label = DEFAULT_LABEL) -> None:
     """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
-    asyncio.run(_push(open_settings(), label))
-
-
-async def _stored(settings: Settings, label: str) -> dict[str, StoredPrompt | None]:
-    """What Langfuse has under a label, by name."""
-    async with open_prompt_store(settings) as store:
-        return {name: await store.get(name, label=label) for name in repository_prompts()}
-
-
-async def _push(settings: Settings, label: str) -> None:
-    pushed = 0
-    async with open_prompt_store(settings) as store:
-        for name, prompt in repository_prompts().items():
-            current = await store.get(name, label=label)
-            if current is not None and current.text == prompt.text:
-                continue
-            created = await store.create(name, prompt.text, label)
-            pushed += 1
-            before = f", in place of version {current.version}" if current else ""
-            typer.echo(f"{name}: version {created.version} is now {label}{before}")
+    settings, pushed = open_settings(), 0
+    for name, current in stored_prompts(settings, label).items():
+        text = repository_prompts()[name].text
+        if current is not None and current.text == text:
+            continue
+        client = langfuse_of(settings)
+        create = client.create_prompt
+        created = _asked(lambda: create(name=name, prompt=text, labels=[label]))  # noqa: B023
+        pushed += 1
+        before = f", in place of version {current.ref.version}" if current else ""
+        typer.echo(f"{name}: version {created.version} is now {label}{before}")
     if not pushed:
         typer.echo(f"Nothing to push: Langfuse ({label}) has the repository's prompts.")
 
 
-def difference(prompt: Prompt, stored: StoredPrompt | None, label: str) -> str:
-    """How a prompt in Langfuse differs from the repository's, as a unified diff; empty if not."""
+def stored_prompts(settings: Settings, label: str) -> dict[str, Prompt | None]:
+    """Return what Langfuse has under a label, by name. Trouble ends the command with status 2."""
+    return {name: stored_prompt(settings, name, label=label) for name in repository_prompts()}
+
+
+def stored_prompt(
+    settings: Settings, name: str, *, label: str | None = None, version: int | None = None
+) -> Prompt | None:
+    """Return a version of a prompt in Langfuse, if there is one. Trouble ends the command."""
+    if not settings.tracing.has_langfuse:
+        fail(NO_KEYS, 2)
+    client = langfuse_of(settings)
+    return _asked(lambda: fetched(client, name, label=label, version=version))
+
+
+def _asked(call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except Exception as error:
+        fail(trouble(error), 2)
+
+
+def difference(prompt: Prompt, stored: Prompt | None, label: str) -> str:
+    """Return how a prompt in Langfuse differs from the repository's, as a unified diff."""
     name, version = prompt.ref.name, prompt.ref.version
     if stored is None:
         return f"{name}: Langfuse has no version with the label {label}"
-    if stored.text is None:
-        return f"{name}: version {stored.version} of Langfuse is a chat prompt"
+    if not stored.text:
+        return f"{name}: version {stored.ref.version} of Langfuse is a chat prompt"
     lines = unified_diff(
         prompt.text.splitlines(),
         stored.text.splitlines(),
         f"repository/{name} (version {version})",
-        f"langfuse/{name} (version {stored.version}, {label})",
+        f"langfuse/{name} (version {stored.ref.version}, {label})",
         lineterm="",
     )
     found = "\n".join(lines)
     if not found and prompt.text != stored.text:
-        return f"{name}: version {stored.version} of Langfuse differs in line ends only"
+        return f"{name}: version {stored.ref.version} of Langfuse differs in line ends only"
     return found
 
 
-def _row(prompt: Prompt, stored: StoredPrompt | None, label: str) -> Sequence[str]:
-    """Name, version, label, source and variables of the version in use."""
+def _row(prompt: Prompt, stored: Prompt | None, label: str) -> Sequence[str]:
+    """Return name, version, label, source and variables of the version in use."""
     name = prompt.ref.name
     needed = braced(set(variables(prompt.text)))
     reason = refusal(name, stored.text) if stored else None
     if stored is None or reason:
-        refused = f" (Langfuse's version {stored.version} is refused: {reason})" if stored else ""
+        refused = (
+            f" (Langfuse's version {stored.ref.version} is refused: {reason})" if stored else ""
+        )
         return (name, str(prompt.ref.version), "", f"repository{refused}", needed)
-    return (name, str(stored.version), label, "Langfuse", needed)
-
-
-@asynccontextmanager
-async def open_prompt_store(settings: Settings) -> AsyncIterator[PromptStore]:
-    """Langfuse's prompts; trouble with them ends the command with one line and status 2."""
-    client = langfuse_client(settings, TIMEOUT_SECONDS)
-    if client is None:
-        fail(NO_KEYS, 2)
-    async with aclosing(client):
-        try:
-            yield PromptStore(client)
-        except Unavailable as error:
-            fail(str(error), 2)
+    return (name, str(stored.ref.version), label, "Langfuse", needed)
 
 
 class PromptRefused(AgentError):
@@ -171,7 +173,7 @@ def prompts_to_try(settings: Settings, wanted: Sequence[str]) -> dict[str, Promp
     short = {name: name if name in managed else Path(name).stem for name in wanted}
     times = Counter(short.values())
     try:
-        found = asyncio.run(_managed(settings, managed)) if managed else {}
+        found: dict[str, Prompts] = {name: _managed(settings, name) for name in managed}
         for name in wanted:
             if name not in found:
                 found[name] = REPOSITORY if name == IN_REPOSITORY else prompt_of_file(Path(name))
@@ -182,22 +184,19 @@ def prompts_to_try(settings: Settings, wanted: Sequence[str]) -> dict[str, Promp
 
 def prompts_in_use(settings: Settings) -> Prompts:
     """Return the prompts of the product: those of Langfuse under the label in use, if any."""
-    if settings.tracing.langfuse_keys is None:
+    if not settings.tracing.has_langfuse:
         return REPOSITORY
-    label, found = settings.tracing.prompt_label, dict[str, Prompt]()
-
-    async def fetch() -> None:
-        async with open_prompt_store(settings) as store:
-            try:
-                for name in repository_prompts():
-                    stored = await store.get(name, label=label)
-                    if stored is not None and not refusal(name, stored.text):
-                        found[name] = _prompt(name, stored, label)
-            except Unavailable as error:
-                log.warning("The repository's prompts are evaluated, not those in use: %s", error)
-                found.clear()
-
-    asyncio.run(fetch())
+    client, label = langfuse_of(settings), settings.tracing.prompt_label
+    found = dict[str, Prompt]()
+    try:
+        for name in repository_prompts():
+            stored = fetched(client, name, label=label)
+            if stored is not None and not refusal(name, stored.text):
+                found[name] = stored
+    except Exception as error:
+        told = trouble(error)
+        log.warning("The repository's prompts are evaluated, not those in use: %s", told)
+        found.clear()
     return TriedPrompts(found)
 
 
@@ -207,26 +206,17 @@ def _is_managed(name: str) -> bool:
     return prompt in repository_prompts() and bool(version) and not any(map(str.isspace, version))
 
 
-async def _managed(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
-    found: dict[str, Prompts] = {}
-    async with open_prompt_store(settings) as store:
-        for each in wanted:
-            name, _, version = each.partition("@")
-            number, label = (int(version), "") if version.isdecimal() else (None, version)
-            stored = await store.get(name, label=label, version=number)
-            if stored is None:
-                what = "version with the label" if label else "version"
-                raise PromptRefused(f"Langfuse has no {what} {version} of the prompt {name}")
-            prompt = _prompt(name, stored, label)
-            found[each] = _checked(stored.text, prompt.ref, f"version {stored.version} of Langfuse")
-    return found
+def _managed(settings: Settings, wanted: str) -> TriedPrompts:
+    name, _, version = wanted.partition("@")
+    number, label = (int(version), None) if version.isdecimal() else (None, version)
+    stored = stored_prompt(settings, name, label=label, version=number)
+    if stored is None:
+        what = "version with the label" if label else "version"
+        raise PromptRefused(f"Langfuse has no {what} {version} of the prompt {name}")
+    return _checked(stored.text, stored.ref, f"version {stored.ref.version} of Langfuse")
 
 
-def _prompt(name: str, stored: StoredPrompt, label: str) -> Prompt:
-    return Prompt(stored.text or "", PromptRef(name, stored.version, label, is_fallback=False))
-
-
-def _checked(text: str | None, ref: PromptRef, what: str) -> TriedPrompts:
+def _checked(text: str, ref: PromptRef, what: str) -> TriedPrompts:
     if problem := refusal(ref.name, text):
         raise PromptRefused(f"{what} cannot be the prompt {ref.name}: {problem}")
-    return TriedPrompts({ref.name: Prompt(text or "", ref)})
+    return TriedPrompts({ref.name: Prompt(text, ref)})

@@ -149,7 +149,7 @@ async def _turn(
     """
     from agent.care.concerns import read_care
     from bot.resources import open_resources
-    from bot.services import open_exporter
+    from bot.tracing import open_exporter
 
     settings = open_settings()
     async with open_resources(settings) as resources:

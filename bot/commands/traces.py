@@ -34,7 +34,7 @@ from bot.commands.output import (
     with_database,
     write_file,
 )
-from bot.services import hide
+from bot.tracing import hide
 from config import Settings
 from db.engine import Sessions
 from db.repositories.traces import SqlTraceStore, plain

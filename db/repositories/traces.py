@@ -8,7 +8,7 @@ import json
 import logging
 import math
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import starmap
@@ -29,20 +29,18 @@ from sqlalchemy import (
 )
 
 from agent.engine.span import Level, TraceRecord
-from agent.repositories import TracedStep, TracedTurn, TraceFilter, TraceSummary
+from agent.repositories import Feedback, TracedStep, TracedTurn, TraceFilter, TraceSummary
 from agent.text import storable
 from db.engine import Sessions, SqlRepository
 from db.models import FeedbackRow, TraceRow, TurnRow, loaded, table_of, upsert, utc_now
+from db.repositories.queues import KEPT, REFUSED, WAITING, RowQueue
+from db.repositories.scores import forget_scores, keep_scores, keep_verdict, scores_of
 
 log = logging.getLogger(__name__)
 
 LONGEST_QUESTION: Final = 200  # characters, in the list
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ROWS_AT_ONCE: Final = 1000
-KEPT: Final = "kept"
-WAITING: Final = "waiting"
-SENT: Final = "sent"
-REFUSED: Final = "refused"
 
 _RECORD: Final = TypeAdapter(TraceRecord)
 
@@ -56,22 +54,39 @@ SUMMARY: Final = tuple(getattr(TraceRow, each.name) for each in fields(TraceSumm
 
 @dataclass(frozen=True, slots=True)
 class TraceRows:
-    """How traces become rows: `prepare` makes of each what may be kept, and leave if `exported`."""
+    """How traces become rows: `prepare` makes of each what may be stored, and sent if `exported`.
+
+    `hide` makes of what a person wrote what may be shown of it.
+    """
 
     prepare: Prepare = lambda trace: trace
     exported: bool = False
+    hide: Callable[[str], str] = lambda text: text
+
+    @property
+    def state(self) -> str:
+        """Return the state of a new row."""
+        return WAITING if self.exported else KEPT
 
     def keep(self, on: Connection, traces: Sequence[TraceRecord], now: datetime) -> None:
-        """Keep finished traces; one that is kept already is replaced, and is sent again."""
-        rows = {}
+        """Store finished traces and their scores; what is stored already is replaced."""
+        rows, prepared = {}, []
         for trace in traces:
             try:
-                rows[trace.trace_id] = to_row(self.prepare(trace), exported=self.exported, now=now)
+                shown = self.prepare(trace)
+                rows[trace.trace_id] = to_row(shown, state=self.state, now=now)
+                prepared.append(shown)
             except Exception as error:
                 # The turn is over and answered; only its trace is lost.
-                log.error("A trace cannot be kept: %s", type(error).__name__)  # noqa: TRY400
+                log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
         if rows:
             on.execute(upsert(on, TraceRow), list(rows.values()))
+            keep_scores(on, prepared, self.state, now)
+
+    def keep_verdict(self, on: Connection, feedback: Feedback | None, now: datetime) -> None:
+        """Store what is thought of a turn as scores of its trace."""
+        if feedback is not None and feedback.trace_id is not None:
+            keep_verdict(on, feedback, self.hide, self.state, now)
 
 
 LOCAL_TRACES: Final = TraceRows()
@@ -88,6 +103,11 @@ class KeepingTraces(SqlRepository):
     ) -> None:
         super().__init__(sessions, now)
         self._rows = rows
+
+
+def trace_queue(sessions: Sessions, now: Callable[[], datetime] = utc_now) -> RowQueue[TraceRecord]:
+    """Return the traces that wait to be sent."""
+    return RowQueue(sessions, TraceRow, "trace_id", lambda row: unpacked(row.record), now)
 
 
 class SqlTraceStore(KeepingTraces):
@@ -107,13 +127,18 @@ class SqlTraceStore(KeepingTraces):
         begins = TraceRow.trace_id.startswith(trace_id.lower(), autoescape=True)
         query = select(T.trace_id, T.record).where(begins, T.record.is_not(None))
         query = query.order_by(T.trace_id).limit(3)
-        found = await self._sessions.read(lambda on: on.execute(query).all()) if trace_id else ()
-        if not found:
+
+        def read(on: Connection) -> list[TraceRecord]:
+            found = [unpacked(row.record) for row in on.execute(query)] if trace_id else []
+            return [replace(trace, scores=scores_of(on, trace.trace_id)) for trace in found]
+
+        traces = await self._sessions.read(read)
+        if not traces:
             raise LookupError(f"there is no trace {trace_id!r} in the local store")
-        if len(found) > 1:
-            ids = ", ".join(row.trace_id for row in found)
+        if len(traces) > 1:
+            ids = ", ".join(trace.trace_id for trace in traces)
             raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
-        return unpacked(found[0].record)
+        return traces[0]
 
     async def summaries(
         self, limit: int = 20, which: TraceFilter | None = None, *, failing_first: bool = True
@@ -140,50 +165,6 @@ class SqlTraceStore(KeepingTraces):
                 async for at, name, errors, steps in rows
             ]
 
-    async def claim(self, limit: int, lease: timedelta) -> list[TraceRecord]:
-        now = self._now()
-        due = select(T.trace_id).where(T.state == WAITING, T.due_at <= now)
-        due = due.order_by(T.due_at).limit(limit).with_for_update(skip_locked=True)
-        claimed = update(table_of(TraceRow)).where(T.trace_id.in_(due.scalar_subquery()))
-        claimed = claimed.values(due_at=now + lease).returning(T.trace_id, T.started_at, T.record)
-
-        def write(on: Connection) -> list[TraceRecord]:
-            rows = sorted(on.execute(claimed), key=lambda row: row.started_at)
-            return [unpacked(row.record) for row in rows if row.record is not None]
-
-        return await self._sessions.write(write)
-
-    async def resume(self) -> None:
-        """Have all that waits be due: no other process is sending, one that did is dead."""
-        waiting = update(table_of(TraceRow)).where(T.state == WAITING)
-        await self._write(waiting.values(due_at=self._now()))
-
-    async def settle(self, traces: Collection[TraceRecord], *, refused: bool = False) -> None:
-        state = REFUSED if refused else SENT
-        # One that was replaced meanwhile, since its turn was run again, is due and stays so.
-        untouched = (T.state == WAITING) & (T.due_at > self._now())
-        await self._change(traces, T.state == WAITING if refused else untouched, state=state)
-
-    async def release(self, traces: Collection[TraceRecord], seconds: float) -> None:
-        due_at = self._now() + timedelta(seconds=seconds)
-        await self._change(traces, T.state == WAITING, due_at=due_at)
-
-    async def _change(self, traces: Collection[TraceRecord], where: Any, **values: object) -> None:
-        ids = [each.trace_id for each in traces]
-        changed = update(table_of(TraceRow)).where(T.trace_id.in_(ids), where)
-        await self._sessions.write(lambda on: on.execute(changed.values(values)))
-
-    async def seconds_until_due(self) -> float | None:
-        first = select(func.min(T.due_at)).where(T.state == WAITING)
-        due = await self._sessions.read(lambda on: on.scalar(first))
-        return None if due is None else max(0.0, (due - self._now()).total_seconds())
-
-    async def backlog(self) -> Mapping[str, int]:
-        """How many traces are in each state."""
-        query = select(T.state, func.count()).group_by(T.state)
-        rows = await self._sessions.read(lambda on: on.execute(query).all())
-        return {str(state): count for state, count in rows}
-
     async def forget(
         self, older_than: timedelta, numbers_older_than: timedelta, most_bytes: int
     ) -> int:
@@ -201,6 +182,7 @@ class SqlTraceStore(KeepingTraces):
             lost = on.execute(update(traces).where(old, T.state == WAITING).values(state=REFUSED))
             on.execute(update(traces).where(old).values(record=None, question=""))
             on.execute(delete(traces).where(T.started_at < now - numbers_older_than))
+            forget_scores(on)
             return lost.rowcount
 
         return await self._sessions.write(write)
@@ -234,7 +216,7 @@ def _filtered(query: Select[Any], which: TraceFilter) -> Select[Any]:
     return query
 
 
-def to_row(trace: TraceRecord, *, exported: bool, now: datetime) -> Json:
+def to_row(trace: TraceRecord, *, state: str, now: datetime) -> Json:
     """The columns of a trace."""
     root = trace.root
     said = root.metadata
@@ -257,7 +239,7 @@ def to_row(trace: TraceRecord, *, exported: bool, now: datetime) -> Json:
             (storable(span.name), storable(span.model or ""), span.seconds, span.cost_usd or 0.0)
             for span in trace.spans
         ],
-        "state": WAITING if exported else KEPT,
+        "state": state,
         "due_at": now,
         "record": packed(trace),
     }

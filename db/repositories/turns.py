@@ -43,13 +43,12 @@ from agent.repositories import (
 )
 from agent.text import storable
 from agent.turn import Change
-from db.engine import Sessions, SqlRepository, take_turns
+from db.engine import Sessions, take_turns
 from db.models import (
     FactRow,
     FeedbackRow,
     MessageRow,
     OutboxRow,
-    TraceRow,
     TurnRow,
     UnderWayRow,
     UtcDateTime,
@@ -371,11 +370,11 @@ NOTHING_SAID: Final[dict[str, object]] = {
 }
 
 
-class SqlFeedbackRepository(SqlRepository):
+class SqlFeedbackRepository(KeepingTraces):
     """Fulfils `agent.repositories.FeedbackRepository` on SQLite and Postgres alike. Writes commit.
 
     Whoever rates or comments on a turn that is not known (any more) gets None: old buttons are
-    pressed every day. What changes nothing leaves the revision as it is.
+    pressed every day.
     """
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> Feedback | None:
@@ -386,7 +385,7 @@ class SqlFeedbackRepository(SqlRepository):
                 self._rate_first(on, turn_id, verdict)
             self._change(on, turn_id, other, verdict=verdict, **NOTHING_SAID)
             _rate_taste(on, turn_id, verdict, self._now())
-            return _load_feedback(on, turn_id)
+            return self._scored(on, turn_id)
 
         return await self._sessions.write(write)
 
@@ -416,34 +415,12 @@ class SqlFeedbackRepository(SqlRepository):
         row = await self._sessions.read(lambda on: on.execute(query).first())
         return loaded(Feedback, row) if row else None
 
-    async def undelivered(self, limit: int = 50) -> list[Feedback]:
-        changed = FeedbackRow.revision > FeedbackRow.delivered_revision
-        unsent = select(TraceRow.trace_id).where(
-            TraceRow.trace_id == TurnRow.trace_id, TraceRow.state != "sent"
-        )
-        query = (
-            _joined()
-            .where(changed, TurnRow.trace_id.is_not(None), ~unsent.exists())
-            .order_by(FeedbackRow.updated_at, FeedbackRow.turn_id)
-            .limit(max(limit, 0))
-        )
-        return await self._sessions.read(
-            lambda on: [loaded(Feedback, row) for row in on.execute(query)]
-        )
-
-    async def delivered(self, turn_id: int, revision: int) -> None:
-        behind = FeedbackRow.delivered_revision < revision
-        of_turn = update(FeedbackRow).where(FeedbackRow.turn_id == turn_id, behind)
-        await self._write(of_turn.values(delivered_revision=revision))
-
     def _rate_first(self, on: Connection, turn_id: int, verdict: Verdict) -> None:
         """Insert the first verdict on a turn, if there is such a turn."""
         row = {
             "turn_id": TurnRow.turn_id,
             "verdict": literal(verdict),
             "comment": literal(""),
-            "revision": literal(1),
-            "delivered_revision": literal(0),
             "updated_at": literal(self._now(), UtcDateTime),
         }
         of_turn = select(*row.values()).where(TurnRow.turn_id == turn_id)
@@ -455,17 +432,22 @@ class SqlFeedbackRepository(SqlRepository):
 
         def write(on: Connection) -> Feedback | None:
             self._change(on, turn_id, disliked & other, **said)
-            return _load_feedback(on, turn_id)
+            return self._scored(on, turn_id)
 
         found = await self._sessions.write(write)
         return found if found and found.verdict == "disliked" else None
+
+    def _scored(self, on: Connection, turn_id: int) -> Feedback | None:
+        """Return what is thought of a turn now, and make the scores of its trace say so."""
+        feedback = _load_feedback(on, turn_id)
+        self._rows.keep_verdict(on, feedback, self._now())
+        return feedback
 
     def _change(
         self, on: Connection, turn_id: int, where: ColumnElement[bool], **values: object
     ) -> None:
         row = update(FeedbackRow).where(FeedbackRow.turn_id == turn_id, where)
-        counted = {"revision": FeedbackRow.revision + 1, "updated_at": self._now()}
-        on.execute(row.values(values | counted))
+        on.execute(row.values(values | {"updated_at": self._now()}))
 
 
 def _joined() -> Select[Any]:

@@ -39,13 +39,12 @@ POSTGRES_FULL_TEXT = (
     """,
     "CREATE INDEX wines_fts_gin ON wines USING gin (wines_fts)",
 )
-UNDELIVERED = sa.text("revision > delivered_revision")
 NOT_SENT = sa.text("state = 'waiting'")
 TABLES = (
     *("wines", "wine_grapes", "wine_foods", "wine_allergens"),
     *("library", "documents", "chunks", "chunk_vectors", "messages", "updates", "chats"),
     *("turns", "turns_under_way", "feedback", "people", "cares", "facts", "bottles"),
-    *("deletions", "broadcasts", "traces", "outbox"),
+    *("deletions", "broadcasts", "traces", "scores", "outbox"),
 )
 """In the order in which they refer to each other."""
 
@@ -281,20 +280,11 @@ def _create_feedback() -> None:
         sa.Column("verdict", sa.String),
         sa.Column("reason", sa.String),
         sa.Column("comment", sa.String, nullable=False),
-        sa.Column("revision", sa.Integer, nullable=False),
-        sa.Column("delivered_revision", sa.Integer, nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(
             ["turn_id"], ["turns.turn_id"], name="fk_feedback_turn_id_turns", ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("turn_id", name="pk_feedback"),
-    )
-    op.create_index(
-        "ix_feedback_undelivered",
-        "feedback",
-        ["updated_at", "turn_id"],
-        sqlite_where=UNDELIVERED,
-        postgresql_where=UNDELIVERED,
     )
 
 
@@ -392,6 +382,24 @@ def _create_traces() -> None:
     op.create_index("ix_traces_started_at", "traces", ["started_at"])
     op.create_index(
         "ix_traces_waiting", "traces", ["due_at"], sqlite_where=NOT_SENT, postgresql_where=NOT_SENT
+    )
+    op.create_table(
+        "scores",
+        sa.Column("score_id", sa.String, nullable=False),
+        sa.Column("trace_id", sa.String, nullable=False),
+        sa.Column("observation_id", sa.String, nullable=False),
+        sa.Column("name", sa.String, nullable=False),
+        sa.Column("value", sa.JSON),
+        sa.Column("kind", sa.String, nullable=False),
+        sa.Column("comment", sa.String, nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("state", sa.String, nullable=False),
+        sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("score_id", name="pk_scores"),
+    )
+    op.create_index("ix_scores_trace_id", "scores", ["trace_id"])
+    op.create_index(
+        "ix_scores_waiting", "scores", ["due_at"], sqlite_where=NOT_SENT, postgresql_where=NOT_SENT
     )
 
 

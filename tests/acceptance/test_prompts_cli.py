@@ -6,7 +6,7 @@ import pytest
 
 from agent.prompts import repository_prompts
 from tests.commands import sommelier, sommelier_here
-from tests.doubles.langfuse_prompts import PUBLIC_KEY, SECRET_KEY, LangfusePromptServer
+from tests.doubles.langfuse_prompts import LangfusePromptServer
 
 NAMES = list(repository_prompts())
 
@@ -20,8 +20,8 @@ def langfuse() -> Iterator[LangfusePromptServer]:
 @pytest.fixture
 def keys(empty_environment: dict[str, str], langfuse: LangfusePromptServer) -> dict[str, str]:
     return empty_environment | {
-        "LANGFUSE_PUBLIC_KEY": PUBLIC_KEY,
-        "LANGFUSE_SECRET_KEY": SECRET_KEY,
+        "LANGFUSE_PUBLIC_KEY": langfuse.public_key,
+        "LANGFUSE_SECRET_KEY": langfuse.secret_key,
         "LANGFUSE_BASE_URL": langfuse.base_url,
     }
 
@@ -69,7 +69,7 @@ def test_list_shows_which_version_of_each_is_in_use(
         *["sommelier", "1", "candidate", "Langfuse"],
         *["{{research_rules}},", "{{schema}}"],
     ]
-    assert ["documents-answer", "1", "repository", "{{not_enough}}"] in rows
+    assert ["documents-answer", "2", "repository", "{{not_enough}}"] in rows
     assert "repository (Langfuse's version 1 is refused: it lacks {{schema}})" in done.stdout
 
 

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tests.doubles.langfuse_prompts import Version, as_json
 from tests.doubles.otlp import Mode, OtlpReceiver, Span, decoded
 from tests.doubles.server import JsonObject
 
@@ -18,14 +19,14 @@ TIME = "2026-01-01T00:00:00.000Z"
 class LangfuseDatasets(OtlpReceiver):
     """Datasets by name, items by id, beside the traces and scores of `OtlpReceiver`.
 
-    `broken` are paths that answer with a status whatever `mode` says.
+    `prompts` are texts and their versions by name.
     """
 
     def __init__(self, mode: Mode = "ok") -> None:
         super().__init__(mode)
         self.datasets: dict[str, JsonObject] = {}
         self.items: dict[str, JsonObject] = {}
-        self.broken: dict[str, int] = {}
+        self.prompts: dict[str, tuple[int, str]] = {}
         self._starlette.router.routes.extend(
             [
                 Route("/api/public/v2/datasets", self._create, methods=["POST"]),
@@ -57,11 +58,12 @@ class LangfuseDatasets(OtlpReceiver):
             score["name"]: score["value"] for score in self.scores if score["traceId"] == trace_id
         }
 
-    async def _trouble(self, request: Request) -> Response | None:
-        found = await super()._trouble(request)
-        if found is None and (status := self.broken.get(request.url.path)):
-            return JSONResponse({"message": "Out of order."}, status)
-        return found
+    async def _prompt(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self.prompts:
+            return await super()._prompt(request)
+        number, text = self.prompts[name]
+        return JSONResponse(as_json(name, Version(number, text, ["production"])))
 
     def _made(self, name: str) -> JsonObject:
         known = {
@@ -84,7 +86,7 @@ class LangfuseDatasets(OtlpReceiver):
             "updatedAt": TIME,
             "mediaReferences": [],
             **defaults,
-            **sent,
+            **{name: value for name, value in sent.items() if value is not None},
         }
 
     async def _create(self, request: Request) -> Response:

@@ -1,6 +1,7 @@
 """Prompt management of a Langfuse server: versions that count up, labels that move."""
 
 import base64
+import itertools
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,8 +11,7 @@ from starlette.routing import Route
 
 from tests.doubles.server import JsonObject, LoopbackServer
 
-PUBLIC_KEY = "pk-lf-test"
-SECRET_KEY = "sk-lf-test"
+_serial = itertools.count(1)
 Mode = Literal["ok", "503", "html", "other", "black_hole"]
 
 
@@ -25,7 +25,9 @@ class Version:
 
 
 class LangfusePromptServer(LoopbackServer):
-    """`LANGFUSE_BASE_URL` is `base_url`; only `PUBLIC_KEY` with `SECRET_KEY` may come in.
+    """`LANGFUSE_BASE_URL` is `base_url`; only its own keys may come in.
+
+    Each server has another public key: Langfuse's client is one for each in a process.
 
     `asked` are the names and labels, or versions, of the requests that came, whatever was answered.
     """
@@ -38,6 +40,8 @@ class LangfusePromptServer(LoopbackServer):
                 Route(path, self._create, methods=["POST"]),
             ]
         )
+        self.public_key = f"pk-lf-prompts-{next(_serial)}"
+        self.secret_key = "sk-lf-test"
         self.mode: Mode = "ok"
         self.prompts: dict[str, list[Version]] = {}
         self.asked: list[tuple[str, str]] = []
@@ -78,7 +82,7 @@ class LangfusePromptServer(LoopbackServer):
         body: JsonObject = await request.json()
         name, (label,) = body["name"], body["labels"]
         kinds = {isinstance(each.prompt, str) for each in self.prompts.get(name, [])}
-        if kinds - {body["type"] == "text"}:
+        if kinds - {body.get("type", "text") == "text"}:
             mixed = "Previous versions have different prompt type."
             return JSONResponse({"message": mixed, "error": "InvalidRequestError"}, 400)
         number = self.put(name, body["prompt"], label)
@@ -95,7 +99,7 @@ class LangfusePromptServer(LoopbackServer):
             return Response("<h1>Sign in</h1>", media_type="text/html")
         if self.mode == "other":
             return JSONResponse({"status": "welcome"})
-        keys = base64.b64encode(f"{PUBLIC_KEY}:{SECRET_KEY}".encode()).decode()
+        keys = base64.b64encode(f"{self.public_key}:{self.secret_key}".encode()).decode()
         if request.headers.get("authorization") != f"Basic {keys}":
             refused = "Invalid credentials. Confirm that you've configured the correct host."
             return JSONResponse({"message": refused, "error": "UnauthorizedError"}, 401)

@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -125,7 +125,7 @@ class OtlpReceiver(LoopbackServer):
         super().__init__(
             [
                 Route("/api/public/otel/v1/traces", self._traces, methods=["POST"]),
-                Route("/api/public/traces", self._list_traces, methods=["GET"]),
+                Route("/api/public/v2/observations", self._list_observations, methods=["GET"]),
                 Route("/api/public/traces", self._delete_traces, methods=["DELETE"]),
                 Route("/api/public/scores", self._scores, methods=["POST"]),
                 Route("/api/public/scores/{score_id}", self._delete_score, methods=["DELETE"]),
@@ -219,16 +219,19 @@ class OtlpReceiver(LoopbackServer):
         self.spans = [*known.values()]
         return Response(b"", media_type="application/x-protobuf")
 
-    async def _list_traces(self, request: Request) -> Response:
+    async def _list_observations(self, request: Request) -> Response:
         if trouble := await self._trouble(request):
             return trouble
         asked = request.query_params
-        before = datetime.fromisoformat(asked.get("toTimestamp", "9999-01-01T00:00:00+00:00"))
-        theirs = (each for each in self.spans if each.user == asked["userId"])
-        ids = dict.fromkeys(s.trace_id for s in theirs if s.start < before.timestamp())
-        start = (int(asked["page"]) - 1) * int(asked["limit"])
-        page = [{"id": each} for each in [*ids][start : start + int(asked["limit"])]]
-        return JSONResponse({"data": page, "meta": {"totalItems": len(ids)}})
+        before = datetime.fromisoformat(asked.get("toStartTime", "9999-01-01T00:00:00+00:00"))
+        start, limit = int(asked.get("cursor", 0)), int(asked["limit"])
+        found = [
+            as_observation(span)
+            for span in self.spans
+            if span.user == asked["userId"] and span.start < before.timestamp()
+        ]
+        cursor = str(start + limit) if start + limit < len(found) else None
+        return JSONResponse({"data": found[start : start + limit], "meta": {"cursor": cursor}})
 
     async def _delete_traces(self, request: Request) -> Response:
         gone = (await request.json())["traceIds"]
@@ -283,6 +286,19 @@ class OtlpReceiver(LoopbackServer):
     async def _prompt(self, request: Request) -> Response:
         missing = {"message": "Prompt not found", "error": "LangfuseNotFoundError"}
         return await self._trouble(request) or JSONResponse(missing, 404)
+
+
+def as_observation(span: Span) -> JsonObject:
+    """A span as the API lists it, with its core fields."""
+    return {
+        "id": span.span_id,
+        "traceId": span.trace_id,
+        "parentObservationId": span.parent_id,
+        "projectId": "project-1",
+        "type": span.type.upper(),
+        "startTime": datetime.fromtimestamp(span.start, UTC).isoformat(),
+        "endTime": datetime.fromtimestamp(span.end, UTC).isoformat(),
+    }
 
 
 def _nested(span: Span, spans: Sequence[Span]) -> Tree:

@@ -20,7 +20,7 @@ from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from bot.commands.prompts import prompt_of_file
 from tests.commands import sommelier_eval
-from tests.doubles.langfuse_prompts import PUBLIC_KEY, SECRET_KEY, LangfusePromptServer
+from tests.doubles.langfuse_prompts import LangfusePromptServer
 from tests.doubles.model_server import ModelServer, Script, answer, answer_json, error, tool_call
 from tests.doubles.model_steps import Step
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
@@ -333,8 +333,8 @@ def test_models_are_compared_with_the_fallback(
 def managed(monkeypatch: pytest.MonkeyPatch) -> Iterator[LangfusePromptServer]:
     """Prompts in Langfuse; nothing else is there."""
     with LangfusePromptServer() as server:
-        monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", PUBLIC_KEY)
-        monkeypatch.setenv("LANGFUSE_SECRET_KEY", SECRET_KEY)
+        monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", server.public_key)
+        monkeypatch.setenv("LANGFUSE_SECRET_KEY", server.secret_key)
         monkeypatch.setenv("LANGFUSE_BASE_URL", server.base_url)
         yield server
 

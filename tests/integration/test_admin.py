@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from io import BytesIO
 from itertools import product
 from pathlib import Path
@@ -21,7 +20,6 @@ from agent.i18n import languages, say, say_in
 from agent.repositories import Access as Decision
 from agent.repositories import Spending, TurnRecord
 from agent.sommelier.service import Sommelier
-from agent.tracing.langfuse import trace_url
 from agent.tracing.recorder import Recorder
 from bot.admin.commands import CHART_NAME, AdminCommands
 from bot.admin.page import HEIGHT, WIDTH
@@ -596,7 +594,7 @@ class TestTrace:
         assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
 
     async def test_with_langfuse_it_is_a_link(self, bot_api: BotApi, rooms: Rooms) -> None:
-        rooms.link = partial(trace_url, "https://langfuse.example/")
+        rooms.link = "https://langfuse.example/trace/{}".format
         async with rooms.open(bot_api, tracer=Recorder()):
             bot_api.say("a red for lamb", ADMIN)
             await bot_api.wait_for_message(1, ADMIN)

@@ -669,7 +669,7 @@ def _references(value: object) -> list[str]:
 
 
 async def test_a_call_is_a_turn_in_the_trace(
-    model_server: ModelServer, otlp_receiver: OtlpReceiver
+    model_server: ModelServer, otlp_receiver: OtlpReceiver, sessions: Sessions
 ) -> None:
     model_server.script(
         answer_json(REFINED),
@@ -689,7 +689,7 @@ async def test_a_call_is_a_turn_in_the_trace(
         async with serving(routes) as it:
             await it.post("/api/rag/rewrite", json={"question": QUESTION})
             await it.post("/api/rag/ask", json={"question": QUESTION})
-    await deliver(otlp_receiver, *traces)
+    await deliver(otlp_receiver, sessions, *traces)
     assert [each.name for each in traces] == ["rewrite", "ask"]
     rewritten, answered = sorted(
         (span for span in otlp_receiver.spans if span.name == "turn"), key=lambda span: span.start

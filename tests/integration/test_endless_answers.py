@@ -20,8 +20,8 @@ from agent.engine.errors import ModelError, ToolError
 from agent.engine.llm import LLMService
 from agent.places.search import BraveSearch, SearxngSearch
 from agent.senses.speech import AudioServer, Transcriber
+from agent.tracing.delivery import LangfuseApi
 from agent.tracing.exporter import Unavailable
-from agent.tracing.langfuse import LangfuseClient
 from bot.telegram.connection import TelegramRequests
 from bot.updates.accept import Poller
 from tests.doubles.server import LoopbackServer, gone
@@ -78,10 +78,10 @@ async def _embedding(url: str) -> None:
 
 
 async def _langfuse(url: str) -> None:
-    client = LangfuseClient("pk", "sk", url, seconds=SECONDS)
+    api = LangfuseApi(("pk", "sk"), url, seconds=SECONDS)
     with suppress(Unavailable):
-        await client.ask(dict, "GET", "/api/public/traces")
-    await client.aclose()
+        await api.delete_traces("user")
+    await api.aclose()
 
 
 async def _model(url: str) -> None:

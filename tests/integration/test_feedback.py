@@ -2,14 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
-from unittest.mock import AsyncMock
 
 import pytest
 
@@ -17,12 +15,8 @@ from agent.documents.citations import NOT_ENOUGH
 from agent.engine.errors import Backoff
 from agent.engine.limits import Limits
 from agent.engine.run import Run
-from agent.engine.span import TraceRecord
 from agent.i18n import say
 from agent.repositories import Feedback, TurnRecord
-from agent.tracing.exporter import Deliver, Exporter, Unavailable
-from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
-from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from bot.tasks import unless
@@ -31,7 +25,8 @@ from bot.telegram.conversation import AnyHandler, Conversation
 from bot.turn import Save
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
-from db.repositories.traces import SqlTraceStore, TraceRows
+from db.repositories.scores import score_queue
+from db.repositories.traces import TraceRows, trace_queue
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
@@ -40,6 +35,7 @@ from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
 from tests.library import FakeLibrary, open_model
 from tests.running import Sources, running
+from tests.traces import exporter_to
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 
@@ -49,16 +45,6 @@ GROUP = -500
 ADA, BOB = 1, 2
 QUICK = 0.05  # seconds between two looks
 AT_ONCE = Backoff(QUICK, QUICK)
-SCORES = "/api/public/scores"
-
-
-def client_of(langfuse: OtlpReceiver) -> LangfuseClient:
-    return LangfuseClient(langfuse.public_key, langfuse.secret_key, langfuse.base_url)
-
-
-async def taken(traces: Sequence[TraceRecord]) -> int:
-    """A server that takes every trace."""
-    return 0
 
 
 @dataclass
@@ -100,7 +86,7 @@ class Room:
     feedback: SqlFeedbackRepository
     turns: SqlTurnRepository
     messages: SqlMessageRepository
-    traces: SqlTraceStore
+    sessions: Sessions
     answers_read: asyncio.Event = field(default_factory=asyncio.Event)
     running_turns: Collection[int] = ()
 
@@ -113,45 +99,36 @@ class Room:
         save: Save | None = None,
     ) -> AsyncIterator[None]:
         """The bot answers people until the block ends."""
-        client = client_of(self.langfuse)
-        there = LangfuseTraces(client, Origin("test"))
-        deliver, send = there.deliver, there.send
-        delivery = self.exporter(deliver, send=send, backoff=AT_ONCE, parked=AT_ONCE)
         slow = SlowTurns(self.turns, self.answers_read)
 
         def further(conversation: Conversation) -> list[AnyHandler]:
             return RatingButtons(conversation, delivery.wake).handlers()
 
         stopped = asyncio.Event()
-        deliver_now = unless(stopped, delivery.run()) if delivering else None
-        delivering_now = asyncio.create_task(deliver_now) if deliver_now else None
-        try:
-            async with running(
-                self.bot_api,
-                self.answerer,
-                self.messages,
-                Recorder(),
-                sources=sources,
-                further=further,
-                kept={"feedback": self.feedback, "turns": slow},
-                save=save or self.turns.save,
-                sessions=self.turns._sessions,
-                exported=True,
-                rating=rating,
-            ) as queue:
-                self.running_turns = queue.active
-                yield
-        finally:
-            stopped.set()
-            if delivering_now:
-                await delivering_now
-            await client.aclose()
-
-    def exporter(self, deliver: Deliver, **known: Any) -> Exporter:
-        """What brings traces and verdicts to where they are read; unless told, traces are taken."""
-        send = known.pop("send", taken)
-        known = {"look_seconds": QUICK, **known, "feedback": self.feedback}
-        return Exporter(self.traces, send, "Langfuse", deliver=deliver, **known)
+        async with exporter_to(self.langfuse, self.sessions) as delivery:
+            delivery.backoff, delivery.look_seconds = AT_ONCE, QUICK
+            sending = unless(stopped, delivery.run()) if delivering else None
+            sending_now = asyncio.create_task(sending) if sending else None
+            try:
+                async with running(
+                    self.bot_api,
+                    self.answerer,
+                    self.messages,
+                    Recorder(),
+                    sources=sources,
+                    further=further,
+                    kept={"feedback": self.feedback, "turns": slow},
+                    save=save or self.turns.save,
+                    sessions=self.turns._sessions,
+                    exported=True,
+                    rating=rating,
+                ) as queue:
+                    self.running_turns = queue.active
+                    yield
+            finally:
+                stopped.set()
+                if sending_now:
+                    await sending_now
 
     async def answered(self, text: str = "a red for lamb", **said: int) -> JsonObject:
         """The message that answers a person; its turn is kept."""
@@ -185,20 +162,12 @@ class Room:
     async def kept(self, message: JsonObject) -> Feedback | None:
         return await self.feedback.get(turn_of(message))
 
-    async def traced(self) -> None:
-        """Return when the scores of the turn itself have arrived."""
-
-        async def has_scores() -> bool:
-            return bool(self.langfuse.scores)
-
-        await until(has_scores)
-
     async def delivered(self) -> None:
         """Return when nothing is left to deliver."""
+        queues = trace_queue(self.sessions), score_queue(self.sessions)
 
         async def is_empty() -> bool:
-            waits = (await self.traces.backlog()).get("waiting")
-            return not (waits or await self.feedback.undelivered())
+            return not any([(await queue.backlog()).get("waiting") for queue in queues])
 
         await until(is_empty)
 
@@ -208,11 +177,6 @@ class Room:
         ours = [each for each in self.langfuse.scores if each["name"].startswith("user_")]
         assert len({each["name"] for each in ours}) == len(ours)
         return {each["name"]: each for each in ours}
-
-    @property
-    def score_requests(self) -> list[str]:
-        """What was asked of the scores API, for turns too."""
-        return [each.partition(" ")[0] for each in self.langfuse.requests if SCORES in each]
 
 
 async def until(condition: Callable[[], Awaitable[object]]) -> None:
@@ -232,10 +196,10 @@ async def room(bot_api: BotApi, otlp_receiver: OtlpReceiver) -> AsyncIterator[Ro
         bot_api,
         otlp_receiver,
         FakeAnswerer(),
-        SqlFeedbackRepository(sessions),
+        SqlFeedbackRepository(sessions, rows=TraceRows(exported=True)),
         SqlTurnRepository(sessions, rows=TraceRows(exported=True)),
         SqlMessageRepository(sessions),
-        SqlTraceStore(sessions),
+        sessions,
     )
     room.answers_read.set()
     yield room
@@ -305,10 +269,9 @@ async def test_a_verdict_is_shown_kept_and_a_score_on_the_trace_of_its_turn(room
             "value": 1,
             "dataType": "BOOLEAN",
             "environment": "test",
-            "timestamp": turn.at.isoformat(),
+            "timestamp": turn.at.isoformat().replace("+00:00", "Z"),
         }
     }
-    assert (await room.kept(message) or Feedback(0, None)).revision == 1
     assert len(room.langfuse.trace_ids) == 1
     methods = [call.method for call in room.bot_api.calls]
     assert methods.count("editMessageReplyMarkup") == 1
@@ -575,7 +538,7 @@ class TestAtOnce:
             assert await room.press_old(message, data_of(message, "👍")) == say("liked")
             await room.delivered()
         assert await room.kept(message) == replace(
-            await room.kept(message) or Feedback(0, None), verdict="liked", revision=1
+            await room.kept(message) or Feedback(0, None), verdict="liked"
         )
         assert room.verdicts["user_feedback"]["value"] == 1
 
@@ -591,214 +554,11 @@ class TestAtOnce:
         assert [each["value"] for each in room.verdicts.values()] == [0]
 
 
-class TestDelivery:
-    async def test_while_langfuse_is_down_presses_wait_and_only_the_last_is_delivered(
-        self, room: Room, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        async with room.open():
-            message = await room.answered()
-            await room.traced()
-            room.langfuse.mode = "503"
-            await room.press("👍")
-            await room.press("👎")
-            await room.press("Tone")
-            assert len(await room.feedback.undelivered()) == 1
-            room.langfuse.mode = "ok"
-            room.langfuse.requests.clear()
-            await room.delivered()
-        assert set(room.score_requests) == {"POST"}
-        assert room.verdicts["user_feedback"]["comment"] == "Tone"
-        assert len(room.verdicts) == 2
-        assert await room.kept(message)
-        assert [each for each in caplog.messages if "503" in each] == [
-            "Traces were not delivered to Langfuse (Langfuse answered HTTP 503: Out of order.), "
-            "trying again later"
-        ]
-
-    async def test_a_restart_between_press_and_delivery_loses_nothing(self, room: Room) -> None:
-        async with room.open(delivering=False):
-            await room.answered()
-            await room.press("👎")
-        assert room.verdicts == {}
-        async with room.open():
-            await room.traced()
-            await room.delivered()
-        assert room.verdicts["user_feedback"]["value"] == 0
-        assert room.score_requests == ["POST", "POST"]  # those of the turn, before
-
-    async def test_each_change_is_one_request_and_what_is_gone_may_be_gone_already(
-        self, room: Room
-    ) -> None:
-        async with room.open():
-            await room.answered()
-            await room.traced()
-            asked = [room.score_requests]
-            for label in ("👎", "Tone", "👍", "👍 ✓"):
-                await room.press(label)
-                await room.delivered()
-                asked.append(room.score_requests)
-        # The dislike; with its reason; the like, and the reason goes; both go.
-        changes = [later[len(earlier) :] for earlier, later in pairwise(asked)]
-        assert changes == [["POST"], ["POST"], ["POST", "DELETE"], ["DELETE", "DELETE"]]
-        assert room.verdicts == {}
-
-    async def test_a_server_that_cannot_delete_is_asked_once(
-        self, room: Room, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        room.langfuse.deletes = False
-        async with room.open():
-            await room.answered()
-            for label in ("👍", "👍 ✓", "👍", "👍 ✓"):
-                await room.press(label)
-                await room.delivered()
-        assert room.score_requests.count("DELETE") == 1
-        assert sum("cannot delete scores" in each for each in caplog.messages) == 1
-
-    async def test_with_wrong_keys_presses_wait_until_they_are_right(self, room: Room) -> None:
-        async with room.open():
-            await room.answered()
-            await room.traced()
-            room.langfuse.mode = "401"
-            await room.press("👍")
-            assert len(await room.feedback.undelivered()) == 1
-            room.langfuse.mode = "ok"
-            await room.delivered()
-        assert room.verdicts["user_feedback"]["value"] == 1
-
-    async def test_what_is_refused_for_good_is_dropped_and_holds_nothing_up(
-        self, room: Room, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        sent: list[int] = []
-
-        async def deliver(feedback: Feedback) -> None:
-            sent.append(feedback.turn_id)
-            if len(sent) == 1:
-                raise ValueError("no such project")
-
-        async with room.open(delivering=False):
-            for _ in range(2):
-                await room.answered()
-                await room.press("👍")
-        assert await room.exporter(deliver).round() == 0
-        assert len(sent) == len(set(sent)) == 2
-        assert await room.feedback.undelivered() == []
-        assert "A verdict was refused (no such project), dropped" in caplog.messages
-
-    async def test_a_change_by_another_replica_meanwhile_is_delivered_last(
-        self, room: Room
-    ) -> None:
-        sent: list[str | None] = []
-
-        async def deliver(feedback: Feedback) -> None:
-            if not sent:
-                # The other replica hears of a change and delivers it while this one is slow.
-                changed = await room.feedback.rate(feedback.turn_id, "disliked")
-                assert changed
-                await room.feedback.delivered(changed.turn_id, changed.revision)
-            sent.append(feedback.verdict)
-
-        async with room.open(delivering=False):
-            await room.answered()
-            await room.press("👍")
-        assert await room.exporter(deliver).round() == 0
-        assert sent == ["liked", "disliked"]
-
-    async def test_what_a_late_deletion_may_have_taken_is_delivered_once_more(
-        self, room: Room
-    ) -> None:
-        sent: list[str | None] = []
-
-        async def deliver(feedback: Feedback) -> None:
-            sent.append(feedback.verdict)
-
-        async with room.open(delivering=False):
-            await room.answered()
-            delivery = room.exporter(deliver, settled_seconds=3600)
-            for label in ("👍", "👍 ✓", "👍"):
-                await room.press(label)
-                assert await delivery.round() == 0
-        assert sent == ["liked", None, "liked"]
-        assert await delivery.round() == 0
-        assert sent == ["liked", None, "liked"]
-        delivery._again = dict.fromkeys(delivery._again, 0.0)  # that time is over
-        for _ in range(2):
-            assert await delivery.round() == 0
-        assert sent == ["liked", None, "liked", "liked"]
-
-    async def test_what_was_given_once_is_delivered_once(self, room: Room) -> None:
-        sent: list[str | None] = []
-
-        async def deliver(feedback: Feedback) -> None:
-            sent.append(feedback.verdict)
-
-        async with room.open(delivering=False):
-            await room.answered()
-            await room.press("👍")
-        delivery = room.exporter(deliver, settled_seconds=0)
-        for _ in range(2):
-            assert await delivery.round() == 0
-        assert sent == ["liked"]
-
-    async def test_failures_are_tried_at_growing_intervals_and_stopping_is_quick(
-        self, room: Room
-    ) -> None:
-        waits: list[float] = []
-        rests = asyncio.Semaphore(4)
-
-        async def deliver(feedback: Feedback) -> None:
-            raise Unavailable("status 503", 503)
-
-        async def sleep(seconds: float) -> None:
-            waits.append(seconds)
-            await rests.acquire()
-
-        async with room.open(delivering=False):
-            await room.answered()
-            await room.press("👍")
-        stopped = asyncio.Event()
-        backoff = Backoff(first=1, longest=4)
-        delivery = room.exporter(deliver, backoff=backoff, sleep=sleep)
-        task = asyncio.create_task(unless(stopped, delivery.run()))
-        await eventually(lambda: len(waits) == 5, seconds=30, otherwise=lambda: str(waits))
-        stopped.set()
-        await task
-        longest = [1, 2, 4, 4, 4]
-        assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True))
-
-    @pytest.mark.parametrize("later", range(4))
-    async def test_a_press_in_the_moment_of_stopping_does_not_keep_it_running(
-        self, later: int
-    ) -> None:
-        nothing: dict[str, Any] = {"claim.return_value": [], "undelivered.return_value": []}
-        delivery = Exporter(
-            AsyncMock(**nothing, **{"seconds_until_due.return_value": None}),
-            AsyncMock(),
-            where="a server",
-            feedback=AsyncMock(**nothing),
-            deliver=AsyncMock(),
-        )
-        task = asyncio.create_task(delivery.run())
-        await asyncio.sleep(0.05)
-        delivery.wake()
-        for _ in range(later):
-            await asyncio.sleep(0)
-        task.cancel()
-        done, _ = await asyncio.wait([task], timeout=10)
-        assert done
-
-    async def test_a_black_hole_does_not_hold_up_stopping(self, room: Room) -> None:
-        client = client_of(room.langfuse)
-        async with room.open(delivering=False):
-            await room.answered()
-            await room.press("👍")
-        room.langfuse.mode = "black_hole"
-        room.langfuse.requests.clear()
-        stopped = asyncio.Event()
-        delivery = room.exporter(LangfuseTraces(client, Origin()).deliver)
-        task = asyncio.create_task(unless(stopped, delivery.run()))
-        await eventually(lambda: room.score_requests == ["POST"], seconds=30, otherwise=str)
-        stopped.set()
-        await task
-        with suppress(Unavailable):
-            await client.aclose()
-        assert len(await room.feedback.undelivered()) == 1
+async def test_a_restart_between_press_and_delivery_loses_nothing(room: Room) -> None:
+    async with room.open(delivering=False):
+        await room.answered()
+        await room.press("👎")
+    assert room.verdicts == {}
+    async with room.open():
+        await room.delivered()
+    assert room.verdicts["user_feedback"]["value"] == 0

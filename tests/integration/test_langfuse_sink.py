@@ -1,10 +1,8 @@
+"""Traces as Langfuse, or another backend, gets them: made by its client, decoded here."""
+
 import asyncio
-import gzip
 import json
-from collections.abc import Iterator
 from datetime import datetime
-from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -17,36 +15,18 @@ from starlette.responses import JSONResponse, Response
 
 from agent.engine.messages import Usage
 from agent.engine.span import PromptRef, TraceRecord
+from agent.tracing.delivery import Backend, LangfuseApi
 from agent.tracing.exporter import Unavailable
-from agent.tracing.otlp import Origin
+from agent.tracing.observations import observations_of
 from agent.tracing.recorder import Recorder
-from tests.doubles.otlp import Mode, OtlpReceiver
-from tests.traces import deliver, langfuse_traces
+from bot.tracing import otlp_backend
+from config import SettingsError, settings_of
+from db.engine import Sessions
+from tests.doubles.otlp import OtlpReceiver, spans_in
+from tests.traces import ORIGIN, deliver, keys_of, observations
 
-ORIGIN = Origin("test", version="1.2.3")
 SECRET = "what the database said, and a password"
-
-
-class RawReceiver(OtlpReceiver):
-    """Keeps the bytes too, to look for what must not be in them."""
-
-    def __init__(self, mode: Mode = "ok") -> None:
-        super().__init__(mode)
-        self.raw = b""
-        self.headers: dict[str, str] = {}
-
-    async def _traces(self, request: Request) -> Response:
-        self.headers = dict(request.headers)
-        body = await request.body()
-        zipped = request.headers.get("content-encoding") == "gzip"
-        self.raw += gzip.decompress(body) if zipped else body
-        return await super()._traces(request)
-
-
-@pytest.fixture
-def langfuse() -> Iterator[RawReceiver]:
-    with RawReceiver() as receiver:
-        yield receiver
+PROMPT = PromptRef("sommelier", 5, "production", is_fallback=False)
 
 
 def answer_with_a_retry() -> TraceRecord:
@@ -60,31 +40,34 @@ def answer_with_a_retry() -> TraceRecord:
                 output="a raw answer",
                 usage=Usage(prompt_tokens=100, completion_tokens=20, cached_tokens=30),
                 cost_usd=0.0125,
+                prompt=PROMPT,
+                first_token_ns=llm.trace.spans[-1].started_ns + 500_000_000,
             )
         with root.child("tool.search_wines", "tool", metadata={"call_id": "c1"}) as tool:
             with tool.child("retrieve.wines", "retriever", input={"styles": ["red"]}) as retriever:
                 retriever.update(output={"total": 3})
             tool.update(level="ERROR", metadata={"error_type": "ToolError"})
         with root.child("llm.answer", "generation") as invalid:
-            invalid.update(output="{not json", metadata={"error_type": "json"})
-        with root.child("guard.output", "guardrail"):
-            pass
+            fallback = PromptRef("sommelier", 3)
+            invalid.update(output="{not json", metadata={"error_type": "json"}, prompt=fallback)
         with root.child("telegram.send", "span", metadata={"message_id": 7, "tries": 1}):
             pass
         root.update(
             output="Try this one.",
             level="WARNING",
-            metadata={"outcome": "fallback", "retried": "yes", "error_types": ["json"]},
+            metadata={"outcome": "fallback", "retried": "yes", "error_types": "json"},
         )
         root.score("structured_retries", 1, "NUMERIC")
         root.score("outcome", "fallback", "CATEGORICAL")
     return root.trace
 
 
-async def test_a_turn_arrives_as_the_tree_an_admin_reads(langfuse: RawReceiver) -> None:
+async def test_a_turn_arrives_as_the_tree_an_admin_reads(
+    otlp_receiver: OtlpReceiver, sessions: Sessions
+) -> None:
     trace = answer_with_a_retry()
-    await deliver(langfuse, trace)
-    assert langfuse.tree(trace.trace_id) == (
+    await deliver(otlp_receiver, sessions, trace)
+    assert otlp_receiver.tree(trace.trace_id) == (
         "turn",
         "agent",
         [
@@ -92,218 +75,128 @@ async def test_a_turn_arrives_as_the_tree_an_admin_reads(langfuse: RawReceiver) 
             ("llm.plan", "generation", []),
             ("tool.search_wines", "tool", [("retrieve.wines", "retriever", [])]),
             ("llm.answer", "generation", []),
-            ("guard.output", "guardrail", []),
             ("telegram.send", "span", []),
         ],
     )
-    assert len(langfuse.spans) == 8
+    assert len(otlp_receiver.spans) == 7
+    for span, record in zip(otlp_receiver.spans, trace.spans, strict=True):
+        assert (span.name, span.span_id) == (record.name, record.span_id)
+        assert span.start == pytest.approx(record.started_ns / 1e9, abs=1e-6)
+        assert span.end == pytest.approx((record.ended_ns or 0) / 1e9, abs=1e-6)
 
 
-async def test_the_root_holds_what_the_list_of_traces_shows(langfuse: RawReceiver) -> None:
-    await deliver(langfuse, answer_with_a_retry(), origin=ORIGIN)
-    root = langfuse.span("turn")
+async def test_the_root_holds_what_the_list_of_traces_shows(
+    otlp_receiver: OtlpReceiver, sessions: Sessions
+) -> None:
+    await deliver(otlp_receiver, sessions, answer_with_a_retry())
+    root = otlp_receiver.span("turn")
     assert (root.input, root.output, root.level) == ("a red for lamb", "Try this one.", "WARNING")
-    assert root.metadata == {"outcome": "fallback", "retried": "yes", "error_types": ["json"]}
+    assert root.metadata == {"outcome": "fallback", "retried": "yes", "error_types": "json"}
     assert root.parent_id is None
     assert root.attributes["langfuse.environment"] == "test"
+    assert root.attributes["langfuse.release"] == root.attributes["langfuse.version"] == "1.2.3"
+    assert root.attributes["langfuse.observation.status_message"] == "json"
+    tags = ["retried", "error:json", "tool_error:search_wines"]
+    assert [span.tags for span in otlp_receiver.spans] == [tags] * 7
+    known = {(span.session, span.user) for span in otlp_receiver.spans}
+    assert known == {("-1001", "ab12")}
 
 
-async def test_a_server_is_told_whose_dialect_this_is(langfuse: RawReceiver) -> None:
-    """By it Langfuse decodes metadata: else a filter for `yes` would not find `"yes"`."""
-    await deliver(langfuse, answer_with_a_retry(), origin=ORIGIN)
-    assert langfuse.headers["x-langfuse-sdk-name"] == "python"
-    assert langfuse.headers["x-langfuse-sdk-version"] == version("langfuse")
-    assert langfuse.headers["x-langfuse-ingestion-version"] == "4"
-    (batch,) = ExportTraceServiceRequest.FromString(langfuse.raw).resource_spans
-    scope = batch.scope_spans[0].scope
-    assert (scope.name, scope.version) == ("langfuse-sdk", version("langfuse"))
-    stored = {
-        pair.key: pair.value.string_value for pair in batch.scope_spans[0].spans[0].attributes
-    }
-    assert stored["langfuse.observation.metadata.retried"] == '"yes"'
-
-
-async def test_what_got_slower_since_the_last_version_can_be_asked(langfuse: RawReceiver) -> None:
-    for release in (None, "blue"):
-        origin = Origin(release=release, version="1.2.3")
-        await deliver(langfuse, answer_with_a_retry(), origin=origin)
-    named = [
-        (span.attributes["langfuse.version"], span.attributes["langfuse.release"])
-        for span in langfuse.spans
-    ]
-    assert named == [("1.2.3", "1.2.3")] * 8 + [("1.2.3", "blue")] * 8
-    assert {span.resource["service.version"] for span in langfuse.spans} == {"1.2.3"}
-
-
-async def test_the_list_says_why_beside_the_level(langfuse: RawReceiver) -> None:
-    await deliver(langfuse, answer_with_a_retry(), origin=ORIGIN)
-    said = {
-        span.name: span.attributes.get("langfuse.observation.status_message")
-        for span in langfuse.spans
-        if span.level != "DEFAULT"
-    }
-    assert said == {"turn": "['json']", "tool.search_wines": "ToolError"}
-
-
-async def test_session_and_user_are_on_every_span_of_every_task_and_thread(
-    langfuse: RawReceiver,
+async def test_a_generation_keeps_answer_usage_cost_prompt_and_merged_metadata(
+    otlp_receiver: OtlpReceiver, sessions: Sessions
 ) -> None:
-    first_trace = answer_with_a_retry()
-
-    def in_a_bare_thread() -> None:
-        with root.child("tool.slow", "tool"):
-            pass
-
-    with Recorder().turn(input="b", session="s" * 300, user="u" * 300) as root:
-        await asyncio.get_running_loop().run_in_executor(None, in_a_bare_thread)
-    await deliver(langfuse, first_trace, root.trace)
-    first, second = langfuse.trace_ids
-    assert {(s.session, s.user) for s in langfuse.spans if s.trace_id == first} == {
-        ("-1001", "ab12")
-    }
-    assert [(s.session, s.user) for s in langfuse.spans if s.trace_id == second] == [
-        ("s" * 200, "u" * 200)
-    ] * 2
-
-
-async def test_a_generation_keeps_answer_usage_cost_and_merged_metadata(
-    langfuse: RawReceiver,
-) -> None:
-    await deliver(langfuse, answer_with_a_retry(), origin=ORIGIN)
-    plan = langfuse.span("llm.plan")
+    await deliver(otlp_receiver, sessions, answer_with_a_retry())
+    plan = otlp_receiver.span("llm.plan")
     assert (plan.input, plan.output, plan.model) == ([{"role": "user"}], "a raw answer", "gpt-4o")
     assert plan.usage == {"input": 70, "input_cached_tokens": 30, "output": 20}
     assert plan.cost == {"total": 0.0125}
-    assert plan.metadata == {"step": 1, "attempt": 1, "mode": "json_object"}
-    assert (plan.level, plan.status) == ("DEFAULT", "unset")
-    tool = langfuse.span("tool.search_wines")
+    assert plan.metadata == {
+        "step": 1,
+        "attempt": 1,
+        "mode": "json_object",
+        "prompt_name": "sommelier",
+        "prompt_version": "langfuse:5",
+        "prompt_label": "production",
+    }
+    named = "langfuse.observation.prompt."
+    assert plan.attributes[f"{named}name"] == "sommelier"
+    assert plan.attributes[f"{named}version"] == 5
+    began = json.loads(plan.attributes["langfuse.observation.completion_start_time"])
+    waited = datetime.fromisoformat(began).timestamp() - plan.start
+    assert waited == pytest.approx(0.5, abs=0.001)
+    invalid = otlp_receiver.span("llm.answer")
+    assert f"{named}name" not in invalid.attributes, "a prompt of the repository is not linked"
+    tool = otlp_receiver.span("tool.search_wines")
     assert tool.metadata == {"call_id": "c1", "error_type": "ToolError"}
-    assert tool.level == "ERROR"
+    assert (tool.level, tool.status) == ("ERROR", "error")
 
 
-async def test_scores_sit_on_the_root_under_fixed_ids(langfuse: RawReceiver) -> None:
-    with Recorder().turn(input="a", session="s", user="u") as root:
-        with root.child("llm.answer", "generation") as span:
-            span.score("user_feedback", 0, "BOOLEAN", comment="too dear")
-            span.score("outcome", "answered", "CATEGORICAL")
-        root.score("user_feedback", 1, "BOOLEAN", comment="after all")
-    await deliver(langfuse, root.trace, origin=ORIGIN)
-    scores = {score["id"]: score for score in langfuse.scores}
-    assert sorted(scores) == [f"{root.trace_id}-outcome", f"{root.trace_id}-user_feedback"]
-    feedback = scores[f"{root.trace_id}-user_feedback"]
-    assert (feedback["value"], feedback["dataType"]) == (1.0, "BOOLEAN")
-    assert (feedback["name"], feedback["comment"]) == ("user_feedback", "after all")
-    assert feedback["observationId"] == langfuse.span("turn").span_id
-    assert scores[f"{root.trace_id}-outcome"]["value"] == "answered"
-    assert {score["environment"] for score in langfuse.scores} == {"test"}
+async def test_scores_sit_on_the_root_under_fixed_ids(
+    otlp_receiver: OtlpReceiver, sessions: Sessions
+) -> None:
+    trace = answer_with_a_retry()
+    await deliver(otlp_receiver, sessions, trace)
+    scores = {score["id"]: score for score in otlp_receiver.scores}
+    assert sorted(scores) == [f"{trace.trace_id}-outcome", f"{trace.trace_id}-structured_retries"]
+    retries = scores[f"{trace.trace_id}-structured_retries"]
+    assert (retries["value"], retries["dataType"]) == (1.0, "NUMERIC")
+    assert retries["observationId"] == otlp_receiver.span("turn").span_id
+    assert scores[f"{trace.trace_id}-outcome"]["value"] == "fallback"
+    assert {score["environment"] for score in otlp_receiver.scores} == {"test"}
 
 
-async def test_an_exception_leaves_its_type_and_nothing_else(langfuse: RawReceiver) -> None:
-    with (
-        pytest.raises(LookupError),
-        Recorder().turn(input="a", session="s", user="u") as root,
-        root.child("tool.get_wine", "tool", metadata={"step": 2}),
-    ):
-        raise LookupError(SECRET)
-    await deliver(langfuse, root.trace, origin=ORIGIN)
-    tool = langfuse.span("tool.get_wine")
-    assert (tool.level, tool.status, tool.status_message) == ("ERROR", "error", "")
-    assert tool.metadata == {"step": 2, "error_type": "LookupError"}
-    assert langfuse.span("turn").level == "ERROR"
-    assert b"LookupError" in langfuse.raw
-    assert SECRET.encode() not in langfuse.raw
-    assert b"Traceback" not in langfuse.raw
-    assert Path(__file__).name.encode() not in langfuse.raw
-    assert langfuse.secret_key.encode() not in langfuse.raw
+async def test_an_exception_or_a_cancellation_leaves_its_type_and_nothing_else(
+    otlp_receiver: OtlpReceiver, sessions: Sessions
+) -> None:
+    for error in (LookupError(SECRET), asyncio.CancelledError(SECRET)):
+        with (
+            pytest.raises(type(error)),
+            Recorder().turn(input="a", session="s", user="u") as root,
+            root.child("tool.get_wine", "tool", metadata={"step": 2}),
+        ):
+            raise error
+        otlp_receiver.spans.clear()
+        await deliver(otlp_receiver, sessions, root.trace)
+        tool = otlp_receiver.span("tool.get_wine")
+        assert (tool.level, tool.status) == ("ERROR", "error")
+        assert tool.metadata == {"step": 2, "error_type": type(error).__name__}
+        assert otlp_receiver.span("turn").level == "ERROR"
+        assert SECRET not in str(otlp_receiver.spans)
 
 
-async def test_a_cancelled_turn_is_an_error_that_says_so(langfuse: RawReceiver) -> None:
-    waiting, root = asyncio.Event(), Recorder().turn(input="a", session="s", user="u")
-
-    async def turn() -> None:
-        with root, root.child("llm.plan", "span"):
-            waiting.set()
-            await asyncio.sleep(60)
-
-    task = asyncio.create_task(turn())
-    await waiting.wait()
-    task.cancel(SECRET)
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await deliver(langfuse, root.trace, origin=ORIGIN)
-    assert [(span.level, span.metadata) for span in langfuse.spans] == [
-        ("ERROR", {"error_type": "CancelledError"})
-    ] * 2
-    assert SECRET.encode() not in langfuse.raw
-
-
-async def test_half_a_character_of_a_model_does_not_cost_the_trace(langfuse: RawReceiver) -> None:
+async def test_half_a_character_of_a_model_does_not_cost_the_trace(
+    otlp_receiver: OtlpReceiver, sessions: Sessions
+) -> None:
     with Recorder().turn(input="a \ud83c", session="s", user="u") as root:
         with root.child("tool.\udf77", "tool", input="\udf77", metadata={"call_id": "\ud83c"}):
             pass
         root.update(output="cut off: \ud83c")
         root.score("user_feedback", 1, "BOOLEAN", comment="\ud83c")
-    await deliver(langfuse, root.trace, origin=ORIGIN)
-    assert langfuse.span("turn").output == "cut off: ?"
-    assert langfuse.span("tool.?").metadata == {"call_id": "?"}
-    assert langfuse.scores[0]["comment"] == "?"
+    await deliver(otlp_receiver, sessions, root.trace)
+    assert otlp_receiver.span("turn").output == "cut off: ?"
+    assert otlp_receiver.span("tool.?").metadata == {"call_id": "?"}
 
 
-class OldServer(OtlpReceiver):
-    """Takes no list of scores."""
-
-    async def _scores(self, request: Request) -> Response:
-        return Response(status_code=400)
-
-
-async def test_scores_that_are_refused_cost_no_trace_and_no_later_one() -> None:
-    with OldServer() as langfuse:
-        async with langfuse_traces(langfuse) as destination:
-            for outcome, trace_id in (("failed", "ab" * 16), ("answered", "cd" * 16)):
-                with Recorder().turn(input="a", session="s", user="u", trace_id=trace_id) as root:
-                    root.score("outcome", outcome, "CATEGORICAL")
-                    root.update(output=outcome)
-                assert await destination.send([root.trace]) == 1
-    assert [span.output for span in langfuse.spans] == ["failed", "answered"]
-
-
-async def test_spans_that_were_taken_are_not_sent_again_for_their_scores() -> None:
-    class Busy(OtlpReceiver):
-        """Has no time for scores at first."""
-
-        busy = 2
-
-        async def _scores(self, request: Request) -> Response:
-            self.busy -= 1
-            return Response(status_code=503) if self.busy >= 0 else await super()._scores(request)
-
-    trace = answer_with_a_retry()
-    with Busy() as langfuse:
-        async with langfuse_traces(langfuse) as destination:
-            for _ in range(2):
-                with pytest.raises(Unavailable):
-                    await destination.send([trace])
-            assert await destination.send([trace]) == 0
-    assert langfuse.requests.count("POST /api/public/otel/v1/traces") == 1
-    assert (len(langfuse.spans), len(langfuse.scores)) == (8, 2)
+def test_nothing_claims_to_be_somebody_else(otlp_receiver: OtlpReceiver) -> None:
+    """The spans are made by Langfuse's client: its name stands in their scope, by itself."""
+    body = observations(otlp_receiver).encode([answer_with_a_retry()], "1.2.3")
+    (batch,) = ExportTraceServiceRequest.FromString(body).resource_spans
+    (scope,) = batch.scope_spans
+    assert scope.scope.name == "langfuse-sdk"
+    service = {pair.key: pair.value.string_value for pair in batch.resource.attributes}
+    assert (service["service.name"], service["service.version"]) == ("sommelier", "1.2.3")
 
 
 class PickyReceiver(OtlpReceiver):
-    """Answers spans with what it is told, and takes some scores only."""
+    """Answers spans with what it is told."""
 
-    def __init__(self, answer: Response, scores: int = 202) -> None:
+    def __init__(self, answer: Response) -> None:
         super().__init__()
         self.answer = answer
-        self.status_of_scores = scores
 
     async def _traces(self, request: Request) -> Response:
         await super()._traces(request)
         return self.answer
-
-    async def _scores(self, request: Request) -> Response:
-        await super()._scores(request)
-        rejected = {"accepted": 0, "rejected": 1, "errors": [{"message": "no"}]}
-        return JSONResponse(rejected, self.status_of_scores)
 
 
 TWO_REFUSED = ExportTraceServiceResponse(
@@ -312,104 +205,75 @@ TWO_REFUSED = ExportTraceServiceResponse(
 
 
 @pytest.mark.parametrize(
-    ("answer", "scores", "refused"),
+    "answer",
     [
-        (Response(TWO_REFUSED, media_type="application/x-protobuf"), 202, 2),
-        (JSONResponse({"partialSuccess": {"rejectedSpans": "2"}}), 202, 2),
-        (JSONResponse({}), 207, 1),
+        Response(TWO_REFUSED, media_type="application/x-protobuf"),
+        JSONResponse({"partialSuccess": {"rejectedSpans": "2"}}),
     ],
-    ids=["protobuf", "json", "scores"],
+    ids=["protobuf", "json"],
 )
-async def test_what_a_server_did_not_take_is_counted(
-    answer: Response, scores: int, refused: int
+async def test_what_a_server_did_not_accept_is_counted(
+    answer: Response, sessions: Sessions
 ) -> None:
-    with PickyReceiver(answer, scores) as langfuse:
-        assert await deliver(langfuse, answer_with_a_retry()) == refused
+    with PickyReceiver(answer) as langfuse:
+        exporter = await deliver(langfuse, sessions, answer_with_a_retry())
+    assert exporter.given_up == 2
 
 
 @pytest.mark.parametrize(
-    ("answer", "means", "said"),
+    ("answer", "said"),
     [
-        (
-            Response("<h1>Sign in</h1>", media_type="text/html"),
-            "rejected",
-            "check LANGFUSE_BASE_URL",
-        ),
-        (
-            Response(status_code=302, headers={"location": "/login"}),
-            "rejected",
-            "check LANGFUSE_BAS",
-        ),
-        (Response(status_code=404), "rejected", "HTTP 404; check LANGFUSE_BASE_URL"),
-        (Response(status_code=401), "rejected", "does not know the keys"),
-        (Response(status_code=413), "unreadable", "HTTP 413"),
-        (Response(status_code=429, headers={"retry-after": "7"}), "passes", "HTTP 429"),
-        (Response(status_code=500), "passes", "HTTP 500"),
+        (Response("<h1>Sign in</h1>", media_type="text/html"), "is a web page"),
+        (Response(status_code=302, headers={"location": "/login"}), "check LANGFUSE_BASE_URL"),
+        (Response(status_code=404), "HTTP 404; check LANGFUSE_BASE_URL"),
+        (Response(status_code=401), "does not know the keys"),
+        (Response(status_code=413), "HTTP 413"),
+        (Response(status_code=429, headers={"retry-after": "7"}), "HTTP 429"),
+        (Response(status_code=500), "HTTP 500"),
     ],
     ids=["html", "redirect", "nowhere", "keys", "too large", "too many", "broken"],
 )
-async def test_what_a_server_does_not_take_says_what_to_do_and_whether_to_try_again(
-    answer: Response, means: str, said: str
-) -> None:
-    with PickyReceiver(answer) as langfuse, pytest.raises(Unavailable, match=said) as raised:
-        await deliver(langfuse, answer_with_a_retry())
+async def test_what_a_server_does_not_accept_says_what_to_do(answer: Response, said: str) -> None:
+    with PickyReceiver(answer) as langfuse:
+        api = LangfuseApi(keys_of(langfuse), langfuse.base_url, seconds=5)
+        with pytest.raises(Unavailable, match=said) as raised:
+            await api.export(observations(langfuse).encode([answer_with_a_retry()], "1.2.3"))
+        await api.aclose()
     error = raised.value
-    assert (error.passes, error.is_unreadable) == (means == "passes", means == "unreadable")
+    assert error.is_unreadable == (error.status == 413)
     assert error.retry_after == (7 if error.status == 429 else 0)
-    assert langfuse.scores == [], "a score went before its trace"
 
 
-async def test_any_backend_finds_the_names_of_opentelemetry(langfuse: RawReceiver) -> None:
-    first = answer_with_a_retry()
-    with Recorder().turn(input="a", session="s", user="u") as root:
-        with root.child("llm", "generation") as generation:
-            parameters = {"max_tokens": 800, "temperature": 0.1, "seed": None}
-            prompt = PromptRef("sommelier", 3)
-            generation.update(name="llm.plan2", model_parameters=parameters, prompt=prompt)
-            began = root.trace.spans[1].started_ns
-            generation.update(first_token_ns=began + 500_000_000)
-        root.update(level="ERROR", metadata={"error_type": "TimedOut"})
-    await deliver(langfuse, first, root.trace)
+async def test_a_server_that_never_answers_is_given_up_in_time() -> None:
+    with OtlpReceiver("black_hole") as langfuse:
+        api = LangfuseApi(keys_of(langfuse), langfuse.base_url, seconds=0.05)
+        with pytest.raises(Unavailable, match=r"did not answer within 0.05 s"):
+            await api.export(b"")
+        assert api.seconds == 0.1, "a slow server is waited for longer the next time"
+        await api.aclose()
 
-    def conventional(name: str, number: int = 0) -> dict[str, object]:
-        span = [span for span in langfuse.spans if span.name == name][number]
-        return {
-            key: value
-            for key, value in span.attributes.items()
-            if key.startswith(("gen_ai.", "error."))
-        }
 
-    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "sommelier"}
-    assert conventional("turn") == agent | {"gen_ai.conversation.id": "-1001"}
-    failed = agent | {"gen_ai.conversation.id": "s", "error.type": "TimedOut"}
-    assert conventional("turn", 1) == failed
-    assert conventional("llm.plan") == {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.conversation.id": "-1001",
-        "gen_ai.request.model": "gpt-4o",
-        "gen_ai.usage.input_tokens": 100,
-        "gen_ai.usage.cache_read.input_tokens": 30,
-        "gen_ai.usage.output_tokens": 20,
-    }
-    assert conventional("llm.plan2") == {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.conversation.id": "s",
-        "gen_ai.request.max_tokens": 800,
-        "gen_ai.request.temperature": 0.1,
-        "gen_ai.prompt.name": "sommelier",
-        "gen_ai.response.time_to_first_chunk": pytest.approx(0.5),
-    }
-    second = next(span for span in langfuse.spans if span.name == "llm.plan2")
-    first_token = json.loads(second.attributes["langfuse.observation.completion_start_time"])
-    waited = datetime.fromisoformat(first_token).timestamp() - second.start
-    assert waited == pytest.approx(0.5, abs=0.001)
-    assert conventional("tool.search_wines") == {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.conversation.id": "-1001",
-        "gen_ai.tool.name": "search_wines",
-        "gen_ai.tool.type": "function",
-        "gen_ai.tool.call.id": "c1",
-        "error.type": "ToolError",
-    }
-    assert conventional("retrieve.wines")["gen_ai.operation.name"] == "retrieval"
-    assert conventional("guard.input") == {}
+def test_another_backend_finds_the_names_of_the_conventions() -> None:
+    keys = ("test_another_backend", "-")
+    made = observations_of(keys, "http://127.0.0.1:1", ORIGIN, conventions=True)
+    spans = {span.name: span for span in spans_in(made.encode([answer_with_a_retry()], "1.2.3"))}
+    plan = spans["llm.plan"].attributes
+    assert plan["openinference.span.kind"] == "LLM"
+    assert (plan["gen_ai.request.model"], plan["gen_ai.usage.input_tokens"]) == ("gpt-4o", 100)
+    assert plan["output.value"] == "a raw answer"
+    tool = spans["tool.search_wines"].attributes
+    assert (tool["gen_ai.tool.name"], tool["error.type"]) == ("search_wines", "ToolError")
+    assert spans["turn"].attributes["input.value"] == "a red for lamb"
+
+
+async def test_headers_of_another_backend_are_read_as_opentelemetry_writes_them() -> None:
+    known = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1/"}
+    settings = settings_of(known | {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b, x=1"})
+    assert settings.tracing.otlp_headers == (("api-key", "a b"), ("x", "1"))
+    assert "a b" in settings.secrets
+    backend: Backend = await otlp_backend(settings)
+    with pytest.raises(Unavailable, match="OTEL_EXPORTER_OTLP_ENDPOINT"):
+        await backend.export(b"")
+    await backend.aclose()
+    with pytest.raises(SettingsError, match="must be headers like name=value"):
+        settings_of(known | {"OTEL_EXPORTER_OTLP_HEADERS": "nothing"})

@@ -179,10 +179,10 @@ def test_other_kinds_of_database_are_refused(url: str) -> None:
         create_engine(url)
 
 
-async def test_undelivered_feedback_is_found_by_its_index(engine: AsyncEngine) -> None:
+async def test_waiting_scores_are_found_by_its_index(engine: AsyncEngine) -> None:
     query = (
-        "SELECT turn_id FROM feedback WHERE feedback.revision > feedback.delivered_revision "
-        "ORDER BY updated_at, turn_id"
+        "SELECT score_id FROM scores WHERE state = 'waiting' AND due_at < CURRENT_TIMESTAMP "
+        "ORDER BY due_at"
     )
     is_sqlite = engine.dialect.name == "sqlite"
     async with engine.connect() as connection:
@@ -190,4 +190,4 @@ async def test_undelivered_feedback_is_found_by_its_index(engine: AsyncEngine) -
             await connection.execute(text("SET enable_seqscan = off"))
         explain = "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN"
         plan = str((await connection.execute(text(f"{explain} {query}"))).all())
-    assert "ix_feedback_undelivered" in plan
+    assert "ix_scores_waiting" in plan

@@ -13,9 +13,6 @@ import pytest
 
 from agent.engine.span import TraceRecord
 from agent.repositories import TurnRecord
-from agent.tracing.exporter import Exporter
-from agent.tracing.langfuse import LangfuseClient, LangfuseTraces
-from agent.tracing.otlp import Origin
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from agent.turn_trace import record_turn
@@ -27,6 +24,7 @@ from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from tests.commands import empty_home, sommelier_here
 from tests.doubles.langfuse_filters import matching
 from tests.doubles.otlp import OtlpReceiver, Span
+from tests.traces import export
 
 DOCS = (Path(__file__).parents[2] / "docs" / "tracing.md").read_text("utf-8")
 ROW = re.compile(
@@ -116,26 +114,22 @@ EXPECTED = {
 
 
 async def fill(url: str, servers: Sequence[OtlpReceiver]) -> None:
-    """Keep the turns, and have them and a dislike arrive on each server."""
+    """Store the turns, and have them and a dislike arrive on each server."""
+    engine = create_engine(url)
+    sessions, rows = Sessions(engine), TraceRows(exported=True)
+    store = SqlTraceStore(sessions, rows=rows)
+    feedback = SqlFeedbackRepository(sessions, rows=rows)
+    disliked = TRACES[7]
+    known = {"trace_id": disliked.trace_id, "root_id": disliked.root.span_id}
+    await SqlTurnRepository(sessions).record(
+        TurnRecord(turn_id=8, chat_id=1, user_id=1, at=NOW, outcome="answered", **known)  # type: ignore[arg-type]
+    )
     for server in servers:
-        engine = create_engine(url)
-        sessions = Sessions(engine)
-        store = SqlTraceStore(sessions, rows=TraceRows(exported=True))
-        feedback = SqlFeedbackRepository(sessions)
         await store.save(TRACES)
-        disliked = TRACES[7]
-        known = {"trace_id": disliked.trace_id, "root_id": disliked.root.span_id}
-        await SqlTurnRepository(sessions).record(
-            TurnRecord(turn_id=8, chat_id=1, user_id=1, at=NOW, outcome="answered", **known)  # type: ignore[arg-type]
-        )
         await feedback.rate(8, "liked")
         await feedback.rate(8, "disliked")
-        client = LangfuseClient(server.public_key, server.secret_key, server.base_url)
-        there = LangfuseTraces(client, Origin())
-        exporter = Exporter(store, there.send, "Langfuse", feedback, there.deliver)
-        assert await exporter.round() == 0
-        await client.aclose()
-        await engine.dispose()
+        assert await export(sessions, server) == 0
+    await engine.dispose()
 
 
 @dataclass(frozen=True)

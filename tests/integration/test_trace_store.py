@@ -13,7 +13,15 @@ from agent.engine.messages import Usage
 from agent.engine.span import PromptRef, ScoreRecord, SpanRecord, TraceRecord
 from agent.repositories import TraceFilter, TraceSummary
 from db.engine import Sessions
-from db.repositories.traces import SqlTraceStore, TraceRows, packed, plain, to_row, unpacked
+from db.repositories.traces import (
+    SqlTraceStore,
+    TraceRows,
+    packed,
+    plain,
+    to_row,
+    trace_queue,
+    unpacked,
+)
 from tests.traces import NOON, SUMMARY, bare_trace, retried_trace
 
 KEPT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
@@ -103,7 +111,7 @@ def test_what_json_does_not_know_becomes_text() -> None:
 
 @given(traces())
 def test_the_columns_of_any_trace_can_be_made(trace: TraceRecord) -> None:
-    row = to_row(trace, exported=False, now=NOON)
+    row = to_row(trace, state="kept", now=NOON)
     assert row["started_at"].tzinfo is not None
     assert len(row["question"]) <= 200
 
@@ -112,13 +120,13 @@ def test_a_turn_that_does_not_say_what_it_cost_costs_what_its_spans_cost() -> No
     trace = retried_trace()
     del trace.root.metadata["cost_usd"]
     trace.spans[2].cost_usd = 0.5
-    assert to_row(trace, exported=False, now=NOON)["cost_usd"] == pytest.approx(0.5042)
+    assert to_row(trace, state="kept", now=NOON)["cost_usd"] == pytest.approx(0.5042)
 
 
 def test_an_exception_that_ended_the_turn_is_its_error_type() -> None:
     trace = bare_trace("1" * 32)
     trace.root.metadata["error_type"] = "CancelledError"
-    assert to_row(trace, exported=False, now=NOON)["error_types"] == ["CancelledError"]
+    assert to_row(trace, state="kept", now=NOON)["error_types"] == ["CancelledError"]
 
 
 @pytest.fixture
@@ -245,7 +253,7 @@ class TestTraceStore:
         week = timedelta(days=7)
         assert await store.forget(week, week, 3 * size + size // 2) == 3
         assert ids(await store.summaries()) == [each.trace_id for each in traces[:3]]
-        assert await store.backlog() == {"waiting": 3, "refused": 3}
+        assert await trace_queue(sessions).backlog() == {"waiting": 3, "refused": 3}
 
 
 MUCH = 10**9  # bytes

@@ -221,7 +221,6 @@ class TestFeedback:
         assert rated == Feedback(
             TURN.turn_id,
             "liked",
-            revision=1,
             trace_id="a" * 32,
             root_id="b" * 16,
             answered_at=NOON,
@@ -241,13 +240,12 @@ class TestFeedback:
         await feedback.reason(TURN.turn_id, "wrong_wine")
         said = await feedback.comment(TURN.turn_id, "It was white.")
         assert said is not None
-        assert (said.reason, said.comment, said.revision) == ("wrong_wine", "It was white.", 3)
+        assert (said.reason, said.comment) == ("wrong_wine", "It was white.")
         liked = await feedback.rate(TURN.turn_id, "liked")
         assert liked is not None
         assert (liked.verdict, liked.reason, liked.comment) == ("liked", None, "")
-        assert liked.revision == 4
 
-    async def test_taking_a_verdict_back_clears_all_but_counts_on(
+    async def test_taking_a_verdict_back_clears_all(
         self, feedback: FeedbackRepository, sessions: Sessions
     ) -> None:
         await feedback.rate(TURN.turn_id, "disliked")
@@ -255,7 +253,7 @@ class TestFeedback:
         await ask(sessions)
         back = await feedback.rate(TURN.turn_id, None)
         assert back is not None
-        assert (back.verdict, back.reason, back.comment, back.revision) == (None, None, "", 3)
+        assert (back.verdict, back.reason, back.comment) == (None, None, "")
         assert await feedback.asked_about(GROUP, 99) is None
         assert await feedback.rate(TURN.turn_id, None) == back
 
@@ -263,7 +261,6 @@ class TestFeedback:
         self, feedback: FeedbackRepository
     ) -> None:
         assert await feedback.rate(TURN.turn_id, None) is None
-        assert await feedback.undelivered() == []
 
     async def test_an_unknown_turn_is_none(
         self, feedback: FeedbackRepository, sessions: Sessions
@@ -297,46 +294,6 @@ class TestFeedback:
         assert await feedback.asked_about(GROUP, 99) == TURN.turn_id
         assert await feedback.asked_about(GROUP, 98) is None
         assert await feedback.asked_about(BOB, 99) is None
-
-    async def test_each_change_is_delivered_once(self, feedback: FeedbackRepository) -> None:
-        first = await feedback.rate(TURN.turn_id, "disliked")
-        assert first is not None
-        changed = await feedback.reason(TURN.turn_id, "wrong_facts")
-        await feedback.delivered(TURN.turn_id, first.revision)
-        assert await feedback.undelivered() == [changed]
-        await feedback.delivered(TURN.turn_id, 2)
-        await feedback.delivered(TURN.turn_id, 1)
-        assert await feedback.undelivered() == []
-        back = await feedback.rate(TURN.turn_id, None)
-        assert await feedback.undelivered() == [back]
-
-    async def test_what_was_not_traced_cannot_be_delivered_and_the_rest_comes_in_order(
-        self, turns: TurnRepository, sessions: Sessions
-    ) -> None:
-        await turns.record(turn(1, trace_id=None, root_id=None))
-        await turns.record(turn(2, trace_id="c" * 32))
-        clock = iter(NOON - timedelta(minutes=minute) for minute in range(100))
-        feedback = SqlFeedbackRepository(sessions, now=lambda: next(clock))
-        for turn_id in (TURN.turn_id, 1, 2):
-            await feedback.rate(turn_id, "liked")
-        assert [each.turn_id for each in await feedback.undelivered()] == [2, TURN.turn_id]
-        assert [each.turn_id for each in await feedback.undelivered(limit=1)] == [2]
-
-    async def test_presses_at_once_are_all_counted(self, feedback: FeedbackRepository) -> None:
-        await feedback.rate(TURN.turn_id, "disliked")
-        async with asyncio.TaskGroup() as tasks:
-            for number in range(20):
-                tasks.create_task(feedback.comment(TURN.turn_id, f"comment {number}"))
-        after = await feedback.get(TURN.turn_id)
-        assert after is not None
-        assert after.revision == 21
-
-    async def test_the_same_first_press_at_once_counts_once(
-        self, feedback: FeedbackRepository
-    ) -> None:
-        pressed = [feedback.rate(TURN.turn_id, "liked") for _ in range(10)]
-        found = await asyncio.gather(*pressed)
-        assert {each.revision for each in found if each} == {1}
 
 
 class TestPeople:

@@ -17,10 +17,10 @@ from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from agent.turn_trace import record_turn
 from bot.commands.doctor import check_tracing
-from bot.services import open_exporter, trace_rows
+from bot.tracing import open_exporter, trace_rows
 from config import settings_of
 from db.engine import Sessions
-from db.repositories.traces import SqlTraceStore
+from db.repositories.traces import SqlTraceStore, trace_queue
 from tests.databases import migrated_sqlite
 
 PHOENIX = Path(os.environ.get("PHOENIX", "phoenix"))
@@ -115,7 +115,7 @@ async def test_phoenix_shows_the_turn_as_it_was(phoenix: str, tmp_path: Path) ->
     async with open_exporter(settings, sessions) as exporter:
         assert exporter is not None
         assert await exporter.round() == 0
-    assert await store.backlog() == {"sent": 1}
+    assert await trace_queue(sessions).backlog() == {"sent": 1}
     await engine.dispose()
     url = f"{phoenix}/v1/projects/default/spans?limit=50"
     found = await until(

@@ -54,6 +54,7 @@ HIDDEN = [
     ("Hello José! _José_ and **José**", "Hello [name]! _[name]_ and **[name]**"),
     ("https://t.me/anna_k or @anna_k", "https://t.me/[name] or [name]"),
     ("田中さん and Joséさん", "[name]さん and [name]さん"),
+    ("hola JOSÉ, josé", "hola [name], [name]"),
     ("Anna Maria and Maria", "[name] and [name]"),
     ('xs3cr3t/with"quotex bot12:telegram/', "x[secret]x bot[secret]/"),
     (r'{"intro": "Hi\nJosé, \n+49 151 23456789", "w', r'{"intro": "Hi\n[name], \n[phone]", "w'),

@@ -3,7 +3,7 @@ from pydantic import SecretStr
 
 from agent.engine.messages import Usage
 from agent.engine.span import NO_SPAN, Span
-from agent.tracing.langfuse import usage_buckets
+from agent.tracing.observations import usage_buckets
 from agent.tracing.recorder import keyed_hash, trace_id_of
 from config import SettingsError, load_settings
 

@@ -1,0 +1,99 @@
+"""Datasets of Langfuse, and experiments over them, by its client; every call waits for the network.
+
+A run is over when it is recorded: each item's task puts in place what was traced of it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langfuse import Langfuse
+from langfuse.api import DatasetStatus
+
+from agent.engine.span import TraceRecord
+from agent.tracing.observations import observe
+from agent.tracing.recorder import Item
+
+Traced = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
+"""The traces of each case of each variant; the last one has the scores."""
+
+
+def items_of(client: Langfuse, dataset: str) -> list[Item]:
+    """Return the items of a dataset that are not archived, in the order Langfuse has them.
+
+    Raises:
+        Exception: there is no such dataset, or Langfuse gave no answer.
+    """
+    return [
+        Item(item.id, item.input, item.expected_output, _known(item.metadata))
+        for item in client.get_dataset(dataset).items
+        if item.status == DatasetStatus.ACTIVE
+    ]
+
+
+def put_items(
+    client: Langfuse, dataset: str, items: Sequence[Item], hide: Callable[[object], object]
+) -> None:
+    """Make a dataset, or bring its items up to date by their ids.
+
+    Raises:
+        Exception: Langfuse did not accept it.
+    """
+    client.create_dataset(name=dataset)
+    for item in items:
+        client.create_dataset_item(
+            dataset_name=dataset,
+            id=item.id,
+            input=hide(item.input) or {},  # without one the client leaves an item out
+            expected_output=hide(item.expected),
+            metadata=dict(item.metadata),
+        )
+
+
+def record(
+    client: Langfuse,
+    dataset: str,
+    run: str,
+    items: Mapping[str, Item],
+    traced: Traced,
+    *,
+    description: str = "",
+) -> tuple[int, str]:
+    """Record a run as an experiment for each variant, over the items of cases that were traced.
+
+    Return how many items were recorded, and the address of the last experiment.
+
+    Raises:
+        Exception: Langfuse has no such dataset, or gave no answer.
+    """
+    cases = {item.id: case for case, item in items.items()}
+    stored = client.get_dataset(dataset).items
+    recorded, url = 0, ""
+    for variant, traces in traced.items():
+        result = client.run_experiment(
+            name=dataset,
+            run_name=f"{run} · {variant}",
+            description=description or None,
+            data=[item for item in stored if traces.get(cases.get(item.id, ""))],
+            task=_task(client, {items[case].id: found for case, found in traces.items()}),
+            metadata={"run": run, "variant": variant},
+        )
+        recorded += len(result.item_results)
+        url = result.experiment_url or url
+    return recorded, url
+
+
+def _task(client: Langfuse, traced: Mapping[str, Sequence[TraceRecord]]) -> Callable[..., Any]:
+    def task(*, item: Any, **_: Any) -> object:
+        traces = traced[item.id]
+        for trace in traces:
+            observe(client, trace)
+        for score in traces[-1].scores.values():
+            given: dict[str, Any] = {"name": score.name, "value": score.value}
+            client.score_current_span(**given, data_type=score.kind, comment=score.comment or None)
+        return traces[-1].root.output
+
+    return task
+
+
+def _known(metadata: object) -> dict[str, Any]:
+    return metadata if isinstance(metadata, dict) else {}

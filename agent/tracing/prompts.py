@@ -1,0 +1,111 @@
+"""The prompts that are managed in Langfuse: fetched in a thread, never on the way of a turn."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from agent.engine.feedback import fence
+from agent.engine.span import Prompt, PromptRef
+from agent.prompts import refusal, repository_prompts
+from agent.tracing.exporter import trouble
+
+if TYPE_CHECKING:
+    from langfuse import Langfuse
+
+log = logging.getLogger(__name__)
+
+FETCH_SECONDS: Final = 5
+
+
+def fetched(
+    client: "Langfuse", name: str, *, label: str | None = None, version: int | None = None
+) -> Prompt | None:
+    """Return the version of a prompt in Langfuse with this label or number, None if none has.
+
+    The text of a chat prompt is empty. This waits for the network.
+
+    Raises:
+        Exception: Langfuse gave no answer, or another one.
+    """
+    from langfuse.api import NotFoundError  # noqa: PLC0415 - loaded with the client
+
+    try:
+        found = client.get_prompt(
+            name,
+            label=label,
+            version=version,
+            cache_ttl_seconds=0,
+            max_retries=0,
+            fetch_timeout_seconds=FETCH_SECONDS,
+        )
+    except NotFoundError:
+        return None
+    text = found.prompt if isinstance(found.prompt, str) else ""
+    return Prompt(text, PromptRef(name, found.version, label or "", is_fallback=False))
+
+
+class ManagedPrompts:
+    """The versions that have a label in Langfuse; see `agent.prompts.Prompts`.
+
+    A prompt that Langfuse does not have under the label is the repository's. If Langfuse cannot
+    give one, or gives one that the contracts cannot use, the last good version stays in use.
+    """
+
+    def __init__(
+        self, client: "Callable[[], Langfuse]", *, label: str, every_seconds: float
+    ) -> None:
+        self._client = client
+        self._label = label
+        self._every_seconds = every_seconds
+        self._current = dict(repository_prompts())
+        self._refused: dict[str, Prompt] = {}
+        self._is_away = False
+
+    def get(self, name: str) -> Prompt:
+        """Return the last good version; the repository's until there is one."""
+        return self._current[name]
+
+    async def refresh(self) -> None:
+        """Fetch every prompt in a thread, now and every so often, until cancelled."""
+        while True:
+            await asyncio.to_thread(self.fetch)
+            await asyncio.sleep(self._every_seconds)
+
+    def fetch(self) -> None:
+        """Fetch every prompt once. Never raises."""
+        try:
+            client = self._client()
+            for name in self._current:
+                self._use(name, fetched(client, name, label=self._label))
+            self._is_away = False
+        except Exception as error:
+            if not self._is_away:
+                log.warning(
+                    "Prompts cannot be fetched, the last good ones stay: %s", trouble(error)
+                )
+            self._is_away = True
+
+    def _use(self, name: str, found: Prompt | None) -> None:
+        if found is not None and (reason := refusal(name, found.text)):
+            if self._refused.get(name) != found:
+                self._refused[name] = found
+                log.warning(
+                    "prompt %s: version %d of Langfuse is refused: %s; %s stays in use",
+                    name,
+                    found.ref.version,
+                    fence(reason, 300),
+                    described(self._current[name].ref),
+                )
+            return
+        prompt = found or repository_prompts()[name]
+        if prompt != self._current[name]:
+            self._current[name] = prompt
+            log.info("prompt %s: %s is in use", name, described(prompt.ref))
+
+
+def described(ref: PromptRef) -> str:
+    """Name a version as a person does."""
+    if ref.is_fallback:
+        return f"the repository's version {ref.version}"
+    return f"version {ref.version} ({ref.label})"

@@ -1,0 +1,78 @@
+"""Rows that wait to be sent elsewhere: claimed by one sender, then sent, refused, or due again."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, TypeVar
+
+from sqlalchemy import Connection, Row, func, select, update
+
+from db.engine import Sessions, SqlRepository
+from db.models import Base, table_of, utc_now
+
+T = TypeVar("T")
+
+KEPT: Final = "kept"
+WAITING: Final = "waiting"
+SENT: Final = "sent"
+REFUSED: Final = "refused"
+
+
+class RowQueue(SqlRepository, Generic[T]):
+    """Fulfils `agent.repositories.SendQueue` over a table with the columns `state` and `due_at`.
+
+    What a sender claims no other gets before the lease ends; if the process died, it comes again.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        model: type[Base],
+        key: str,
+        load: Callable[[Row[Any]], T],
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        super().__init__(sessions, now)
+        self._table = table_of(model)
+        self._key = key
+        self._load = load
+
+    async def claim(self, limit: int, lease: timedelta) -> list[T]:
+        """Return the rows that have been due longest, at most `limit`."""
+        now, columns = self._now(), self._table.c
+        key = columns[self._key]
+        due = select(key).where(columns.state == WAITING, columns.due_at <= now)
+        due = due.order_by(columns.due_at).limit(limit).with_for_update(skip_locked=True)
+        claimed = update(self._table).where(key.in_(due.scalar_subquery()))
+        claimed = claimed.values(due_at=now + lease).returning(self._table)
+        return await self._sessions.write(lambda on: [*map(self._load, on.execute(claimed))])
+
+    async def resume(self) -> None:
+        """Have all that waits be due: no other process is sending, and one that did is dead."""
+        waiting = update(self._table).where(self._table.c.state == WAITING)
+        await self._write(waiting.values(due_at=self._now()))
+
+    async def settle(self, items: Sequence[T], *, refused: bool = False) -> None:
+        """Note that these arrived, or never will; a row that changed meanwhile is due again."""
+        columns = self._table.c
+        untouched = (columns.state == WAITING) & (columns.due_at > self._now())
+        state = REFUSED if refused else SENT
+        await self._change(items, untouched, state=state)
+
+    async def release(self, items: Sequence[T]) -> None:
+        """Have these be due again."""
+        await self._change(items, self._table.c.state == WAITING, due_at=self._now())
+
+    async def backlog(self) -> Mapping[str, int]:
+        """Return how many rows are in each state."""
+        query = select(self._table.c.state, func.count()).group_by(self._table.c.state)
+        rows = await self._sessions.read(lambda on: on.execute(query).all())
+        return {str(state): count for state, count in rows}
+
+    async def _change(self, items: Sequence[T], where: Any, **values: object) -> None:
+        keys = [getattr(item, self._key) for item in items]
+        changed = update(self._table).where(self._table.c[self._key].in_(keys), where)
+
+        def write(on: Connection) -> None:
+            on.execute(changed.values(values))
+
+        await self._sessions.write(write)

@@ -1,0 +1,116 @@
+"""The scores of traces as rows: those a turn gives itself, and what people think of its answer.
+
+A score that is taken back stays without a value until its deletion was sent. One that is given
+after that has another id: Langfuse deletes some time after it was told to, whatever has the id.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from agent.engine.span import ScoreRecord, TraceRecord
+from agent.repositories import Feedback, FeedbackReason, StoredScore
+from agent.text import storable
+from db.engine import Sessions
+from db.models import ScoreRow, TraceRow, insert_into, loaded, table_of, upsert, utc_now
+from db.repositories.queues import RowQueue
+
+VERDICT: Final = "user_feedback"
+REASON: Final = "user_feedback_reason"
+LABELS: Final[Mapping[FeedbackReason, str]] = {
+    "wrong_wine": "Wrong wine",
+    "not_what_i_asked": "Not what I asked",
+    "wrong_facts": "Wrong facts",
+    "tone": "Tone",
+}
+S: Final = table_of(ScoreRow).c
+
+
+def score_queue(sessions: Sessions, now: Callable[[], datetime] = utc_now) -> RowQueue[StoredScore]:
+    """Return the scores that wait to be sent."""
+    return RowQueue(sessions, ScoreRow, "score_id", lambda row: loaded(StoredScore, row), now)
+
+
+def keep_scores(on: Connection, traces: Sequence[TraceRecord], state: str, now: datetime) -> None:
+    """Store the scores that turns gave themselves; a score of the same name is replaced."""
+    rows = [
+        {
+            "score_id": f"{trace.trace_id}-{score.name}",
+            "trace_id": trace.trace_id,
+            "observation_id": trace.root.span_id,
+            "at": datetime.fromtimestamp((trace.root.ended_ns or 0) / 1e9, UTC),
+            **_given(score),
+            "state": state,
+            "due_at": now,
+        }
+        for trace in traces
+        for score in trace.scores.values()
+    ]
+    if rows:
+        on.execute(upsert(on, ScoreRow), rows)
+
+
+def keep_verdict(
+    on: Connection,
+    feedback: Feedback,
+    hide: Callable[[str], str],
+    state: str,
+    now: datetime,
+) -> None:
+    """Make the scores of a turn's trace say what is thought of it now."""
+    given = {score.name: score for score in verdict_scores(feedback, hide)}
+    of_trace = S.trace_id == feedback.trace_id
+    for name in (VERDICT, REASON):
+        named = of_trace & (S.name == name)
+        live = on.scalar(select(S.score_id).where(named, S.value.is_not(None)))
+        values = _given(given[name]) if name in given else {"value": None, "comment": ""}
+        values |= {"state": state, "due_at": now}
+        if live is not None:
+            changed = update(table_of(ScoreRow)).where(S.score_id == live)
+            on.execute(changed.values(values))
+        elif name in given:
+            earlier = on.scalar(select(func.count()).select_from(ScoreRow).where(named)) or 0
+            row = {
+                "score_id": f"{feedback.trace_id}-{name}" + (f"-{earlier}" if earlier else ""),
+                "trace_id": feedback.trace_id,
+                "observation_id": feedback.root_id or "",
+                "at": feedback.answered_at or now,
+            }
+            on.execute(insert_into(on, ScoreRow), row | values)
+
+
+def verdict_scores(feedback: Feedback, hide: Callable[[str], str]) -> list[ScoreRecord]:
+    """Return the scores that a verdict is; none if it was taken back."""
+    if feedback.verdict is None or feedback.trace_id is None:
+        return []
+    liked = feedback.verdict == "liked"
+    label = LABELS[feedback.reason] if feedback.reason else ""
+    comment = ": ".join(filter(None, [label, hide(feedback.comment)]))
+    scores = [ScoreRecord(VERDICT, 1 if liked else 0, "BOOLEAN", comment)]
+    if feedback.reason and not liked:
+        scores.append(ScoreRecord(REASON, feedback.reason, "CATEGORICAL"))
+    return scores
+
+
+def scores_of(on: Connection, trace_id: str) -> dict[str, ScoreRecord]:
+    """Return the scores of a trace by name."""
+    query = select(S.name, S.value, S.kind, S.comment)
+    rows = on.execute(query.where(S.trace_id == trace_id, S.value.is_not(None)).order_by(S.name))
+    return {row.name: ScoreRecord(row.name, row.value, row.kind, row.comment) for row in rows}
+
+
+def forget_scores(on: Connection) -> None:
+    """Delete the scores of traces that are gone."""
+    known = select(TraceRow.trace_id)
+    on.execute(delete(table_of(ScoreRow)).where(S.trace_id.not_in(known)))
+
+
+def _given(score: ScoreRecord) -> dict[str, Any]:
+    return {
+        "name": storable(score.name),
+        "value": storable(score.value) if isinstance(score.value, str) else score.value,
+        "kind": score.kind,
+        "comment": storable(score.comment),
+    }
