@@ -35,16 +35,19 @@ class RowQueue(SqlRepository, Generic[T]):
         self._table = table_of(model)
         self._key = key
         self._load = load
+        self._leases: dict[Any, datetime] = {}
 
     async def claim(self, limit: int, lease: timedelta) -> list[T]:
         """Return the rows that have been due longest, at most `limit`."""
         now, columns = self._now(), self._table.c
-        key = columns[self._key]
+        key, ends = columns[self._key], now + lease
         due = select(key).where(columns.state == WAITING, columns.due_at <= now)
         due = due.order_by(columns.due_at).limit(limit).with_for_update(skip_locked=True)
         claimed = update(self._table).where(key.in_(due.scalar_subquery()))
-        claimed = claimed.values(due_at=now + lease).returning(self._table)
-        return await self._sessions.write(lambda on: [*map(self._load, on.execute(claimed))])
+        claimed = claimed.values(due_at=ends).returning(self._table)
+        items = await self._sessions.write(lambda on: [*map(self._load, on.execute(claimed))])
+        self._leases |= {getattr(item, self._key): ends for item in items}
+        return items
 
     async def resume(self) -> None:
         """Have all that waits be due: no other process is sending, and one that did is dead."""
@@ -53,13 +56,15 @@ class RowQueue(SqlRepository, Generic[T]):
 
     async def settle(self, items: Sequence[T], *, refused: bool = False) -> None:
         """Note that these arrived, or never will; a row that changed meanwhile is due again."""
-        columns = self._table.c
-        untouched = (columns.state == WAITING) & (columns.due_at > self._now())
-        state = REFUSED if refused else SENT
-        await self._change(items, untouched, state=state)
+        leases = {self._leases.pop(getattr(item, self._key), None) for item in items}
+        # Whoever changes a row gives it another time: then it is no longer the one that was sent.
+        untouched = (self._table.c.state == WAITING) & self._table.c.due_at.in_(leases - {None})
+        await self._change(items, untouched, state=REFUSED if refused else SENT)
 
     async def release(self, items: Sequence[T]) -> None:
         """Have these be due again."""
+        for item in items:
+            self._leases.pop(getattr(item, self._key), None)
         await self._change(items, self._table.c.state == WAITING, due_at=self._now())
 
     async def backlog(self) -> Mapping[str, int]:
