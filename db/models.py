@@ -341,8 +341,6 @@ class UnderWayRow(Base):
     since: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-
-
 class FeedbackRow(Base):
     """What a person thinks of a turn; no verdict: they took it back."""
 
