@@ -113,8 +113,7 @@ class WordIndex:
         scores = index.get_scores(ids[:MAX_QUERY_TERMS])
         telling = COMMON_WORD * MAX_QUERY_TERMS
         least = telling if scores.max() > telling else 0.0
-        best = _best(scores, limit)
-        best = best[scores[best] > least]
+        best = _best(scores, limit, above=least)
         return dict(
             zip(numbers[best].tolist(), (scores[best] / scores.max()).tolist(), strict=True)
         )
@@ -171,12 +170,12 @@ class VectorIndex:
         return dict(zip(numbers[best].tolist(), cosines[best].tolist(), strict=True))
 
 
-def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
+def _best(scores: NDArray[np.float32], limit: int, above: float = -np.inf) -> NDArray[np.int64]:
     """Return the places of the highest scores, best first; of equals the earliest."""
-    places = np.arange(len(scores))
-    if limit < len(scores):
-        least = np.partition(scores, len(scores) - limit)[-limit]
-        places = np.flatnonzero(scores >= least)
+    places = np.flatnonzero(scores > above)
+    if limit < len(places):
+        found = scores[places]
+        places = places[found >= np.partition(found, len(found) - limit)[-limit]]
     return places[np.argsort(-scores[places], kind="stable")][:limit]
 
 

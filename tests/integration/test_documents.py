@@ -155,15 +155,6 @@ class TestStore:
         assert sum(len(report.unchanged) for report in reports) == 6
         assert len(await stores[0].search(["Muscadet"])) == 2
 
-    async def test_starter_documents_are_loaded_where_there_are_none(
-        self, store: SqlDocumentStore, folder: Path
-    ) -> None:
-        report = await load_starter_documents(store, folder)
-        assert report is not None
-        assert report.added == ["starter/serving.txt", "starter/france/loire.md"]
-        assert await load_starter_documents(store, folder) is None
-        assert await store.count() == 2
-
     async def test_starter_documents_are_there_all_or_none(
         self, store: SqlDocumentStore, tmp_path: Path
     ) -> None:
@@ -175,6 +166,8 @@ class TestStore:
             seen.add(await store.count())
             await asyncio.sleep(0)
         assert seen | {await store.count()} == {0, 150}
+        assert (await store.known_paths(["starter/7.md"])) == {"starter/7.md"}
+        assert await load_starter_documents(store, tmp_path) is None
 
     async def test_a_name_of_two_lines_is_known_on_one(
         self, store: SqlDocumentStore, tmp_path: Path

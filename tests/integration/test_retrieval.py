@@ -159,16 +159,6 @@ class TestVectors:
         both = await store.search(["bitter red wine"], limit=2)
         assert {chunk.path for chunk in both} == {"tannin.md", "loire.md"}
 
-    async def test_a_new_version_loses_its_vectors_and_gets_new_ones(
-        self, sessions: Sessions, embedder: WordEmbedder
-    ) -> None:
-        store = await filled(sessions, embedder)
-        await store.embed_missing()
-        await store.save(document("tannin.md", "Violets.", title="Notes"))
-        assert await store.embed_missing() == 1
-        found = await store.search(["perfume"], limit=2)
-        assert [chunk.path for chunk in found] == ["rhone.md", "tannin.md"]
-
     async def test_vectors_of_another_model_are_not_compared(
         self, sessions: Sessions, embedder: WordEmbedder
     ) -> None:

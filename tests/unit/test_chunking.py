@@ -79,6 +79,7 @@ def test_headings_make_a_chain_below_the_title() -> None:
             Block("Chenin", 3),
             Block("Old."),
             Block("White."),
+            Block("Empty", 2),
             Block("Places", 2),
             Block("Tours."),
         ]
@@ -87,13 +88,9 @@ def test_headings_make_a_chain_below_the_title() -> None:
     assert found.sections == (
         Section((), "Intro."),
         Section(("Grapes", "Chenin"), "Old.\n\nWhite."),
+        Section(("Empty",), "Empty"),
         Section(("Places",), "Tours."),
     )
-
-
-def test_a_heading_with_nothing_below_it_is_not_lost() -> None:
-    found = outline([Block("Loire", 1), Block("Grapes", 2), Block("Places", 2), Block("Tours.")])
-    assert found.sections == (Section(("Grapes",), "Grapes"), Section(("Places",), "Tours."))
 
 
 def test_markdown_reads_as_people_see_it() -> None:

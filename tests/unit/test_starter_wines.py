@@ -101,24 +101,6 @@ def test_everything_that_filters_look_at_is_known() -> None:
     assert [w.id for w in WINES if not w.foods or not w.grapes] == []
 
 
-@pytest.mark.parametrize(
-    ("of", "keeps"),
-    [
-        (lambda w: w.colour in (Colour.WHITE, Colour.ROSE), tannin(Level.NONE)),
-        (lambda w: w.style is Style.RED, tannin(Level.LOW, Level.MEDIUM, Level.HIGH)),
-        (lambda w: w.style in (Style.RED, Style.ORANGE), not_sweet),
-        (lambda w: w.style is Style.SWEET, sweet),
-        (lambda w: w.style is Style.ALCOHOL_FREE, lambda w: w.abv <= 0.5),
-        (lambda w: w.style is Style.FORTIFIED, lambda w: 15 <= w.abv <= 22),
-        (lambda w: w.style is not Style.FORTIFIED, lambda w: w.abv < 17),
-        (lambda w: w.style is Style.SPARKLING, lambda w: w.abv <= 13.5),
-        (lambda w: w.style in (Style.SPARKLING, Style.FORTIFIED), lambda w: w.acidity is not None),
-    ],
-)
-def test_figures_are_those_of_the_style(of: Rule, keeps: Rule) -> None:
-    assert [wine.id for wine in WINES if of(wine) and not keeps(wine)] == []
-
-
 def test_no_wine_is_there_twice() -> None:
     labels = [folded(wine.label) for wine in WINES]
     assert len(set(labels)) == len(labels)
