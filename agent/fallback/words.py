@@ -27,6 +27,8 @@ SHORTEST_FOREIGN: Final = 4
 LEAST_LEAD: Final = 1.3
 """How many times more must speak for a language than for that of who writes."""
 LEAST_EVIDENCE: Final = 0.4
+LONG: Final = 9
+"""Letters of a word that is likely a compound of German."""
 GRAMMAR: Final = frozenset({"mark", "cue", "ordinal", "order", "cap", "number", "allergen"})
 """Fields whose words count in the message's own language alone."""
 COMPOUNDED: Final = frozenset({"dish", "colour", "styles", "countries", "regions", "grapes"})
@@ -376,6 +378,9 @@ def language_of(text: str, default: str) -> str:
         languages = known.languages(key) if len("".join(key)) >= SHORTEST_FOREIGN else []
         for language in languages:
             scores[language] += len(key) / len(languages)
+        is_unknown = not known.longest(stems[at]) and len(stems[at]) >= LONG
+        if is_unknown and known.compound(stems[at]):
+            scores["de"] += LEAST_EVIDENCE * 2
         at += max(len(key), 1)
     best = max(scores, key=lambda language: scores[language])
     own = next((score for language, score in scores.items() if language == default), 0.0)
