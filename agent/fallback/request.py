@@ -20,8 +20,6 @@ SCALES: Final[Mapping[str, Sequence[str]]] = {
 """The steps of what is told by degrees, from the least to the most."""
 LISTS: Final = ("styles", "colours", *SCALES, "grapes", "countries", "regions", "text")
 """The fields of what a wine is to be, in the order in which they are said."""
-EXCLUDED: Final = ("styles", "grapes", "countries", "regions", "text")
-"""The fields of which something may be ruled out; of the others the opposite is wanted."""
 WITH_COLOURS: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
 """Styles of which the colour is told besides."""
 OF_KIND: Final = frozenset({"styles", "grapes", "regions", "colour"})
