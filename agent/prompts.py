@@ -4,7 +4,7 @@ The repository holds one of each, in `prompts.toml`. What its text leaves to be 
 every other text of that name must leave too: the loop fills these variables and no others.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from agent.deps import Deps, Prompts, deps_of
 from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef
 from agent.tables import Strict, read_toml
-from agent.text import pattern
+from agent.text import pattern, words
 
 FILE: Final = Path(__file__).with_suffix(".toml")
 VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")
@@ -78,6 +78,7 @@ class _Text(Strict):
 class _File(Strict):
     prompts: dict[str, _Text]
     research_rules: dict[str, str]
+    reasons: dict[str, str]
 
 
 @cache
@@ -92,6 +93,14 @@ def repository_prompts() -> Mapping[str, Prompt]:
 def research_rules(offered: Collection[str]) -> str:
     """Join the rules for those tools of research that are offered, one a paragraph."""
     return "\n".join(rule for name, rule in _file().research_rules.items() if name in offered)
+
+
+def has_reason(tool: str, said: Sequence[str]) -> bool:
+    """Tell whether the messages of a user give a reason to offer a tool that few turns need."""
+    reasons = _file().reasons.get(tool)
+    if reasons is None:
+        return True
+    return any(not {*reasons.split()}.isdisjoint(words(text)) for text in said)
 
 
 def refusal(name: str, text: object) -> str | None:

@@ -23,7 +23,8 @@ from agent.engine.span import ScoreRecord, Span, TraceRecord
 from agent.evals.dataset import Case, Conversation, Question
 from agent.evals.evaluators import Mark, Observed, marks, marks_of_quotes
 from agent.repositories import StoredMessage
-from agent.sommelier.service import Answerer, window
+from agent.sommelier.history import window
+from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue, Wine
 from agent.tracing.recorder import Recorder, trace_id_of
 from agent.turn import NOBODY, Person, Reply, Work, answer_turn, changed

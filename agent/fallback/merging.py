@@ -7,7 +7,8 @@ from typing import Final
 from agent.engine.messages import Message
 from agent.fallback.prices import ANY_PRICE, Price
 from agent.fallback.request import SCALES, Exclusion, Request, read_request
-from agent.sommelier.wine import Currency, Wine, ids_shown_in, in_euros
+from agent.sommelier.history import ids_shown_in
+from agent.sommelier.wine import Currency, Wine, in_euros
 
 LAST: Final = 6
 """Messages before this one that count."""

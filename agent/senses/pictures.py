@@ -29,8 +29,8 @@ from agent.engine.run import Run
 from agent.markdown import live, visible
 from agent.prompts import instructed, prompt_for
 from agent.sommelier.attachment import Attachment, Contents, with_ours
-from agent.sommelier.grounding import NUMBER
-from agent.sommelier.grounding import value as number_of
+from agent.sommelier.figures import NUMBER
+from agent.sommelier.figures import value as number_of
 from agent.sommelier.wine import (
     LISTED,
     OF_LABEL,

@@ -5,169 +5,25 @@ earlier answer, or be the user's own. Sums, differences and multiples of prices 
 year from a vintage and a span. Questions pass. No other word of a model is judged.
 """
 
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import combinations
-from pathlib import Path
-from typing import Annotated, Final, NamedTuple
-
-from pydantic import BeforeValidator
+from typing import Final
 
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence
-from agent.sommelier.wine import AnyWine, Currency, currency_words
-from agent.tables import Strict, read_toml
-from agent.text import Match, Pattern, escape, fold, pattern, sentences
+from agent.sommelier.figures import Amount, amounts, numbers, scores, years
+from agent.sommelier.wine import AnyWine
+from agent.text import pattern, sentences
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """What stands for the name of a wine in a model's words."""
-NUMBER: Final = pattern(r"\d+(?:[.,]\d+)*")
-YEAR: Final = pattern(
-    r"(?:(?P<before>\p{L}+)[\s(]+|\A|[^\p{L}\d.,])(?P<year>(?:18|19|20)\d\d)(?P<ending>\p{L}*)(?:\D|\Z)"
-)
-SCORE: Final = pattern(
-    r"(?P<over>\d+(?:[.,]\d)?)\s?/\s?(?:20|100)"
-    r"|(?P<of>\d+(?:[.,]\d)?)\s(?:von|of|out of|sur|su|de|van)\s(?:20|100)[\s-](?P<whole>\p{L}+)"
-    r"|(?P<number>\d+(?:[.,]\d)?)\+?[\s-]?(?:\p{L}+[\s-])??(?P<unit>\p{L}+)"
-)
-FIRST_VINTAGE: Final = 1950
-"""From which year on a year in prose is read as a vintage; an older one only behind a name."""
-LEAST_POINTS: Final = 50
-"""From which number on points are a score, and no list of points."""
 MAX_BOTTLES: Final = 60
 FEW_BOTTLES: Final = range(2, 13)
 MAX_SUMMED: Final = 6
 """Wines whose prices may be added up."""
-ROUNDED: Final = 0.5
-"""How far a whole amount may be from the one that it rounds."""
-CENT: Final = 0.005
-MEASURES: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
-"""What is no price, with two decimals before it."""
-FACTORS: Final = (100, 1000)
-
-_Words = Annotated[frozenset[str], BeforeValidator(str.split)]
-
-
-class _Tables(Strict):
-    """The content of `grounding.toml`."""
-
-    points: _Words
-    when: _Words
-    numbers: Mapping[int, _Words]
-
-    @cached_property
-    def values(self) -> Mapping[str, int]:
-        """Return the numbers by their words."""
-        return {word: number for number, listed in self.numbers.items() for word in listed}
-
-
-@cache
-def _tables() -> _Tables:
-    return read_toml(_Tables, Path(__file__).with_suffix(".toml"))
-
-
-@cache
-def _numeral(*, whole: bool) -> Pattern:
-    """Return a pattern of the words that numbers are made of, or of a whole number in words."""
-    one = "|".join(sorted(_tables().values, key=len, reverse=True))
-    joined = r"(?:[\s-]?(?:und|and|et|y|e|en)?[\s-]?)"
-    return pattern(rf"\b(?:(?:{one}){joined})*(?:{one})\b" if whole else one)
-
-
-@cache
-def _amount() -> Pattern:
-    """Return a pattern of amounts: with a sign, a code or a word, or with two decimals."""
-    signs = "|".join(escape(word) for word in currency_words() if not word.isalpha())
-    names = "|".join(word for word in currency_words() if word.isalpha())
-    number, apart = r"\d+(?:[.,]\d+)*", r"(?:[^\p{L}]|\Z)"
-    return pattern(
-        rf"(?i)(?:{signs}|\p{{Sc}}|(?:\A|[^\p{{L}}])(?:{names})\s)\s?(?P<after>{number})"
-        rf"|(?P<before>{number})(?:[.,]?[-–—])?[\s-]?(?:{signs}|\p{{Sc}}|(?:{names}){apart})"
-        rf"|(?P<bare>\d+[.,]\d\d)(?:(?P<unit>\s?(?:[%°]|(?:{MEASURES}){apart}))|\D|\Z)"
-        r"|(?P<whole>\d+)[.,][-–—]"
-    )
-
-
-class Amount(NamedTuple):
-    """An amount of money in prose, and the currencies that it may be in; none if it names none."""
-
-    text: str
-    value: float
-    currencies: frozenset[Currency]
-
-    def is_one_of(self, prices: set[float]) -> bool:
-        """Tell whether it is one of these prices; a whole amount may be rounded."""
-        margin = ROUNDED if self.value.is_integer() else CENT
-        return any(abs(self.value - price) <= margin for price in prices)
-
-
-def value(number: str) -> float:
-    """Read a number with a comma or a full stop, also between thousands."""
-    whole, sign, rest = number.replace(",", ".").rpartition(".")
-    digits = whole.replace(".", "")
-    return float(f"{digits}{rest}" if len(rest) == 3 or not sign else f"{digits}.{rest}")
-
-
-def in_digits(text: str) -> str:
-    """Return a text, folded, with its numbers in words written in digits."""
-    return _numeral(whole=True).sub(_digits, fold(unicodedata.normalize("NFKC", text)))
-
-
-def _digits(found: Match) -> str:
-    read = [0]
-    for word in _numeral(whole=False).findall(found[0]):
-        number, last = _tables().values[word], read[-1]
-        unit_before_ten = 0 < last < 10 and 20 <= number < 100
-        adds = last % 100 == 0 or (last % 10 == 0 and number < 10) or unit_before_ten
-        if number in FACTORS:
-            read[-1] = max(last, 1) * number
-        elif last == 4 and word.startswith("vingt"):
-            read[-1] = 80
-        elif adds or (last in (60, 80) and number < 20):
-            read[-1] += number
-        else:
-            read.append(number)
-    return " ".join(map(str, read))
-
-
-def amounts(text: str) -> Iterator[Amount]:
-    """Yield the amounts of money in a text."""
-    for found in _amount().finditer(in_digits(text)):
-        if found["unit"]:
-            continue
-        number = next(filter(None, map(found.__getitem__, ("after", "before", "bare", "whole"))))
-        named = found[0].replace(number, " ").strip(" .,-–—;:!?)(")
-        currencies = currency_words().get(named, frozenset())
-        yield Amount(found[0].strip(" .,;:!?)("), value(number), currencies)
-
-
-def years(text: str, *, is_description: bool = False) -> Iterator[int]:
-    """Yield the years in a text that may be vintages; of a wine's description all recent ones."""
-    for found in YEAR.finditer(_amount().sub(" ", unicodedata.normalize("NFKC", text))):
-        year, before = int(found["year"]), found["before"] or ""
-        is_decade = year % 10 == 0 and found["ending"] in ("s", "er")
-        is_event = fold(before) in _tables().when and not is_description
-        may_be_vintage = year >= FIRST_VINTAGE or before[:1].isupper()
-        if may_be_vintage and not (is_decade or is_event):
-            yield year
-
-
-def scores(text: str) -> Iterator[float]:
-    """Yield the scores in a text: so many points, or out of 20 or 100."""
-    for found in SCORE.finditer(in_digits(text)):
-        points = value(found["over"] or found["of"] or found["number"])
-        is_of_points = (found["whole"] or found["unit"]) in _tables().points
-        is_score = found["over"] or found["of"] or points >= LEAST_POINTS
-        if is_score and (found["over"] or is_of_points):
-            yield points
-
-
-def numbers(text: str) -> frozenset[float]:
-    """Return all numbers in a text, in digits or in words."""
-    return frozenset(map(value, NUMBER.findall(in_digits(text))))
 
 
 @dataclass(frozen=True)

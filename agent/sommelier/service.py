@@ -16,16 +16,14 @@ from agent.engine.span import Prompt
 from agent.engine.tools import Tool, Toolbox
 from agent.fallback import Fallback, language_of, search_in_words
 from agent.i18n import is_chosen, say, speaking, spoken
-from agent.markdown import plain
-from agent.prompts import prompt_for, render, research_rules
-from agent.repositories import StoredMessage
+from agent.prompts import has_reason, prompt_for, render, research_rules
 from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.attachment import READ, Attached, unread_notes, what_was_read
-from agent.sommelier.cards import FIRST_CARD
+from agent.sommelier.history import as_written, ids_shown_in
 from agent.sommelier.safety import allowed_part, care_in, instructions, person_in
 from agent.sommelier.small import WINES, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import SHOWN_IDS, Catalogue, ids_shown_in, of_catalogue, with_ids_shown
+from agent.sommelier.wine import Catalogue, of_catalogue
 from agent.sommelier.wine_tools import wine_tools
 from agent.turn import Change, Person, Reply, guard_input
 from agent.turn_trace import Outcome, error_types
@@ -138,14 +136,17 @@ class Sommelier:
         care = read_care_in_talk(_own_words(message, run), self._help.full_age)
         return replace(person_in(run), care=care)
 
-    def _offered(self, person: Person, attached: Attached | None) -> list[Tool]:
-        """Return the tools that a model is offered in a turn."""
+    def _offered(self, message: str, run: Run, attached: Attached | None) -> list[Tool]:
+        """Return the tools that a model is offered in a turn: few turns need all."""
+        person, said = person_in(run), _own_words(message, run)
         hidden = set(CATALOGUE_TOOLS) if attached and attached.is_list else set[str]()
         if person.care.forbids_alcohol:
             hidden.add(PLACES)
         if not person.bottles:
             hidden.add(OWN_CELLAR)
-        offered = [tool for tool in self._tools if tool.name not in hidden]
+        offered = [
+            tool for tool in self._tools if tool.name not in hidden and has_reason(tool.name, said)
+        ]
         return [attached.tool(self._catalogue), *offered] if attached else offered
 
     async def _ask_small(
@@ -164,7 +165,7 @@ class Sommelier:
         self, message: str, run: Run, attached: Attached | None, prompt: Prompt, chosen: str
     ) -> Response:
         """Ask the run's models, with the facts of the wines shown last, or of the pictures."""
-        tools = self._offered(person_in(run), attached)
+        tools = self._offered(message, run, attached)
         names = [tool.name for tool in tools if tool.name in (*self._research, READ)]
         lines = (research_rules(names), instructions(person_in(run)), chosen)
         rules, schema = "\n".join(filter(None, lines)), SOMMELIER.output.text
@@ -279,35 +280,6 @@ def _own_words(message: str, run: Run) -> list[str]:
     """Return what the person said in a conversation, the message last."""
     said = (str(one["content"]) for one in run.history if one["role"] == "user")
     return [*said, message]
-
-
-def window(stored: Sequence[StoredMessage]) -> list[Message]:
-    """Return stored messages as a history, each with the ids of the wines that it showed.
-
-    Blank ones are left out: an empty content is a 400 with some servers.
-    """
-    return [
-        {"role": message.role, "content": with_ids_shown(message.content, message.wine_ids)}
-        for message in stored
-        if message.content.strip()
-    ]
-
-
-def as_written(message: Message) -> Message:
-    """Return a message of the history; an answer as the JSON that a model is to write.
-
-    Of an answer that showed wines the words before the cards, and the ids, are kept.
-    """
-    if message["role"] != "assistant":
-        return message
-    content = str(message["content"])
-    shown, text = ids_shown_in(content), SHOWN_IDS.sub("", content)
-    intro = plain(f"\n\n{text}".partition(FIRST_CARD)[0] if shown else text).strip()
-    answer: dict[str, object] = {"response_type": "informational", "intro": intro}
-    if shown:
-        wines = [{"wine_id": wine_id} for wine_id in shown]
-        answer |= {"response_type": "recommendation", "wines": wines}
-    return {**message, "content": json.dumps(answer, ensure_ascii=False)}
 
 
 def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validato
 from pydantic.json_schema import SkipJsonSchema
 
 from agent.tables import Strict, read_toml
-from agent.text import fold, pattern, words
+from agent.text import fold, words
 
 Kind = Literal["grapes", "countries", "regions"]
 
@@ -573,17 +573,3 @@ class Catalogue(Protocol):
 
     async def count(self) -> int:
         """Return how many wines the catalogue holds, out of stock included."""
-
-
-SHOWN_IDS: Final = pattern(r"\[wine ids: ([^\]\n]*)\]\s*\Z")
-
-
-def with_ids_shown(text: str, wine_ids: Sequence[str]) -> str:
-    """Return a message as it is remembered, with the ids of the wines that it shows."""
-    return f"{text}\n\n[wine ids: {', '.join(wine_ids)}]" if wine_ids else text
-
-
-def ids_shown_in(text: str) -> tuple[str, ...]:
-    """Return the ids that `with_ids_shown` put at the end of a message."""
-    found = SHOWN_IDS.search(text)
-    return tuple(each.strip() for each in found[1].split(",") if each.strip()) if found else ()

@@ -20,8 +20,9 @@ from agent.markdown import escape, live
 from agent.repositories import EndedTurn, StoredMessage
 from agent.senses.speech import Heard
 from agent.sommelier.attachment import Attached, Attachment
+from agent.sommelier.history import window
 from agent.sommelier.safety import care_in
-from agent.sommelier.service import Answerer, window
+from agent.sommelier.service import Answerer
 from agent.text import FORWARDED, pattern
 from agent.tracing.recorder import trace_id_of
 from agent.turn import Bottles, Change, Fact, Reply

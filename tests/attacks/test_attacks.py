@@ -16,7 +16,8 @@ from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.fallback import Fallback
 from agent.repositories import StoredMessage
-from agent.sommelier.service import Sommelier, window
+from agent.sommelier.history import window
+from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Style, Wine
 from agent.turn import Fact, Person, Reply
 from bot.telegram.render import from_html, to_telegram_html

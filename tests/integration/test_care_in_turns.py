@@ -14,8 +14,9 @@ from agent.care.help import Help
 from agent.deps import Deps
 from agent.engine.run import Run
 from agent.repositories import StoredMessage
+from agent.sommelier.history import window
 from agent.sommelier.safety import care_in
-from agent.sommelier.service import Sommelier, window
+from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Food, Style, Wine
 from agent.turn import Person, Reply
 from bot.care import Carer

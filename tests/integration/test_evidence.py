@@ -17,7 +17,8 @@ from agent.memory.service import memory_tools
 from agent.places.search import PlaceHit
 from agent.repositories import StoredMessage
 from agent.sommelier.answer import in_markdown, unknown_address, unsupported, with_names
-from agent.sommelier.service import Sommelier, window
+from agent.sommelier.history import window
+from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
 from agent.turn import Person

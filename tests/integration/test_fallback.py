@@ -10,7 +10,8 @@ from agent.care.concerns import Care
 from agent.engine.messages import Message
 from agent.fallback import Fallback, country_name
 from agent.i18n import languages, say_in
-from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine, with_ids_shown
+from agent.sommelier.history import with_ids_shown
+from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
 from bot.telegram.answer_buttons import follow_ups
 from db.documents.indexing import load_starter_documents

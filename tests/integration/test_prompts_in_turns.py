@@ -60,7 +60,7 @@ async def reply_to(
         ledger=ledger or Ledger(),
     )
     try:
-        return await asked(sommelier, QUESTION, run), root
+        return await asked(sommelier, f"{QUESTION} Quote a definition.", run), root
     finally:
         await model.close()
 

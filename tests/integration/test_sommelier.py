@@ -8,7 +8,8 @@ from agent.engine.run import Run
 from agent.i18n import say, say_in, speak, speaking
 from agent.prompts import repository_prompts
 from agent.repositories import StoredMessage
-from agent.sommelier.service import Sommelier, window
+from agent.sommelier.history import window
+from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
 from agent.turn import Reply
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, hang, refusal

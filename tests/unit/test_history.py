@@ -1,7 +1,7 @@
 """The window of a conversation that a model is shown."""
 
 from agent.repositories import StoredMessage
-from agent.sommelier.service import window
+from agent.sommelier.history import window
 
 
 def test_the_window_tells_the_ids_of_wines_shown_and_leaves_blanks_out() -> None:
