@@ -3,7 +3,6 @@
 For others they do not exist.
 """
 
-import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,7 +25,6 @@ from bot.telegram.conversation import (
     Context,
     Conversation,
     behind_command,
-    destination,
     message_of,
     press_of,
 )
@@ -38,7 +36,6 @@ from db.models import OutboxRow
 DAYS: Final = 7
 LOOKS: Final = 3
 """How often a trace is looked for: that of a turn that just ended is on its way."""
-CHART_NAME: Final = "turns.png"
 TREE_WIDTH: Final = 60  # characters: what a phone held sideways shows
 PERSON: Final = pattern(r"\d{1,18}")
 TICKS: Final = pattern("`+")
@@ -77,16 +74,14 @@ class AdminCommands:
         ]
 
     async def stats(self, update: Update, context: Context) -> None:
-        """/stats: today and the last 7 days, as a table and as a picture; in private only."""
+        """/stats: show today and the last 7 days as a table; in private only."""
         if message_of(update).chat.type != ChatType.PRIVATE:
             await self.talk.say(update, say("stats_in_private"))
             return
         stats = await self.talk.repositories.turns.stats(self.now() - timedelta(days=DAYS - 1))
-        from bot.admin.page import stats_chart, stats_table  # noqa: PLC0415 - only for admins
+        from bot.admin.page import stats_table  # noqa: PLC0415 - only for admins
 
         await self.talk.say(update, as_block(stats_table(stats)))
-        picture = await asyncio.to_thread(stats_chart, stats.days)
-        await self.talk.sender.send_file(destination(update), CHART_NAME, picture, kind="photo")
 
     async def trace(self, update: Update, context: Context) -> None:
         """/trace: what happened in the turn that is replied to, else in the last of this chat."""

@@ -1,23 +1,20 @@
-"""What admins are shown: a page of what happened, what it cost and what people disliked; /stats.
+"""Show admins what happened, what it cost and what people disliked, on a page and in /stats.
 
 The page is for those who give the token, and nothing of it is cached. Everything on it may have
-been written by anybody: the templates escape what they are given. /stats is a table for a phone,
-and a picture with one bar a day.
+been written by anybody: the templates escape what they are given.
 """
 
 import asyncio
 import hashlib
 import hmac
-import math
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -31,10 +28,6 @@ from agent.repositories import DayStats, Stats, TracedTurn, TraceFilter, percent
 from bot.commands.traces import tree_text
 from bot.http.guards import BODY_SECONDS, Refused, WrongTokens, bounded_body
 from bot.resources import Repositories
-
-if TYPE_CHECKING:
-    from PIL.ImageDraw import ImageDraw
-    from PIL.ImageFont import FreeTypeFont, ImageFont
 
 PATH: Final = "/admin"
 COOKIE: Final = "sommelier_admin"
@@ -55,10 +48,6 @@ SHOWN: Final = 10
 """How many failing turns, and how many disliked ones, are listed."""
 TREE_WIDTH: Final = 100  # characters
 
-WIDTH: Final = 1280
-HEIGHT: Final = 720
-"""The size in pixels; twice that of a phone's screen, so that letters stay sharp."""
-
 OTHER: Final = "other"
 COLORS: Final = {
     "answered": "#2A7F62",
@@ -70,12 +59,6 @@ COLORS: Final = {
     OTHER: "#6B5B95",
 }
 """Outcomes from the bottom of a bar to its top."""
-
-DARK: Final = frozenset({"answered", "failed", OTHER})
-BACKGROUND, INK = "#FFFFFF", "#222222"
-LEFT, RIGHT, TOP, BOTTOM = 40, 1240, 150, 590
-TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 40, 30, 26
-LEAST_LABELLED: Final = 34  # pixels of a part that has room for its number
 
 Row = tuple[str, ...]
 Dislike = Mapping[str, object]
@@ -239,9 +222,9 @@ def costs(turns: Sequence[TracedTurn]) -> list[Row]:
         for step in turn.steps:
             if step.model:
                 spent[step.model, step.name].append(step.cost_usd)
-    ordered = sorted(spent.items(), key=lambda each: (-sum(each[1]), each[0]))
+    ordered = sorted(spent.items(), key=lambda item: (-sum(item[1]), item[0]))
     return [
-        (f"{model} · {name}", f"{len(each):,}", money(sum(each))) for (model, name), each in ordered
+        (f"{model} · {name}", f"{len(paid):,}", money(sum(paid))) for (model, name), paid in ordered
     ]
 
 
@@ -254,8 +237,8 @@ def latencies(turns: Sequence[TracedTurn]) -> list[Row]:
             by_step[step.name].append(step.seconds)
     named = [*sorted(by_kind.items()), *sorted(by_step.items())]
     return [
-        (name, f"{len(each):,}", f"{median(each):.2f} s", f"{percentile(each, 0.95):.2f} s")
-        for name, each in named
+        (name, f"{len(times):,}", f"{median(times):.2f} s", f"{percentile(times, 0.95):.2f} s")
+        for name, times in named
     ]
 
 
@@ -310,65 +293,8 @@ ROWS: Final[tuple[tuple[str, Callable[[DayStats], str]], ...]] = (
 )
 
 
-def stats_chart(days: Sequence[DayStats]) -> bytes:
-    """A PNG picture of `WIDTH` by `HEIGHT` pixels of these days' turns, the oldest on the left.
-
-    Raises:
-        ValueError: there are no days.
-    """
-    from PIL import Image, ImageDraw  # noqa: PLC0415 - only when an admin asks
-
-    if not days:
-        raise ValueError("there are no days to draw")
-    image = Image.new("RGB", (WIDTH, HEIGHT), BACKGROUND)
-    chart = ImageDraw.Draw(image)
-    chart.text((LEFT, 26), title(days), INK, _font(TITLE_SIZE))
-    chart.line((LEFT, BOTTOM, RIGHT, BOTTOM), INK, 2)
-    width = (RIGHT - LEFT) / len(days)
-    scale = (BOTTOM - TOP) / max(1, *(day.turns for day in days))
-    for number, day in enumerate(days):
-        _draw_bar(chart, day, LEFT + width * (number + 0.5), width * 0.31, scale)
-    _draw_legend(chart, {name for day in days for name, _ in parts(day)})
-    png = BytesIO()
-    image.save(png, "PNG", optimize=True)
-    return png.getvalue()
-
-
 def parts(day: DayStats) -> list[tuple[str, int]]:
     """The outcomes of a day that any turn had, from the bottom of its bar to the top."""
     counts = {name: day.outcomes.get(name, 0) for name in COLORS}
     counts[OTHER] += day.turns - sum(counts.values())
     return [(name, count) for name, count in counts.items() if count > 0]
-
-
-def title(days: Sequence[DayStats]) -> str:
-    """What the picture shows, and of which days."""
-    first, last = (f"{each.day.day} {each.day:%b}" for each in (days[0], days[-1]))
-    return f"Turns a day (UTC) by outcome, {first} to {last} {days[-1].day.year}"
-
-
-def _draw_bar(chart: "ImageDraw", day: DayStats, middle: float, half: float, scale: float) -> None:
-    """The outcomes of a day one above the other, their sum above them and the day below."""
-    top, font = float(BOTTOM), _font(TEXT_SIZE)
-    for name, count in parts(day):
-        low, top = top, top - count * scale
-        chart.rectangle((middle - half, min(top, low - 1), middle + half, low - 1), COLORS[name])
-        if low - top >= LEAST_LABELLED and count < day.turns:
-            ink, place = BACKGROUND if name in DARK else INK, (middle, (low + top) / 2)
-            chart.text(place, f"{count:,}", ink, _font(SMALL_SIZE), anchor="mm")
-    chart.text((middle, top - 6), f"{day.turns:,}", INK, font, anchor="mb")
-    chart.text((middle, BOTTOM + 40), f"{day.day:%a} {day.day.day}", INK, font, anchor="ms")
-
-
-def _draw_legend(chart: "ImageDraw", present: set[str]) -> None:
-    x, y, font = float(LEFT), HEIGHT - 40, _font(SMALL_SIZE)
-    for name in filter(present.__contains__, COLORS):
-        chart.rectangle((x, y - 13, x + 26, y + 13), COLORS[name])
-        chart.text((x + 36, y), name, INK, font, anchor="lm")
-        x += 76 + math.ceil(chart.textlength(name, font))
-
-
-def _font(size: int) -> "FreeTypeFont | ImageFont":
-    from PIL import ImageFont  # noqa: PLC0415 - see stats_chart
-
-    return ImageFont.load_default(size)

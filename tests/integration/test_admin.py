@@ -4,13 +4,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from PIL import Image
 from sqlalchemy import select
 
 from agent.engine.limits import Spent
@@ -21,8 +19,7 @@ from agent.repositories import Access as Decision
 from agent.repositories import Spending, TurnRecord
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
-from bot.admin.commands import CHART_NAME, AdminCommands
-from bot.admin.page import HEIGHT, WIDTH
+from bot.admin.commands import AdminCommands
 from bot.budgets import NO_BUDGET, Budgets, DailyBudget
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication, close_application, telegram_application
@@ -539,27 +536,19 @@ class TestBudgets:
 
 
 class TestStats:
-    async def test_stats_are_a_table_and_a_picture(self, bot_api: BotApi, rooms: Rooms) -> None:
+    async def test_stats_are_a_table(self, bot_api: BotApi, rooms: Rooms) -> None:
         await rooms.used(1, Spent(3, 1200, 0.25))
         await rooms.used(2, Spent(2, 800, 0.25), BEA)
         async with rooms.open(bot_api):
             bot_api.say("/stats", ADMIN)
             await bot_api.wait_for_message(1, ADMIN)
-            await until(lambda: len(bot_api.messages(ADMIN)) == 2)
-        table, picture = bot_api.messages(ADMIN)
+        (table,) = bot_api.messages(ADMIN)
         lines = [line.split() for line in table["text"].splitlines()]
         assert ["turns", "2", "2"] in lines
         assert ["people", "2", "2"] in lines
         assert ["cost", "$0.50", "$0.50"] in lines
         assert ["tokens", "2,000", "2,000"] in lines
         assert [each["type"] for each in table["entities"]] == ["pre"]
-        assert "photo" in picture
-        (call,) = bot_api.calls_of("sendPhoto")
-        (upload,) = call.files.values()
-        assert upload.filename == CHART_NAME
-        image = Image.open(BytesIO(upload.data))
-        image.load()
-        assert (image.format, image.size) == ("PNG", (WIDTH, HEIGHT))
 
     async def test_a_group_gets_no_figures(self, bot_api: BotApi, rooms: Rooms) -> None:
         async with rooms.open(bot_api):
@@ -567,7 +556,6 @@ class TestStats:
             assert await bot_api.wait_for_message(1, GROUP) == [say("stats_in_private")]
             bot_api.say("/trace", GROUP, ADMIN)
             await bot_api.wait_for_message(2, GROUP)
-        assert bot_api.calls_of("sendPhoto") == []
 
 
 class TestTrace:
