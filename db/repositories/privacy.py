@@ -21,6 +21,7 @@ from db.models import (
     MessageRow,
     OutboxRow,
     PersonRow,
+    ScoreRow,
     TraceRow,
     TurnRow,
     UnderWayRow,
@@ -97,6 +98,7 @@ class SqlDeletionRepository(SqlRepository):
             found = (
                 (MessageRow, MessageRow.turn_id.in_(turns)),
                 (TurnRow, TurnRow.turn_id.in_(turns)),
+                (ScoreRow, ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(traces))),
                 (TraceRow, traces),
             )
             return sum(
@@ -158,6 +160,7 @@ def _theirs(on: Connection, user_id: int, user: str) -> dict[type[Base], ColumnE
         or_(TurnRow.user_id == user_id, TurnRow.chat_id == user_id)
     )
     traces = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
+    theirs = or_(TraceRow.user == user, TraceRow.trace_id.in_(traces))
     updates = table_of(UpdateRow)
     unanswered = select(updates.c.update_id, updates.c.payload).where(updates.c.state != "done")
     in_groups = [row.update_id for row in on.execute(unanswered) if _is_from(row.payload, user_id)]
@@ -165,7 +168,8 @@ def _theirs(on: Connection, user_id: int, user: str) -> dict[type[Base], ColumnE
         MessageRow: or_(MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
         FeedbackRow: FeedbackRow.turn_id.in_(turns),
         OutboxRow: or_(OutboxRow.chat_id == user_id, OutboxRow.turn_id.in_(turns)),
-        TraceRow: or_(TraceRow.user == user, TraceRow.trace_id.in_(traces)),
+        ScoreRow: ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(theirs)),
+        TraceRow: theirs,
         UpdateRow: or_(UpdateRow.chat_id == user_id, UpdateRow.update_id.in_(in_groups)),
         UnderWayRow: UnderWayRow.user_id == user_id,
         CareRow: CareRow.user_id == user_id,

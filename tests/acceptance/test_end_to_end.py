@@ -184,7 +184,7 @@ async def test_a_turn_that_was_cut_off_in_the_middle_is_one_trace(
     root = otlp_receiver.span("turn")
     assert root.metadata["resumed"] == 1
     assert "resumed" in root.tags
-    assert len(otlp_receiver.spans) == 7
+    assert len(otlp_receiver.spans) == 8
 
 
 async def test_a_trace_outlives_a_bot_that_is_killed_while_langfuse_is_away(

@@ -89,7 +89,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
     marks = [*map(str.encode, (str(ADA), WORDS[ADA])), ADA.to_bytes(4, "big")]
     async with running_here(bot_api, environment, **langfuse(otlp_receiver)):
         await talk(bot_api)
-        await otlp_receiver.wait_for_spans(30)
+        await otlp_receiver.wait_for_spans(28)
         assert all(mark in files(folder) for mark in marks)
         assert WORDS[ADA] in str(otlp_receiver.spans)
         bot_api.say("/privacy", chat_id=ADA)
