@@ -16,7 +16,6 @@ from benchmarks.environments import (
     OURS,
     ROOT,
     TRACED,
-    TYPED,
     Entry,
     NotInstalled,
     earlier,
@@ -51,7 +50,7 @@ def main() -> None:
     if arguments.memory:
         entries = OURS, TRACED
     elif arguments.ours:
-        entries = FLOOR, TYPED, OURS, TRACED
+        entries = FLOOR, OURS, TRACED
     if arguments.earlier:
         entries = *entries, *earlier(arguments.earlier.resolve())
     measured = measure(console, entries, quick=arguments.quick, memory_only=arguments.memory)
