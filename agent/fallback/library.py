@@ -22,6 +22,8 @@ LEAST: Final = 0.5
 """Which part of what a question is about a passage has to speak of."""
 TITLE: Final = 1.0
 """How much more a word in a title or a heading counts."""
+RARE: Final = 1.5
+"""How much a word counts that one of the passages has alone."""
 NAMES: Final = ("regions", "grapes", "countries")
 
 
@@ -44,7 +46,9 @@ async def passage_for(question: str, language: str, documents: DocumentStore) ->
         return None
     asked = " ".join(word for topic in topics for word in topic)
     chunks = await documents.search([question, asked or question], limit=MOST_CHUNKS)
-    ranked = sorted(chunks, key=lambda each: (-_rating(topics, others, each), each.position))
+    found = [_stems(each.said) for each in chunks]
+    rare = {word: RARE / max(1, sum(_is_in(word, each) for each in found)) for word in others}
+    ranked = sorted(chunks, key=lambda each: (-_rating(topics, rare, each), each.position))
     if not ranked or not _answers(topics or others, ranked[0]):
         return None
     return Passage(_best_paragraph([*topics, *others], ranked[0].text), ranked[0])
@@ -70,11 +74,11 @@ def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
     return list(dict.fromkeys(topics)), list(dict.fromkeys(others))
 
 
-def _rating(topics: Sequence[Topic], others: Sequence[Topic], chunk: Chunk) -> float:
+def _rating(topics: Sequence[Topic], others: Mapping[Topic, float], chunk: Chunk) -> float:
     """Return how much a chunk speaks of what is asked; its title and headings count more."""
     titled, text = _stems(f"{chunk.title} {chunk.location}"), _stems(chunk.text)
     of_topics = (TITLE * _is_in(topic, titled) + _is_in(topic, text) for topic in topics)
-    return sum(of_topics) + sum(_is_in(word, text | titled) for word in others) / 2
+    return sum(of_topics) + sum(others[word] for word in others if _is_in(word, text | titled))
 
 
 def _answers(topics: Sequence[Topic], chunk: Chunk) -> bool:
