@@ -153,6 +153,8 @@ class _Prices:
             return replace(found, low=low, high=high), self.used
         for amount in amounts:
             found = self._limited(found, amount)
+        if found.low is not None and found.high is not None and found.low > found.high:
+            found = replace(found, low=found.high, high=found.low)
         return found, self.used
 
     def _limited(self, price: Price, amount: _Amount) -> Price:
