@@ -1,17 +1,16 @@
-"""Settings of the whole product, read once from the environment and `.env`, in groups.
+"""Settings, read once from the environment and `.env`, in groups.
 
-Every variable is documented in `.env.example`. An empty value counts as not set. A default stands
-here and nowhere else; those of a turn's limits are the engine's, for those who use it alone.
+A field's alias is the name of its variable, the line below it what the variable does; `sommelier
+doctor --settings` prints both. An empty value counts as not set.
 """
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, cast
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
-from dotenv import dotenv_values
 from platformdirs import user_data_path
 from pydantic import (
     AfterValidator,
@@ -25,18 +24,15 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agent.engine.limits import Limits
 from agent.text import pattern
 
 LIMITS: Final = Limits()
-PERSON: Final = pattern(r"[1-9][0-9]{0,15}")
-BOT_TOKEN: Final = pattern(r"\d+:[\w-]+")
-ENVIRONMENT: Final = pattern("[a-z0-9_-]{1,40}")
-SECRET: Final = pattern("[A-Za-z0-9_-]{16,256}")
-TOKEN: Final = pattern("[A-Za-z0-9._~+/-]{16,}=*")
+USER_ID: Final = pattern(r"[1-9][0-9]{0,15}")
 MODEL_SIZE: Final = pattern(r"(?:^|[^a-z0-9.])(?:[0-9]+x)?(\d{1,4}(?:\.\d{1,3})?)b(?:$|[^a-z0-9])")
-"""How a model's name tells its size, in billions of parameters."""
+"""Finds the size in a model's name, in billions of parameters."""
 SMALL_BILLIONS: Final = 7
 """Models of fewer parameters pick wrong tools more often than right ones (docs/local-models.md)."""
 HTTP_URL: Final = TypeAdapter(HttpUrl)
@@ -50,131 +46,180 @@ class SettingsError(ValueError):
     """A setting has a wrong value; the message is one line and names the variable."""
 
 
-def _without_slash(value: str) -> str:
+def matches(regex: str, expected: str) -> AfterValidator:
+    """Return a validator of texts and secrets; its error says what is expected, not the value."""
+    compiled = pattern(regex)
+
+    def check(value: str | SecretStr) -> str | SecretStr:
+        text = value.get_secret_value() if isinstance(value, SecretStr) else value
+        if not compiled.fullmatch(text):
+            raise ValueError(f"must be {expected}")
+        return value
+
+    return AfterValidator(check)
+
+
+def normalize_url(value: str) -> str:
+    """Return an http or https address without a slash at its end."""
     try:
         return str(HTTP_URL.validate_python(value)).rstrip("/")
-    except ValidationError as error:
-        raise ValueError(error.errors()[0]["msg"]) from None
+    except ValidationError:
+        raise ValueError("must be an address that begins with http:// or https://") from None
 
 
-def _at_commas(value: object) -> object:
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value
+def split(value: object) -> object:
+    """Return the parts of a text with commas; anything else as it is, `none` as no part."""
+    if not isinstance(value, str):
+        return value
+    return tuple(part.strip() for part in value.split(",") if part.strip() not in ("", "none"))
 
 
-def _without_none(value: object) -> object:
-    return () if value == ("none",) else value
-
-
-def _at_equals(value: object) -> object:
-    pairs = [part.partition("=") for part in value] if isinstance(value, tuple) else []
+def split_headers(value: object) -> object:
+    """Return the names and values of `name=value,other=value`."""
+    pairs = [str(part).partition("=") for part in value] if isinstance(value, tuple) else []
     if not all(name.strip() and sign for name, sign, _ in pairs):
         raise ValueError("must be headers like name=value,other=value")
     return tuple((name.strip(), unquote(text.strip())) for name, _, text in pairs)
 
 
-def _are_people(value: object) -> object:
-    ids = value if isinstance(value, tuple) else ()
-    if not all(PERSON.fullmatch(str(each)) for each in ids):
-        raise ValueError(
-            "must be ids of people, like 12345,67890; a @name or the id of a group is none"
-        )
-    if shared := SHARED_ACCOUNTS.intersection(map(str, ids)):
+def check_user_ids(value: object) -> object:
+    """Return ids of users as they are; refuse names, groups and Telegram's own accounts."""
+    ids = [str(user_id) for user_id in value] if isinstance(value, tuple) else []
+    if not all(map(USER_ID.fullmatch, ids)):
+        raise ValueError("must be ids of users, like 12345,67890; not @names or ids of groups")
+    if shared := SHARED_ACCOUNTS.intersection(ids):
         raise ValueError(
             f"{', '.join(sorted(shared))} is Telegram's own account, in whose name others write "
-            "(channels, admins who hide); name the people themselves"
+            "(channels, admins who hide); name the users themselves"
         )
     return value
 
 
-def _is_taken_by_langfuse(value: str) -> str:
-    if value.startswith("langfuse") or not ENVIRONMENT.fullmatch(value):
-        raise ValueError(
-            "must be 1 to 40 of a-z, 0-9, _ and -, and not begin with langfuse: Langfuse "
-            "refuses scores of any other"
-        )
-    return value
-
-
-def _is_supported(value: SecretStr) -> SecretStr:
-    schemes = ("sqlite+aiosqlite:///", "postgresql+psycopg://")
-    if not value.get_secret_value().startswith(schemes):
-        raise ValueError(f"must start with {' or '.join(schemes)}")
-    return value
-
-
-def _time_zone(value: str) -> str:
+def check_time_zone(value: str) -> str:
+    """Return the name of a known time zone."""
     try:
         ZoneInfo(value)
-    except (OSError, ValueError):
+    except (KeyError, OSError, ValueError):
         if value != "UTC":
-            raise ValueError("is no time zone: write one like Europe/Vienna, or UTC") from None
+            raise ValueError("must be a time zone like Europe/Vienna, or UTC") from None
     return value
 
 
-Url = Annotated[str, AfterValidator(_without_slash)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_at_commas)]
-Ports = Annotated[tuple[int, ...], BeforeValidator(_without_none), BeforeValidator(_at_commas)]
+Url = Annotated[str, AfterValidator(normalize_url)]
+# Of validators that run before the type's own, the last one runs first.
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)]
+Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split)]
 Headers = Annotated[
-    tuple[tuple[str, str], ...], BeforeValidator(_at_equals), BeforeValidator(_at_commas)
+    tuple[tuple[str, SecretStr], ...],
+    NoDecode,
+    BeforeValidator(split_headers),
+    BeforeValidator(split),
 ]
-# Of validators that run before the type's own, the last one is the first.
-PeopleIds = Annotated[tuple[int, ...], BeforeValidator(_are_people), BeforeValidator(_at_commas)]
-Environment = Annotated[str, AfterValidator(_is_taken_by_langfuse)]
-DatabaseUrl = Annotated[SecretStr, AfterValidator(_is_supported)]
+UserIds = Annotated[
+    tuple[int, ...], NoDecode, BeforeValidator(check_user_ids), BeforeValidator(split)
+]
+BotToken = Annotated[
+    SecretStr, matches(r"\d+:[\w-]+", "a token of @BotFather, like 123456789:AAExampleExample")
+]
+BearerToken = Annotated[
+    SecretStr,
+    matches(
+        "[A-Za-z0-9._~+/-]{16,}=*",
+        "16 or more of A-Z, a-z, 0-9, . _ ~ + / and -, as `openssl rand -hex 32` prints them",
+    ),
+]
+WebhookSecret = Annotated[
+    SecretStr,
+    matches(
+        "[A-Za-z0-9_-]{16,256}",
+        "16 to 256 of A-Z, a-z, 0-9, _ and -, as `openssl rand -hex 32` prints them",
+    ),
+]
+DatabaseUrl = Annotated[
+    SecretStr,
+    matches(
+        r"(?s)(sqlite\+aiosqlite:///|postgresql\+psycopg://).*",
+        "an address that begins with sqlite+aiosqlite:/// or postgresql+psycopg://",
+    ),
+]
+Environment = Annotated[
+    str,
+    AfterValidator(lambda value: value if not value.startswith("langfuse") else ""),
+    matches("[a-z0-9_-]{1,40}", "1 to 40 of a-z, 0-9, _ and -, and not begin with langfuse"),
+]
+Country = Annotated[str, matches("([A-Z]{2})?", "a country's two letters, like AT")]
 
 
-class Group(BaseModel):
-    """Settings that belong together; a field's alias is the name of its variable."""
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable, its value, and what it does."""
 
-    model_config = ConfigDict(
-        extra="ignore", frozen=True, hide_input_in_errors=True, protected_namespaces=()
+    name: str
+    value: object
+    description: str
+
+
+class Group(BaseSettings):
+    """Settings that belong together."""
+
+    model_config = SettingsConfigDict(
+        extra="ignore",
+        frozen=True,
+        env_ignore_empty=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
     )
 
 
 class TelegramSettings(Group):
     """The bot, and Telegram's server."""
 
-    bot_token: SecretStr | None = Field(None, alias="TELEGRAM_BOT_TOKEN")
+    bot_token: BotToken | None = Field(None, alias="TELEGRAM_BOT_TOKEN")
+    """The bot's token, from @BotFather; `sommelier run` needs it."""
     base_url: Url = Field("https://api.telegram.org", alias="TELEGRAM_BASE_URL")
+    """The Bot API; change it for a Bot API server of your own."""
     messages_per_second: int = Field(30, alias="TELEGRAM_MESSAGES_PER_SECOND", ge=0)
-    group_drafts: bool = Field(True, alias="TELEGRAM_GROUP_DRAFTS")
+    """Messages this process sends in a second; its share of 30 with replicas, 0 for no limit."""
 
     @property
     def token(self) -> str:
-        """The bot's token.
+        """Return the bot's token.
 
         Raises:
-            SettingsError: there is none, or it cannot be one.
+            SettingsError: there is none.
         """
         if self.bot_token is None:
             raise SettingsError(
                 "TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you"
             )
-        token = self.bot_token.get_secret_value()
-        if not BOT_TOKEN.fullmatch(token):
-            raise SettingsError(
-                "TELEGRAM_BOT_TOKEN is not a bot token; it looks like 123456789:AAExampleExample"
-            )
-        return token
+        return self.bot_token.get_secret_value()
 
 
 class ModelSettings(Group):
     """The language models; `name` is asked first, then those of `fallback_names` in their order."""
 
     api_key: SecretStr | None = Field(None, alias="OPENAI_API_KEY")
+    """The key of the model's server; without key and address there is no model."""
     base_url: Url | None = Field(None, alias="OPENAI_BASE_URL")
-    name: str = Field("gpt-4o", alias="LLM_MODEL", min_length=1)
+    """Any server that speaks OpenAI's API, like http://localhost:11434/v1; default: OpenAI."""
+    name: str = Field("gpt-4o", alias="LLM_MODEL")
+    """The model that answers."""
     fallback_names: Names = Field((), alias="LLM_FALLBACK_MODELS")
+    """Models of that server to ask when the first fails, with commas."""
     response_mode: Literal["prompt", "json_object", "json_schema"] | None = Field(
         None, alias="LLM_RESPONSE_MODE"
     )
+    """How a structured answer is asked for; default: json_object, of small models json_schema."""
     prices: str | None = Field(None, alias="LLM_PRICES")
+    """US dollars per million tokens, as JSON: {"my-model": {"prompt": 1, "completion": 2}}."""
     timeout_seconds: float = Field(60, alias="LLM_TIMEOUT_SECONDS", gt=0, le=600)
+    """Seconds that one request to the model may take."""
     context_tokens: int | None = Field(None, alias="LLM_CONTEXT_TOKENS", ge=2048)
+    """Tokens the model reads at most; the oldest messages are left out."""
     profile: Literal["full", "small"] | None = Field(None, alias="LLM_PROFILE")
+    """full: the model calls tools; small: wines are searched first; default: by the name."""
     local_ports: Ports = Field((11434, 1234, 8080, 8000), alias="LLM_LOCAL_PORTS")
+    """Where a model server is looked for on this machine while none is set; none: nowhere."""
 
     @property
     def is_set(self) -> bool:
@@ -198,22 +243,44 @@ class ModelSettings(Group):
         return size is not None and float(size[1]) < SMALL_BILLIONS
 
 
-class SensesSettings(Group):
-    """The models that see and hear, and their servers, where these are not the model's own."""
+def prefixed(prefix: str) -> Callable[[str], str]:
+    """Return what names the variables of a group whose fields have no names of their own."""
+    return lambda field: f"{prefix}_{field.upper()}"
 
-    vision_model: str | None = Field(None, alias="VISION_MODEL")
-    vision_base_url: Url | None = Field(None, alias="VISION_BASE_URL")
-    vision_api_key: SecretStr | None = Field(None, alias="VISION_API_KEY")
-    transcription_model: str | None = Field(None, alias="TRANSCRIPTION_MODEL")
-    transcription_base_url: Url | None = Field(None, alias="TRANSCRIPTION_BASE_URL")
-    transcription_api_key: SecretStr | None = Field(None, alias="TRANSCRIPTION_API_KEY")
-    usd_per_minute: float = Field(0.006, alias="TRANSCRIPTION_USD_PER_MINUTE", ge=0)
-    voice_seconds: int = Field(180, alias="VOICE_MAX_SECONDS", ge=1, le=3600)
-    speech_model: str | None = Field(None, alias="SPEECH_MODEL")
-    speech_voice: str = Field("alloy", alias="SPEECH_VOICE", min_length=1)
-    speech_base_url: Url | None = Field(None, alias="SPEECH_BASE_URL")
-    speech_api_key: SecretStr | None = Field(None, alias="SPEECH_API_KEY")
-    usd_per_million: float = Field(15, alias="SPEECH_USD_PER_MILLION", ge=0)
+
+class ServedModel(Group):
+    """A model for one purpose, on a server of its own or on that of OPENAI_BASE_URL."""
+
+    model: str | None = None
+    """The model; without it this is switched off."""
+    base_url: Url | None = None
+    """The model's server, if it is not that of OPENAI_BASE_URL."""
+    api_key: SecretStr | None = None
+    """The key of that server."""
+
+    @property
+    def has_server(self) -> bool:
+        """Tell whether the model has a server of its own."""
+        return self.base_url is not None or self.api_key is not None
+
+
+class VisionSettings(ServedModel, alias_generator=prefixed("VISION")):
+    """The model that reads pictures."""
+
+
+class TranscriptionSettings(ServedModel, alias_generator=prefixed("TRANSCRIPTION")):
+    """The model that writes voice messages down (/audio/transcriptions)."""
+
+
+class SpeechSettings(ServedModel, alias_generator=prefixed("SPEECH")):
+    """The model that reads answers aloud (/audio/speech)."""
+
+    voice: str = "alloy"
+    """The voice that reads."""
+
+
+class EmbeddingSettings(ServedModel, alias_generator=prefixed("EMBEDDING")):
+    """The model that makes vectors, by which documents are found; onnx:NAME runs one here."""
 
 
 class TurnSettings(Group):
@@ -222,103 +289,87 @@ class TurnSettings(Group):
     structured_output_max_retries: int = Field(
         LIMITS.structured_output_max_retries, alias="STRUCTURED_OUTPUT_MAX_RETRIES", ge=0, le=10
     )
-    requests: int = Field(LIMITS.requests, alias="TURN_MAX_REQUESTS", ge=1)
-    tool_calls: int = Field(LIMITS.tool_calls, alias="TURN_MAX_TOOL_CALLS", ge=0)
-    tokens: int = Field(LIMITS.tokens, alias="TURN_MAX_TOKENS", ge=1)
+    """How often an invalid answer is asked for again, with feedback on what is wrong."""
     cost_usd: float = Field(LIMITS.cost_usd, alias="TURN_MAX_COST_USD", gt=0)
+    """US dollars that one turn may cost."""
     seconds: float = Field(LIMITS.seconds, alias="TURN_TIMEOUT_SECONDS", gt=0)
-    tool_seconds: float = Field(LIMITS.tool_seconds, alias="TOOL_TIMEOUT_SECONDS", gt=0)
+    """Seconds that one turn may take."""
     answer_tokens: int = Field(LIMITS.answer_tokens, alias="LLM_MAX_TOKENS", ge=64)
-    answer_tokens_ceiling: int = Field(
-        LIMITS.answer_tokens_ceiling, alias="LLM_MAX_TOKENS_CEILING", ge=64
-    )
+    """Tokens an answer may have; one that is cut off gets more."""
     max_content_length: int = Field(2000, alias="MAX_CONTENT_LENGTH", ge=100)
-    history_messages: int = Field(20, alias="HISTORY_MESSAGES", ge=0, le=200)
+    """Characters of a message that are remembered; users get the full text."""
 
     @property
     def limits(self) -> Limits:
-        """The limits as the engine takes them."""
-        return Limits(**self.model_dump(exclude={"max_content_length", "history_messages"}))
+        """Return the limits as the engine takes them."""
+        return Limits(**self.model_dump(exclude={"max_content_length"}))
 
 
 class UpdateSettings(Group):
     """How updates become turns, and how long their record is kept."""
 
     burst_seconds: float = Field(0.8, alias="BURST_SECONDS", ge=0, le=10)
+    """Seconds to wait for the rest of an album; with 0 every message is answered by itself."""
     max_tries: int = Field(3, alias="UPDATE_MAX_TRIES", ge=1)
-    at_once: int = Field(64, alias="TURNS_AT_ONCE", ge=1)
+    """How often an update that fails is tried; `sommelier updates` shows those given up."""
     shutdown_seconds: float = Field(20, alias="SHUTDOWN_SECONDS", ge=0)
+    """Seconds that turns have to end when the bot is stopped; the rest is resumed later."""
     retention_days: float = Field(7, alias="RETENTION_DAYS", gt=0)
-    time_zone: Annotated[str, AfterValidator(_time_zone)] = Field("UTC", alias="TIME_ZONE")
+    """Days after which the record of answered updates is deleted."""
+    time_zone: Annotated[str, AfterValidator(check_time_zone)] = Field("UTC", alias="TIME_ZONE")
+    """The time zone in which users are reminded of their own bottles, 10 to 20 o'clock."""
 
 
 class HttpSettings(Group):
-    """What is served over HTTP: the webhook, metrics, the API."""
+    """What is served over HTTP: the webhook, metrics, the API, the page of admins."""
 
     webhook_url: Url | None = Field(None, alias="WEBHOOK_URL")
-    webhook_secret: SecretStr | None = Field(None, alias="WEBHOOK_SECRET")
+    """The public https address that Telegram delivers to; without it the bot polls."""
+    webhook_secret: WebhookSecret | None = Field(None, alias="WEBHOOK_SECRET")
+    """The secret that Telegram sends along."""
     host: str = Field("127.0.0.1", alias="HTTP_HOST")
+    """The address to listen on."""
     port: int | None = Field(None, alias="HTTP_PORT", ge=0, le=65535)
-    trusted_proxies: str = Field("127.0.0.1", alias="HTTP_TRUSTED_PROXIES")
-    api_token: SecretStr | None = Field(None, alias="API_TOKEN")
-    admin_token: SecretStr | None = Field(None, alias="ADMIN_TOKEN")
+    """The port to listen on; without it nothing is served."""
+    api_token: BearerToken | None = Field(None, alias="API_TOKEN")
+    """Serves the API (docs/research.md) to those who send it as a bearer token."""
+    admin_token: BearerToken | None = Field(None, alias="ADMIN_TOKEN")
+    """Serves the page of admins at /admin to those who give it."""
 
     @model_validator(mode="after")
-    def _webhook_is_whole(self) -> Self:
-        if self.webhook_url is None:
-            return self
-        secret = self.webhook_secret.get_secret_value() if self.webhook_secret else ""
-        if not self.webhook_url.startswith("https://"):
-            raise ValueError("WEBHOOK_URL must begin with https://, Telegram delivers to no other")
-        if not SECRET.fullmatch(secret):
+    def _is_complete(self) -> Self:
+        if self.webhook_url and not self.webhook_url.startswith("https://"):
+            raise ValueError("WEBHOOK_URL: must begin with https://, Telegram delivers to no other")
+        if self.webhook_url and not self.webhook_secret:
+            raise ValueError("WEBHOOK_SECRET: must be set with WEBHOOK_URL")
+        served = (self.webhook_url, self.api_token, self.admin_token)
+        if any(served) and self.port is None:
             raise ValueError(
-                "WEBHOOK_SECRET must be set with WEBHOOK_URL: 16 to 256 of A-Z, a-z, 0-9, _ and -, "
-                "as `openssl rand -hex 32` prints them"
+                "HTTP_PORT: must be set with WEBHOOK_URL, API_TOKEN or ADMIN_TOKEN, to listen on"
             )
-        if self.port is None:
-            raise ValueError("HTTP_PORT must be set with WEBHOOK_URL: the port to listen on")
-        return self
-
-    @model_validator(mode="after")
-    def _tokens_are_whole(self) -> Self:
-        for name, token in (("API_TOKEN", self.api_token), ("ADMIN_TOKEN", self.admin_token)):
-            if token is None:
-                continue
-            if not TOKEN.fullmatch(token.get_secret_value()):
-                raise ValueError(
-                    f"{name} must be 16 or more of A-Z, a-z, 0-9, . _ ~ + / and -, as "
-                    "`openssl rand -hex 32` prints them"
-                )
-            if self.port is None:
-                raise ValueError(f"HTTP_PORT must be set with {name}: the port to listen on")
         return self
 
 
 class DocumentSettings(Group):
-    """How documents are read and found, whether questions are refined before, and who is asked."""
+    """How documents are searched and quoted."""
 
     refinement: bool | None = Field(None, alias="ENABLE_QUERY_REFINEMENT")
+    """Rewrite questions before the search; true, false, or default: as each request asks."""
     quotes_model: str | None = Field(None, alias="QUOTES_MODEL")
-    max_mb: float = Field(20, alias="DOCUMENT_MAX_MB", gt=0, le=1000)
-    embedding_model: str | None = Field(None, alias="EMBEDDING_MODEL")
-    embedding_base_url: Url | None = Field(None, alias="EMBEDDING_BASE_URL")
-    embedding_api_key: SecretStr | None = Field(None, alias="EMBEDDING_API_KEY")
+    """A cheaper model of the same server that is asked for quotes first."""
 
 
 class PlaceSettings(Group):
     """Where places are searched for; one's own instance comes before the service with a key."""
 
     searxng_url: Url | None = Field(None, alias="SEARXNG_URL")
+    """A SearXNG instance of your own that allows the json format."""
     brave_api_key: SecretStr | None = Field(None, alias="BRAVE_API_KEY")
-
-    @property
-    def is_set(self) -> bool:
-        """Whether places are searched for, instead of links to a search being shown."""
-        return self.searxng_url is not None or self.brave_api_key is not None
+    """A key of the Brave Search API; with neither, users get links to search with."""
 
 
 class DatabaseSettings(Group):
-    """The database; by default an SQLite file in the platform's data folder."""
+    """The database."""
 
     url: DatabaseUrl = Field(
         default_factory=lambda: SecretStr(
@@ -326,32 +377,42 @@ class DatabaseSettings(Group):
         ),
         alias="DATABASE_URL",
     )
-    pool_size: int = Field(10, alias="DATABASE_POOL_SIZE", ge=2)
+    """sqlite+aiosqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/NAME."""
+    pool_size: int = Field(10, alias="DATABASE_POOL_SIZE", ge=1, le=100)
+    """Connections that a process keeps to Postgres."""
 
 
 class TracingSettings(Group):
     """Where traces go, what they may hold, and how long they are kept."""
 
     public_key: SecretStr | None = Field(None, alias="LANGFUSE_PUBLIC_KEY")
+    """Langfuse's public key; with both keys traces go there, else they stay in the database."""
     secret_key: SecretStr | None = Field(None, alias="LANGFUSE_SECRET_KEY")
+    """Langfuse's secret key."""
     base_url: Url = Field("https://cloud.langfuse.com", alias="LANGFUSE_BASE_URL")
+    """The region that the keys belong to, or your own server."""
     environment: Environment | None = Field(None, alias="LANGFUSE_TRACING_ENVIRONMENT")
-    release: str | None = Field(None, alias="LANGFUSE_RELEASE")
-    prompt_label: str = Field("production", alias="LANGFUSE_PROMPT_LABEL", min_length=1)
-    prompt_seconds: float = Field(60, alias="LANGFUSE_PROMPT_SECONDS", ge=5)
+    """What tells deployments apart in Langfuse, like staging."""
+    prompt_label: str = Field("production", alias="LANGFUSE_PROMPT_LABEL")
+    """The label of the prompts that are used (docs/prompts.md)."""
     user_key: SecretStr = Field(SecretStr("sommelier"), alias="TRACE_USER_KEY")
+    """The key of the hashes that stand for users and chats; choose a secret of your own."""
     content: Literal["full", "masked", "none"] = Field("masked", alias="TRACE_CONTENT")
+    """What traces hold of messages and answers; masked: without personal data."""
     images: bool = Field(False, alias="TRACE_IMAGES")
-    timeout_seconds: float = Field(30, alias="LANGFUSE_TIMEOUT", ge=1, le=120)
+    """Put the pictures that users send into traces, unless TRACE_CONTENT is none."""
     otlp_url: Url | None = Field(None, alias="OTEL_EXPORTER_OTLP_ENDPOINT")
+    """Without Langfuse: any backend of OpenTelemetry's protocol, without /v1/traces."""
     otlp_headers: Headers = Field((), alias="OTEL_EXPORTER_OTLP_HEADERS")
+    """Headers for that backend, as name=value,other=value."""
     retention_days: float = Field(14, alias="TRACE_RETENTION_DAYS", gt=0)
-    store_mb: float = Field(500, alias="TRACE_STORE_MB", gt=0)
+    """Days that traces stay in the database."""
     stats_retention_days: float = Field(90, alias="STATS_RETENTION_DAYS", ge=8)
+    """Days that the numbers of turns, and ratings of them, stay in the database."""
 
     @property
     def langfuse_keys(self) -> tuple[str, str] | None:
-        """The public and the secret key of Langfuse; None unless both are set."""
+        """Return the public and the secret key of Langfuse; None unless both are set."""
         if self.public_key is None or self.secret_key is None:
             return None
         return self.public_key.get_secret_value(), self.secret_key.get_secret_value()
@@ -370,111 +431,106 @@ class TracingSettings(Group):
 class AccessSettings(Group):
     """Who is an admin, and who is let in."""
 
-    admin_ids: PeopleIds = Field((), alias="ADMIN_IDS")
+    admin_ids: UserIds = Field((), alias="ADMIN_IDS")
+    """The Telegram ids of those who may use /stats, /trace, /allow, /block and /broadcast."""
     mode: Literal["open", "allow_list"] = Field("open", alias="ACCESS")
+    """open: everybody but the blocked; allow_list: only whom an admin let in."""
 
 
 class BudgetSettings(Group):
-    """What a person, and everyone together, may use in a day."""
+    """What a user, and all users together, may use in a day (UTC). Admins are exempt."""
 
     person_requests: int | None = Field(None, alias="BUDGET_PERSON_REQUESTS", ge=1)
+    """Requests to models in a day, for each user."""
     person_tokens: int | None = Field(None, alias="BUDGET_PERSON_TOKENS", ge=1)
+    """Tokens in a day, prompts and answers together, for each user."""
     person_cost_usd: float | None = Field(None, alias="BUDGET_PERSON_COST_USD", gt=0)
+    """US dollars in a day, for each user."""
     total_requests: int | None = Field(None, alias="BUDGET_TOTAL_REQUESTS", ge=1)
+    """Requests to models in a day, for all together."""
     total_tokens: int | None = Field(None, alias="BUDGET_TOTAL_TOKENS", ge=1)
+    """Tokens in a day, for all together."""
     total_cost_usd: float | None = Field(None, alias="BUDGET_TOTAL_COST_USD", gt=0)
-    admins_exempt: bool = Field(True, alias="BUDGET_ADMINS_EXEMPT")
+    """US dollars in a day, for all together."""
 
 
 class CareSettings(Group):
-    """From which age wine is offered, and where help is to be had.
-
-    `region` is the country whose help lines are named, `texts` a file of one's own sentences.
-    """
+    """From which age wine is offered, and where help is to be had (docs/admin.md)."""
 
     legal_age: int = Field(18, alias="LEGAL_AGE", ge=16, le=25)
-    region: str = Field("", alias="CARE_REGION", pattern=r"^(?:[A-Z]{2})?$")
+    """The age in years from which wine is offered."""
+    region: Country = Field("", alias="CARE_REGION")
+    """The country whose help lines are named in a crisis; default: by the user's language."""
     texts: Path | None = Field(None, alias="CARE_TEXTS")
+    """A TOML file with sentences and help lines of your own, like agent/care/help.toml."""
 
 
 class LogSettings(Group):
     """What is logged."""
 
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
+    """How much is logged."""
 
 
 class Settings(BaseModel):
-    """What can be set, with the defaults that make an empty machine work."""
+    """All settings, with the defaults that make an empty machine work."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    telegram: TelegramSettings = TelegramSettings()
-    model: ModelSettings = ModelSettings()
-    senses: SensesSettings = SensesSettings()
-    turn: TurnSettings = TurnSettings()
-    updates: UpdateSettings = UpdateSettings()
-    http: HttpSettings = HttpSettings()
-    documents: DocumentSettings = DocumentSettings()
-    places: PlaceSettings = PlaceSettings()
+    telegram: TelegramSettings = Field(default_factory=TelegramSettings)
+    model: ModelSettings = Field(default_factory=ModelSettings)
+    vision: VisionSettings = Field(default_factory=VisionSettings)
+    transcription: TranscriptionSettings = Field(default_factory=TranscriptionSettings)
+    speech: SpeechSettings = Field(default_factory=SpeechSettings)
+    embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
+    turn: TurnSettings = Field(default_factory=TurnSettings)
+    updates: UpdateSettings = Field(default_factory=UpdateSettings)
+    http: HttpSettings = Field(default_factory=HttpSettings)
+    documents: DocumentSettings = Field(default_factory=DocumentSettings)
+    places: PlaceSettings = Field(default_factory=PlaceSettings)
     database: DatabaseSettings = Field(default_factory=DatabaseSettings)
-    tracing: TracingSettings = TracingSettings()
-    access: AccessSettings = AccessSettings()
-    budgets: BudgetSettings = BudgetSettings()
-    care: CareSettings = CareSettings()
-    log: LogSettings = LogSettings()
+    tracing: TracingSettings = Field(default_factory=TracingSettings)
+    access: AccessSettings = Field(default_factory=AccessSettings)
+    budgets: BudgetSettings = Field(default_factory=BudgetSettings)
+    care: CareSettings = Field(default_factory=CareSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
+
+    def variables(self) -> Iterator["Variable"]:
+        """Return every variable, in the order of the groups."""
+        for _, group in self:
+            for name, field in type(group).model_fields.items():
+                yield Variable(str(field.alias), getattr(group, name), field.description or "")
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never stand in a log, beside what the log knows by its form."""
-        values = (
-            self.telegram.bot_token,
-            self.model.api_key,
-            self.senses.vision_api_key,
-            self.senses.transcription_api_key,
-            self.senses.speech_api_key,
-            self.documents.embedding_api_key,
-            self.places.brave_api_key,
-            self.tracing.secret_key,
-            self.http.webhook_secret,
-            self.http.api_token,
-            self.http.admin_token,
-            *(SecretStr(value) for _, value in self.tracing.otlp_headers),
-            self.tracing.user_key if "user_key" in self.tracing.model_fields_set else None,
-        )
-        known = [value.get_secret_value() for value in values if value]
+        """Return what must never be in a log, beside what the log knows by its form."""
+        values = [
+            value
+            for variable in self.variables()
+            if isinstance(value := variable.value, SecretStr)
+            and variable.name not in ("DATABASE_URL", "TRACE_USER_KEY")
+        ]
+        values += [value for _, value in self.tracing.otlp_headers]
+        if "user_key" in self.tracing.model_fields_set:
+            values.append(self.tracing.user_key)
+        known = [value.get_secret_value() for value in values]
         password = urlsplit(self.database.url.get_secret_value()).password
         return (*known, unquote(password)) if password else tuple(known)
 
 
-def variables() -> dict[str, tuple[str, str]]:
-    """Every variable, with the group and the field that it sets."""
-    return {
-        str(field.alias): (group, name)
-        for group, of in Settings.model_fields.items()
-        for name, field in _group(of.annotation).model_fields.items()
-    }
-
-
-def load_settings(env_file: Path | None = Path(".env")) -> Settings:
-    """Settings from the environment and `env_file`; the environment wins.
+def load_settings(
+    env_file: Path | None = Path(".env"), values: Mapping[str, str] | None = None
+) -> Settings:
+    """Return the settings of `values`, else of the environment, else of `env_file`.
 
     Raises:
-        SettingsError: a value is wrong; one line that names the variable and says what is expected.
-    """
-    written = dotenv_values(env_file, encoding="utf-8") if env_file else {}
-    return settings_of(_given(written) | _given(os.environ))
-
-
-def settings_of(values: Mapping[str, str]) -> Settings:
-    """Settings from the values of variables.
-
-    Raises:
-        SettingsError: a value is wrong; one line that names the variable and says what is expected.
+        SettingsError: a value is wrong; one line that names the variable and says what is right.
     """
     groups, wrong = dict[str, Group](), list[str]()
     for name, field in Settings.model_fields.items():
+        group: Any = field.annotation
         try:
-            groups[name] = _group(field.annotation).model_validate(values)
+            groups[name] = group(_env_file=env_file, **(values or {}))
         except ValidationError as error:
             wrong.append(describe(error))
     if wrong:
@@ -483,18 +539,10 @@ def settings_of(values: Mapping[str, str]) -> Settings:
 
 
 def describe(error: ValidationError) -> str:
-    """One line for every wrong variable, without its value: it may be a secret."""
+    """Return one line for every wrong variable, without its value: it may be a secret."""
     lines = []
     for issue in error.errors(include_url=False, include_context=False, include_input=False):
         name = "".join(str(part) for part in issue["loc"][:1])
-        problem = issue["msg"].removeprefix("Value error, ")
+        problem = issue["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
         lines.append(f"{name}: {problem}" if name else problem)
     return "; ".join(lines)
-
-
-def _given(values: Mapping[str, str | None]) -> dict[str, str]:
-    return {name.upper(): value for name, value in values.items() if value}
-
-
-def _group(annotation: Any) -> type[Group]:
-    return cast("type[Group]", annotation)

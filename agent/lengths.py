@@ -1,8 +1,7 @@
 """How long a text may be before anything looks at it; what is longer is cut, or refused and said.
 
-All of it is in characters unless the name says bytes. Settings: a tool's result
-(`Limits.result_chars`), a file of the library (`DOCUMENT_MAX_MB`), a message of the stored history
-(`MAX_CONTENT_LENGTH`) and how many of those a model is shown (`HISTORY_MESSAGES`).
+All of it is in characters unless the name says bytes. Limited elsewhere: a tool's result
+(`Limits.result_chars`) and a message of the stored history (`MAX_CONTENT_LENGTH`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -20,7 +20,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from bot.resources import open_database
-from config import settings_of
+from config import load_settings
 from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.server import eventually
@@ -103,7 +103,7 @@ async def price_of_a_turn(folder: Path) -> Price:
             "DATABASE_URL": f"sqlite+aiosqlite:///{folder / 'price.sqlite3'}",
             "XDG_DATA_HOME": str(folder),
         }
-        async with open_database(settings_of(environment)):
+        async with open_database(load_settings(None, environment)):
             pass  # To stock it takes longer than all that is counted.
         with price.counting():
             async with whole_bot(environment):

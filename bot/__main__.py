@@ -159,7 +159,11 @@ def admin(
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    lists_settings: Annotated[
+        bool, typer.Option("--settings", help="Print all settings instead, secrets hidden.")
+    ] = False,
+) -> None:
     """Check the settings and everything they name, and say what to do about each."""
     from config import SettingsError
 
@@ -168,9 +172,12 @@ def doctor() -> None:
     except SettingsError as error:
         typer.echo(f"✗ settings: {error}")
         raise typer.Exit(1) from None
-    typer.echo("✓ settings: every value is well-formed")
-    from bot.commands.doctor import examine
+    from bot.commands.doctor import examine, print_settings
 
+    if lists_settings:
+        print_settings(settings)
+        return
+    typer.echo("✓ settings: every value is well-formed")
     findings = asyncio.run(examine(settings))
     for finding in findings:
         typer.echo(str(finding))

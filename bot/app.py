@@ -96,7 +96,6 @@ async def open_app(
             turns=turns,
             sender=sender,
             answerer=sommelier_of(resources),
-            history_messages=settings.turn.history_messages,
         )
         access = None
         if telegram is None:
@@ -126,7 +125,6 @@ def turns_of(
             sender.bot,
             sender.rate_limit,
             keep=partial(keep_placeholder, kept.inbox),
-            in_groups=settings.telegram.group_drafts,
         ),
         messages=kept.messages,
         max_content_length=settings.turn.max_content_length,
@@ -159,9 +157,8 @@ def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]
     everyone = DailyBudget(given.total_requests, given.total_tokens, given.total_cost_usd)
     if not (person.is_set or everyone.is_set):
         return None
-    exempt = admins if given.admins_exempt else ()
     return Budgets(
-        turns=kept.turns, people=kept.people, person=person, everyone=everyone, exempt=exempt
+        turns=kept.turns, people=kept.people, person=person, everyone=everyone, exempt=admins
     )
 
 

@@ -55,6 +55,9 @@ RULES_SECONDS: Final = 5.0
 LEADER: Final = "/leader"
 """The name of the lock of who leads: no lane has it."""
 LEAD_SECONDS: Final = 1.0
+TURNS_AT_ONCE: Final = 64
+TRACE_STORE_BYTES: Final = 500_000_000
+"""The most that traces may take in the database; the oldest go first."""
 LOOK_SECONDS: Final = 5.0
 """How often the only process looks for what an operator wants tried again."""
 
@@ -209,7 +212,7 @@ def lanes_of(
         passing=is_passing,
         burst=timedelta(seconds=settings.updates.burst_seconds),
         max_tries=settings.updates.max_tries,
-        places=asyncio.Semaphore(settings.updates.at_once),
+        places=asyncio.Semaphore(TURNS_AT_ONCE),
     )
 
 
@@ -278,7 +281,7 @@ async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) 
         unsent = await repositories.traces.forget(
             timedelta(days=days.retention_days),
             timedelta(days=days.stats_retention_days),
-            int(days.store_mb * 1e6),
+            TRACE_STORE_BYTES,
         )
         if app.exporter is not None:
             app.exporter.give_up(unsent)
@@ -319,9 +322,7 @@ async def serve(
             *(admin_page(settings, resources.sessions, admin).routes() if admin else ()),
         ],
     )
-    await serve_http(
-        page, host=http.host, port=http.port or 0, stop=stop, trusted_proxies=http.trusted_proxies
-    )
+    await serve_http(page, host=http.host, port=http.port or 0, stop=stop)
 
 
 def api_routes(

@@ -23,7 +23,7 @@ from agent.engine.run import Run
 from agent.places.search import BraveSearch, PlaceSearch, SearxngSearch
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer, Speaker, Transcriber
-from config import Settings, SettingsError
+from config import ServedModel, Settings, SettingsError
 
 
 def run_of(
@@ -61,16 +61,16 @@ def special_models_of(settings: Settings) -> dict[str, LLMService]:
 
 
 def sight_of(settings: Settings) -> LLMService | None:
-    """What reads pictures, None where no model is set that does, or no server of it."""
-    senses = settings.senses
-    is_there = settings.model.is_set or senses.vision_base_url or senses.vision_api_key
-    return vision_of(settings, senses.vision_model) if senses.vision_model and is_there else None
+    """Return what reads pictures, None where no model is set that does, or no server of it."""
+    vision = settings.vision
+    is_there = settings.model.is_set or vision.has_server
+    return vision_of(settings, vision.model) if vision.model and is_there else None
 
 
 def vision_of(settings: Settings, name: str) -> LLMService:
     """A model that sees, of its own server or of that of the others."""
-    senses, mode = settings.senses, settings.model.mode
-    return model_of(settings, name, mode, senses.vision_base_url, senses.vision_api_key)
+    vision, mode = settings.vision, settings.model.mode
+    return model_of(settings, name, mode, vision.base_url, vision.api_key)
 
 
 def model_of(
@@ -111,60 +111,49 @@ def embedder_of(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
     Raises:
         SettingsError: the model is to run here, and what runs it is not installed.
     """
-    documents = settings.documents
-    if documents.embedding_model is None:
+    embedding = settings.embedding
+    if embedding.model is None:
         return None
-    if documents.embedding_model.startswith(PREFIX):
+    if embedding.model.startswith(PREFIX):
         if not is_installed():
             raise SettingsError(f"EMBEDDING_MODEL: {NOT_INSTALLED}")
-        name = documents.embedding_model.removeprefix(PREFIX)
+        name = embedding.model.removeprefix(PREFIX)
         return LocalEmbedding(name, cache=user_cache_path("sommelier") / "models")
-    own = documents.embedding_base_url
+    own = embedding.base_url
     return EmbeddingService(
-        model=documents.embedding_model,
-        api_key=documents.embedding_api_key or (None if own else settings.model.api_key),
+        model=embedding.model,
+        api_key=embedding.api_key or (None if own else settings.model.api_key),
         base_url=own or settings.model.base_url,
         timeout_seconds=settings.model.timeout_seconds,
     )
 
 
 def transcriber_of(settings: Settings, http: httpx2.AsyncClient) -> Transcriber | None:
-    """What hears voices, None where no model is set that does, or no server of it."""
-    senses = settings.senses
-    server = _audio_server(
-        settings, http, senses.transcription_base_url, senses.transcription_api_key
+    """Return what hears voices, None where no model is set that does, or no server of it."""
+    server, model = (
+        _audio_server(settings, http, settings.transcription),
+        settings.transcription.model,
     )
-    if senses.transcription_model is None or server is None:
-        return None
-    return Transcriber(
-        server=server,
-        model=senses.transcription_model,
-        usd_per_minute=senses.usd_per_minute,
-        longest_seconds=senses.voice_seconds,
-    )
+    return Transcriber(server=server, model=model) if server and model else None
 
 
 def speaker_of(settings: Settings, http: httpx2.AsyncClient) -> Speaker | None:
-    """What reads answers aloud, None where no model is set that does, or no server of it."""
-    senses = settings.senses
-    server = _audio_server(settings, http, senses.speech_base_url, senses.speech_api_key)
-    if senses.speech_model is None or server is None:
-        return None
-    return Speaker(
-        server=server,
-        model=senses.speech_model,
-        voice=senses.speech_voice,
-        usd_per_million=senses.usd_per_million,
+    """Return what reads answers aloud, None where no model is set that does, or no server of it."""
+    server, model = _audio_server(settings, http, settings.speech), settings.speech.model
+    return (
+        Speaker(server=server, model=model, voice=settings.speech.voice)
+        if server and model
+        else None
     )
 
 
 def _audio_server(
-    settings: Settings, http: httpx2.AsyncClient, base_url: str | None, api_key: SecretStr | None
+    settings: Settings, http: httpx2.AsyncClient, served: ServedModel
 ) -> AudioServer | None:
-    """A server of its own, or the model's; None if neither is set."""
-    if not (base_url or api_key or settings.model.is_set):
+    """Return a model's own server, or that of the others; None if neither is set."""
+    if not (served.has_server or settings.model.is_set):
         return None
-    base_url, api_key = server_of(settings, base_url, api_key)
+    base_url, api_key = server_of(settings, served.base_url, served.api_key)
     seconds = settings.model.timeout_seconds
     return AudioServer(http=http, base_url=base_url, api_key=api_key, timeout_seconds=seconds)
 

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 LOCAL_KEYS = ("sommelier", "-")
 """What the client is made with that sends nothing to Langfuse."""
+REQUEST_SECONDS = 30.0
+PROMPT_SECONDS = 60.0
+"""How often prompts are fetched."""
 
 
 def trace_rows(settings: Settings) -> TraceRows:
@@ -76,12 +79,12 @@ def langfuse_of(settings: Settings) -> "Langfuse":
         tracing.base_url,
         _origin(settings),
         mask=hide(settings),
-        seconds=tracing.timeout_seconds,
+        seconds=REQUEST_SECONDS,
     )
 
 
-async def langfuse_api(settings: Settings, seconds: float | None = None) -> "LangfuseApi":
-    """Return the API of the configured project; a request takes `seconds`, or as it is set."""
+async def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> "LangfuseApi":
+    """Return the API of the configured project; a request takes at most `seconds`."""
     tracing = settings.tracing
 
     def load() -> "type[LangfuseApi]":
@@ -90,7 +93,6 @@ async def langfuse_api(settings: Settings, seconds: float | None = None) -> "Lan
         return LangfuseApi
 
     made = await asyncio.to_thread(load)
-    seconds = seconds or tracing.timeout_seconds
     return made(tracing.langfuse_keys or LOCAL_KEYS, tracing.base_url, seconds=seconds)
 
 
@@ -108,8 +110,8 @@ async def otlp_backend(settings: Settings) -> "Backend":
         f"{str(tracing.otlp_url).rstrip('/')}/v1/traces",
         name="The OTLP endpoint",
         check="OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS",
-        seconds=tracing.timeout_seconds,
-        headers=dict(tracing.otlp_headers),
+        seconds=REQUEST_SECONDS,
+        headers={name: value.get_secret_value() for name, value in tracing.otlp_headers},
     )
 
 
@@ -130,7 +132,7 @@ def _origin(settings: Settings) -> "Origin":
     from agent.tracing.observations import Origin  # noqa: PLC0415 - takes a second
 
     tracing = settings.tracing
-    return Origin(tracing.environment, tracing.release, version("sommelier"))
+    return Origin(environment=tracing.environment, version=version("sommelier"))
 
 
 @asynccontextmanager
@@ -186,7 +188,7 @@ async def open_prompts(settings: Settings) -> AsyncIterator[Prompts]:
     prompts = ManagedPrompts(
         lambda: _observations(settings).client,
         label=tracing.prompt_label,
-        every_seconds=tracing.prompt_seconds,
+        every_seconds=PROMPT_SECONDS,
     )
     refreshing = asyncio.create_task(prompts.refresh())
     try:

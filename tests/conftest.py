@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from config import variables
+from config import Settings
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer
 from tests.doubles.otlp import OtlpReceiver
@@ -138,7 +138,7 @@ def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def empty_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No settings, no `.env`, no data, no proxy: the test starts in a folder of its own."""
-    ours = set(variables()) | PROXIES
+    ours = {variable.name for variable in Settings().variables()} | PROXIES
     for name in list(os.environ):
         if name.upper() in ours or name.upper().startswith(FOREIGN_PREFIXES):
             monkeypatch.delenv(name)

@@ -39,7 +39,7 @@ from bot.telegram.sender import Sender
 from bot.turn import Turns
 from bot.updates.accept import introduce, poll
 from bot.updates.lanes import Lanes
-from config import settings_of
+from config import load_settings
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
 from db.repositories.privacy import SqlDeletionRepository
@@ -182,14 +182,15 @@ async def running(
     its `Turns` get `turns_with` too.
     What is traced has arrived in `langfuse` at the end.
     """
-    settings = settings_of(
+    settings = load_settings(
+        None,
         {
             "TELEGRAM_BOT_TOKEN": bot_api.token,
             "TELEGRAM_BASE_URL": bot_api.base_url,
             "BURST_SECONDS": str(burst),
             "UPDATE_MAX_TRIES": str(tries),
             "DATABASE_URL": "sqlite+aiosqlite:///updates.sqlite3",
-        }
+        },
     )
     engine = await migrated_sqlite(Path("updates.sqlite3"))
     rows = TraceRows(exported=exported or langfuse is not None)
@@ -250,7 +251,7 @@ async def at_rest(lanes: Lanes) -> None:
 async def whole_bot(environment: Mapping[str, str]) -> AsyncIterator[None]:
     """`sommelier run` with these settings in this process; told to stop at the end, and must."""
     stop = asyncio.Event()
-    bot = asyncio.create_task(run_bot(settings_of(environment), stop))
+    bot = asyncio.create_task(run_bot(load_settings(None, environment), stop))
     try:
         yield
     finally:

@@ -39,6 +39,10 @@ from agent.senses.pictures import Unusable
 OPENAI: Final = "https://api.openai.com/v1"
 PASSING: Final = frozenset({408, 409, 425})
 SECONDS_A_MINUTE: Final = 60
+LONGEST_SECONDS: Final = 180
+USD_PER_MINUTE: Final = 0.006
+USD_PER_MILLION: Final = 15
+"""OpenAI's prices; others' are in this range."""
 RATE: Final = 16_000
 PITCH: Final = 440
 """Of the tone by which it is tried whether a server hears, in Hz."""
@@ -112,8 +116,8 @@ class Transcriber:
 
     server: AudioServer
     model: str
-    usd_per_minute: float
-    longest_seconds: float
+    usd_per_minute: float = USD_PER_MINUTE
+    longest_seconds: float = LONGEST_SECONDS
 
     def cost(self, seconds: float) -> float:
         """What so many seconds cost, in US dollars; a server on this machine asks nothing."""
@@ -160,7 +164,7 @@ class Speaker:
     server: AudioServer
     model: str
     voice: str
-    usd_per_million: float
+    usd_per_million: float = USD_PER_MILLION
 
     def cost(self, text: str) -> float:
         """What reading a text aloud costs, in US dollars; a server on this machine asks nothing."""

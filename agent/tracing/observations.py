@@ -50,7 +50,6 @@ class Origin:
     """Tells deployments and versions apart."""
 
     environment: str | None = None
-    release: str | None = None
     version: str = ""
 
 
@@ -87,7 +86,7 @@ def langfuse_client(
         base_url=base_url,
         timeout=None if seconds is None else max(1, round(seconds)),
         environment=origin.environment,
-        release=origin.release or origin.version or None,
+        release=origin.version or None,
         mask=None if mask is None else lambda *, data, **_: mask(data),
         tracer_provider=provider,
         span_exporter=span_exporter,

@@ -24,6 +24,7 @@ from agent.engine.run import Run
 from agent.senses.pictures import misread
 from agent.senses.speech import hears
 from bot.commands.local_models import find_servers
+from bot.commands.output import show, table
 from bot.resources import open_documents, open_engine, require_newest_schema
 from bot.services import (
     embedder_of,
@@ -92,6 +93,24 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{SIGNS[self.state]} {self.name}: {self.text}"
+
+
+def print_settings(settings: Settings) -> None:
+    """Print every variable with its value, secrets hidden, and what it does."""
+    rows = [
+        (variable.name, _shown(variable.value), variable.description)
+        for variable in settings.variables()
+    ]
+    show(table(("Variable", "Value", "What it does"), rows))
+
+
+def _shown(value: object) -> str:
+    """Return a value as it is written in `.env`; a secret as stars."""
+    if isinstance(value, tuple):
+        return ",".join(
+            "=".join(map(_shown, part)) if isinstance(part, tuple) else str(part) for part in value
+        )
+    return "" if value is None else str(value)
 
 
 async def examine(settings: Settings) -> list[Finding]:

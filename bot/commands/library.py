@@ -37,7 +37,7 @@ from db.wines.tables import SHOWN_PROBLEMS, CatalogueFileError, Problem
 
 T = TypeVar("T")
 
-BYTES_PER_MB: Final = 1_000_000
+MAX_FILE_BYTES: Final = 20_000_000
 SHOWN_WINES: Final = 5
 INTERRUPTED: Final = 130
 
@@ -179,7 +179,6 @@ def add_documents(
 ) -> None:
     """Index files and folders; what has not changed is left alone, what is unreadable reported."""
     settings, report = open_settings(), indexing.AddReport()
-    max_bytes = round(settings.documents.max_mb * BYTES_PER_MB)
     pages = [source for source in sources if source.lower().startswith(("http://", "https://"))]
     paths = [Path(source) for source in sources if source not in pages]
 
@@ -189,18 +188,18 @@ def add_documents(
                 documents,
                 paths,
                 lambda done, total, path: progress(done, total),
-                max_bytes,
+                MAX_FILE_BYTES,
                 report=report,
             )
         for page in pages:
-            await indexing.add_page(documents, page, max_bytes, report)
+            await indexing.add_page(documents, page, MAX_FILE_BYTES, report)
         _print_added(report)
         if watch:
             typer.echo("Watching; Ctrl-C ends it.")
             await indexing.watch(partial(add_changed, documents), paths)
 
     async def add_changed(documents: SqlDocumentStore) -> None:
-        _print_added(await indexing.add_documents(documents, paths, max_bytes=max_bytes))
+        _print_added(await indexing.add_documents(documents, paths, max_bytes=MAX_FILE_BYTES))
 
     try:
         _with_documents(settings, add)

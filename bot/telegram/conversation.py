@@ -273,7 +273,7 @@ class Conversation:
     turns: Turns
     sender: Sender
     answerer: Answerer
-    history_messages: int
+    history_messages: int = 20
 
     @property
     def repositories(self) -> Repositories:

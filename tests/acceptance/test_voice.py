@@ -102,10 +102,10 @@ async def test_what_cannot_be_heard_is_said_so(
 async def test_too_long_ones_and_those_that_nobody_hears_are_declined(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    async with running_here(bot_api, environment, **hearing(model_server, VOICE_MAX_SECONDS="60")):
-        bot_api.send("audio", SOUND, CHAT, duration=61)
+    async with running_here(bot_api, environment, **hearing(model_server)):
+        bot_api.send("audio", SOUND, CHAT, duration=181)
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert said == "That is too long for me to listen to. Up to 60 seconds are fine."
+    assert said == "That is too long for me to listen to. Up to 180 seconds are fine."
     async with running_here(bot_api, environment):
         bot_api.send("voice", SOUND, CHAT)
         (_, said) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)

@@ -27,7 +27,7 @@ from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.handlers import show_commands
 from bot.updates.accept import introduce
 from bot.updates.lanes import Lanes
-from config import SettingsError, load_settings, settings_of
+from config import SettingsError, load_settings
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
 from db.repositories.broadcasts import Broadcasts
@@ -873,7 +873,7 @@ def test_ids_that_nobody_has_are_refused(ids: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("account", ["777000", "1087968824", "136817688"])
 def test_accounts_in_whose_name_others_write_are_no_admins(account: str) -> None:
     with pytest.raises(SettingsError, match=f"^ADMIN_IDS: {account} is Telegram's own account"):
-        settings_of({"ADMIN_IDS": f"12345,{account}"})
+        load_settings(None, {"ADMIN_IDS": f"12345,{account}"})
 
 
 def test_ids_of_admins_stand_between_commas(monkeypatch: pytest.MonkeyPatch) -> None:

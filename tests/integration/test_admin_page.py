@@ -21,7 +21,7 @@ from agent.turn import Reply
 from agent.turn_trace import Outcome, record_turn
 from bot.admin.page import COOKIE
 from bot.resources import admin_page
-from config import settings_of
+from config import load_settings
 from db.engine import Sessions
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from tests.browser import browser, needs_browser
@@ -122,7 +122,7 @@ async def sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
 
 @pytest.fixture
 async def served(sessions: Sessions) -> AsyncIterator[Running]:
-    settings = settings_of({"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"})
+    settings = load_settings(None, {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"})
     routes = admin_page(settings, sessions, SecretStr(TOKEN)).routes()
     async with serving(routes=routes) as running:
         yield running
@@ -194,7 +194,9 @@ async def test_the_page_tells_numbers_and_leads_from_a_dislike_to_its_trace(
 
 async def test_with_no_content_no_words_of_people_are_shown(sessions: Sessions) -> None:
     await fill(sessions, days=1)
-    routes = admin_page(settings_of({"TRACE_CONTENT": "none"}), sessions, SecretStr(TOKEN)).routes()
+    routes = admin_page(
+        load_settings(None, {"TRACE_CONTENT": "none"}), sessions, SecretStr(TOKEN)
+    ).routes()
     async with serving(routes=routes) as it:
         page = (await log_in(it.client)).text
     assert "Rioja" not in page

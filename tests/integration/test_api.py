@@ -35,7 +35,7 @@ from bot.http.api import Api
 from bot.http.guards import WrongTokens
 from bot.running import api_routes
 from bot.turn import Save, Turns
-from config import Settings, settings_of
+from config import Settings, load_settings
 from db.engine import Sessions
 from db.models import OutboxRow
 from db.repositories.people import SqlPeopleRepository
@@ -681,7 +681,7 @@ async def test_a_call_is_a_turn_in_the_trace(
         assert ended.trace is not None
         traces.append(ended.trace)
 
-    token = settings_of({"API_TOKEN": TOKEN, "HTTP_PORT": "0", "TRACE_USER_KEY": "key"})
+    token = load_settings(None, {"API_TOKEN": TOKEN, "HTTP_PORT": "0", "TRACE_USER_KEY": "key"})
     async with open_model(model_server) as model:
         found = sources(models=[model]).resources()
         turns = Turns(run=found.run, tracer=Recorder(), save=save)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.services import embedder_of
-from config import settings_of
+from config import load_settings
 from tests.doubles.web import Web, vector
 
 
@@ -16,12 +16,13 @@ def web() -> Iterator[Web]:
 
 
 async def test_vectors_come_in_the_order_of_the_texts_from_the_models_own_server(web: Web) -> None:
-    settings = settings_of(
+    settings = load_settings(
+        None,
         {
             "EMBEDDING_MODEL": "vectors",
             "OPENAI_BASE_URL": f"{web.base_url}/v1",
             "OPENAI_API_KEY": "sk-model",
-        }
+        },
     )
     embedder = embedder_of(settings)
     assert embedder is not None
@@ -34,4 +35,4 @@ async def test_vectors_come_in_the_order_of_the_texts_from_the_models_own_server
 
 
 def test_without_a_model_for_them_there_are_no_vectors() -> None:
-    assert embedder_of(settings_of({"OPENAI_API_KEY": "sk-model"})) is None
+    assert embedder_of(load_settings(None, {"OPENAI_API_KEY": "sk-model"})) is None

@@ -17,7 +17,7 @@ from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from agent.turn_trace import record_turn
 from bot.commands.doctor import check_tracing
-from config import settings_of
+from config import load_settings
 from db.engine import Sessions, create_engine
 from db.repositories.traces import SqlTraceStore, TraceRows
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
@@ -180,13 +180,14 @@ def test_every_question_is_asked() -> None:
 @pytest.mark.parametrize("is_old", [True, False])
 async def test_doctor_tells_the_version_and_what_follows(is_old: bool, world: World) -> None:
     server = world.old if is_old else world.new
-    settings = settings_of(
+    settings = load_settings(
+        None,
         {
             "LANGFUSE_PUBLIC_KEY": server.public_key,
             "LANGFUSE_SECRET_KEY": server.secret_key,
             "LANGFUSE_BASE_URL": server.base_url,
             "TRACE_USER_KEY": "a long random text",
-        }
+        },
     )
     said = await check_tracing(settings)
     assert said.startswith(f"traces go to Sommelier, Langfuse 4.{16 if is_old else 59}.0")

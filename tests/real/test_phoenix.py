@@ -18,7 +18,7 @@ from agent.turn import Reply
 from agent.turn_trace import record_turn
 from bot.commands.doctor import check_tracing
 from bot.tracing import open_exporter, trace_rows
-from config import settings_of
+from config import load_settings
 from db.engine import Sessions
 from db.repositories.traces import SqlTraceStore, trace_queue
 from tests.databases import migrated_sqlite
@@ -101,12 +101,12 @@ def turn() -> TraceRecord:
 
 
 async def test_phoenix_shows_the_turn_as_it_was(phoenix: str, tmp_path: Path) -> None:
-    settings = settings_of(
+    settings = load_settings(
+        None,
         {
             "OTEL_EXPORTER_OTLP_ENDPOINT": phoenix,
             "TRACE_USER_KEY": "long",
-            "LANGFUSE_RELEASE": "blue",
-        }
+        },
     )
     engine = await migrated_sqlite(tmp_path / "traces.sqlite3")
     sessions = Sessions(engine)
@@ -151,4 +151,4 @@ async def test_phoenix_shows_the_turn_as_it_was(phoenix: str, tmp_path: Path) ->
 
 async def test_doctor_finds_it(phoenix: str) -> None:
     known = {"OTEL_EXPORTER_OTLP_ENDPOINT": phoenix, "TRACE_USER_KEY": "long"}
-    assert await check_tracing(settings_of(known)) == f"traces go to {phoenix}"
+    assert await check_tracing(load_settings(None, known)) == f"traces go to {phoenix}"
