@@ -1,0 +1,118 @@
+"""`python -m benchmarks.real_model`: let the configured model answer real conversations.
+
+The conversations of `real_model.jsonl`, or of the file that is named, are answered one after the
+other by the model of the settings, from the starter wines. Prints a line for each turn, with what
+was answered, and a table of what the turns took. docs/local-models.md shows one.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from pydantic import SecretStr
+
+from agent.repositories import StoredMessage
+from agent.sommelier.service import window
+from agent.turn import Reply, answer_turn
+from bot.app import sommelier_of
+from bot.resources import open_resources
+from config import DatabaseSettings, Settings, load_settings
+
+CONVERSATIONS: Final = Path(__file__).with_suffix(".jsonl")
+BY_THE_MODEL: Final = frozenset({"answered", "salvaged"})
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message, the reply to it, and what the turn took."""
+
+    language: str
+    message: str
+    reply: Reply
+    requests: int
+    tokens: int
+    seconds: float
+
+    @property
+    def is_by_the_model(self) -> bool:
+        """Tell whether the model's words were shown."""
+        return self.requests > 0 and self.reply.outcome in BY_THE_MODEL
+
+
+async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIterator[Turn]:
+    """Yield the turns of conversations, each a line of JSON with `language` and `messages`."""
+    async with open_resources(settings) as resources:
+        sommelier = sommelier_of(resources)
+        for line in conversations:
+            conversation, history = json.loads(line), list[StoredMessage]()
+            for message in conversation["messages"]:
+                run, began = resources.run.turn(history=window(history)), time.monotonic()
+                reply = await answer_turn(run, partial(sommelier.answer, message))
+                spent = run.ledger.spent
+                seconds = time.monotonic() - began
+                language = conversation["language"]
+                yield Turn(language, message, reply, spent.requests, spent.tokens, seconds)
+                history += [
+                    StoredMessage("user", message),
+                    StoredMessage("assistant", reply.text, reply.wine_ids),
+                ]
+
+
+def show(number: int, turn: Turn) -> None:
+    """Print a turn and its answer."""
+    errors = ", ".join(turn.reply.error_types) or "-"
+    print(
+        f"\n## {number}. [{turn.language}] {turn.message}\n"
+        f"{turn.reply.outcome}{'' if turn.is_by_the_model else ' (not by the model)'}, "
+        f"{turn.requests} requests, {turn.seconds:.0f} s, {turn.tokens} tokens, errors: {errors}, "
+        f"wines: {len(turn.reply.wine_ids)}\n\n{turn.reply.shown}",
+        flush=True,
+    )
+
+
+def summarize(turns: Sequence[Turn]) -> None:
+    """Print a row for each language and one for all."""
+    print("\n| | turns | by the model | with wines | requests | seconds | tokens | errors |")
+    print("|---|---|---|---|---|---|---|---|")
+    for language in (*dict.fromkeys(turn.language for turn in turns), ""):
+        chosen = [turn for turn in turns if language in ("", turn.language)]
+        errors = Counter(error for turn in chosen for error in turn.reply.error_types)
+        print(
+            f"| {language or 'all'} | {len(chosen)} "
+            f"| {sum(turn.is_by_the_model for turn in chosen)} "
+            f"| {sum(bool(turn.reply.wine_ids) for turn in chosen)} "
+            f"| {sum(turn.requests for turn in chosen) / len(chosen):.1f} "
+            f"| {median(turn.seconds for turn in chosen):.0f} "
+            f"| {median(turn.tokens for turn in chosen):.0f} "
+            f"| {', '.join(f'{name} {count}' for name, count in errors.items()) or '-'} |"
+        )
+
+
+async def main(conversations: Sequence[str]) -> None:
+    """Answer all conversations in a database of their own."""
+    settings = load_settings()
+    if not settings.model.is_set:
+        sys.exit("There is no model: set OPENAI_API_KEY, or OPENAI_BASE_URL and LLM_MODEL.")
+    with TemporaryDirectory() as folder:
+        url = SecretStr(f"sqlite+aiosqlite:///{folder}/wines.sqlite3")
+        database = DatabaseSettings.model_validate({"DATABASE_URL": url.get_secret_value()})
+        settings = settings.model_copy(update={"database": database})
+        turns = []
+        async for turn in turns_of(settings, conversations):
+            turns.append(turn)
+            show(len(turns), turn)
+    summarize(turns)
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1]) if len(sys.argv) > 1 else CONVERSATIONS
+    asyncio.run(main(file.read_text().splitlines()))
