@@ -36,10 +36,12 @@ async def ask_small_model(
     message: str, run: Run, look_up: LookUp
 ) -> AgenticResponse[SommelierResponse] | None:
     """Return the model's answer to `message` from what was found; None if nothing was."""
-    if look_up.found is not None and look_up.found.wines:
-        return await _ask_about_wines(message, run, look_up.request, look_up.found.wines)
     if look_up.passage is not None:
         return await _ask_about_passage(message, run, look_up.passage)
+    # "Why the first one?" finds nothing new: it is about wines that were shown.
+    shown = look_up.context.meant(look_up.message) or look_up.context.shown
+    if wines := look_up.found.wines if look_up.found else shown:
+        return await _ask_about_wines(message, run, look_up.request, wines)
     return None
 
 
@@ -47,10 +49,7 @@ async def _ask_about_wines(
     message: str, run: Run, request: Request, found: Sequence[Wine]
 ) -> AgenticResponse[SommelierResponse]:
     wines = found[:MOST_WINES]
-    lines = [
-        f"{wine.id}: {wine.label}. {describe_wine(wine, request)}. {wine.notes}".strip()
-        for wine in wines
-    ]
+    lines = [f"{wine.id}: {describe_wine(wine, request)}. {wine.notes}".strip() for wine in wines]
     wish = request_in_words(request)
     given = "\n".join((f"{message}\n({wish})\n" if wish else f"{message}\n", "Wines:", *lines))
     return await _ask(given, run, WINES, {wine.id: wine for wine in wines})

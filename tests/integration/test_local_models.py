@@ -51,11 +51,18 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
     environment: dict[str, str], model_server: ModelServer
 ) -> None:
     model_server.default = SmallModel()
-    typed = "a red for lamb under 25 euros\na cheaper one?\nEin Weißwein zu Fisch\n"
+    messages = (
+        "a red for lamb under 25 euros",
+        "cheaper?",
+        "why the first one?",
+        "Weißwein zu Fisch",
+    )
+    typed = "\n".join(messages)
     answered = piped(typed, small(environment, model_server))
-    assert answered.stdout.count("It is what you ask for.") == 9
-    assert len(model_server.requests) == 3
-    first, cheaper, german = (request.json for request in model_server.requests)
+    assert answered.stdout.count("It is what you ask for.") == 11
+    assert len(model_server.requests) == 4
+    first, cheaper, why, german = (request.json for request in model_server.requests)
+    assert len(WINE_ID.findall(why["messages"][-1]["content"])) == 1
     assert "tools" not in first
     assert "(Red · lamb · up to €25)" in first["messages"][-1]["content"]
     assert "lamb" in cheaper["messages"][-1]["content"]
