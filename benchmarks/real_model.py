@@ -21,7 +21,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from agent.repositories import StoredMessage
-from agent.sommelier.service import window
+from agent.sommelier.history import window
 from agent.turn import Reply, answer_turn
 from bot.app import sommelier_of
 from bot.resources import open_resources

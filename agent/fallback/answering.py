@@ -93,13 +93,11 @@ class Fallback:
         if needs_no_alcohol(message, person):
             request = message = replace(message, wanted={"styles": ("alcohol_free",)})
         look_up = LookUp(request, message, context)
-        if message.is_question and not asks_why(message, context):
+        if asks_why(message, context) or points_at_wines(message, context):
+            return look_up
+        if message.is_question:
             return replace(look_up, passage=await self._passage(message, span))
-        if (
-            points_at_wines(message)
-            or asks_why(message, context)
-            or says_too_little(message, context)
-        ):
+        if says_too_little(message, context):
             return look_up
         query = query_of(request, context)
         asked = query.model_dump(mode="json", exclude_defaults=True)
@@ -130,8 +128,10 @@ def asks_why(message: Request, context: Context) -> bool:
     return "why" in message.cues and bool(context.shown)
 
 
-def points_at_wines(message: Request) -> bool:
+def points_at_wines(message: Request, context: Context) -> bool:
     """Tell whether a message asks about wines that were shown: "the second one"."""
+    if message.is_question and not context.shown:
+        return False
     return bool(message.ordinals) and not message.cues & COMPARING
 
 
@@ -145,11 +145,13 @@ def reply_to(look_up: LookUp) -> Reply:
     message, context = look_up.message, look_up.context
     if asks_why(message, context):
         return _reasons(look_up.request, context)
+    if points_at_wines(message, context):
+        return _details(message, context)
     if message.is_question:
         return _quoted(look_up.passage, message)
     if look_up.found is not None:
         return _wines(look_up.request, message, context, look_up.found)
-    return _details(message, context) if points_at_wines(message) else _help(message)
+    return _help(message)
 
 
 def _quoted(passage: Passage | None, message: Request) -> Reply:
