@@ -16,6 +16,7 @@ from benchmarks.environments import (
     OURS,
     ROOT,
     TRACED,
+    TYPED,
     Entry,
     NotInstalled,
     earlier,
@@ -50,7 +51,7 @@ def main() -> None:
     if arguments.memory:
         entries = OURS, TRACED
     elif arguments.ours:
-        entries = FLOOR, OURS, TRACED
+        entries = FLOOR, TYPED, OURS, TRACED
     if arguments.earlier:
         entries = *entries, *earlier(arguments.earlier.resolve())
     measured = measure(console, entries, quick=arguments.quick, memory_only=arguments.memory)

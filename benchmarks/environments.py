@@ -31,8 +31,9 @@ class Entry:
     root: Path = ROOT
 
 
-FLOOR: Final = Entry(
-    "bare loop", "bare", ("openai", "pydantic"), note="in the client's own types, as ours"
+FLOOR: Final = Entry("bare loop", "bare", ("openai", "pydantic"), note="posts JSON, as ours does")
+TYPED: Final = Entry(
+    "bare loop, typed", "bare_typed", ("openai", "pydantic"), note="in the client's own types"
 )
 OURS: Final = Entry("ours", "ours", ("openai", "pydantic"))
 TRACED: Final = Entry("ours, traced", "ours_traced", ("opentelemetry-proto", "httpx"))
@@ -60,7 +61,7 @@ PEERS: Final = (
         "runs no tools: one request of the plain client is made by hand before it",
     ),
 )
-ENTRIES: Final = (FLOOR, OURS, TRACED, *PEERS)
+ENTRIES: Final = (FLOOR, TYPED, OURS, TRACED, *PEERS)
 
 
 def earlier(root: Path) -> tuple[Entry, Entry]:

@@ -15,7 +15,7 @@ from benchmarks.environments import FLOOR, OURS, TRACED, Entry
 from benchmarks.measure import Costs, Growth, Plan
 from benchmarks.scenario import KINDS
 
-MOST_RATIO: Final = 1.3
+MOST_RATIO: Final = 1.5
 MOST_MORE_MS: Final = 1.5
 MOST_GROWTH_MIB: Final = 1.0
 NOTHING: Final = "–"

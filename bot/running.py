@@ -7,10 +7,10 @@ import asyncio
 import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from agent.engine.llm import load_client
@@ -41,6 +41,7 @@ from bot.telegram.settings import speak_with
 from bot.turn import Turns
 from bot.updates.accept import introduce, point_webhook, poll, single_process
 from bot.updates.lanes import Lanes, Lock, of_one_process
+from bot.watchdog import watchdog
 from config import Settings
 from db.engine import is_passing
 
@@ -76,6 +77,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     """
     stop, token = stop or stop_on_signals(), settings.telegram.token
     async with AsyncExitStack() as stack:
+        stack.enter_context(watchdog())
         resources = await stack.enter_async_context(open_resources(settings))
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
         locks = replica_locks(settings)
@@ -87,7 +89,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         else:
             await asyncio.to_thread(lexicon)
         gc.freeze()  # what is there for good is not looked through again and again
-        leading = while_leading(lanes.lock, tasks_of_leader(settings, app, lanes))
+        leading = while_leading(lanes.lock, tasks_of_leader(settings, app, lanes), locks)
         await run_tasks([*tasks_of(settings, resources, app, lanes), leading, *further], stop)
         if await lanes.finish(settings.updates.shutdown_seconds):
             return
@@ -96,17 +98,45 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         os._exit(0)
 
 
-def while_leading(lock: Lock, tasks: Sequence[Task]) -> Task:
-    """Return a task that does others as long as this process leads; when it ends, another does."""
+class LostLead(Exception):
+    """Another process may lead: the lock was lost."""
+
+
+class LosesLocks(Protocol):
+    """Knows when the lock of a lane is lost."""
+
+    def lost(self, lane: str) -> asyncio.Event:
+        """Return an event that is set when the lock of a lane that is held here was lost."""
+
+
+def while_leading(lock: Lock, tasks: Sequence[Task], locks: LosesLocks | None) -> Task:
+    """Return a task that runs others while this process leads; when it ends, another leads."""
 
     async def run(stopped: asyncio.Event) -> None:
         while not stopped.is_set():
             async with lock(LEADER) as leads:
                 if leads:
-                    await run_tasks(tasks, stopped)
+                    lost = locks.lost(LEADER) if locks else asyncio.Event()
+                    with suppress(LostLead):
+                        await run_tasks([*tasks, partial(fail_when, lost)], stopped)
             await unless(stopped, asyncio.sleep(LEAD_SECONDS))
 
     return run
+
+
+async def fail_when(lost: asyncio.Event, stopped: asyncio.Event) -> None:
+    """Wait until told to stop.
+
+    Raises:
+        LostLead: the lock was lost before.
+    """
+    if await unless(stopped, wait_for(lost)):
+        raise LostLead
+
+
+async def wait_for(event: asyncio.Event) -> None:
+    """Return once an event is set."""
+    await event.wait()
 
 
 async def load_words_later() -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
-from sqlalchemy import URL, Connection, CursorResult, Delete, Insert, Update, event, make_url, text
+from sqlalchemy import URL, Connection, CursorResult, Delete, Update, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -149,9 +149,10 @@ class SqlRepository:
         self._sessions = sessions
         self._now = now
 
-    async def _write(self, statement: Update | Delete | Insert) -> int:
-        """Commit one statement; how many rows it concerned."""
-        return await self._sessions.write(lambda on: on.execute(statement).rowcount)
+    async def _write(self, statement: Update | Delete) -> int:
+        """Commit one statement; return how many rows it changed."""
+        async with self._sessions.begin() as session:
+            return await count_rows(session, statement)
 
 
 def is_passing(error: Exception) -> bool:
@@ -179,13 +180,13 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
     )
 
 
-def take_turns(on: Connection, number: int) -> None:
+async def take_turns(session: AsyncSession, number: int) -> None:
     """Have transactions that say this number run one after the other, until each has ended.
 
     SQLite locks with the first write, Postgres has to be told.
     """
-    if on.dialect.name == "postgresql":
-        on.execute(ADVISORY_LOCK, {"number": number})
+    if session.get_bind().dialect.name == "postgresql":
+        await session.execute(ADVISORY_LOCK, {"number": number})
 
 
 async def check(engine: AsyncEngine) -> None:

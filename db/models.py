@@ -5,7 +5,6 @@ Rows are what is stored; what others see of them is in `agent`.
 
 from dataclasses import fields
 from datetime import UTC, date, datetime
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from sqlalchemy import (
@@ -506,12 +505,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def values_of(record: "DataclassInstance", model: type[Base]) -> dict[str, Any]:
-    """The columns of a record's row, as both databases can store them."""
-    columns = model.__table__.columns
-    return {each.name: _stored(getattr(record, each.name)) for each in columns}
-
-
 def loaded(kind: type[T], row: Row[Any], **others: object) -> T:
     """The record that a row holds; `others` are the fields that are not columns of it."""
     columns = row._mapping
@@ -523,12 +516,6 @@ def _read(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _stored(value: object) -> object:
-    if isinstance(value, str):
-        return storable(value)
-    return [_stored(each) for each in value] if isinstance(value, tuple) else value
-
-
 def table_of(model: type[Base]) -> Table:
     """The table of a model, for statements that are executed on a connection."""
     return cast("Table", model.__table__)
@@ -537,41 +524,25 @@ def table_of(model: type[Base]) -> Table:
 Inserting = postgresql.Insert | sqlite.Insert
 
 
-def insert(session: AsyncSession, model: type[Base]) -> Inserting:
-    """Return an insert of a session's database, that can say what is to become of known rows."""
-    return _insert(session.get_bind().dialect.name, table_of(model))
+def insert(on: AsyncSession | Connection, model: type[Base]) -> Inserting:
+    """Return an insert of a database, that can say what is to become of known rows."""
+    dialect = on.dialect if isinstance(on, Connection) else on.get_bind().dialect
+    if dialect.name == "sqlite":
+        return sqlite.insert(table_of(model))
+    return postgresql.insert(table_of(model))
 
 
-def insert_into(on: Connection, model: type[Base]) -> Inserting:
-    """An insert of this database, that can say what is to happen to a row that is there."""
-    return _insert(on.dialect.name, table_of(model))
-
-
-def insert_once(on: Connection, model: type[Base]) -> Inserting:
-    """An insert that leaves a row that is there already as it is."""
-    return _once(insert_into(on, model))
-
-
-def upsert(on: Connection, model: type[Base], *changed: str) -> Inserting:
-    """An insert that replaces a row that is there already, or only what is `changed` of it."""
-    return _replacing(insert_into(on, model), model, changed)
-
-
-# Made once each: to make a statement takes longer than to execute it.
-@cache
-def _insert(dialect: str, into: Table) -> Inserting:
-    return sqlite.insert(into) if dialect == "sqlite" else postgresql.insert(into)
-
-
-@cache
-def _once(statement: Inserting) -> Inserting:
-    return statement.on_conflict_do_nothing()
-
-
-@cache
-def _replacing(statement: Inserting, model: type[Base], changed: tuple[str, ...]) -> Inserting:
-    columns = model.__table__.columns
-    keys = [each.name for each in columns if each.primary_key]
-    names = changed or [each.name for each in columns if not each.primary_key]
+def upsert(on: AsyncSession | Connection, model: type[Base], *changed: str) -> Inserting:
+    """Return an insert that replaces a known row, or only the `changed` columns of it."""
+    statement, columns = insert(on, model), model.__table__.columns
+    keys = [column.name for column in columns if column.primary_key]
+    names = changed or [column.name for column in columns if not column.primary_key]
     values = {name: statement.excluded[name] for name in names}
     return statement.on_conflict_do_update(index_elements=keys, set_=values)
+
+
+def storable_value(value: object) -> object:
+    """Return a value as every database stores it."""
+    if isinstance(value, str):
+        return storable(value)
+    return [storable_value(item) for item in value] if isinstance(value, tuple) else value

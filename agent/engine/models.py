@@ -145,24 +145,13 @@ class ModelChain:
             if request.heard is not None:
                 request.heard(text)
 
+        wanted = replace(request, heard=heard) if request.heard is not None else request
         try:
-            async with asyncio.timeout_at(self.run.deadline):
-                response = await model.generate_with_tools(
-                    messages,
-                    request.tools,
-                    output=request.output,
-                    max_tokens=request.max_tokens,
-                    temperature=request.temperature,
-                    heard=heard if request.heard is not None else None,
-                )
+            response = await answer_of(model, messages, wanted, self.run.deadline)
         except asyncio.CancelledError:
             if request.heard is not None:
                 self._count(cut_off(model, messages, written), span)
             raise
-        except TimeoutError:
-            raise DeadlinePassed from None
-        except Exception as error:
-            raise as_model_error(error) from None
         if request.heard is not None and self.run.show is not None:
             self.run.show(lambda: "")  # What is whole is judged at once: no draft of it.
         return response
@@ -182,11 +171,32 @@ class ModelChain:
             )
 
 
-def as_model_error(error: Exception) -> ModelError:
-    """Return the error of a model; one of somebody else's may raise anything."""
-    if isinstance(error, ModelError):
-        return error
-    return ModelRejected(f"the model failed ({log_failure('a model failed', error)})")
+async def answer_of(
+    model: LLM, messages: Sequence[Message], request: Request, deadline: float | None
+) -> LLMResponse:
+    """Return the answer of a model.
+
+    Raises:
+        DeadlinePassed: there was none by `deadline`.
+        ModelError: the model failed.
+    """
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await model.generate_with_tools(
+                messages,
+                request.tools,
+                output=request.output,
+                max_tokens=request.max_tokens,
+                temperature=request.temperature,
+                heard=request.heard,
+            )
+    except ModelError:
+        raise
+    except TimeoutError:
+        raise DeadlinePassed from None
+    except Exception as error:  # a model of somebody else's
+        kind = log_failure("a model failed", error)
+        raise ModelRejected(f"the model failed ({kind})") from None
 
 
 def cut_off(model: LLM, messages: Sequence[Message], written: Sequence[Text]) -> LLMResponse:

@@ -26,6 +26,7 @@ from agent.engine.errors import ToolError, log_failure
 from agent.engine.feedback import describe_validation_error, fence
 from agent.engine.messages import ToolCall, ToolSchema, sendable
 from agent.engine.run import Run
+from agent.engine.span import NO_SPAN, Span
 from agent.text import truncate_at_boundary
 
 ERROR_PREFIX: Final = "Error: "
@@ -189,57 +190,40 @@ class Toolbox:
         run.ledger.tool_calls += min(allowed, len(calls))
         cut = calls[-1] if cut_off and not is_whole(calls[-1]) else None
         results = await asyncio.gather(
-            *(self.call(call, run, step=step, cut=call is cut) for call in calls[:allowed])
+            *(self._traced(call, run, step=step, cut=call is cut) for call in calls[:allowed])
         )
         return results + [_failed("limit", ENOUGH_CALLS)] * len(calls[allowed:])
 
-    async def call(
-        self, call: ToolCall, run: Run, *, step: int = 0, cut: bool = False
-    ) -> ToolResult:
-        """Run one call within the limits of `run`; its tool is given the run, traced on a span.
-
-        A call that was `cut` off is not run.
-        """
-        wanted = self._by_name.get(call.name)
+    async def _traced(self, call: ToolCall, run: Run, *, step: int, cut: bool) -> ToolResult:
+        name = call.name if call.name in self.names else "unknown"
         with run.span.child(
-            f"tool.{wanted.name if wanted else 'unknown'}",
+            f"tool.{name}",
             "tool",
             input=call.arguments,
             metadata={"step": step, "call_id": call.id},
         ) as span:
-            if cut:
-                result = _failed("truncated", CUT_OFF)
-            elif wanted is None:
-                tools = ", ".join(self.names) or "none"
-                problem = f"there is no tool {fence(call.name)}. Tools: {tools}"
-                result = _failed("unknown_tool", problem)
-            else:
-                result = await _run(wanted, call.arguments, run.of_tool(span))
+            result = _failed("truncated", CUT_OFF) if cut else await self.call(call, run, span)
             span.update(output=result.text)
             if result.error_type:
                 run.ledger.tool_errors += 1
                 span.update(level="ERROR", metadata={"error_type": result.error_type})
         return result
 
-
-class _InvalidArguments(ToolError):
-    """The arguments are not those of the tool."""
-
-
-def read_arguments(wanted: Tool, text: str) -> BaseModel:
-    """Read the arguments of a call.
-
-    Raises:
-        ToolError: they are not those of the tool.
-    """
-    try:
-        return wanted.arguments.model_validate(json_object(text))
-    except ValidationError as error:
-        raise _InvalidArguments(describe_validation_error(error)) from None
-    except ValueError as error:
-        raise _InvalidArguments(str(error)) from None
-    except RecursionError:
-        raise _InvalidArguments("the arguments are nested too deeply") from None
+    async def call(self, call: ToolCall, run: Run, span: Span = NO_SPAN) -> ToolResult:
+        """Run one call within the limits of `run`; its tool is given the run, traced on `span`."""
+        wanted = self._by_name.get(call.name)
+        if wanted is None:
+            listed = ", ".join(self.names) or "none"
+            return _failed("unknown_tool", f"there is no tool {fence(call.name)}. Tools: {listed}")
+        try:
+            arguments = wanted.arguments.model_validate(json_object(call.arguments))
+        except ValidationError as error:
+            return _failed("invalid_arguments", describe_validation_error(error))
+        except ValueError as error:
+            return _failed("invalid_arguments", str(error))
+        except RecursionError:
+            return _failed("invalid_arguments", "the arguments are nested too deeply")
+        return await _run(wanted, arguments, run.of_tool(span))
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -276,17 +260,16 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-async def _run(wanted: Tool, arguments: str, run: Run) -> ToolResult:
+async def _run(wanted: Tool, arguments: BaseModel, run: Run) -> ToolResult:
     seconds = min(run.limits.tool_seconds, run.seconds_left)
     try:
         async with asyncio.timeout(seconds) as limit:
-            output = await wanted.run(read_arguments(wanted, arguments), run)
+            output = await wanted.run(arguments, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
         return ToolResult(bounded(as_text(output.content), run.limits.result_chars), output.found)
     except ToolError as error:
-        kind = "invalid_arguments" if isinstance(error, _InvalidArguments) else "tool_error"
-        return _failed(kind, bounded(sendable(str(error)), run.limits.result_chars))
+        return _failed("tool_error", bounded(sendable(str(error)), run.limits.result_chars))
     except (Exception, asyncio.CancelledError) as error:
         if limit.expired():
             return _failed("timeout", f"{wanted.name} took longer than {seconds:g} s")

@@ -1,13 +1,15 @@
-"""The floor: a loop as short as one can write it, with the client's own types.
+"""The floor: a loop as short as one can write it, over the client's connections alone.
 
-That is how the client's documentation shows it, and how this project asks.
+It posts JSON and reads JSON, as this project does: a request in the client's own types costs more
+than all the rest of a turn, and would make everybody else look cheap.
 """
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from openai import AsyncOpenAI, pydantic_function_tool
+from openai import AsyncOpenAI, HttpxBinaryResponseContent, pydantic_function_tool
 from pydantic import create_model
 
 from benchmarks.scenario import (
@@ -30,17 +32,21 @@ REQUEST: dict[str, Any] = {
 }
 
 Message = dict[str, Any]
+Ask = Callable[[AsyncOpenAI, list[Message]], Awaitable[Message]]
 
 
-async def ask(client: AsyncOpenAI, messages: list[Message]) -> Message:
-    """The message that the model answers with, out of the client's types."""
-    request: dict[str, Any] = REQUEST | {"messages": messages}
-    completion = await client.chat.completions.create(**request)
-    message: Message = completion.choices[0].message.model_dump(exclude_none=True)
+async def posted(client: AsyncOpenAI, messages: list[Message]) -> Message:
+    """The message that the model answers with."""
+    raw = await client.post(
+        "/chat/completions",
+        body=REQUEST | {"messages": messages},
+        cast_to=HttpxBinaryResponseContent,
+    )
+    message: Message = json.loads(raw.content)["choices"][0]["message"]
     return message
 
 
-def make(base_url: str) -> Candidate:
+def make(base_url: str, ask: Ask = posted) -> Candidate:
     """The bare loop over a client of `base_url`."""
     client = AsyncOpenAI(api_key="none", base_url=f"{base_url}/v1", max_retries=0, timeout=60)
 

@@ -1,4 +1,4 @@
-"""The lanes of several replicas, on Postgres: a lock has each of them run by one at a time.
+"""The lanes of several replicas, on Postgres: a lock has one process at a time run each of them.
 
 It is an advisory lock of a session of ours, so it goes with the process that holds it, by itself:
 no heartbeat has to be tuned, no clocks are compared. What it cannot tell is whether a free lock is
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 1.0
 """How often it is looked for lanes that nobody runs, and so for the loss of our own connection."""
 
-LOOKS: Final = 3
+LOOKS: Final = 2
 """How often a lane must have been seen so; whoever lost its connection is back by then."""
 
 SETTLE_SECONDS: Final = LOOK_SECONDS * LOOKS
@@ -86,6 +86,10 @@ class ReplicaLocks:
 
     look_seconds = LOOK_SECONDS
 
+    def lost(self, lane: str) -> asyncio.Event:
+        """Return an event that is set when the lock of a lane that is held here was lost."""
+        return self._lost.setdefault(lane, asyncio.Event())
+
     def __init__(self, url: str) -> None:
         given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
         options = f"{given.get('options', '')} {THEIRS}"
@@ -93,6 +97,7 @@ class ReplicaLocks:
         self._connection: psycopg.AsyncConnection | None = None
         self._using = asyncio.Lock()
         self._held: set[str] = set()
+        self._lost: dict[str, asyncio.Event] = {}
         self._pid: int | None = None
         self._settled_at = 0.0
         self._seen: Counter[str] | None = None
@@ -209,7 +214,10 @@ class ReplicaLocks:
         if self._pid is not None:
             self._settled_at = time.monotonic() + SETTLE_SECONDS
             lost = await connection.execute(TAKE_BACK, [sorted(self._held)])
-            self._held -= {lane for (lane,) in await lost.fetchall()}
+            gone = {lane for (lane,) in await lost.fetchall()}
+            self._held -= gone
+            for lane in gone & self._lost.keys():
+                self._lost.pop(lane).set()
         (row,) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
         self._pid = row[0]
         return connection

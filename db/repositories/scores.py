@@ -14,7 +14,7 @@ from agent.engine.span import ScoreRecord, TraceRecord
 from agent.repositories import Feedback, FeedbackReason, StoredScore
 from agent.text import storable
 from db.engine import Sessions
-from db.models import ScoreRow, TraceRow, insert_into, loaded, table_of, upsert, utc_now
+from db.models import ScoreRow, TraceRow, insert, loaded, table_of, upsert, utc_now
 from db.repositories.queues import RowQueue
 
 VERDICT: Final = "user_feedback"
@@ -78,7 +78,7 @@ def keep_verdict(
                 "observation_id": feedback.root_id or "",
                 "at": feedback.answered_at or now,
             }
-            on.execute(insert_into(on, ScoreRow), row | values)
+            on.execute(insert(on, ScoreRow), row | values)
 
 
 def verdict_scores(feedback: Feedback, hide: Callable[[str], str]) -> list[ScoreRecord]:

@@ -7,17 +7,15 @@ once on several replicas are counted one after the other.
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from sqlalchemy import (
-    BindParameter,
     ColumnElement,
-    Connection,
     Row,
     Select,
-    bindparam,
     delete,
     func,
     literal,
@@ -25,7 +23,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import aliased
 
 from agent.engine.limits import Spent
 from agent.engine.span import TraceRecord
@@ -53,14 +51,11 @@ from db.models import (
     UnderWayRow,
     UtcDateTime,
     WineGrapeRow,
-    insert_into,
-    insert_once,
-    loaded,
-    table_of,
+    insert,
+    storable_value,
     upsert,
-    values_of,
 )
-from db.repositories.people import change, message_row, moved
+from db.repositories.people import change, store_messages
 from db.repositories.traces import KeepingTraces, TraceRows
 
 LOCK: Final = 0x70726F73
@@ -71,14 +66,6 @@ HISTORY: Final = 10
 """Messages before a turn that are exported with it."""
 LONGEST_TURN: Final = timedelta(hours=1)
 """A turn that began earlier and has not ended is not under way any more: its process died."""
-
-TURNS: Final = table_of(TurnRow)
-KEY: Final[BindParameter[int]] = bindparam("key")
-TURN: Final = select(TURNS).where(TURNS.c.turn_id == KEY)
-LAST: Final = (
-    select(TURNS.c.turn_id).where(TURNS.c.chat_id == KEY).order_by(TURNS.c.at.desc()).limit(1)
-)
-NOT_UNDER_WAY: Final = delete(table_of(UnderWayRow)).where(UnderWayRow.turn_id == KEY)
 
 Asked = aliased(MessageRow)
 Said = aliased(MessageRow)
@@ -104,20 +91,31 @@ class SqlTurnRepository(KeepingTraces):
             session.add_all(messages)
 
     async def change(self, changes: Sequence[Change]) -> None:
-        now = self._now()
-        await self._sessions.write(lambda on: change(on, changes, now))
+        """Change what is remembered of people."""
+        async with self._sessions.begin() as session:
+            await change(session, changes, self._now())
 
     async def get(self, turn_id: int) -> TurnRecord | None:
-        return await self._sessions.read(lambda on: _load(on, turn_id))
+        """Return a turn, None if it is not known."""
+        return await self._load(TurnRow.turn_id == turn_id)
 
     async def of_message(self, chat_id: int, message_id: int) -> TurnRecord | None:
+        """Return the turn that a message of the bot answered."""
         of_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
-        query = select(OutboxRow.turn_id).where(of_message)
-        return await self._sessions.read(lambda on: _load(on, on.scalar(query)))
+        return await self._load(TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(of_message)))
 
     async def last(self, chat_id: int) -> TurnRecord | None:
-        this = {"key": chat_id}
-        return await self._sessions.read(lambda on: _load(on, on.scalar(LAST, this)))
+        """Return the turn of a chat that ended last; None if there is none."""
+        return await self._load(TurnRow.chat_id == chat_id)
+
+    async def _load(self, where: ColumnElement[bool]) -> TurnRecord | None:
+        newest = select(TurnRow).where(where).order_by(TurnRow.at.desc()).limit(1)
+        async with self._sessions() as session:
+            row = await session.scalar(newest)
+        if row is None:
+            return None
+        values = {each.name: getattr(row, each.name) for each in fields(TurnRecord)}
+        return TurnRecord(**values | {"error_types": tuple(row.error_types)})
 
     async def may_be_lost(self, chat_id: int) -> bool:
         """Return whether a message of the chat's last answer may not have arrived."""
@@ -134,26 +132,16 @@ class SqlTurnRepository(KeepingTraces):
 
         Turns begin one after the other: of two at once, the second sees the first. Commits.
         """
-        others = select(func.count()).where(
-            UnderWayRow.since > at - LONGEST_TURN, UnderWayRow.turn_id != turn_id
-        )
-
-        def write(on: Connection) -> Spending:
-            take_turns(on, LOCK)
-            begun = {"turn_id": turn_id, "user_id": user_id, "since": at}
-            on.execute(upsert(on, UnderWayRow), begun)
-            theirs = others.where(UnderWayRow.user_id == user_id)
-            by_everyone, turns = _spent(on, _sums(since))
-            by_person, _ = _spent(on, _sums(since).where(TurnRow.user_id == user_id))
-            return Spending(
-                by_person=by_person,
-                by_everyone=by_everyone,
-                turns=turns,
-                persons_under_way=on.scalar(theirs) or 0,
-                under_way=on.scalar(others) or 0,
-            )
-
-        return await self._sessions.write(write)
+        under_way = UnderWayRow.since > at - LONGEST_TURN, UnderWayRow.turn_id != turn_id
+        others = select(func.count(), func.count().filter(UnderWayRow.user_id == user_id))
+        begun = {"turn_id": turn_id, "user_id": user_id, "since": at}
+        async with self._sessions.begin() as session:
+            await take_turns(session, LOCK)
+            await session.execute(upsert(session, UnderWayRow), begun)
+            by_everyone, turns = await _spent(session, _sums(since))
+            by_person, _ = await _spent(session, _sums(since).where(TurnRow.user_id == user_id))
+            count, theirs = (await session.execute(others.where(*under_way))).one()
+        return Spending(by_person, by_everyone, turns, theirs, count)
 
     async def stats(self, since: datetime) -> Stats:
         """Every day (UTC) from that of `since` until today, and all of them together.
@@ -199,11 +187,15 @@ async def save_turn(
     The trace `waits` for so long before it is sent.
     """
 
-    def save(inner: Session) -> None:
-        keep(inner.connection(), ended, now, rows, now + waits)
-        change(inner.connection(), ended.changes, now)
-
-    await session.run_sync(save)
+    if (turn := ended.record) is not None:
+        if ended.said:
+            await store_messages(session, turn.chat_id, ended.said, turn.turn_id, now)
+        await session.execute(delete(UnderWayRow).where(UnderWayRow.turn_id == turn.turn_id))
+        row = {each.name: storable_value(getattr(turn, each.name)) for each in fields(turn)}
+        await session.execute(upsert(session, TurnRow), row)
+    if ended.trace is not None:
+        await save_traces(session, [ended.trace], now + waits, rows)
+    await change(session, ended.changes, now)
 
 
 async def save_traces(
@@ -211,23 +203,6 @@ async def save_traces(
 ) -> None:
     """Store traces; one that is known is replaced."""
     await session.run_sync(lambda inner: rows.keep(inner.connection(), traces, now))
-
-
-def keep(
-    on: Connection, ended: EndedTurn, now: datetime, rows: TraceRows, due_at: datetime
-) -> None:
-    """Keep a turn, what was said and its trace, once however often it is kept."""
-    turn = ended.record
-    if turn is None:
-        return
-    if ended.said:
-        chat_id = moved(on, turn.chat_id)
-        said = [message_row(chat_id, each, turn.turn_id, now) for each in ended.said]
-        on.execute(insert_once(on, MessageRow), said)
-    on.execute(NOT_UNDER_WAY, {"key": turn.turn_id})
-    on.execute(upsert(on, TurnRow), values_of(turn, TurnRow))
-    if ended.trace is not None:
-        rows.keep(on, [ended.trace], due_at)
 
 
 def _sums(since: datetime) -> Select[int, int, float, int]:
@@ -240,17 +215,9 @@ def _sums(since: datetime) -> Select[int, int, float, int]:
     ).where(TurnRow.at >= since)
 
 
-def _spent(on: Connection, sums: Select[int, int, float, int]) -> tuple[Spent, int]:
-    requests, tokens, cost, turns = on.execute(sums).one()
+async def _spent(session: AsyncSession, sums: Select[int, int, float, int]) -> tuple[Spent, int]:
+    requests, tokens, cost, turns = (await session.execute(sums)).one()
     return Spent(int(requests), int(tokens), float(cost)), int(turns)
-
-
-def _load(on: Connection, turn_id: int | None) -> TurnRecord | None:
-    this = {"key": turn_id}
-    row = on.execute(TURN, this).one_or_none()
-    if row is None:
-        return None
-    return loaded(TurnRecord, row)
 
 
 class CountedTurn(NamedTuple):
@@ -364,11 +331,6 @@ async def _before(session: AsyncSession, asked: MessageRow) -> list[MessageRow]:
 RATED: Final = "rated"
 LONGEST_COMMENT: Final = 1000  # characters
 
-NOTHING_SAID: Final[dict[str, object]] = {
-    "reason": None,
-    "comment": "",
-}
-
 
 class SqlFeedbackRepository(KeepingTraces):
     """Fulfils `agent.repositories.FeedbackRepository` on SQLite and Postgres alike. Writes commit.
@@ -378,44 +340,48 @@ class SqlFeedbackRepository(KeepingTraces):
     """
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> Feedback | None:
+        """Store the verdict on a turn, or take it back; a change clears what was disliked."""
         other = FeedbackRow.verdict.is_distinct_from(verdict)
-
-        def write(on: Connection) -> Feedback | None:
+        nothing_said = {"reason": None, "comment": ""}
+        async with self._sessions.begin() as session:
             if verdict is not None:
-                self._rate_first(on, turn_id, verdict)
-            self._change(on, turn_id, other, verdict=verdict, **NOTHING_SAID)
-            _rate_taste(on, turn_id, verdict, self._now())
-            return self._scored(on, turn_id)
-
-        return await self._sessions.write(write)
+                await self._rate_first(session, turn_id, verdict)
+            await self._change(session, turn_id, other, verdict=verdict, **nothing_said)
+            await _rate_taste(session, turn_id, verdict, self._now())
+            return await self._scored(session, turn_id)
 
     async def reason(self, turn_id: int, reason: FeedbackReason) -> Feedback | None:
+        """Store what was wrong with a disliked turn; None if it is not disliked."""
         other = FeedbackRow.reason.is_distinct_from(reason)
         return await self._say(turn_id, other, reason=reason)
 
     async def comment(self, turn_id: int, text: str) -> Feedback | None:
+        """Store what a person wrote about a disliked turn, cut; None if it is not disliked."""
         comment = storable(text).strip()[:LONGEST_COMMENT]
         return await self._say(turn_id, FeedbackRow.comment != comment, comment=comment)
 
     async def asked_about(self, chat_id: int, message_id: int) -> int | None:
+        """Return the turn that a message asked about; None once the verdict was taken back."""
         disliked = select(FeedbackRow.turn_id).where(FeedbackRow.verdict == "disliked")
         query = select(OutboxRow.asks_about).where(
             OutboxRow.chat_id == chat_id,
             OutboxRow.message_id == message_id,
             OutboxRow.asks_about.in_(disliked),
         )
-        return await self._sessions.read(lambda on: on.scalar(query.limit(1)))
+        async with self._sessions() as session:
+            return await session.scalar(query.limit(1))
 
     async def get(self, turn_id: int) -> Feedback | None:
-        return await self._sessions.read(lambda on: _load_feedback(on, turn_id))
+        """Return what is thought of a turn; None if nobody ever said."""
+        async with self._sessions() as session:
+            return await _load_feedback(session, FeedbackRow.turn_id == turn_id)
 
     async def of_trace(self, trace_id: str) -> Feedback | None:
-        """What is thought of the turn with this trace; None if nobody ever said."""
-        query = _joined().where(TurnRow.trace_id == trace_id)
-        row = await self._sessions.read(lambda on: on.execute(query).first())
-        return loaded(Feedback, row) if row else None
+        """Return what is thought of the turn with this trace; None if nobody ever said."""
+        async with self._sessions() as session:
+            return await _load_feedback(session, TurnRow.trace_id == trace_id)
 
-    def _rate_first(self, on: Connection, turn_id: int, verdict: Verdict) -> None:
+    async def _rate_first(self, session: AsyncSession, turn_id: int, verdict: Verdict) -> None:
         """Insert the first verdict on a turn, if there is such a turn."""
         row = {
             "turn_id": TurnRow.turn_id,
@@ -424,57 +390,77 @@ class SqlFeedbackRepository(KeepingTraces):
             "updated_at": literal(self._now(), UtcDateTime),
         }
         of_turn = select(*row.values()).where(TurnRow.turn_id == turn_id)
-        insert = insert_into(on, FeedbackRow).from_select(list(row), of_turn)
-        on.execute(insert.on_conflict_do_nothing())
+        rated = insert(session, FeedbackRow).from_select(list(row), of_turn)
+        await session.execute(rated.on_conflict_do_nothing())
 
     async def _say(self, turn_id: int, other: ColumnElement[bool], **said: str) -> Feedback | None:
         disliked = FeedbackRow.verdict == "disliked"
-
-        def write(on: Connection) -> Feedback | None:
-            self._change(on, turn_id, disliked & other, **said)
-            return self._scored(on, turn_id)
-
-        found = await self._sessions.write(write)
+        async with self._sessions.begin() as session:
+            await self._change(session, turn_id, disliked & other, **said)
+            found = await self._scored(session, turn_id)
         return found if found and found.verdict == "disliked" else None
 
-    def _scored(self, on: Connection, turn_id: int) -> Feedback | None:
+    async def _scored(self, session: AsyncSession, turn_id: int) -> Feedback | None:
         """Return what is thought of a turn now, and make the scores of its trace say so."""
-        feedback = _load_feedback(on, turn_id)
-        self._rows.keep_verdict(on, feedback, self._now())
+        feedback, now = await _load_feedback(session, FeedbackRow.turn_id == turn_id), self._now()
+        await session.run_sync(
+            lambda inner: self._rows.keep_verdict(inner.connection(), feedback, now)
+        )
         return feedback
 
-    def _change(
-        self, on: Connection, turn_id: int, where: ColumnElement[bool], **values: object
+    async def _change(
+        self, session: AsyncSession, turn_id: int, where: ColumnElement[bool], **values: object
     ) -> None:
         row = update(FeedbackRow).where(FeedbackRow.turn_id == turn_id, where)
-        on.execute(row.values(values | {"updated_at": self._now()}))
+        await session.execute(row.values(values | {"updated_at": self._now()}))
 
 
-def _joined() -> Select[Any]:
-    answered_at = TurnRow.at.label("answered_at")
-    return select(table_of(FeedbackRow), TurnRow.trace_id, TurnRow.root_id, answered_at).join(
-        TurnRow, TurnRow.turn_id == FeedbackRow.turn_id
+def _rated() -> Select[FeedbackRow, TurnRow]:
+    return select(FeedbackRow, TurnRow).join(TurnRow, TurnRow.turn_id == FeedbackRow.turn_id)
+
+
+async def _load_feedback(session: AsyncSession, where: ColumnElement[bool]) -> Feedback | None:
+    fresh = _rated().where(where).execution_options(populate_existing=True)
+    row = (await session.execute(fresh)).first()
+    return _feedback_of(*row) if row else None
+
+
+def _feedback_of(row: FeedbackRow, turn: TurnRow) -> Feedback:
+    return Feedback(
+        turn_id=row.turn_id,
+        verdict=cast("Verdict | None", row.verdict),
+        reason=cast("FeedbackReason | None", row.reason),
+        comment=row.comment,
+        trace_id=turn.trace_id,
+        root_id=turn.root_id,
+        answered_at=turn.at,
     )
 
 
-def _rate_taste(on: Connection, turn_id: int, verdict: Verdict | None, now: datetime) -> None:
+async def _rate_taste(
+    session: AsyncSession, turn_id: int, verdict: Verdict | None, now: datetime
+) -> None:
     """Have a verdict say of a person's taste what the first grapes of the wines shown tell."""
-    on.execute(delete(FactRow).where(FactRow.turn_id == turn_id, FactRow.kind == RATED))
-    if verdict is None:
+    rated = (FactRow.turn_id == turn_id) & (FactRow.kind == RATED)
+    await session.execute(delete(FactRow).where(rated))
+    turn = await session.get(TurnRow, turn_id)
+    if verdict is None or turn is None or not turn.user_id:
         return
     shown = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn_id)
-    ids = {each for listed in on.scalars(shown) for each in listed}
+    ids = {wine_id for listed in await session.scalars(shown) for wine_id in listed}
     first = select(WineGrapeRow.grape).where(
         WineGrapeRow.wine_id.in_(ids), WineGrapeRow.position == 0
     )
-    grapes = sorted({*on.scalars(first)}) if ids else []
-    user_id = on.scalar(select(TurnRow.user_id).where(TurnRow.turn_id == turn_id))
-    for grape in grapes if user_id else ():
-        of_turn = {"user_id": user_id, "kind": RATED, "turn_id": turn_id, "at": now}
-        said = {"value": f"grapes={grape}", "said": "+" if verdict == "liked" else "-"}
-        on.execute(insert_into(on, FactRow), of_turn | said)
-
-
-def _load_feedback(on: Connection, turn_id: int) -> Feedback | None:
-    row = on.execute(_joined().where(FeedbackRow.turn_id == turn_id)).first()
-    return loaded(Feedback, row) if row else None
+    said = "+" if verdict == "liked" else "-"
+    grapes = sorted({*await session.scalars(first)}) if ids else []
+    session.add_all(
+        FactRow(
+            user_id=turn.user_id,
+            kind=RATED,
+            value=f"grapes={grape}",
+            turn_id=turn_id,
+            said=said,
+            at=now,
+        )
+        for grape in grapes
+    )

@@ -44,7 +44,7 @@ from db.models import (
     WineFoodRow,
     WineGrapeRow,
     WineRow,
-    insert_into,
+    insert,
     table_of,
 )
 from db.wines.search import Filters, filters, matching_text, ranks, shuffled, varied
@@ -209,7 +209,7 @@ def sources_of(on: Connection, wine_ids: Sequence[str]) -> dict[str, str]:
 
 def save_wines(on: Connection, wines: Sequence[Wine], source: str = "") -> None:
     """Insert these wines of a file, or replace those whose ids exist. Does not commit."""
-    statement = insert_into(on, WineRow)
+    statement = insert(on, WineRow)
     kept = ("number", "id")
     changed = {c.key: statement.excluded[c.key] for c in WineRow.__table__.columns}
     changed = {name: value for name, value in changed.items() if name not in kept}
@@ -218,7 +218,7 @@ def save_wines(on: Connection, wines: Sequence[Wine], source: str = "") -> None:
     for name, model in _LISTS.items():
         on.execute(delete(model).where(model.wine_id.in_([wine.id for wine in wines])))
         if items := [item for wine in wines for item in _items(wine, name)]:
-            on.execute(insert_into(on, model), items)
+            on.execute(insert(on, model), items)
 
 
 def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
