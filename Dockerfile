@@ -10,7 +10,7 @@ ENV PATH=/opt/sommelier/bin:$PATH
 WORKDIR /build
 COPY requirements/main.txt requirements/
 RUN pip install --require-hashes --only-binary=:all: -r requirements/main.txt
-COPY pyproject.toml README.md LICENSE NOTICE config.py ./
+COPY pyproject.toml README.md LICENSE config.py ./
 COPY agent agent
 COPY bot bot
 COPY db db

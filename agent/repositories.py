@@ -451,6 +451,9 @@ class MemoryRepository(Protocol):
     async def facts(self, user_id: int) -> Sequence[Fact]:
         """What a person told, and what their verdicts say, the oldest first."""
 
+    async def undoable(self, user_id: int, undo_id: int) -> Change | None:
+        """Return a change of a person's that can be undone; None if it is gone, or not theirs."""
+
     async def bottles(self, user_id: int) -> Sequence[Bottles]:
         """The wines that a person owns, or did; those that changed last are the last."""
 

@@ -22,7 +22,7 @@ from agent.text import Language, Pattern, pattern
 from agent.turn_trace import Outcome, record_ledger, record_turn
 
 FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
-"""What a fact is. `rated` is what verdicts say, `setting` what somebody chose."""
+"""The kind of a fact. `rated` is what verdicts say, `setting` what somebody chose."""
 PRICES: Final = "prices"
 TOLD: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
 """What people tell of themselves in words."""
@@ -69,22 +69,33 @@ class Bottles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a turn changes of what is kept of a person, at its end.
+    """A change of what is kept of a person, made with the commit that ends a turn.
 
-    Of `bottles` the counts are added to those that there are. With `forget`, their hash in traces,
-    all that is kept of them is deleted.
+    Of `bottles` the counts are added to those that there are. The change can be undone under its
+    `undo_id`, once; one that `undoes` such an id takes that change back. With `forget`, their hash
+    in traces, all that is kept of them is deleted.
     """
 
     user_id: int
     learned: tuple[Fact, ...] = ()
     unlearned: tuple[Fact, ...] = ()
     bottles: tuple[Bottles, ...] = ()
+    undo_id: int = 0
+    undoes: int = 0
     forget: str = ""
+
+    @property
+    def inverse(self) -> "Change":
+        """Return the change that takes this one back."""
+        bottles = tuple(replace(each, count=-each.count) for each in self.bottles)
+        return Change(
+            user_id=self.user_id, learned=self.unlearned, unlearned=self.learned, bottles=bottles
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What is known of who asks, and their own words in this turn; what they own is theirs alone.
+    """What is known of who asks; what they own is theirs alone.
 
     Nothing is remembered of whom has no `user_id`.
     """
@@ -93,7 +104,6 @@ class Person:
     facts: tuple[Fact, ...] = ()
     bottles: tuple[Bottles, ...] = ()
     user_id: int = 0
-    words: str = ""
 
 
 NOBODY: Final = Person()

@@ -23,7 +23,7 @@ from agent.engine.messages import (
     ToolSchema,
 )
 from agent.engine.run import Run
-from agent.memory.service import memory_tools
+from agent.memory.tools import memory_tools
 from agent.sommelier.service import Sommelier
 from bot.resources import research_tools
 from tests.doubles.server import JsonObject

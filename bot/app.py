@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from agent.fallback import Fallback
-from agent.memory.service import Remembering, memory_tools
+from agent.memory.tools import memory_tools
 from agent.senses.sent_files import SentFiles
 from agent.sommelier.service import Sommelier
 from agent.tracing.exporter import Exporter
@@ -43,6 +43,8 @@ from bot.telegram.inline import InlineMode
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import MemoryCommands
+from bot.telegram.memory_buttons import MemoryButtons, memory_buttons
+from bot.telegram.reminders import Reminders
 from bot.telegram.sender import Rows, Sender
 from bot.telegram.settings import SettingsCommands
 from bot.tracing import open_exporter, open_forgetting, trace_link
@@ -140,7 +142,11 @@ def turns_of(
 
 def buttons_below(question: Question, reply: Reply) -> Rows:
     """Return the buttons below an answer, without those that rate it."""
-    return care_buttons(question, reply) + follow_up_buttons(question, reply)
+    return (
+        care_buttons(question, reply)
+        + memory_buttons(question, reply)
+        + follow_up_buttons(question, reply)
+    )
 
 
 async def keep_placeholder(inbox: Inbox, message_id: int) -> None:
@@ -162,17 +168,16 @@ def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]
     )
 
 
-def sommelier_of(resources: Resources) -> Remembering:
-    """Who answers, and remembers."""
+def sommelier_of(resources: Resources) -> Sommelier:
+    """Return what answers messages, with every tool."""
     tools = research_tools(resources.documents, resources.search, cache=resources.cache)
-    sommelier = Sommelier(
+    return Sommelier(
         catalogue=resources.repositories.wines,
         fallback=Fallback(catalogue=resources.repositories.wines, documents=resources.documents),
         research_tools=[*tools, *memory_tools()],
         help=resources.help,
         small=resources.small,
     )
-    return Remembering(sommelier)
 
 
 def handlers_of(
@@ -195,6 +200,8 @@ def handlers_of(
             elsewhere="Langfuse" if has_langfuse else TRACED if tracing.otlp_url else "",
             is_deleted_there=has_langfuse,
         ),
+        MemoryButtons(talk),
+        Reminders(talk),
         SettingsCommands(talk),
         CareButtons(talk),
         RatingButtons(talk, changed, _as_written if tracing.content == "full" else mask),

@@ -36,7 +36,7 @@ from bot.tasks import (
 from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import question_of
 from bot.telegram.handlers import dispatch, is_readable, origin, show_commands, tell_heard
-from bot.telegram.memory import Reminding
+from bot.telegram.reminders import Reminding
 from bot.telegram.settings import speak_with
 from bot.turn import Turns
 from bot.updates.accept import introduce, point_webhook, poll, single_process

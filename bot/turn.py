@@ -15,6 +15,7 @@ from agent.engine.errors import or_else
 from agent.engine.run import Run, ShowDraft
 from agent.engine.span import NO_SPAN, Span
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
+from agent.memory.changes import with_changes_told
 from agent.repositories import (
     EndedTurn,
     MemoryRepository,
@@ -183,7 +184,10 @@ class Turns:
                 span.trace.is_hidden = settings.get("traces") == "numbers"
             run = replace(run, deps=replace(deps_of(run), person=person))
             work = self.carer.work(person, work, is_look_up=question.kind in LOOK_UPS)
-            reply = await self._within_budget(question, run, await worked_on(run, work))
+            reply = await worked_on(run, work)
+            undo_id = question.id if question.to is not None else 0
+            reply = with_changes_told(reply, person, question.text, undo_id)
+            reply = await self._within_budget(question, run, reply)
             record_turn(span, reply)
             if settings.get("temperature") == FAHRENHEIT and question.kind == "chat":
                 reply = replace(reply, text=in_fahrenheit(reply.text))

@@ -390,7 +390,7 @@ class FactRow(Base):
     """Something that a person told of themselves, or that a verdict on a turn says of their taste.
 
     `turn_id` is that of the turn whose answer was rated; 0 for what was told. `said` are their own
-    words.
+    words. Of the kind "undo" it is a change that may be taken back, as JSON, by its id.
     """
 
     __tablename__ = "facts"

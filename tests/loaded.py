@@ -20,11 +20,11 @@ import bot.http.server
 import bot.running
 import db.documents.formats
 from agent.care.concerns import read_care
+from agent.fallback import read_request
 from agent.fallback.words import lexicon
 from agent.i18n import in_every_language
-from agent.memory.reading import read_message
 
 lexicon()
 in_every_language("nothing_to_forget")
-for understand in (read_care, read_message):
+for understand in (read_care, read_request):
     understand("I like a dry red wine with lamb, for 20 euros.")

@@ -425,37 +425,6 @@ def _without_bounds(schema: dict[str, Any]) -> None:
                     part.pop(bound, None)
 
 
-class _Windows(Strict):
-    """What `windows.toml` holds: years after the vintage."""
-
-    sources: list[str]
-    names: dict[str, tuple[int, int]]
-    styles: dict[Style, tuple[int, int]]
-
-
-@cache
-def _windows() -> _Windows:
-    return read_toml(_Windows, Path(__file__).with_name("windows.toml"))
-
-
-def window_of_name(said: str) -> tuple[int, int] | None:
-    """Return from and until how many years after its vintage a wine is at its best.
-
-    `said` is all that names it; None if nothing in it tells.
-    """
-    own = f" {folded(said)} "
-    return next((years for name, years in _windows().names.items() if f" {name} " in own), None)
-
-
-def window_of_wine(style: Style, *named: str) -> tuple[int, int]:
-    """Return the same for a wine by all that names it, else by its style.
-
-    A rosé is drunk young, whatever it is called and from whatever grape.
-    """
-    said = "" if style is Style.ROSE else " / ".join(named)
-    return window_of_name(said) or _windows().styles[style]
-
-
 class WineQuery(BaseModel):
     """What to search the catalogue for; prices are per bottle, abv in % vol.
 

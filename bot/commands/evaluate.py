@@ -36,7 +36,7 @@ from agent.evals.dataset import (
 )
 from agent.evals.run import QuotesVariant, Result, SommelierVariant, Variant, evaluate
 from agent.fallback import Fallback
-from agent.memory.service import Remembering, memory_tools
+from agent.memory.tools import memory_tools
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
@@ -284,12 +284,10 @@ def sommeliers(names: Sequence[str], texts: Mapping[str, Prompts], bench: Bench)
     settings, mode = bench.settings, bench.settings.model.mode
     looking = research_tools(bench.documents)
     tools = [*looking, *memory_tools()]
-    answerer = Remembering(
-        Sommelier(
-            catalogue=bench.catalogue,
-            fallback=Fallback(catalogue=bench.catalogue, documents=bench.documents),
-            research_tools=tools,
-        )
+    answerer = Sommelier(
+        catalogue=bench.catalogue,
+        fallback=Fallback(catalogue=bench.catalogue, documents=bench.documents),
+        research_tools=tools,
     )
     made: list[Variant] = []
     for name in names:

@@ -301,10 +301,20 @@ class Conversation:
         learned: tuple[Fact, ...] = (),
         unlearned: tuple[Fact, ...] = (),
         bottles: tuple[Bottles, ...] = (),
+        undo_id: int = 0,
     ) -> None:
-        """Change what is remembered of who an update is from, with the commit of the turn."""
+        """Change what is remembered of who an update is from, with the commit of the turn.
+
+        The change can be undone under its `undo_id`, if it has one.
+        """
         _, user_id = people_of(update)
-        change = Change(user_id=user_id, learned=learned, unlearned=unlearned, bottles=bottles)
+        change = Change(
+            user_id=user_id,
+            learned=learned,
+            unlearned=unlearned,
+            bottles=bottles,
+            undo_id=undo_id,
+        )
         await self.save([change])
 
     async def save(self, changes: Sequence[Change]) -> None:

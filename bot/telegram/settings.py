@@ -18,7 +18,7 @@ from telegram.ext import CallbackQueryHandler, CommandHandler
 
 from agent.engine.errors import or_else
 from agent.i18n import ENGLISH, FAHRENHEIT, in_every_language, languages, say, say_in, speak, spoken
-from agent.memory.service import spent_in_words
+from agent.memory.wording import price_range
 from agent.sommelier.taste import written
 from agent.text import fold, spoken_in
 from agent.turn import PRICES, UNDER_AGE, Change, Fact, facts_of, settings_of
@@ -101,7 +101,7 @@ def language_label(value: str) -> str:
 
 def price_label(value: str) -> str:
     """What a range of prices is called."""
-    return spent_in_words(value, spoken()) if value != ANY else say("prices_any")
+    return price_range(value) if value != ANY else say("prices_any")
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {

@@ -4,9 +4,10 @@ What is remembered of a person changes with the commit of a turn alone.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import date, datetime
-from typing import cast
+from datetime import date, datetime, timedelta
+from typing import Final, cast
 
+from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, case, delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -28,6 +29,12 @@ from db.models import (
     upsert,
 )
 from db.repositories.privacy import forget, forget_elsewhere
+
+UNDO: Final = "undo"
+"""The kind of a fact that keeps a change to be undone."""
+UNDOABLE: Final = timedelta(days=30)
+"""How long a change may be undone."""
+CHANGE: Final = TypeAdapter(Change)
 
 
 class SqlPeopleRepository(SqlRepository):
@@ -279,10 +286,17 @@ class SqlMemoryRepository(SqlRepository):
 
     async def facts(self, user_id: int) -> list[Fact]:
         """Return what a person told, and what their verdicts say, the oldest first."""
-        query = select(FactRow).where(FactRow.user_id == user_id).order_by(FactRow.at)
+        theirs = (FactRow.user_id == user_id) & (FactRow.kind != UNDO)
+        query = select(FactRow).where(theirs).order_by(FactRow.at)
         async with self._sessions() as session:
             rows = (await session.scalars(query)).all()
         return [Fact(cast("FactKind", row.kind), row.value, row.said) for row in rows]
+
+    async def undoable(self, user_id: int, undo_id: int) -> Change | None:
+        """Return a change of a person's that can be undone; None if it is gone, or not theirs."""
+        async with self._sessions() as session:
+            said = await session.scalar(select(FactRow.said).where(_of_undo(user_id, undo_id)))
+        return None if said is None else CHANGE.validate_json(said)
 
     async def bottles(self, user_id: int) -> list[Bottles]:
         """Return the wines that a person owns, or did; those that changed last are the last."""
@@ -328,7 +342,8 @@ class SqlMemoryRepository(SqlRepository):
 
 async def change(session: AsyncSession, changes: Sequence[Change], now: datetime) -> None:
     """Make the changes of a turn; in the transaction that stores it, so once."""
-    for made in changes:
+    for asked in changes:
+        made = await _undone(session, asked) if asked.undoes else asked
         for fact in made.unlearned:
             await _unlearn(session, made.user_id, fact)
         for fact in made.learned:
@@ -337,9 +352,35 @@ async def change(session: AsyncSession, changes: Sequence[Change], now: datetime
             await session.execute(upsert(session, FactRow), row)
         for bottles in made.bottles:
             await _add(session, made.user_id, bottles, now)
+        if made.undo_id:
+            await _keep_undo(session, made, now)
         if made.forget:
             await forget(session, made.user_id, made.forget)
             await forget_elsewhere(session, made.forget, now)
+
+
+def _of_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
+    this = (FactRow.kind == UNDO) & (FactRow.value == str(undo_id))
+    return (FactRow.user_id == user_id) & this
+
+
+async def _keep_undo(session: AsyncSession, change: Change, now: datetime) -> None:
+    """Store a change so that it can be undone; those that are too old go."""
+    theirs = (FactRow.user_id == change.user_id) & (FactRow.kind == UNDO)
+    await session.execute(delete(FactRow).where(theirs, FactRow.at < now - UNDOABLE))
+    said = storable(CHANGE.dump_json(change).decode())
+    row = {"user_id": change.user_id, "turn_id": 0, "said": said, "at": now}
+    row |= {"kind": UNDO, "value": str(change.undo_id)}
+    await session.execute(upsert(session, FactRow), row)
+
+
+async def _undone(session: AsyncSession, change: Change) -> Change:
+    """Return the inverse of a stored change, which is gone with that; an empty one if it is."""
+    this = delete(FactRow).where(_of_undo(change.user_id, change.undoes)).returning(FactRow.said)
+    said = await session.scalar(this)
+    if said is None:
+        return Change(user_id=change.user_id)
+    return CHANGE.validate_json(said).inverse
 
 
 async def _unlearn(session: AsyncSession, user_id: int, fact: Fact) -> None:

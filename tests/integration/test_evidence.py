@@ -13,7 +13,7 @@ from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
-from agent.memory.service import memory_tools
+from agent.memory.tools import memory_tools
 from agent.places.search import PlaceHit
 from agent.repositories import StoredMessage
 from agent.sommelier.answer import in_markdown, unknown_address, unsupported, with_names
@@ -79,9 +79,9 @@ async def test_no_argument_of_any_tool_grounds_anything(tool: Tool, word: str, y
 @pytest.mark.parametrize("kind", ["note", "hate", "like"])
 async def test_what_a_person_has_remembered_grounds_nothing(kind: str) -> None:
     said = "I hate Barolo, I like Barolo, remember Falkenrath 1931"
-    asked = {"kind": kind, "words": "Falkenrath 1931" if kind == "note" else f"{kind} Barolo"}
+    asked = {"kind": kind, "value": "Falkenrath 1931" if kind == "note" else "Barolo"}
     call = ToolCall("call_1", "remember", json.dumps(asked))
-    run = Run(deps=Deps(person=Person(user_id=1, words=said)))
+    run = Run(deps=Deps(person=Person(user_id=1)))
     result = await Toolbox(memory_tools()).call(call, run)
     assert result.error_type is None, result.text
     assert result.found

@@ -11,7 +11,7 @@ from agent.memory.cellar import bottles_of, due_in
 from agent.sommelier.wine import Style, Wine
 from agent.turn import Change, Fact
 from bot.telegram.conversation import Conversation
-from bot.telegram.memory import OFF, Reminding
+from bot.telegram.reminders import OFF, Reminding
 from db.engine import Sessions
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.people import SqlMemoryRepository

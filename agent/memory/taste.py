@@ -1,0 +1,86 @@
+"""Tastes in short words, as facts: read by the tables of the fallback. Pure."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, get_args
+
+from agent.care.concerns import ALLERGIES
+from agent.fallback import query_for
+from agent.sommelier.safety import EXCLUDING
+from agent.sommelier.taste import read, written
+from agent.sommelier.wine import SoftFilter, WineQuery
+from agent.turn import Fact
+
+MAX_NOTE: Final = 200
+"""Characters of a note, which is kept letter for letter."""
+
+
+def facts_in(text: str) -> tuple[Fact, ...]:
+    """Return what a person says of their taste; a note of it, word for word, if nothing is read.
+
+    With a colon it is a note always: "my wife: no eggs" is about somebody else.
+    """
+    said = text.strip()[:MAX_NOTE]
+    if not said:
+        return ()
+    query = query_for(said)
+    facts = () if ":" in said else (*excluded(query), *_likes(query, said), *_budget(query))
+    return facts or (Fact("note", said, said),)
+
+
+def excluded(query: WineQuery) -> Iterator[Fact]:
+    """Yield what a request rules out, as facts that may be remembered."""
+    for field, excluding in EXCLUDING.items():
+        for value in getattr(query, excluding):
+            yield Fact("hate", written({field: (value,)}), _plain(value))
+    for allergen in query.without_allergens:
+        if allergen in ALLERGIES:
+            yield Fact("allergy", str(allergen), _plain(allergen))
+
+
+def unknown_of(facts: Iterable[Fact], known: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return the facts that are not known already."""
+    keys = {fact.key for fact in known}
+    return tuple({fact.key: fact for fact in facts if fact.key not in keys}.values())
+
+
+def contradicted_by(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]:
+    """Yield the known facts that hold no more once another is learned."""
+    for old in known:
+        is_other_budget = fact.kind == old.kind == "budget" and fact.value != old.value
+        is_opposite = {fact.kind, old.kind} == {"hate", "like"} and fact.value == old.value
+        if is_other_budget or is_opposite:
+            yield old
+
+
+def _likes(query: WineQuery, said: str) -> Iterator[Fact]:
+    fields = (name for name in get_args(SoftFilter) if name not in {"foods", *query.soft})
+    wanted = {
+        name: tuple(map(str, values))
+        for name in fields
+        if isinstance(values := getattr(query, name), tuple) and values
+    }
+    if wanted:
+        yield Fact("like", written(wanted), said)
+
+
+def _budget(query: WineQuery) -> Iterator[Fact]:
+    low, high = query.min_price, query.max_price
+    if low is None and high is None:
+        return
+    ends = f"{high:g}" if low is None else f"{low:g}-" if high is None else f"{low:g}-{high:g}"
+    yield Fact("budget", f"{ends} {query.currency}")
+
+
+def _plain(value: object) -> str:
+    return str(value).replace("_", " ")
+
+
+def fact_of(kind: str, value: str) -> Fact | None:
+    """Return a fact as a button carries it; None if it is none that may be suggested."""
+    if kind == "allergy" and value in ALLERGIES:
+        return Fact("allergy", value, value)
+    wanted = read(value)
+    if kind == "hate" and wanted:
+        said = ", ".join(_plain(each) for values in wanted.values() for each in values)
+        return Fact("hate", written(wanted), said)
+    return None

@@ -1,0 +1,101 @@
+"""Reminders of one's own bottles: once a month at most, in the day of their owner.
+
+A reminder is a message without a turn, stored with the fact that it was given: so it is sent once,
+whoever else runs and whatever is killed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+
+from telegram import Update
+from telegram.ext import CallbackQueryHandler, CommandHandler, filters
+
+from agent.i18n import say, speaking
+from agent.memory.cellar import due_fact, due_in
+from agent.memory.wording import cellar
+from agent.turn import Bottles, Fact
+from bot.telegram.buttons import acknowledge
+from bot.telegram.conversation import (
+    TYPED,
+    AnyHandler,
+    Context,
+    Conversation,
+    message_of,
+    press_of,
+)
+from bot.telegram.sender import Button, Destination, Rows, messages_of
+from bot.telegram.settings import spoken_by
+
+HOURS: Final = range(10, 20)
+"""The hours of the day in which somebody may be reminded."""
+REMINDED: Final = "reminded={}"
+OFF: Final = "reminders=off"
+OFF_BUTTON: Final = "rm:off"
+
+
+@dataclass(frozen=True, slots=True)
+class Reminders:
+    """Tell a person what of their cellar is to be opened this year."""
+
+    talk: Conversation
+
+    def handlers(self) -> list[AnyHandler]:
+        """Return the handlers."""
+        private = filters.ChatType.PRIVATE
+        return [
+            CommandHandler("remind", self.remind, filters=TYPED & private),
+            CallbackQueryHandler(self.no_reminders, pattern=f"^{OFF_BUTTON}$"),
+        ]
+
+    async def remind(self, update: Update, context: Context) -> None:
+        """/remind: list what is due; that it was told is kept with the commit of the turn."""
+        now, talk = message_of(update).date, self.talk
+        due = due_in(await talk.bottles(update), await talk.facts(update), now.year)
+        if not due:
+            await talk.say(update, say("cellar_not_due"))
+            return
+        await talk.say(update, *reminder(due, now.year))
+        reminded = Fact("setting", reminded_in(now))
+        await talk.change(update, learned=(reminded, *(due_fact(each, now.year) for each in due)))
+
+    async def no_reminders(self, update: Update, context: Context) -> None:
+        """Send no reminder any more."""
+        await acknowledge(press_of(update))
+        await self.talk.say(update, say("cellar_remind_off"))
+        await self.talk.change(update, learned=(Fact("setting", OFF),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reminding:
+    """Remind people of their own wines once a month; `zone` is where they live."""
+
+    talk: Conversation
+    zone: tzinfo = UTC
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    async def round(self) -> None:
+        """Store a reminder for each person to whom one is due now."""
+        now, memory = self.now().astimezone(self.zone), self.talk.repositories.memory
+        if now.hour not in HOURS:
+            return
+        for user_id in await memory.owners(without=(OFF, reminded_in(now))):
+            due = due_in(await memory.bottles(user_id), await memory.facts(user_id), now.year)
+            if due:
+                with speaking(await spoken_by(self.talk, user_id)):
+                    text, buttons = reminder(due, now.year)
+                told = tuple(due_fact(each, now.year) for each in due)
+                messages = await messages_of(Destination(user_id), text, buttons)
+                await memory.remind(user_id, Fact("setting", reminded_in(now)), told, messages)
+
+
+def reminded_in(now: datetime) -> str:
+    """Return the setting of a person who was reminded this month."""
+    return REMINDED.format(f"{now:%Y-%m}")
+
+
+def reminder(due: Sequence[Bottles], year: int) -> tuple[str, Rows]:
+    """Return the text of a reminder, and the button that ends reminders."""
+    buttons = ((Button(say("cellar_remind_no_button"), OFF_BUTTON),),)
+    return cellar(due, year, say("cellar_due")), buttons

@@ -1,0 +1,168 @@
+"""Tastes and bottles in short words, drinking windows, and the tools of a model."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent.deps import Deps
+from agent.engine.messages import ToolCall
+from agent.engine.run import Run
+from agent.engine.tools import Toolbox, ToolResult
+from agent.memory.cellar import (
+    bottles_of,
+    guessed,
+    read_bottles,
+    state_of,
+    taken,
+    window_of,
+    wine_of,
+)
+from agent.memory.changes import with_changes_told
+from agent.memory.taste import fact_of, facts_in
+from agent.memory.tools import memory_tools
+from agent.sommelier.wine import Currency, Style
+from agent.turn import Change, Fact, Person, Reply
+from tests.fakes import CHINON
+
+BAROLO = replace(bottles_of(guessed("Barolo", 2016, 45), 6), id=1)
+CHABLIS = replace(bottles_of(guessed("Chablis", 2021), 2), id=2)
+HATE = Fact("hate", "grapes=Chardonnay", "Chardonnay")
+ADA = Person(user_id=7, facts=(HATE, Fact("budget", "20 EUR")), bottles=(BAROLO, CHABLIS))
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("no Chardonnay", {"hate": "grapes=Chardonnay"}),
+        ("kein Chardonnay", {"hate": "grapes=Chardonnay"}),
+        ("Riesling", {"like": "grapes=Riesling"}),
+        ("up to 20 euros", {"budget": "20 EUR"}),
+        ("my wife: no eggs", {"note": "my wife: no eggs"}),
+        ("call me Baz", {"note": "call me Baz"}),
+    ],
+)
+def test_a_taste_is_read_by_tables_or_kept_word_for_word(text: str, kinds: dict[str, str]) -> None:
+    assert {fact.kind: fact.value for fact in facts_in(text)} == kinds
+
+
+def test_what_a_button_carries_is_a_fact_that_may_be_suggested_or_nothing() -> None:
+    assert fact_of("hate", "grapes=Chardonnay") == HATE
+    assert fact_of("allergy", "egg") == Fact("allergy", "egg", "egg")
+    for kind, value in (
+        ("note", "buy gold"),
+        ("setting", "age=18"),
+        ("hate", "x"),
+        ("allergy", "x"),
+    ):
+        assert fact_of(kind, value) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "label", "count", "price", "currency"),
+    [
+        ("6 Barolo 2016 45", "Barolo 2016", 6, 45, Currency.EUR),
+        ("Barolo 2016", "Barolo 2016", 1, None, Currency.EUR),
+        ("2 Chablis 18,50 $", "Chablis", 2, 18.5, Currency.USD),
+        ("12 x", "X", 12, None, Currency.EUR),
+    ],
+)
+def test_a_line_tells_bottles(
+    line: str, label: str, count: int, price: float | None, currency: Currency
+) -> None:
+    bottles = read_bottles(line)
+    assert bottles is not None
+    wine = wine_of(bottles)
+    assert (wine.label, bottles.count) == (label, count)
+    assert (wine.price, wine.currency) == (price, currency)
+
+
+def test_a_line_without_a_name_tells_none() -> None:
+    assert [read_bottles(line) for line in ("", "6", "6 2016 45")] == [None] * 3
+
+
+def test_a_wine_is_drunk_in_its_window() -> None:
+    assert window_of(BAROLO) == (2024, 2041)
+    assert [state_of(BAROLO, year) for year in (2020, 2030, 2050)] == ["young", "ready", "late"]
+    assert window_of(replace(BAROLO, drink_from=2028, drink_until=2035)) == (2028, 2035)
+    assert window_of(bottles_of(guessed("Barolo"), 1)) is None
+    assert wine_of(CHABLIS).style is Style.WHITE
+
+
+def test_no_more_bottles_are_taken_than_there_are() -> None:
+    for name, count, left in (("barolo", 9, 6), ("own:2", 1, 1), ("Chablis 2021", None, 2)):
+        change = taken(ADA.bottles, name, count)
+        assert change is not None
+        assert change.count == -left
+    assert taken(ADA.bottles, "Merlot", 1) is None
+
+
+async def called(name: str, person: Person = ADA, **arguments: Any) -> ToolResult:
+    call = ToolCall("call_1", name, json.dumps(arguments))
+    return await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=person)))
+
+
+async def changed(name: str, **arguments: Any) -> Change:
+    (change,) = (await called(name, **arguments)).found.values()
+    assert isinstance(change, Change)
+    return change
+
+
+async def test_a_model_changes_what_is_known_of_the_guest() -> None:
+    learned = await changed("remember", kind="hate", value="Merlot")
+    assert [fact.value for fact in learned.learned] == ["grapes=Merlot"]
+    budget = await changed("remember", kind="budget", value="up to 30 EUR")
+    assert [fact.value for fact in (*budget.learned, *budget.unlearned)] == ["30 EUR", "20 EUR"]
+    allergy = await changed("remember", kind="allergy", value="eggs")
+    assert [fact.value for fact in allergy.learned] == ["egg"]
+    gone = await changed("forget", kind="hate", value="Chardonnay")
+    assert gone.unlearned == (HATE,)
+    bought = await changed("change_cellar", action="add", wine="Barolo 2016", count=3, price=40)
+    assert [(each.key, each.count) for each in bought.bottles] == [(BAROLO.key, 3)]
+    drunk = await changed("change_cellar", action="remove", wine="own:1", count=2)
+    assert [each.count for each in drunk.bottles] == [-2]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("remember", {"kind": "hate", "value": "dishonesty"}),
+        ("remember", {"kind": "note", "value": "x" * 201}),
+        ("forget", {"kind": "like", "value": "Chardonnay"}),
+        ("change_cellar", {"action": "remove", "wine": "Merlot"}),
+        ("change_cellar", {"action": "add", "wine": "Barolo", "count": 10_000}),
+    ],
+)
+async def test_a_model_is_told_what_cannot_be_changed(name: str, arguments: dict[str, Any]) -> None:
+    result = await called(name, **arguments)
+    assert result.error_type
+    assert not result.found
+
+
+async def test_nothing_is_remembered_of_nobody_and_a_known_fact_is_not_learned_again() -> None:
+    assert (await called("remember", Person(), kind="note", value="call me Baz")).error_type
+    assert (await changed("remember", kind="hate", value="Chardonnay")).learned == ()
+
+
+async def test_own_bottles_are_listed_with_ids_of_their_own() -> None:
+    result = await called("own_cellar")
+    assert set(result.found) == {"own:1", "own:2"}
+    assert '"bottles":6' in result.text.replace(" ", "")
+
+
+def test_the_changes_of_a_turn_are_told_as_one_and_exclusions_are_suggested() -> None:
+    more = replace(BAROLO, count=3)
+    made = (
+        Change(user_id=7, learned=(Fact("note", "Baz", "Baz"),)),
+        Change(user_id=7, bottles=(more,)),
+    )
+    reply = with_changes_told(Reply(text="Well.", changes=made), ADA, "", undo_id=12)
+    (change,) = reply.changes
+    assert change.undo_id == 12
+    assert change.inverse.unlearned == change.learned
+    assert any("9 × " in note for note in reply.notes)
+    wines = Reply(text="A red.", wines=(CHINON,))
+    asked = with_changes_told(wines, ADA, "a red, no Merlot and no Chardonnay", undo_id=12)
+    assert [fact.value for fact in asked.suggested_facts] == ["grapes=Merlot"]
+    assert (asked.changes, asked.notes) == ((), ())
