@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, get_args
 
 from agent.care.concerns import ALLERGIES
-from agent.fallback import query_for
+from agent.fallback import query_for, read_request
 from agent.sommelier.safety import EXCLUDING
 from agent.sommelier.taste import read, written
 from agent.sommelier.wine import SoftFilter, WineQuery
@@ -23,7 +23,7 @@ def facts_in(text: str) -> tuple[Fact, ...]:
     if not said:
         return ()
     query = query_for(said)
-    facts = () if ":" in said else (*excluded(query), *_likes(query, said), *_budget(query))
+    facts = () if ":" in said else (*excluded(query), *_likes(said), *_budget(query))
     return facts or (Fact("note", said, said),)
 
 
@@ -52,13 +52,9 @@ def contradicted_by(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]:
             yield old
 
 
-def _likes(query: WineQuery, said: str) -> Iterator[Fact]:
-    fields = (name for name in get_args(SoftFilter) if name not in {"foods", *query.soft})
-    wanted = {
-        name: tuple(map(str, values))
-        for name in fields
-        if isinstance(values := getattr(query, name), tuple) and values
-    }
+def _likes(said: str) -> Iterator[Fact]:
+    named = read_request(said).wanted
+    wanted = {name: values for name, values in named.items() if name in get_args(SoftFilter)}
     if wanted:
         yield Fact("like", written(wanted), said)
 
