@@ -36,7 +36,7 @@ TYPED: Final = Entry(
     "bare loop, typed", "bare_typed", ("openai", "pydantic"), note="in the client's own types"
 )
 OURS: Final = Entry("ours", "ours", ("openai", "pydantic"))
-TRACED: Final = Entry("ours, traced", "ours_traced", ("opentelemetry-proto", "httpx"))
+TRACED: Final = Entry("ours, traced", "ours_traced", ("langfuse", "httpx2"))
 PEERS: Final = (
     Entry("pydantic-ai", "pydantic_ai", ("pydantic-ai-slim", "openai"), "pydantic-ai"),
     Entry(

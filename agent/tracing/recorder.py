@@ -33,11 +33,6 @@ class Item:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _unused(trace_id: str, name: str) -> str:
-    """Return the one id of a trace's score of this name."""
-    return f"{trace_id}-{name}"
-
-
 def keyed_hash(kind: str, value: int | str, key: SecretStr | str) -> str:
     """Hash a user or a chat to 16 hex digits that only the holder of `key` can tie to the id.
 
