@@ -238,7 +238,7 @@ async def running(
             await serving
             await close_application(application)
     if langfuse is not None:
-        await export(Sessions(engine), langfuse)
+        await export(sessions or Sessions(engine), langfuse)
     await engine.dispose()
 
 
