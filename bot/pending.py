@@ -69,6 +69,11 @@ class PendingTurn:
     is_open: bool = True
 
     @property
+    def traces(self) -> list[TraceRecord]:
+        """Return the traces of what ended in it."""
+        return [ended.trace for ended in self.ended if ended.trace is not None]
+
+    @property
     def is_retry(self) -> bool:
         """Whether the turn was begun before, and cut off or failed."""
         return self.tries > 1

@@ -155,12 +155,13 @@ class Turns:
             try:
                 with root as span:
                     question, reply = await self._answer(question, work, hear, span)
+                messages = await self._messages(question, reply, show)
             except BaseException as error:
                 await self._save_broken(question, root, error)
                 raise
         seconds = max(0.0, (datetime.now(UTC) - began).total_seconds())
         reply = replace(reply, seconds=seconds)
-        await self._commit(question, reply, await self._messages(question, reply, show), root)
+        await self._commit(question, reply, messages, root)
         self.metrics.turn_ended(
             reply.outcome, seconds=seconds, requests=reply.spent.requests, retries=reply.retries
         )
@@ -308,7 +309,11 @@ class Turns:
         """Store the trace of a turn that nobody runs again: who asked has gone, say."""
         if isinstance(error, asyncio.CancelledError):
             question.course.trace = root.trace
-        if self.save is None or pending_turn() is not None or root.trace is None:
+        if pending_turn() is not None and isinstance(root, RootSpan) and self.tracer is not None:
+            if isinstance(error, Exception):
+                self.tracer.hold(root.trace)
+            return
+        if self.save is None or root.trace is None:
             return
         reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
         if (ended := self._ended(replace(question, remembered=False), reply, root)) is not None:
@@ -436,7 +441,6 @@ class Turns:
             user=question.user or self.hashed("user", question.user_id),
             trace_id=question.trace_id,
             names=question.names,
-            resumable=pending_turn() is not None and not goes_on,
             goes_on=goes_on,
         )
         if question.interruptions:

@@ -9,8 +9,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from asyncio import CancelledError
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -53,7 +52,7 @@ def item_id(dataset: str, name: str) -> str:
 
 
 class Recorder:
-    """Opens the traces of turns, and holds those of turns that failed until they are run again."""
+    """Opens the traces of turns, and holds those of turns that failed until they are given up."""
 
     def __init__(self) -> None:
         self._held: dict[str, TraceRecord] = {}
@@ -68,29 +67,27 @@ class Recorder:
         name: str = "chat",
         names: Sequence[str] = (),
         started_ns: int | None = None,
-        resumable: bool = False,
         goes_on: bool = False,
     ) -> "RootSpan":
         """Open the root span of one turn; session and user go onto every span below it.
 
         With a `trace_id` of 32 hex digits the turn has the same ids each time it is run. One that
-        is `resumable` is no trace when it is cut off: it is traced when it is run again. What it
-        leaves when it fails is kept until then; a turn that `goes_on` adds to that.
+        `goes_on` adds to the trace that it left when it failed.
         `name` says what it is, `names` are masked wherever they stand, `started_ns` is when its
         update was accepted; now unless given.
         """
         failed = self._held.pop(trace_id, None) if trace_id else None
         if failed is not None and goes_on:
-            return RootSpan(failed, None)
+            return RootSpan(failed)
         trace = TraceRecord(
             trace_id or secrets.token_hex(16), session, user, tuple(names), name=name
         )
         started = started_ns or time.time_ns()
         trace.spans.append(SpanRecord(_span_id(trace), None, "turn", "agent", started, input=input))
-        return RootSpan(trace, self._hold if resumable else None)
+        return RootSpan(trace)
 
-    def _hold(self, trace: TraceRecord) -> None:
-        """Keep what failed until the turn is run again: then it is the same trace."""
+    def hold(self, trace: TraceRecord) -> None:
+        """Hold the trace of a turn that failed until it is run again, or given up."""
         self._held[trace.trace_id] = trace
         if len(self._held) > MOST_HELD:
             del self._held[next(iter(self._held))]
@@ -165,17 +162,13 @@ class RecordedSpan(Span):
 
 
 class RootSpan(RecordedSpan):
-    """The span of a turn: when it ends, `trace` is whole; nobody has kept it yet.
+    """The span of a turn: when it ends, `trace` is whole; nobody has stored it yet."""
 
-    With `hold` the turn is resumable: `hold` gets the trace if it fails, nobody if it is cancelled.
-    """
+    __slots__ = ()
 
-    __slots__ = ("_hold",)
-
-    def __init__(self, trace: TraceRecord, hold: Callable[[TraceRecord], None] | None) -> None:
+    def __init__(self, trace: TraceRecord) -> None:
         super().__init__(trace, trace.root)
         self._record.ended_ns = None
-        self._hold = hold
 
     def __enter__(self) -> "RootSpan":
         return self
@@ -186,8 +179,6 @@ class RootSpan(RecordedSpan):
             if span.ended_ns is None:
                 span.ended_ns = self._record.ended_ns
         tell_root(self._trace)
-        if self._hold is not None and error is not None and not issubclass(error, CancelledError):
-            self._hold(self._trace)
 
     def add_superseded(self, trace: TraceRecord) -> None:
         """Keep what an earlier try of the turn did, before a further message made it void."""
@@ -199,6 +190,8 @@ class RootSpan(RecordedSpan):
 def tell_root(trace: TraceRecord) -> None:
     """Put onto the root which model answered, and onto the trace the tags that it is found by."""
     said, spans = trace.root.metadata, trace.spans
+    # A turn lasts until its messages are sent, which is after what it came to was stored.
+    trace.root.ended_ns = max((span.ended_ns or 0 for span in spans), default=0) or None
     asked = [span for span in spans if span.kind == "generation" and span.metadata.get("model")]
     answered = [span for span in asked if span.name == "llm.answer" and span.level != "ERROR"]
     if answered:

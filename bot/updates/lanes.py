@@ -328,8 +328,7 @@ class Lanes:
         """Send the messages of a turn that is committed, and end it."""
         hold = partial(self.inbox.hold, turn.update_id, turn.epoch)
         turn.delivered(await self.sender.deliver(messages, partial(retry_forever, hold)))
-        traces = [ended.trace for ended in turn.ended if ended.trace is not None]
-        await retry_forever(partial(self.inbox.done, turn.update_id, turn.epoch, traces))
+        await retry_forever(partial(self.inbox.done, turn.update_id, turn.epoch, turn.traces))
 
     async def _restart(self, begun: BegunTurn, turn: PendingTurn, current: "_Current") -> BegunTurn:
         """Begin a turn anew together with what was said while it ran."""
@@ -424,7 +423,8 @@ class Lanes:
         commit = partial(self.inbox.commit, update.update_id, turn.epoch, error=error)
         await retry_forever(partial(commit, turn.ended, turn.messages))
         self.metrics.update(result)
-        await self.sender.deliver(turn.messages)
+        turn.delivered(await self.sender.deliver(turn.messages))
+        await retry_forever(partial(self.inbox.save_traces, turn.traces))
 
 
 def turn_of(begun: BegunTurn, course: Course | None) -> PendingTurn:

@@ -200,6 +200,11 @@ class Inbox:
         async with self._sessions.begin() as session:
             await session.execute(sent)
 
+    async def save_traces(self, traces: Sequence[TraceRecord]) -> None:
+        """Store the traces of a turn that was set aside, which are whole."""
+        async with self._sessions.begin() as session:
+            await save_traces(session, traces, self._now(), self._rows)
+
     async def done(self, update_id: int, epoch: int, traces: Sequence[TraceRecord] = ()) -> None:
         """End a turn that is sent: what its updates held is emptied, and its `traces` are whole.
 
