@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -151,14 +151,15 @@ class Turns:
         asked are the words that `hear` returns, if it is given.
         """
         began, root = question.accepted_at or datetime.now(UTC), self._open_trace(question)
-        with self._under_way(question):
-            try:
-                with root as span:
-                    question, reply = await self._answer(question, work, hear, span)
-                messages = await self._messages(question, reply, show)
-            except BaseException as error:
-                await self._save_broken(question, root, error)
-                raise
+        self.under_way[question.id] = question
+        try:
+            with root as span:
+                question, reply = await self._answer(question, work, hear, span)
+            messages = await self._messages(question, reply, show)
+        except BaseException as error:
+            self.under_way.pop(question.id, None)
+            await self._save_broken(question, root, error)
+            raise
         seconds = max(0.0, (datetime.now(UTC) - began).total_seconds())
         reply = replace(reply, seconds=seconds)
         await self._commit(question, reply, messages, root)
@@ -245,7 +246,7 @@ class Turns:
     ) -> None:
         """Store a turn and its messages, and deliver them: the lane does, if an update began it."""
         ended = self._ended(question, reply, span)
-        deliver = partial(self._record_delivery, span)
+        deliver = partial(self._record_delivery, question.id, span)
         if ended is not None and ended.record is not None:
             for message in messages:
                 message.turn_id = question.id
@@ -259,8 +260,8 @@ class Turns:
             await or_else(store, None, f"What turn {question.id} took could not be stored")
         if self.save is None and question.is_remembered:
             await self.remember(question, reply)
-        if turn is None and self.sender is not None:
-            deliver(await self.sender.deliver(messages))
+        if turn is None:
+            deliver(await self.sender.deliver(messages) if self.sender else Delivery())
 
     def _ended(self, question: Question, reply: Reply, span: Span) -> EndedTurn | None:
         """Return what is stored of a turn; None if turns are not stored."""
@@ -284,8 +285,9 @@ class Turns:
         said = self._said(question, reply) if question.is_remembered else ()
         return EndedTurn(record, said, span.trace, reply.changes)
 
-    def _record_delivery(self, root: Span, delivery: Delivery) -> None:
-        """Add to the trace of a turn what became of its messages."""
+    def _record_delivery(self, turn_id: int, root: Span, delivery: Delivery) -> None:
+        """End a turn that is delivered: add to its trace what became of its messages."""
+        self.under_way.pop(turn_id, None)
         if not delivery.tries:
             return
         self.metrics.telegram_send(delivery.error)
@@ -350,14 +352,6 @@ class Turns:
             question.course.is_forgotten = is_forgotten
             question.course.stop.ask()
         return bool(asked)
-
-    @contextmanager
-    def _under_way(self, question: Question) -> Iterator[None]:
-        self.under_way[question.id] = question
-        try:
-            yield
-        finally:
-            del self.under_way[question.id]
 
     async def person(
         self, chat_id: int, user_id: int, care: Care, facts: Sequence[Fact] | None = None

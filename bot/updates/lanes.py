@@ -19,7 +19,7 @@ from agent.repositories import Payload, ReceivedUpdate, TurnTaken
 from bot.metrics import Metrics, UpdateResult
 from bot.pending import Course, PendingTurn, Placeholder, pending
 from bot.retries import DATABASE, retry_forever
-from bot.telegram.sender import Sender
+from bot.telegram.sender import Delivery, Sender
 from bot.updates.bursts import (
     INLINE,
     LARGEST_BURST,
@@ -67,7 +67,7 @@ class _Current:
 
     def __init__(self, payloads: Sequence[Payload]) -> None:
         self.payloads = payloads
-        self.turn: PendingTurn
+        self.turn: PendingTurn | None = None
         self.course: Course | None = None
         self._has_more = False
         self._task: asyncio.Task[object] | None = None
@@ -82,9 +82,14 @@ class _Current:
             return
         if self._task is None:
             self._has_more = True
-        elif self.turn.is_open:
+        elif self.turn is not None and self.turn.is_open:
             self._has_more = True
             self._task.cancel()
+
+    def end(self) -> None:
+        """End the turn, whatever became of it."""
+        if self.turn is not None:
+            self.turn.delivered(Delivery())
 
     async def until_superseded(self, handle: Callable[[Payload], Awaitable[None]]) -> None:
         """Let the turn be handled.
@@ -284,6 +289,7 @@ class Lanes:
         except TurnTaken:
             log.warning("The turn of update %s is run by another process now", first.update_id)
         finally:
+            current.end()
             self._current.pop(lane, None)
             self.active.discard(first.update_id)
             if not self.active:

@@ -55,12 +55,20 @@ async def answered(bot_api: BotApi, count: int, chat: int = CHAT) -> JsonObject:
 
 
 async def kept(environment: dict[str, str], turns: int) -> None:
-    """Wait until so many turns are over."""
+    """Wait until so many turns are over, and sent."""
     await eventually(
-        lambda: len(history(environment)) == turns,
+        lambda: len(history(environment)) == turns and not unsent(environment),
         seconds=60,
         otherwise=lambda: str(history(environment)),
     )
+
+
+def unsent(environment: dict[str, str]) -> int:
+    """Count the messages that are not recorded as sent."""
+    (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
+    with sqlite3.connect(file) as database:
+        query = "SELECT COUNT(*) FROM outbox WHERE message_id IS NULL"
+        return int(database.execute(query).fetchone()[0])
 
 
 async def toasted(bot_api: BotApi, count: int) -> str:

@@ -155,6 +155,7 @@ async def test_a_kill_at_any_stage_leaves_one_answer_in_a_group(
         otherwise=lambda: "Telegram still edits",
     )
     bot_api.delay("editMessageText", 0)
+    model_server.script(SEARCH)  # what was not committed is asked again
     async with running_here(bot_api, environment, **settings):
         ask_in_group(bot_api)
         await until_answered(bot_api, 2)

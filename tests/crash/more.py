@@ -21,7 +21,7 @@ from tests.crash.harness import (
 )
 from tests.crash.scenarios import Result, judged, owner, start
 
-WAITING = "SELECT COUNT(*) FROM updates WHERE state = 'waiting'"
+WAITING = "SELECT COUNT(*) FROM updates WHERE state IN ('waiting', 'answered')"
 SHUTDOWN = 5
 """SHUTDOWN_SECONDS of the test of stopping."""
 
