@@ -206,7 +206,13 @@ async def worked_on(run: Run, work: Work) -> Reply:
 
 def with_notes(text: str, notes: Sequence[str]) -> str:
     """Put notes below a text, in Markdown, under a sign that no other text can have."""
-    return "\n\n".join([text, *(f"_{NOTE_SIGN} {note}_" for note in notes)])
+    return "\n\n".join([text, *map(_marked, notes)])
+
+
+def _marked(note: str) -> str:
+    """Return a note with its first line in italics, which end with a line."""
+    first, line_break, rest = note.partition("\n")
+    return f"_{NOTE_SIGN} {first}_{line_break}{rest}"
 
 
 FILE: Final = Path(__file__).with_name("guard.toml")

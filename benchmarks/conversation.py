@@ -1,324 +1,199 @@
-"""The picture of the README: `python -m benchmarks.conversation` writes docs/conversation.svg.
+"""The picture of the README: `python -m benchmarks.conversation` writes docs/conversation.png.
 
-The product answers a message, with a model that streams; what stood in the chat while it did and at
-the end is drawn as a telephone shows it. Below that it is shown labels and a wine list, and told of
-bottles.
+The product answers real messages, with a scripted model and without one; a page shows what the
+chats hold, and headless Chromium takes its picture. The browser breaks the lines, so no text leaves
+its bubble, whatever the font.
 """
 
 import asyncio
 import html
+import json
+import re
+import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from PIL import ImageFont
+from PIL import Image, ImageChops
 
 from tests.doubles.bot_api import TOKEN, BotApi
-from tests.doubles.model_server import ModelServer, Step, answer_json, hang, paced, tool_call
-from tests.doubles.server import JsonObject, eventually
-from tests.pictures import drawn, read
+from tests.doubles.model_server import ModelServer, Step, answer, answer_json, tool_call
+from tests.doubles.server import JsonObject
 from tests.running import whole_bot
 
-PICTURE: Final = Path(__file__).parents[1] / "docs" / "conversation.svg"
-GUEST: Final = 4711
-QUESTION: Final = "something red for lamb, under 25 euros"
-WANTED: Final = {"styles": ["red"], "foods": ["lamb"], "max_price": 25, "limit": 2}
-SAID: Final = (
-    "Firm and savoury, with the tannin that lamb takes.",
-    "Rounder and softer, for meat with a dark sauce.",
+PICTURE: Final = Path(__file__).parents[1] / "docs" / "conversation.png"
+USER: Final = 4711
+WIDTH: Final = 980
+WISH: Final = "something red for lamb, under 25 euros"
+QUESTION: Final = "/ask What does sur lie mean?"
+CELLAR: Final = "I bought six Barolo 2016 at 45. And I can't stand Chardonnay."
+DESCRIPTIONS: Final = (
+    "Firm and savoury, with the grip that roast lamb takes.",
+    "Softer and rounder, if a dark sauce comes with it.",
 )
-INTRO: Final = "For your lamb, something with grip."
-CLOSING: Final = "Open it an hour before."
-TOKENS_A_SECOND: Final = 25
-STOP: Final = "Stop"
-OURS: Final = {"producer": "Trimbach", "name": "Riesling Réserve", "vintage": 2021}
-ANOTHERS: Final = {"producer": "Weingut Eulenhof", "name": "Spätburgunder", "vintage": 2019}
-PAGE: Final = (
-    {"producer": "Trimbach", "name": "Riesling Réserve", "vintage": 2021, "price": 48},
-    {"producer": "Ca' del Gallo", "name": "Barolo", "vintage": 2016, "price": 95},
-    {"producer": "Bodega Olmo", "name": "Rioja Crianza", "vintage": 2019, "price": 31},
-    {"producer": "Weingut Eulenhof", "name": "Spätburgunder", "vintage": 2020, "price": 44},
-)
-OF_PAGE: Final = "what of this with duck, under 50?"
-PICKED: Final = {
-    "list#4": "Light and fresh: its acidity cuts the fat.",
-    "list#3": "Fuller, with spice for a dark sauce.",
-    "list#1": "If it may be white.",
-}
-OWNED: Final = (
-    "I bought six Barolo 2016 at 45",
-    "no, seven",
-    "drank one, wonderful",
-    "what of my own with the duck tonight?",
-)
+STYLE: Final = """
+body { margin: 0; padding: 16px; width: 948px; background: #fff; color: #1c2733;
+       font: 13.5px/1.4 system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif }
+main { display: grid; grid-template-columns: repeat(3, 1fr); gap: 16px; align-items: start }
+section { background: #d5e3ee; border-radius: 16px; padding: 12px; display: grid; gap: 8px }
+h2 { margin: 0; font-size: 13px; text-align: center; color: #4a6478 }
+p { margin: 0; padding: 8px 11px; border-radius: 12px; background: #fff; white-space: pre-wrap;
+    overflow-wrap: anywhere }
+p.own { background: #e4f8cd; margin-left: 36px }
+div { display: flex; flex-wrap: wrap; gap: 4px }
+div span { flex: 1 1 auto; padding: 4px 8px; border-radius: 8px; background: #b9cfe4;
+           color: #17324d; text-align: center; font-size: 12px }
+q { display: block; padding-left: 8px; border-left: 3px solid #b9cfe4; quotes: none;
+    font-size: 12px; color: #4a6478 }
+code { font-size: 12px; color: #2f6ea5 }
+"""
+TAGS: Final = {"bold": "b", "italic": "i", "code": "code", "expandable_blockquote": "q"}
 
-WIDTH, GAP, PAD, TEXT, LINE = 276, 14, 10, 12.5, 17
-PHOTO: Final = 92
-IN_A_ROW: Final = 3
-FONT: Final = ImageFont.load_default(TEXT)
-FAMILY: Final = "-apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif"
-SPARE: Final = 0.94
-"""How much of a line is filled: fonts differ in width."""
+Model = Callable[[JsonObject], Step]
 
 
-@dataclass(frozen=True)
-class Bubble:
-    """A message: its text with what is bold in it, and the buttons under it."""
-
-    message: JsonObject
-    is_own: bool = False
-    rows: Sequence[Sequence[str]] = ()
-    photo: Sequence[str] = ()
-
-
-def model_says(body: JsonObject) -> Step:
-    """Read what is shown, look wines up, and recommend what was found."""
-    last = body["messages"][-1]
-    if isinstance(last["content"], list):
-        return next(READINGS)
-    if "list#" in last["content"]:
-        found = [{"wine_id": id, "description": said} for id, said in PICKED.items()]
-        told = {"response_type": "recommendation", "intro": "From your list:", "wines": found}
-        return answer_json({**told, "closing": ""})
-    if last["role"] != "tool":
-        return tool_call("search_wines", WANTED)
-    ids = [part.split('"')[0] for part in last["content"].split('"wine_id":"')[1:]]
-    wines = [{"wine_id": w, "description": s} for w, s in zip(ids, SAID, strict=False)]
-    told = {"response_type": "recommendation", "intro": INTRO, "wines": wines, "closing": CLOSING}
-    return hang(0.8, paced(answer_json(told), TOKENS_A_SECOND))
-
-
-READINGS: Final = iter([read("labels", OURS), read("labels", ANOTHERS), read("wine_list", *PAGE)])
+def model_answers(body: JsonObject) -> Step:
+    """Answer as a good model would: look up first, then write about what was found."""
+    messages = body["messages"]
+    asked = next(m["content"] for m in reversed(messages) if m["role"] == "user")
+    result = messages[-1]["content"] if messages[-1]["role"] == "tool" else ""
+    if "Barolo" in asked:
+        calls = [c for m in messages for c in m.get("tool_calls") or ()]
+        return _remember({call["function"]["name"] for call in calls})
+    if "sur lie" in asked:
+        path = re.findall(r"\[([\w/.-]+\.md)\]", asked)[0]
+        return answer(
+            f"It means that the wine rests on its fine lees, a creamy layer of mostly dead yeast, "
+            f"instead of being racked off them at once [{path}]."
+        )
+    if not result:
+        return tool_call(
+            "search_wines", {"styles": ["red"], "foods": ["lamb"], "max_price": 25, "limit": 2}
+        )
+    ids = [row["wine_id"] for row in json.loads(result)["wines"]]
+    wines = [
+        {"wine_id": wine_id, "description": text}
+        for wine_id, text in zip(ids, DESCRIPTIONS, strict=False)
+    ]
+    return _say("For your lamb, something with grip.", wines, "Open it an hour before.")
 
 
-def written_on(wine: JsonObject) -> tuple[str, ...]:
-    """The lines of a label."""
-    return str(wine["producer"]), str(wine["name"]), str(wine["vintage"])
+def _remember(done: set[str]) -> Step:
+    if "change_cellar" not in done:
+        bought = {"action": "add", "wine": "Barolo 2016", "count": 6, "price": 45}
+        return tool_call("change_cellar", bought)
+    if "remember" not in done:
+        return tool_call("remember", {"kind": "hate", "value": "Chardonnay"})
+    return _say("Six fine bottles; they can wait, too. And no more Chardonnay from me.")
 
 
-async def seen() -> list[tuple[str, list[Bubble]]]:
-    """What the chat shows: searching, writing, answering; of labels, of a list, of bottles."""
-    with (
-        BotApi() as bot_api,
-        ModelServer(default=model_says, streaming="yes") as model,
-        tempfile.TemporaryDirectory() as folder,
-    ):
+def _say(intro: str, wines: Sequence[JsonObject] = (), closing: str = "") -> Step:
+    kind = "recommendation" if wines else "informational"
+    return answer_json(
+        {"response_type": kind, "intro": intro, "wines": [*wines], "closing": closing}
+    )
+
+
+async def chat(messages: Sequence[str], model: Model | None) -> list[tuple[str, JsonObject]]:
+    """Return each message with what the bot sent for it."""
+    with BotApi() as bot_api, tempfile.TemporaryDirectory() as folder:
         settings = {
             "TELEGRAM_BOT_TOKEN": TOKEN,
             "TELEGRAM_BASE_URL": bot_api.base_url,
-            "OPENAI_API_KEY": "picture",
-            "VISION_MODEL": "gpt-4o",
-            "OPENAI_BASE_URL": model.base_url,
             "DATABASE_URL": f"sqlite+aiosqlite:///{folder}/picture.sqlite3",
         }
+        if model is None:
+            return await _talk(bot_api, settings, messages)
+        with ModelServer(default=model, streaming="yes") as server:
+            settings |= {"OPENAI_API_KEY": "picture", "OPENAI_BASE_URL": server.base_url}
+            return await _talk(bot_api, settings, messages)
 
-        async def forming(words: str) -> Bubble:
-            await eventually(
-                lambda: words in str((bot_api.draft(GUEST) or {}).get("text")),
-                seconds=60,
-                otherwise=lambda: str(bot_api.draft(GUEST)),
-            )
-            return Bubble(dict(bot_api.draft(GUEST) or {}), rows=((STOP,),))
 
-        asked = Bubble({"text": QUESTION}, is_own=True)
-        async with whole_bot(settings):
-            bot_api.say(QUESTION, chat_id=GUEST)
-            searching = await forming("Searching")
-            writing = await forming(SAID[0])
-            await bot_api.wait_for_message(1, chat_id=GUEST, timeout=60)
+async def _talk(
+    bot_api: BotApi, settings: Mapping[str, str], messages: Sequence[str]
+) -> list[tuple[str, JsonObject]]:
+    answers = []
+    async with whole_bot(settings):
+        for number, message in enumerate(messages, 1):
+            bot_api.say(message, chat_id=USER)
+            await bot_api.wait_for_message(number, chat_id=USER, timeout=60)
             await asyncio.sleep(0.5)
-            answer = bot_api.messages(GUEST)[-1]
-            labels = [await shown(bot_api, written_on(each)) for each in (OURS, ANOTHERS)]
-            of_page = await shown(bot_api, [line_of(each) for each in PAGE], OF_PAGE)
-            owned = [await said(bot_api, each) for each in OWNED]
-        keyboard = answer["reply_markup"]["inline_keyboard"]
-        rows = [[each["text"] for each in row] for row in keyboard]
-        return [
-            ("It searches …", [asked, searching]),
-            ("… writes: only what is checked …", [asked, writing]),
-            ("… and answers.", [asked, Bubble(answer, rows=rows)]),
-            ("It reads labels …", [bubble for pair in labels for bubble in pair]),
-            ("… chooses from a wine list …", of_page),
-            ("… and keeps your own cellar.", [bubble for pair in owned for bubble in pair]),
-        ]
+            answers.append((message, bot_api.messages(USER)[-1]))
+    return answers
 
 
-def line_of(wine: JsonObject) -> str:
-    """A line of the wine list, its price behind a tab."""
-    return f"{' '.join(written_on(wine))}\t{wine['price']}"
-
-
-async def answered(bot_api: BotApi, asked: Bubble, before: int) -> list[Bubble]:
-    """A message, and the answer to it."""
-    await bot_api.wait_for_message(before + 1, chat_id=GUEST, timeout=60)
-    await asyncio.sleep(0.5)
-    return [asked, Bubble(bot_api.messages(GUEST)[-1])]
-
-
-async def shown(bot_api: BotApi, on_it: Sequence[str], caption: str = "") -> list[Bubble]:
-    """A photo with these lines, and the answer to it."""
-    before = len(bot_api.messages(GUEST))
-    bot_api.send("photo", drawn(on_it), GUEST, caption)
-    return await answered(bot_api, Bubble({"text": caption}, is_own=True, photo=on_it), before)
-
-
-async def said(bot_api: BotApi, words: str) -> list[Bubble]:
-    """A message in words, and the answer to it."""
-    before = len(bot_api.messages(GUEST))
-    bot_api.say(words, chat_id=GUEST)
-    return await answered(bot_api, Bubble({"text": words}, is_own=True), before)
-
-
-def lines(message: JsonObject, width: float) -> Iterator[list[tuple[str, bool]]]:
-    """A message in lines of that width: words, each with whether it is bold."""
-    text, at = str(message["text"]), 0
-    bold = [
-        (each["offset"], each["offset"] + each["length"])
-        for each in message.get("entities", ())
-        if each["type"] == "bold"
-    ]
-    for paragraph in text.split("\n"):
-        line, used = list[tuple[str, bool]](), 0.0
-        for word in paragraph.split(" "):
-            needed = FONT.getlength(f"{word} ")
-            if line and used + needed > width * SPARE:
-                yield line
-                line, used = [], 0.0
-            line.append((word, any(start <= at < end for start, end in bold)))
-            used += needed
-            at += len(word) + 1
-        yield line
-
-
-def drawn_line(line: Sequence[tuple[str, bool]], x: float, y: float) -> str:
-    """A line of a message."""
-    words = "".join(
-        f'<tspan font-weight="{600 if is_bold else 400}">{html.escape(word)} </tspan>'
-        for word, is_bold in line
-    )
-    return f'<text x="{x:g}" y="{y:g}" xml:space="preserve">{words}</text>'
-
-
-def drawn_button(label: str, x: float, y: float, width: float) -> str:
-    """A button under a message."""
-    return (
-        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="26" rx="7" fill="#b9cfe4"/>'
-        f'<text x="{x + width / 2:g}" y="{y + 17.5:g}" text-anchor="middle" fill="#17324d"'
-        f' font-size="11.5">{html.escape(label)}</text>'
-    )
-
-
-def drawn_photo(on_it: Sequence[str], x: float, y: float, width: float) -> str:
-    """A photo on a table, as high as PHOTO: of a bottle, or of a page of a wine list."""
-    shape = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{PHOTO}" rx="8"'
-    name = f"photo-{x:g}-{y:g}".replace(".", "-")
-    draw = drawn_page if "\t" in on_it[0] else drawn_bottle
-    return (
-        f'<clipPath id="{name}"><rect {shape}/></clipPath><g clip-path="url(#{name})">'
-        f'<rect {shape} fill="#6b5442"/>'
-        f'<rect x="{x:g}" y="{y + PHOTO - 16:g}" width="{width:g}" height="16" fill="#4d3b2e"/>'
-        f"{draw(on_it, x, y, width)}</g>"
-    )
-
-
-def drawn_bottle(on_it: Sequence[str], x: float, y: float, width: float) -> str:
-    """A bottle from its shoulders on, with these three lines on its label."""
-    middle = x + width / 2
-    sizes = ((8, 400, "#7a5a2c"), (10.5, 700, "#2d2018"), (9, 400, "#7a5a2c"))
-    told = "".join(
-        f'<text x="{middle:g}" y="{y + 35 + 15 * at:g}" text-anchor="middle" font-size="{size}"'
-        f' font-weight="{weight}" fill="{ink}" font-family="Georgia, Times, serif">'
-        f"{html.escape(line)}</text>"
-        for at, (line, (size, weight, ink)) in enumerate(zip(on_it, sizes, strict=True))
-    )
-    return (
-        f'<rect x="{middle - 66:g}" y="{y - 20:g}" width="132" height="{PHOTO + 14}" rx="5"'
-        f' fill="#16281f"/><rect x="{middle - 60:g}" y="{y:g}" width="4" height="{PHOTO - 10}"'
-        f' fill="#3b5a47"/><rect x="{middle - 62:g}" y="{y + 14:g}" width="124" height="62"'
-        f' fill="#f6efdf"/><rect x="{middle - 58:g}" y="{y + 18:g}" width="116" height="54"'
-        f' fill="none" stroke="#c2a25a"/>{told}'
-    )
-
-
-def drawn_page(on_it: Sequence[str], x: float, y: float, width: float) -> str:
-    """A page with these lines, the prices at its right edge."""
-    page = f'x="{x + 8:g}" y="{y + 8:g}" width="{width - 16:g}" height="{PHOTO}"'
-    parts = [f'<rect {page} fill="#f8f3e6"/>']
-    for at, line in enumerate(on_it):
-        name, _, price = line.partition("\t")
-        place = f'y="{y + 26 + 17 * at:g}" font-size="8.3" font-family="Georgia, Times, serif"'
-        parts.append(
-            f'<text x="{x + 16:g}" {place} fill="#2d2018">{html.escape(name)}</text>'
-            f'<text x="{x + width - 16:g}" {place} fill="#7a5a2c" text-anchor="end">{price}</text>'
-        )
-    return "".join(parts)
-
-
-def drawn_bubble(bubble: Bubble, left: float, top: float) -> tuple[str, float]:
-    """A message, and where the next begins."""
-    widest = WIDTH - 2 * GAP - (44 if bubble.is_own else 0)
-    told = list(lines(bubble.message, widest - 2 * PAD)) if bubble.message["text"] else []
-    x = left + GAP + (44 if bubble.is_own else 0)
-    above = PHOTO + 4 if bubble.photo else 0
-    height = above + (len(told) * LINE + 2 * PAD - 4 if told else 4)
-    colour = "#e4f8cd" if bubble.is_own else "#ffffff"
+def as_html(message: JsonObject) -> Iterator[str]:
+    """Return the bubble of a message of the bot, and the buttons under it."""
+    text, entities = str(message["text"]).encode("utf-16-le"), message.get("entities", ())
+    starts, ends = dict[int, list[str]](), dict[int, list[str]]()
+    for entity in entities:
+        if tag := TAGS.get(entity["type"]):
+            starts.setdefault(entity["offset"], []).append(f"<{tag}>")
+            ends.setdefault(entity["offset"] + entity["length"], []).append(f"</{tag}>")
+    at = sorted({0, *starts, *ends, len(text) // 2})
     parts = [
-        f'<rect x="{x:g}" y="{top:g}" width="{widest:g}" height="{height:g}" rx="11"'
-        f' fill="{colour}"/>'
+        "".join([*ends.get(start, ()), *starts.get(start, ())])
+        + html.escape(text[2 * start : 2 * end].decode("utf-16-le"))
+        for start, end in zip(at, [*at[1:], at[-1]], strict=True)
     ]
-    if bubble.photo:
-        parts.append(drawn_photo(bubble.photo, x + 4, top + 4, widest - 8))
-    parts += [
-        drawn_line(line, x + PAD, top + above + PAD + 10 + number * LINE)
-        for number, line in enumerate(told)
-    ]
-    below = top + height + 4
-    for row in bubble.rows:
-        width = (widest - 4 * (len(row) - 1)) / len(row)
-        parts += [
-            drawn_button(label, x + number * (width + 4), below, width)
-            for number, label in enumerate(row)
+    yield f"<p>{''.join(parts)}</p>"
+    for row in message.get("reply_markup", {}).get("inline_keyboard", ()):
+        labels = "".join(f"<span>{html.escape(button['text'])}</span>" for button in row)
+        yield f"<div>{labels}</div>"
+
+
+def page(chats: Mapping[str, Sequence[tuple[str, JsonObject]]]) -> str:
+    """Return a page with the chats side by side."""
+    sections = []
+    for title, messages in chats.items():
+        bubbles = [
+            bubble
+            for said, reply in messages
+            for bubble in (f'<p class="own">{html.escape(said)}</p>', *as_html(reply))
         ]
-        below += 30
-    return "\n".join(parts), below + 6
+        sections.append(f"<section><h2>{title}</h2>{''.join(bubbles)}</section>")
+    return f'<meta charset="utf-8"><style>{STYLE}</style><main>{"".join(sections)}</main>'
 
 
-def picture(phones: Sequence[tuple[str, Sequence[Bubble]]]) -> str:
-    """The chats, three in a row."""
-    parts, top = list[str](), 0.0
-    for start in range(0, len(phones), IN_A_ROW):
-        row, bottom = phones[start : start + IN_A_ROW], top
-        bubbles = list[str]()
-        for number, (_, said_) in enumerate(row):
-            below = top + 40
-            for bubble in said_:
-                drawn_, below = drawn_bubble(bubble, number * (WIDTH + GAP), below)
-                bubbles.append(drawn_)
-            bottom = max(bottom, below + 6)
-        parts += [_framed(title, at, top, bottom - top) for at, (title, _) in enumerate(row)]
-        parts += bubbles
-        top = bottom + GAP
-    width, height = IN_A_ROW * (WIDTH + GAP) - GAP, top - GAP
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}"'
-        f' font-family="{FAMILY}" font-size="{TEXT}" fill="#1c2733">\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
-    )
+def take_picture(source: str, to: Path) -> None:
+    """Take the picture of a page, without the empty space below it."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise SystemExit("chromium is not on this machine")
+    with tempfile.TemporaryDirectory() as folder:
+        file, raw = Path(folder, "page.html"), Path(folder, "page.png")
+        file.write_text(source, "utf-8")
+        arguments = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+        size = f"--window-size={WIDTH},1600"
+        subprocess.run(
+            [chromium, *arguments, size, f"--screenshot={raw}", file.as_uri()],
+            check=True,
+            capture_output=True,
+        )
+        _crop(raw, to)
 
 
-def _framed(title: str, number: int, top: float, height: float) -> str:
-    left = number * (WIDTH + GAP)
-    return (
-        f'<rect x="{left:g}" y="{top:g}" width="{WIDTH}" height="{height:g}" rx="16"'
-        f' fill="#d5e3ee"/><text x="{left + WIDTH / 2:g}" y="{top + 25:g}" text-anchor="middle"'
-        f' font-weight="600" fill="#4a6478">{html.escape(title)}</text>'
-    )
+def _crop(raw: Path, to: Path) -> None:
+    picture = Image.open(raw).convert("RGB")
+    empty = Image.new("RGB", picture.size, "white")
+    bounds = ImageChops.difference(picture, empty).getbbox()
+    assert bounds is not None
+    cropped = picture.crop((0, 0, picture.width, bounds[3] + 16))
+    cropped.quantize(128).save(to, optimize=True)
+
+
+async def conversations() -> dict[str, list[tuple[str, JsonObject]]]:
+    """Return the chats of the picture."""
+    return {
+        "Wines of the catalogue": await chat([WISH], model_answers),
+        "Memory, and cited answers": await chat([CELLAR, QUESTION], model_answers),
+        "Without a model": await chat([WISH], None),
+    }
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(picture(asyncio.run(seen())), "utf-8")
+    take_picture(page(asyncio.run(conversations())), PICTURE)
     sys.stdout.write(f"{PICTURE} is written\n")

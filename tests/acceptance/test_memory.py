@@ -81,7 +81,8 @@ async def test_a_model_remembers_what_is_told_below_its_answer_and_undone_by_a_p
         bot_api.say("Pinotage gives me the creeps; I bought six Barolo 2016", chat_id=ADA)
         answer = await last(bot_api, 1, ADA)
         assert "no Pinotage" in answer["text"]
-        assert "6 × Barolo 2016" in answer["text"]
+        assert "In your cellar now:\n6 × Barolo 2016" in answer["text"]
+        assert "_" not in answer["text"]
         bot_api.say("a red for lamb, up to 40", chat_id=ADA)
         await last(bot_api, 2, ADA)
     asked = model_server.requests[-1].json["messages"]
