@@ -138,12 +138,11 @@ async def test_phoenix_shows_the_turn_as_it_was(phoenix: str, tmp_path: Path) ->
     assert spans["telegram.send"]["status_code"] == "ERROR"
     known = root["attributes"]
     assert (known["input.value"], known["output.value"]) == ("a red for lamb", "Try the Guigal.")
-    assert known["sommelier.tags"] == ["retried", "error:invalid_json", "model:gpt-4o"]
-    assert known["sommelier.score.outcome"] == "answered"
+    assert known["langfuse.trace.tags"] == ["retried", "error:invalid_json", "model:gpt-4o"]
     assert known["session.id"] == "5e55"
     plan = spans["llm.plan"]["attributes"]
     assert plan["llm.model_name"] == "gpt-4o"
-    assert plan["llm.input_messages.1.message.content"] == "a red"
+    assert "a red" in plan["input.value"]
     assert plan["llm.token_count.prompt"] == 900
     assert plan["llm.token_count.completion"] == 40
     assert spans["tool.search_wines"]["attributes"]["tool.name"] == "search_wines"
