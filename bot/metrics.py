@@ -20,16 +20,7 @@ UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]
 """What became of an update: accepted, made part of a turn that waits, set aside as poison or since
 the library cannot read it."""
 
-Refusal = Literal[
-    "secret",
-    "too_many",
-    "content_type",
-    "too_large",
-    "too_slow",
-    "cut_off",
-    "malformed",
-    "not_accepted",
-]
+Refusal = Literal["secret", "malformed", "not_accepted"]
 """Why the webhook did not take a request."""
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4

@@ -336,7 +336,7 @@ async def serve(
     Raises:
         CannotListen: the address is taken.
     """
-    from bot.http.server import Webhook, http_app, serve_http  # noqa: PLC0415 - not for the terminal
+    from bot.http.server import Webhook, http_app, listen, serve_http  # noqa: PLC0415 - not for the terminal
 
     http, metrics = settings.http, app.talk.turns.metrics
     secret, admin = http.webhook_secret, http.admin_token
@@ -352,7 +352,7 @@ async def serve(
             *(admin_page(settings, resources.sessions, admin).routes() if admin else ()),
         ],
     )
-    await serve_http(page, host=http.host, port=http.port or 0, stop=stop)
+    await serve_http(page, listen(http.host, http.port or 0), stop)
 
 
 def api_routes(

@@ -66,9 +66,7 @@ async def serving(
     app = http_app(metrics=metrics, backlog=backlog, webhook=webhook, routes=routes)
     stop, listener = asyncio.Event(), listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    served = serve_http(
-        app, host="", port=0, stop=stop, sockets=[listener], finish_seconds=finish_seconds
-    )
+    served = serve_http(app, listener, stop, finish_seconds=finish_seconds)
     task = asyncio.create_task(served)
     root = f"http://127.0.0.1:{port}"
     try:

@@ -145,4 +145,4 @@ async def serve(settings: Settings, port: int) -> None:
         typer.echo(f"Open {address}?token={token}\nCtrl-C ends it.")
         stop = stop_on_signals()
         app = Starlette(routes=page.routes())
-        await serve_http(app, host="", port=0, stop=stop, sockets=[listener])
+        await serve_http(app, listener, stop)

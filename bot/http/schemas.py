@@ -1,7 +1,9 @@
-"""The requests and responses of the HTTP API; `--json` prints the same responses."""
+"""The requests and responses of the HTTP API; `--json` prints responses of the same form.
+
+What the domain's own models already say (`Refinement`, `Citation`, `Snippet`) is sent as it is.
+"""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
@@ -14,32 +16,29 @@ from pydantic import (
     field_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
 
 from agent import lengths
+from agent.documents.answer import Citation
 from agent.documents.passages import LONGEST_QUESTION
+from agent.documents.quotes import Snippet
 from agent.documents.refine import FallbackReason
 from agent.markdown import visible
-from agent.places.categories import category_named
 from agent.places.find import FoundPlace, SearchLink
-from agent.places.queries import LONGEST_PLACE, place_named
 from agent.turn_trace import Outcome
 
-MOST_PASSAGES: Final = 50
-MOST_MESSAGES: Final = 50
+MAX_HISTORY: Final = 50
 
 
-def _with_words(text: str) -> str:
+def clean(text: str) -> str:
     """Return the text without invisible characters; refuse it if nothing is left."""
     cleaned = visible(text).strip()
     if not cleaned:
-        raise PydanticCustomError("blank", "must hold some words")
+        raise ValueError("must hold some words")
     return cleaned
 
 
-Question = Annotated[
-    str, Field(min_length=1, max_length=LONGEST_QUESTION), AfterValidator(_with_words)
-]
+Message = Annotated[str, Field(max_length=lengths.MESSAGE), AfterValidator(clean)]
+Question = Annotated[str, Field(max_length=LONGEST_QUESTION), AfterValidator(clean)]
 
 
 class _Request(BaseModel):
@@ -50,16 +49,14 @@ class ChatMessage(_Request):
     """An earlier message of the conversation."""
 
     role: Literal["user", "assistant"]
-    content: Annotated[str, Field(min_length=1, max_length=lengths.MESSAGE)]
+    content: Message
 
 
 class ChatRequest(_Request):
     """A message to the sommelier, and the conversation before it, oldest first."""
 
-    message: Annotated[
-        str, Field(min_length=1, max_length=lengths.MESSAGE), AfterValidator(_with_words)
-    ]
-    history: list[ChatMessage] = Field(default=[], max_length=MOST_MESSAGES)
+    message: Message
+    history: list[ChatMessage] = Field(default=[], max_length=MAX_HISTORY)
 
 
 class RewriteRequest(_Request):
@@ -82,20 +79,6 @@ class QueryRequest(_Request):
     """A query to find passages for."""
 
     query: Question
-
-
-class FindRequest(_Request):
-    """A kind of place to look for, and where."""
-
-    category: Annotated[str, Field(max_length=LONGEST_PLACE), AfterValidator(category_named)]
-    place: Annotated[str, Field(max_length=LONGEST_PLACE), AfterValidator(place_named)]
-
-
-class SearchRequest(_Request):
-    """A query to search passages for, without a model."""
-
-    query: Question
-    limit: int = Field(default=6, ge=1, le=MOST_PASSAGES)
 
 
 class _Response(BaseModel):
@@ -128,7 +111,7 @@ class ChatResponse(_Response):
 
     @field_validator("note", mode="before")
     @classmethod
-    def _joined(cls, notes: Sequence[str]) -> str:
+    def _join(cls, notes: Sequence[str]) -> str:
         return " ".join(notes)
 
 
@@ -138,38 +121,13 @@ class DraftEvent(_Response):
     text: str
 
 
-class RewriteResponse(_Response):
-    """A question rewritten for the search, or as it was; then `fallback_reason` says why."""
-
-    original: str
-    refined: str
-    used: bool
-    variants: list[str]
-    keywords: list[str]
-    entities: list[str]
-    constraints: list[str]
-    ambiguities: list[str]
-    security_flags: list[str]
-    fallback_reason: FallbackReason | None
-
-
-class CitationResponse(_Response):
-    """The passage behind `[path]` in an answer, or `[number]` in its footnoted form."""
-
-    number: int
-    path: str
-    title: str
-    location: str
-    passage: str
-
-
 class AskResponse(_Response):
     """An answer. `answer` cites as `[path]`, `footnoted` as `[number]` of `citations`."""
 
     question: str
     answer: str = Field(validation_alias="text")
     footnoted: str
-    citations: list[CitationResponse]
+    citations: list[Citation]
     enough_information: bool
     by_model: bool
     note: str = Field(description="Why no model answered, or what is left of a budget.")
@@ -179,16 +137,6 @@ class AskResponse(_Response):
         validation_alias=AliasPath("refinement", "fallback_reason"),
         description="Why the question was not refined; null if it was.",
     )
-
-
-class ResultEvent(_CamelCase):
-    """One passage, word for word; `relevance` is in the model's words, empty without one."""
-
-    content: str
-    source_id: str
-    source_title: str
-    source_location: str
-    relevance: str
 
 
 class DoneEvent(_CamelCase):
@@ -202,8 +150,10 @@ class DoneEvent(_CamelCase):
 class QuotesDocument(_CamelCase):
     """All passages of a query; `summary` is in the model's words if `byModel`."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     query: str
-    snippets: list[ResultEvent] = Field(validation_alias="quotes")
+    snippets: list[Snippet] = Field(validation_alias="quotes")
     summary: str
     no_results: bool
     by_model: bool
@@ -223,39 +173,6 @@ class PlacesDocument(_Response):
     note: str
 
 
-class PassageResponse(_Response):
-    """A part of a document."""
-
-    path: str
-    title: str
-    location: str
-    text: str
-    score: float
-
-
-class SearchResponse(_Response):
-    """The passages that fit best, best first; no model was asked."""
-
-    passages: list[PassageResponse]
-
-
-class DocumentResponse(_Response):
-    """A document of the library; `size` is in bytes, `parts` in passages."""
-
-    path: str
-    title: str
-    kind: str
-    size: int
-    parts: int
-    added_at: datetime
-
-
-class DocumentsResponse(_Response):
-    """Every document, by path."""
-
-    documents: list[DocumentResponse]
-
-
 class FieldProblem(_Response):
     """The problem of one field; the field `body` is the whole body."""
 
@@ -264,7 +181,7 @@ class FieldProblem(_Response):
 
 
 class Problem(_Response):
-    """The reason why there is no answer."""
+    """The reason why there is no answer, and what to do about it."""
 
     error: str
     fields: list[FieldProblem] = []

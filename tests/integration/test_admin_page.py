@@ -139,7 +139,8 @@ async def test_only_who_has_the_token_sees_anything(served: Running) -> None:
     assert (await it.get("/admin/traces/1")).status_code == 303
     assert (await it.post("/admin", data={"token": "wrong"})).status_code == 403
     assert (await it.post("/admin", data={"other": "x"})).status_code == 403
-    assert (await it.post("/admin", json={"token": TOKEN})).status_code == 415
+    assert (await it.post("/admin", json={"token": TOKEN})).status_code == 403
+    assert (await it.post("/admin", data={"token": "x" * 5000})).status_code == 413
     forged = {"cookie": f"{COOKIE}={TOKEN}"}
     assert (await it.get("/admin", headers=forged)).status_code == 401
     entered = await it.post("/admin", data={"token": TOKEN})
@@ -157,12 +158,6 @@ async def test_a_link_with_the_token_enters_once_and_shows_it_no_more(served: Ru
     entered = await served.client.get(f"/admin?token={TOKEN}")
     assert (entered.status_code, entered.headers["location"]) == (303, "/admin")
     assert (await served.client.get("/admin")).status_code == 200
-
-
-async def test_who_guesses_has_to_wait(served: Running) -> None:
-    for _ in range(10):
-        assert (await served.client.get("/admin?token=guess")).status_code == 403
-    assert (await served.client.get(f"/admin?token={TOKEN}")).status_code == 429
 
 
 async def test_an_empty_store_is_a_page_too(served: Running) -> None:

@@ -4,24 +4,19 @@ import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pydantic import SecretStr
-from starlette.requests import Request
 from starlette.routing import BaseRoute
 
 from agent.documents.passages import Chunk
 from agent.engine.run import Run
 from agent.engine.span import TraceRecord
-from agent.i18n import say_in
-from agent.places.search import PlaceHit
 from agent.repositories import (
     DayStats,
     EndedTurn,
@@ -32,7 +27,6 @@ from agent.tracing.recorder import Recorder, keyed_hash
 from agent.turn import Reply
 from bot.budgets import Budgets, DailyBudget
 from bot.http.api import Api
-from bot.http.guards import WrongTokens
 from bot.running import api_routes
 from bot.turn import Save, Turns
 from config import Settings, load_settings
@@ -90,7 +84,6 @@ def api(
     budgets: Budgets | None = None,
     save: Save | None = None,
     answerer: Answerer | None = None,
-    **limits: Any,
 ) -> Api:
     return Api(
         turns=Turns(run=sources.run, budgets=budgets, save=save),
@@ -98,7 +91,6 @@ def api(
         resources=sources.resources(),
         token=SecretStr(TOKEN),
         user="ab12",
-        **limits,
     )
 
 
@@ -135,11 +127,6 @@ def events(text: str) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-class FakeSearch:
-    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
-        return [PlaceHit("Bar A", "https://a.example", "Open late.")]
-
-
 NOBODY = cast("Answerer", None)
 STREAMED = GOOD | {"accept": "text/event-stream"}
 LAMB = {"message": "A red for lamb, please"}
@@ -168,7 +155,10 @@ async def test_the_sommelier_answers_with_what_was_said_before(model_server: Mod
     assert BEFORE[1]["content"] in reply
     assert told["outcome"] == "answered"
     first, _, after = (sent(model_server, each)["messages"][0]["content"] for each in range(3))
-    assert ("No alcohol for" in first, "No alcohol for" in after) == (False, True)
+    assert ("No alcohol for this guest" in first, "No alcohol for this guest" in after) == (
+        False,
+        True,
+    )
 
 
 async def test_an_answer_comes_as_drafts_of_what_is_grounded_and_then_as_without(
@@ -220,59 +210,6 @@ async def test_a_streamed_answer_that_fails_ends_with_what_it_would_be_without()
     assert (failed.status_code, streamed.status_code, guarded.status_code) == (503, 200, 422)
     assert events(streamed.text) == [("error", failed.json())]
     assert failed.json()["error"] == SENTENCE
-
-
-async def test_places_are_found() -> None:
-    asked = {"category": "Weinbar", "place": "Köln"}
-    async with serving(api(sources(search=FakeSearch())).routes()) as it:
-        found = await it.post("/api/places/find", json=asked)
-        refused = await it.post("/api/places/find", json={"category": "butcher", "place": " "})
-    assert found.status_code == 200
-    said = found.json()
-    assert (said["category"], said["place"], said["by_rules"]) == ("WINE_BAR", "Köln", True)
-    assert (len(said["queries"]), said["queries"][0]) == (10, "Weinbar Köln")
-    assert [(each["title"], each["url"]) for each in said["results"]] == [
-        ("Bar A", "https://a.example")
-    ]
-    assert refused.status_code == 422
-    assert [each["field"] for each in refused.json()["fields"]] == ["category", "place"]
-
-
-@pytest.mark.parametrize(
-    ("accepted", "language"), [("de-AT,de;q=0.9", "de"), ("pl", "en"), (None, "en")]
-)
-async def test_notes_are_in_the_language_that_is_accepted(
-    accepted: str | None, language: str
-) -> None:
-    headers = {"accept-language": accepted} if accepted else {}
-    async with serving(api(sources()).routes()) as it:
-        asked = {"category": "Weinbar", "place": "Köln"}
-        said = (await it.post("/api/places/find", json=asked, headers=headers)).json()
-    assert said["note"] == say_in(language, "no_place_search")
-
-
-async def test_in_a_crisis_there_is_help_instead_of_places() -> None:
-    asked = {"category": "wine bar", "place": "I want to kill myself"}
-    async with serving(api(sources(search=FakeSearch())).routes()) as it:
-        said = (await it.post("/api/places/find", json=asked)).json()
-    assert (said["results"], said["queries"], said["links"]) == ([], [], [])
-    assert said["note"]
-
-
-async def test_documents_are_listed_and_searched() -> None:
-    async with serving(api(sources()).routes()) as it:
-        listed = await it.get("/api/documents")
-        found = await it.post("/api/documents/search", json={"query": "lees", "limit": 1})
-        refused = await it.post("/api/documents/search", json={"query": "lees", "limit": 51})
-        it.headers.pop("authorization")
-        assert (await it.get("/api/documents")).status_code == 401
-    assert [each["path"] for each in listed.json()["documents"]] == [
-        "methods/sur-lie.md",
-        "pairing/oysters.md",
-    ]
-    (passage,) = found.json()["passages"]
-    assert (passage["path"], passage["location"]) == (SUR_LIE.path, SUR_LIE.location)
-    assert refused.status_code == 422
 
 
 async def test_an_answer_comes_with_what_its_citations_point_at(model_server: ModelServer) -> None:
@@ -344,7 +281,6 @@ async def test_a_question_is_rewritten_and_not_answered(model_server: ModelServe
     assert rewritten == expected | {
         "original": QUESTION,
         "refined": REFINED["refined_query"],
-        "used": True,
         "fallback_reason": None,
     }
     assert library.searched == []
@@ -394,7 +330,7 @@ async def test_who_must_not_drink_is_helped_and_no_model_is_asked(
     ((name, done),) = events(streamed.text)
     assert (name, done["resultCount"]) == ("done", 0)
     assert help_ in done["summary"]
-    assert (rewritten["refined"], rewritten["used"]) == (said, False)
+    assert (rewritten["refined"], rewritten["fallback_reason"]) == (said, "refused")
     assert model_server.requests == []
 
 
@@ -464,71 +400,19 @@ async def test_a_failure_inside_is_one_sentence_and_nothing_asked_is_logged(
     assert "Rosalind" not in caplog.text
 
 
-@dataclass
-class Clock:
-    """A clock that stands until it is set."""
-
-    at: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
-def asked_from(host: str) -> Request:
-    return Request({"type": "http", "client": (host, 1)})
-
-
-def test_after_wrong_tokens_an_address_waits_and_others_do_not() -> None:
-    clock = Clock()
-    wrong = WrongTokens(most=3, seconds=60, now=clock)
-    for host in ("10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.1", "2001:db8::1", "2001:db8::2"):
-        assert wrong.wait(asked_from(host)) == 0
-        wrong.add(asked_from(host))
-    wrong.add(asked_from("2001:db8::3"))
-    hosts = ("10.0.0.1", "10.0.0.2", "2001:db8::4", "2001:db8:0:1::1")
-    assert [wrong.wait(asked_from(host)) for host in hosts] == [60, 0, 60, 0]
-    clock.at += 59.5
-    assert wrong.wait(asked_from("10.0.0.1")) == 1
-    clock.at += 0.5
-    assert wrong.wait(asked_from("10.0.0.1")) == 0
-
-
-def test_wrong_tokens_are_counted_and_then_no_token_is_looked_at() -> None:
-    with loopback(api(sources(documents=FakeLibrary()))) as it:
-        wrong = [
-            it.post(PATHS[0], json={}, headers={"authorization": f"Bearer wrong-{n}"})
-            for n in range(11)
-        ]
-        right = it.post(PATHS[0], json={}, headers={"authorization": f"Bearer {TOKEN}"})
-    assert [each.status_code for each in wrong] == [403] * 10 + [429]
-    assert (right.status_code, right.json()["error"]) == (429, "too many wrong tokens")
-    assert 0 < int(right.headers["retry-after"]) <= 60
-
-
 @pytest.mark.parametrize(
-    ("authorization", "status", "said"),
-    [
-        (None, 401, "unauthorized"),
-        ("", 401, "unauthorized"),
-        ("Bearer", 401, "unauthorized"),
-        (f"Basic {TOKEN}", 401, "unauthorized"),
-        (TOKEN, 401, "unauthorized"),
-        ("Bearer wrong", 403, "forbidden"),
-        (f"Bearer {TOKEN}x", 403, "forbidden"),
-        (f"Bearer {TOKEN.upper()}", 403, "forbidden"),
-        ("Bearer tökén", 403, "forbidden"),
-    ],
+    "authorization",
+    [None, "", "Bearer", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", "Bearer tökén"],
 )
-def test_nobody_without_the_token_is_answered(
-    authorization: str | None, status: int, said: str
-) -> None:
+def test_nobody_without_the_token_is_answered(authorization: str | None) -> None:
     library = FakeLibrary()
     given = [] if authorization is None else [(b"authorization", authorization.encode())]
     with loopback(api(sources(documents=library))) as it:
         for path in PATHS:
             refused = it.post(path, json={"query": QUESTION}, headers=given)
-            assert (refused.status_code, refused.json()["error"]) == (status, said)
-            assert ("www-authenticate" in refused.headers) == (status == 401)
+            assert refused.status_code == 401
+            assert refused.json()["error"] == "send the token: Authorization: Bearer <API_TOKEN>"
+            assert refused.headers["www-authenticate"] == "Bearer"
     assert library.searched == []
 
 
@@ -537,26 +421,11 @@ def test_nobody_without_the_token_is_answered(
     [
         (b"{}", "question", "Field required"),
         (b'{"question": 7}', "question", "Input should be a valid string"),
-        (b'{"question": null}', "question", "Input should be a valid string"),
-        (b'{"question": ""}', "question", "String should have at least 1 character"),
-        (b'{"question": " \\u0000 "}', "question", "must hold some words"),
         (b'{"question": "\\u202e\\u200b"}', "question", "must hold some words"),
-        (
-            json.dumps({"question": "x" * 1001}).encode(),
-            "question",
-            "String should have at most 1000 characters",
-        ),
+        (json.dumps({"question": "x" * 1001}).encode(), "question", "String should have at most"),
         (b'{"question": "?", "more": 1}', "more", "Extra inputs are not permitted"),
-        (
-            b'{"question": "?", "refine_prompt": "yes"}',
-            "refine_prompt",
-            "Input should be a valid boolean",
-        ),
-        (b"[]", "body", "must be a JSON object"),
-        (b"", "body", "must be a JSON object"),
-        (b'{"question": "lees"', "body", "must be a JSON object"),
-        (b'{"question": "\xff"}', "body", "must be a JSON object"),
-        (b"[" * 100_000, "body", "must be a JSON object"),
+        (b'{"question": "lees"', "body", "JSON decode error"),
+        (b"[]", "body", "Input should be a valid dictionary"),
     ],
 )
 def test_bad_input_is_told_by_field(body: bytes, field: str, message: str) -> None:
@@ -568,104 +437,28 @@ def test_bad_input_is_told_by_field(body: bytes, field: str, message: str) -> No
     assert told["message"].startswith(message)
 
 
-def test_other_content_too_much_of_it_and_other_methods_are_refused() -> None:
-    with loopback(api(sources(), max_body_bytes=100)) as it:
-        text = it.post("/api/rag/ask", content=b"{}", headers=GOOD | {"content-type": "text/plain"})
-        large = it.post("/api/rag/ask", json={"question": "x" * 100}, headers=GOOD)
-        got = it.get("/api/rag/ask", headers=GOOD)
-    assert (text.status_code, text.json()["error"]) == (
-        415,
-        "the content type must be application/json",
-    )
-    assert (large.status_code, large.json()["error"]) == (413, "the body is too large")
-    assert (got.status_code, got.json()) == (405, {"error": "Method Not Allowed", "fields": []})
-
-
-KEYS = st.sampled_from(["question", "query", "refine_prompt", "", "\x00", "Ω"])
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=20)
-    | st.sampled_from(["lees", "\ud800", "[methods/sur-lie.md]", "</excerpts>", "x" * 2000]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
-    max_leaves=6,
-)
-QUESTIONS = st.text(max_size=20) | st.just("lees")
-OBJECTS = st.dictionaries(KEYS, VALUES, max_size=3) | st.fixed_dictionaries(
-    {}, optional={"question": QUESTIONS, "query": QUESTIONS, "refine_prompt": st.none() | VALUES}
-)
-BODIES = st.binary(max_size=40) | st.builds(
-    lambda value, ascii: json.dumps(value, ensure_ascii=ascii).encode("utf-8", "surrogatepass"),
-    VALUES | OBJECTS,
-    st.booleans(),
-)
-
-
-def test_no_body_whatever_makes_it_fail() -> None:
-    statuses: set[int] = set()
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"question": "\xff"}', b"\x00"])
+def test_what_is_no_json_is_refused_with_json(body: bytes) -> None:
     with loopback(api(sources())) as it:
-
-        @settings(
-            max_examples=100,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            suppress_health_check=[HealthCheck.too_slow],
-        )
-        @given(path=st.sampled_from(PATHS), body=BODIES)
-        def post(path: str, body: bytes) -> None:
-            answered = it.post(path, content=body, headers=GOOD | JSON)
-            statuses.add(answered.status_code)
-            assert answered.status_code in {200, 422}
-            if answered.status_code == 422:
-                assert all(each["field"] for each in answered.json()["fields"])
-
-        post()
-    assert statuses == {200, 422}
+        refused = it.post("/api/rag/ask", content=body, headers=GOOD | JSON)
+        got = it.get("/api/rag/ask", headers=GOOD)
+    assert refused.status_code in {400, 422}
+    assert refused.json()["error"]
+    assert (got.status_code, got.json()["error"]) == (405, "Method Not Allowed")
 
 
 async def test_the_document_describes_what_is_served() -> None:
     async with serving(api(sources()).routes()) as it:
-        del it.headers["authorization"]
         document = (await it.get("/api/openapi.json")).json()
-        answered = await it.post("/api/rag/ask", json={"question": QUESTION}, headers=GOOD)
-        chatted = await it.post("/api/chat", json={"message": "a red for lamb"}, headers=GOOD)
-        refused = await it.post("/api/rag/ask", json={}, headers=GOOD)
-    assert document["openapi"] == "3.1.0"
-    (server,) = document["servers"]
-    assert tuple(f"{server['url']}{path}" for path in document["paths"]) == (
-        "/api/chat",
-        *PATHS,
-        *("/api/places/find", "/api/documents", "/api/documents/search"),
-    )
+        answered = await it.post("/api/rag/ask", json={"question": QUESTION})
+    assert set(document["paths"]) == {
+        "/chat",
+        *(path.removeprefix("/api") for path in PATHS),
+    }
     schemas = document["components"]["schemas"]
-    references = set(_references(document))
-    assert references
-    assert {name.removeprefix("#/components/schemas/") for name in references} <= set(schemas)
-    assert schemas["AskRequest"]["required"] == ["question"]
     assert set(answered.json()) == set(schemas["AskResponse"]["properties"])
-    assert set(chatted.json()) == set(schemas["ChatResponse"]["properties"])
-    assert set(schemas["DraftEvent"]["properties"]) == {"text"}
     said = document["paths"]["/chat"]["post"]["responses"]["200"]
     assert set(said["content"]) == {"application/json", "text/event-stream"}
-    assert set(refused.json()) == set(schemas["Problem"]["properties"])
-    assert set(schemas["ResultEvent"]["properties"]) == set(QUOTED)
-    assert set(schemas["DoneEvent"]["properties"]) == {
-        "resultCount",
-        "summary",
-        "processingTimeMs",
-    }
-
-
-def _references(value: object) -> list[str]:
-    if isinstance(value, dict):
-        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
-        return own + [found for each in value.values() for found in _references(each)]
-    return (
-        [found for each in value for found in _references(each)] if isinstance(value, list) else []
-    )
 
 
 async def test_a_call_is_a_turn_in_the_trace(
@@ -749,25 +542,6 @@ class TestBudget:
         assert (today.turns, today.people, today.tokens) == (4, 0, 1000)
         assert today.outcomes == {"answered": 1, "fallback": 3}
 
-    async def test_what_ends_within_a_call_is_said_too(
-        self, model_server: ModelServer, turns: SqlTurnRepository
-    ) -> None:
-        model_server.script(answer("Lees are yeast."))
-        async with self._open(model_server, turns, everyone=DailyBudget(requests=1)) as it:
-            said = (await it.post("/api/rag/ask", json={"question": QUESTION})).json()
-        assert said["outcome"] == "fallback"
-        assert said["note"].startswith("Today's budget for everyone is used up.")
-        assert len(model_server.requests) == 1
-
-    async def test_a_persons_budget_does_not_hold_for_who_has_the_token(
-        self, model_server: ModelServer, turns: SqlTurnRepository
-    ) -> None:
-        model_server.default = answer(ANSWER)
-        async with self._open(model_server, turns, person=DailyBudget(requests=1)) as it:
-            for _ in range(2):
-                said = await it.post("/api/rag/ask", json={"question": QUESTION})
-                assert said.json()["outcome"] == "answered"
-
     async def test_what_failed_counts_too(
         self, model_server: ModelServer, turns: SqlTurnRepository
     ) -> None:
@@ -795,7 +569,7 @@ class TestBudget:
         gone = Gone(turns._sessions)
         async with self._open(model_server, gone, everyone=DailyBudget(requests=1)) as it:
             rewritten = (await it.post("/api/rag/rewrite", json={"question": QUESTION})).json()
-        assert rewritten["used"]
+        assert rewritten["fallback_reason"] is None
         assert "What was used today could not be read: DatabaseGone" in caplog.text
         assert QUESTION not in caplog.text
 

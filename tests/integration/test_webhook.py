@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-import logging
 import signal
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import httpx
@@ -15,20 +13,10 @@ import pytest
 from pydantic import SecretStr
 
 from agent.repositories import Backlog, Payload
-from bot.http import guards, server
-from bot.http.server import (
-    SECRET_HEADER,
-    WEBHOOK_PATH,
-    CannotListen,
-    Webhook,
-    http_app,
-    listen,
-    serve_http,
-)
+from bot.http.server import SECRET_HEADER, WEBHOOK_PATH, CannotListen, Webhook, listen
 from bot.metrics import Metrics
 from bot.updates.accept import Accept
-from tests.doubles.server import eventually
-from tests.serving import Running, nothing_waits
+from tests.serving import Running
 from tests.serving import serving as serve
 
 PATIENCE = 30
@@ -82,23 +70,10 @@ async def fail(updates: Sequence[Payload]) -> None:
 
 
 @asynccontextmanager
-async def serving(
-    accept: Accept = fail,
-    *,
-    secret: str = SECRET,
-    max_body_bytes: int = 1_000_000,
-    body_seconds: float = 10,
-    **others: Any,
-) -> AsyncIterator[Running]:
-    """The app with a webhook."""
+async def serving(accept: Accept = fail, **others: Any) -> AsyncIterator[Running]:
+    """Serve the app with a webhook."""
     metrics = Metrics()
-    webhook = Webhook(
-        accept=accept,
-        secret=SecretStr(secret),
-        metrics=metrics,
-        max_body_bytes=max_body_bytes,
-        body_seconds=body_seconds,
-    )
+    webhook = Webhook(accept=accept, secret=SecretStr(SECRET), metrics=metrics)
     async with serve(webhook, metrics=metrics, **others) as running:
         yield running
 
@@ -120,25 +95,10 @@ def head(**headers: object) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-async def send_on(writer: asyncio.StreamWriter) -> None:
-    """A hundred bytes a second, for as long as the other side takes them."""
-    while True:
-        writer.write(b" ")
-        await writer.drain()
-        await asyncio.sleep(0.01)
-
-
-async def in_chunks(body: bytes) -> AsyncIterator[bytes]:
-    for start in range(0, len(body), 65_536):
-        yield body[start : start + 65_536]
-
-
-@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
-async def test_an_update_is_accepted_as_it_was_sent(kind: str) -> None:
+async def test_an_update_is_accepted_as_it_was_sent() -> None:
     accept = Accepted()
     async with serving(accept) as running:
-        headers = GOOD | {"content-type": kind}
-        response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=headers)
+        response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
         assert (response.status_code, response.text) == (200, "")
         assert accept.updates == [UPDATE]
         assert running.refusals() == {}
@@ -158,13 +118,8 @@ REFUSED = {
     "no secret": (JSON, BODY, 403, "secret"),
     "empty secret": (JSON | {SECRET_HEADER: ""}, BODY, 403, "secret"),
     "wrong secret": (JSON | {SECRET_HEADER: "wrong-secret-9d2e"}, BODY, 403, "secret"),
-    "half the secret": (JSON | {SECRET_HEADER: SECRET[:8]}, BODY, 403, "secret"),
-    "longer secret": (JSON | {SECRET_HEADER: SECRET + "x"}, BODY, 403, "secret"),
     "non-ASCII secret": (JSON | {SECRET_HEADER: "sécret-ключ"}, BODY, 403, "secret"),
     "no secret and 2 MB": (JSON, TWO_MEGABYTES, 403, "secret"),
-    "no content type": ({SECRET_HEADER: SECRET}, BODY, 415, "content_type"),
-    "form": (GOOD | {"content-type": "multipart/form-data"}, BODY, 415, "content_type"),
-    "2 MB": (GOOD, TWO_MEGABYTES, 413, "too_large"),
     "malformed JSON": (GOOD, BODY[:-1], 400, "malformed"),
     "not UTF-8": (GOOD, BODY.replace(b"Aunt", b"\xff\xfe"), 400, "malformed"),
     "empty body": (GOOD, b"", 400, "malformed"),
@@ -197,97 +152,18 @@ async def test_the_webhook_refuses_and_tells_nothing(
     assert_nothing_told(caplog, response)
 
 
-@pytest.mark.parametrize("headers", [GOOD, JSON], ids=["413 to Telegram", "403 to a stranger"])
-async def test_a_2_mb_body_without_content_length_is_refused(
-    headers: dict[str, str], caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(1)
-    async with serving() as running:
-        response = await running.client.post(
-            WEBHOOK_PATH, content=in_chunks(TWO_MEGABYTES), headers=headers
-        )
-        assert "content-length" not in response.request.headers
-        assert response.status_code == (413 if SECRET_HEADER in headers else 403)
-    assert_nothing_told(caplog, response)
-
-
 def assert_nothing_told(caplog: pytest.LogCaptureFixture, response: httpx.Response) -> None:
-    """One line says why, and neither it nor any other nor the answer repeats the request."""
-    refusals = [record for record in caplog.records if record.name == "bot.http.server"]
-    messages = [record.getMessage() for record in refusals if record.levelno == logging.WARNING]
-    assert messages == [f"The webhook refused a request: {response.text.strip()}"]
+    """Neither the log nor the answer repeats the request."""
     for secret in (SECRET, "wrong-secret", "ключ", "Rosalind", "update_id\\", "7}"):
         assert secret not in caplog.text
         assert secret not in response.text
 
 
-CHUNK = b"2711\r\n" + b"x" * 10_001 + b"\r\n"
-
-
-@pytest.mark.parametrize(
-    ("headers", "body"),
-    [
-        ({"content_length": 2_000_000}, b""),
-        ({"content_length": 2_000_000, "expect": "100-continue"}, b""),
-        ({"transfer_encoding": "chunked"}, CHUNK),
-    ],
-    ids=["declared", "asked first", "without length"],
-)
-async def test_too_much_is_refused_at_the_limit_and_not_at_its_end(
-    headers: dict[str, object], body: bytes
-) -> None:
-    async with serving(max_body_bytes=10_000) as running:
-        reader, writer = await running.raw(head(**headers) + body)
-        assert await status_of(reader) == 413
-        writer.close()
-
-
-async def test_a_stranger_cannot_keep_a_refused_connection_open_by_sending_on() -> None:
+async def test_a_stranger_is_refused_before_the_body_is_read() -> None:
     async with serving() as running:
         reader, writer = await running.raw(head(content_length=10**12).replace(b"right", b"wrong"))
         assert await status_of(reader) == 403
-        with pytest.raises(ConnectionError):
-            await asyncio.wait_for(send_on(writer), PATIENCE)
         writer.close()
-
-
-async def test_the_limit_is_the_last_size_that_is_taken() -> None:
-    accept = Accepted()
-    async with serving(accept, max_body_bytes=len(BODY)) as running:
-        post = running.client.post
-        assert (await post(WEBHOOK_PATH, content=BODY, headers=GOOD)).status_code == 200
-        assert (await post(WEBHOOK_PATH, content=BODY + b" ", headers=GOOD)).status_code == 413
-        chunked = in_chunks(BODY + b" ")
-        assert (await post(WEBHOOK_PATH, content=chunked, headers=GOOD)).status_code == 413
-        assert accept.updates == [UPDATE]
-
-
-async def test_a_body_that_trickles_in_is_given_up() -> None:
-    async with serving(body_seconds=0.2) as running:
-        reader, writer = await running.raw(head(content_length=1000))
-        trickling = asyncio.create_task(send_on(writer))
-        assert await status_of(reader) == 408
-        trickling.cancel()
-        writer.close()
-        assert running.refusals() == {"too_slow": 1}
-
-
-async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    accept = Accepted()
-    async with serving(accept) as running:
-        _, writer = await running.raw(head(content_length=len(BODY)) + BODY[:20])
-        await running.client.get("/healthz")
-        writer.close()
-        await writer.wait_closed()
-        await eventually(
-            lambda: running.refusals() == {"cut_off": 1},
-            seconds=PATIENCE,
-            otherwise=lambda: str(running.refusals()),
-        )
-    assert accept.updates == []
-    assert "Traceback" not in caplog.text
 
 
 async def test_200_comes_only_after_the_update_is_accepted() -> None:
@@ -316,48 +192,25 @@ async def test_an_update_that_cannot_be_stored_is_to_be_delivered_again(
     assert_nothing_told(caplog, response)
 
 
-@pytest.mark.parametrize("headers", [JSON, JSON | {SECRET_HEADER: ""}], ids=["none", "empty"])
-async def test_an_empty_secret_lets_nobody_in(headers: dict[str, str]) -> None:
-    async with serving(Accepted(), secret="") as running:
-        response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=headers)
-        assert response.status_code == 403
-
-
 async def test_without_a_secret_there_is_no_webhook() -> None:
     async with serve() as running:
         response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
         assert response.status_code == 404
 
 
-async def test_the_webhook_is_only_posted_to() -> None:
-    async with serving() as running:
-        assert (await running.client.get(WEBHOOK_PATH, headers=GOOD)).status_code == 405
-
-
-async def test_readiness_is_asked_for_every_time_and_whoever_is_not_ready_is_alive() -> None:
+async def test_a_process_that_is_not_ready_is_alive(caplog: pytest.LogCaptureFixture) -> None:
     answers = iter([Backlog(), None, Backlog()])
 
     async def next_answer() -> Backlog:
         if (found := next(answers)) is None:
-            raise DatabaseGone
+            raise DatabaseGone("postgresql://bot:password@db")
         return found
 
     async with serving(backlog=next_answer) as running:
         paths = ("/readyz", "/readyz", "/healthz", "/readyz")
         statuses = [(await running.client.get(path)).status_code for path in paths]
         assert statuses == [200, 503, 200, 200]
-
-
-async def test_a_readiness_check_that_fails_is_a_no_without_its_words(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def broken() -> Backlog:
-        raise DatabaseGone("postgresql://bot:password@db")
-
-    async with serving(backlog=broken) as running:
-        response = await running.client.get("/readyz")
-        assert (response.status_code, response.text) == (503, "not ready\n")
-    assert "readiness could not be found out (DatabaseGone)" in caplog.text
+    assert "readiness could not be read (DatabaseGone)" in caplog.text
     assert "password" not in caplog.text
 
 
@@ -406,84 +259,6 @@ async def test_stopping_answers_what_is_being_accepted_and_takes_nothing_new() -
         assert accept.updates == [UPDATE]
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"",
-        b"GET /healthz HTTP/1.1\r\nHos",
-        b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc",
-    ],
-)
-async def test_whoever_does_not_send_a_whole_request_in_time_is_cut_off(
-    sent: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guards, "HEADER_SECONDS", 0.2)
-    async with serving() as running:
-        reader, writer = await running.raw(sent)
-        trickling = asyncio.create_task(send_on(writer))
-        await asyncio.wait_for(gone_or_cut(reader), PATIENCE)
-        with pytest.raises(ConnectionError):
-            await asyncio.wait_for(trickling, PATIENCE)
-        writer.close()
-
-
-async def test_a_connection_that_is_used_on_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "HEADER_SECONDS", 0.2)
-    async with serving() as running:
-        reader, writer = await running.raw(b"")
-        for _ in range(4):
-            writer.write(b"GET /healthz HTTP/1.1\r\n")
-            await asyncio.sleep(0.1)
-            writer.write(b"Host: x\r\n\r\n")
-            assert await status_of(reader) == 200
-            await asyncio.wait_for(reader.readuntil(b"alive\n"), PATIENCE)
-        writer.close()
-
-
-async def test_beyond_a_limit_connections_are_refused_and_then_dropped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for module in (guards, server):
-        monkeypatch.setattr(module, "MOST_CONNECTIONS", 3)
-    async with serving() as running:
-        waiting = [await running.raw(b"GET /heal") for _ in range(4)]
-        waiting.append(await running.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
-        assert await status_of(waiting[-1][0]) == 503
-        waiting += [await running.raw(b"") for _ in range(3)]
-        assert await asyncio.wait_for(gone(waiting[-1][0]), PATIENCE)
-        for _, writer in waiting:
-            writer.close()
-
-
-async def gone_or_cut(reader: asyncio.StreamReader) -> None:
-    """Return when a connection has ended, by an end or a reset, whatever was said before."""
-    with suppress(ConnectionError):
-        await reader.read()
-
-
-async def gone(reader: asyncio.StreamReader) -> bool:
-    try:
-        return await reader.read() == b""
-    except ConnectionError:
-        return True
-
-
-async def test_wrong_secrets_are_limited_and_the_right_one_never_is(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    accept = Accepted()
-    async with serving(accept) as running:
-        post = partial(running.client.post, WEBHOOK_PATH, content=BODY)
-        wrong = [await post(headers={**GOOD, SECRET_HEADER: f"wrong-{n}"}) for n in range(12)]
-        assert [each.status_code for each in wrong] == [403] * 10 + [429] * 2
-        assert (await post(headers=GOOD)).status_code == 200
-        assert running.refusals() == {"secret": 10, "too_many": 2}
-        # A proxy on this machine is believed whom it speaks for.
-        other = {**GOOD, SECRET_HEADER: "wrong", "X-Forwarded-For": "203.0.113.7"}
-        assert (await post(headers=other)).status_code == 403
-    assert (len(accept.updates), caplog.text.count("refused a request")) == (1, 11)
-
-
 async def test_a_connection_that_idles_does_not_hold_up_a_stop() -> None:
     async with serving(finish_seconds=3600) as running:
         await running.client.get("/healthz")
@@ -529,9 +304,8 @@ async def test_signals_stay_with_who_handles_them() -> None:
         assert [signal.getsignal(number) for number in signals] == before
 
 
-async def test_a_port_that_is_taken_is_said_in_one_line() -> None:
+def test_a_port_that_is_taken_is_said_in_one_line() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        app = http_app(metrics=Metrics(), backlog=nothing_waits)
         with pytest.raises(CannotListen, match=rf"127\.0\.0\.1 port {port}: Address already"):
-            await serve_http(app, host="127.0.0.1", port=port, stop=asyncio.Event())
+            listen("127.0.0.1", port)
