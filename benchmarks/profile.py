@@ -33,7 +33,7 @@ LOADING, LOOKED_AT, MOST_TURNS = 2, 3, 30
 """Turns that load what is loaded once, and those behind them beside which nothing was done."""
 ROUNDS = "bot.tasks"
 """Where what is done by the clock begins, every few seconds."""
-END = "DELETE FROM steps"
+END = "DELETE FROM outbox"
 """The statement by which a turn ends."""
 
 

@@ -57,7 +57,7 @@ WHERE NOT pg_try_advisory_lock(hashtextextended(lane, 0))
 """
 UNOWNED: Final = """
 SELECT lane, pg_backend_pid() FROM updates
-WHERE state IN ('waiting', 'retry') AND lane IS NOT NULL
+WHERE state IN ('waiting', 'answered', 'retry') AND lane IS NOT NULL
 GROUP BY lane
 HAVING hashtextextended(lane, 0) NOT IN (
     SELECT (classid::bigint << 32) | objid::bigint
@@ -72,7 +72,7 @@ TELL: Final = "SELECT pg_notify('lanes', %s)"
 STOP: Final = """
 SELECT pg_notify('lanes', %s), EXISTS (
     SELECT FROM updates
-    WHERE chat_id = %s AND state = 'waiting' AND tries > 0 AND lane NOT LIKE '/%%'
+    WHERE chat_id = %s AND state IN ('waiting', 'answered') AND tries > 0 AND lane NOT LIKE '/%%'
 )
 """
 POOLED: Final = (

@@ -69,9 +69,10 @@ async def killed_at(on: Stage, boundary: Boundary, passes: int = 0, command: str
 
 
 async def restarted(on: Stage) -> None:
-    """Start the process again, and have a further message answered: nothing is left undone then."""
+    """Start the process again: it answers what is left, and then a further message."""
     on.bots[0].start()
     await on.bots[0].ready()
+    assert await on.answered(30)
     last = on.say(ANNA)
     assert await sleep_until(lambda: any(last in text for text in on.api.sent(ANNA)), 30)
 
@@ -111,10 +112,11 @@ async def test_killed_between_two_messages_of_an_answer_each_is_sent_once(
         assert preview == say("broadcast_preview", count=1)
 
 
+@pytest.mark.parametrize("boundary", ["model asked", "send asked"])
 async def test_the_chats_of_a_replica_that_dies_are_answered_by_another(
-    tmp_path: Path, request: pytest.FixtureRequest
+    tmp_path: Path, request: pytest.FixtureRequest, boundary: Boundary
 ) -> None:
     async with started(tmp_path, request, "postgres", replicas=2) as on:
-        await killed_at(on, "model asked")
+        await killed_at(on, boundary)
         assert await on.answered(TAKEOVER_SECONDS)
         assert on.api.replies() == {ANNA: ["1001-1"]}
