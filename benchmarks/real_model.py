@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -20,9 +20,10 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from agent.deps import deps_of
 from agent.repositories import StoredMessage
 from agent.sommelier.history import window
-from agent.turn import Reply, answer_turn
+from agent.turn import Person, Reply, answer_turn, changed
 from bot.app import sommelier_of
 from bot.resources import open_resources
 from config import DatabaseSettings, Settings, load_settings
@@ -54,12 +55,17 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
         sommelier = sommelier_of(resources)
         for line in conversations:
             conversation, history = json.loads(line), list[StoredMessage]()
+            guest = Person(user_id=1)
             for message in conversation["messages"]:
-                run, began = resources.run.turn(history=window(history)), time.monotonic()
+                run = resources.run.turn(history=window(history))
+                run = replace(run, deps=replace(deps_of(run), person=guest))
+                began = time.monotonic()
                 reply = await answer_turn(run, partial(sommelier.answer, message))
                 spent = run.ledger.spent
                 seconds = time.monotonic() - began
                 language = conversation["language"]
+                for change in reply.changes:
+                    guest = changed(guest, change)
                 yield Turn(language, message, reply, spent.requests, spent.tokens, seconds)
                 history += [
                     StoredMessage("user", message),
