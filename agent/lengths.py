@@ -25,10 +25,6 @@ ARGUMENTS: Final = 32_000
 """What a model gives a tool."""
 TOOL_CALLS: Final = 64
 """Calls in one answer."""
-ANSWER_BYTES: Final = 4_000_000
-"""The body that a model's server sends: the longest answers with their reasoning have 500,000."""
-ERROR_BYTES: Final = 64_000
-"""The body of its error."""
 SERVICE_BYTES: Final = 8_000_000
 """What Langfuse answers with, or an embedding source: 64 long vectors have 5,800,000."""
 FOUND_BYTES: Final = 2_000_000

@@ -16,7 +16,7 @@ from pydantic import BaseModel, SecretStr
 
 from agent import lengths
 from agent.engine.errors import AgentError
-from agent.engine.llm import open_client
+from agent.engine.llm import LOCAL_KEY
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -85,9 +85,17 @@ class EmbeddingService:
     @property
     def _client(self) -> "AsyncOpenAI":
         if self._opened is None:
-            key = self._api_key.get_secret_value() if self._api_key else None
+            # Heavy, needed by the first request.
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415
+
             limit = lengths.ends_at(lengths.SERVICE_BYTES)
-            self._opened = open_client(key, self._base_url, self._timeout_seconds, limit)
+            self._opened = AsyncOpenAI(
+                api_key=self._api_key.get_secret_value() if self._api_key else LOCAL_KEY,
+                base_url=self._base_url,
+                max_retries=0,
+                timeout=self._timeout_seconds,
+                http_client=DefaultAsyncHttpxClient(event_hooks={"response": [limit]}),
+            )
         return self._opened
 
 

@@ -7,13 +7,12 @@ out, or send other types than OpenAI, are read as well.
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from agent import lengths
-from agent.engine.dialect import ECHOED
-from agent.engine.errors import ModelResponseInvalid, ModelUnavailable
-from agent.engine.messages import Echo, Heard, LLMResponse, ToolCall, Usage, sendable
+from agent.engine.errors import ModelUnavailable
+from agent.engine.messages import ECHOED, Heard, LLMResponse, ToolCall, Usage, sendable
 
 FINISH_REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("max_tokens", "model_length"), "length"),
@@ -21,8 +20,8 @@ FINISH_REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "interrupted"),
 }
 """Finish reasons of other servers, in the words of OpenAI; `interrupted` is ours."""
-PIECES: Final = ("refusal", "reasoning_content", "reasoning")
-"""Fields of a message that come in pieces, beside its content."""
+WHOLE: Final = frozenset({"role", "id", "type", "index", "name", "format", "signature"})
+"""Fields of a chunk that come whole, by some servers in every chunk; others come in pieces."""
 
 
 def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
@@ -30,16 +29,17 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
     choice = _first(data.get("choices"))
     message = _mapping(choice.get("message"))
     finish = str(choice.get("finish_reason") or ("stop" if choice else "no_choices")).lower()
-    calls = _calls(message)
+    calls = message.get("tool_calls")
+    calls = calls[: lengths.TOOL_CALLS] if isinstance(calls, list) else []
     return LLMResponse(
         content=text_of(message.get("content"))[: lengths.ANSWER + 1],
-        tool_calls=tuple(map(_tool_call, calls)),
+        tool_calls=tuple(_tool_call(_mapping(call)) for call in calls),
         finish_reason=FINISH_REASONS.get(finish, finish),
         refusal=text_of(message.get("refusal")) or None,
-        usage=_usage(data.get("usage")),
+        usage=_usage(_mapping(data.get("usage"))),
         model=sendable(str(data.get("model") or model)),
         has_reasoning=bool(message.get("reasoning_content") or message.get("reasoning")),
-        echo=echo_of(message, calls),
+        echo=_echo(message),
     )
 
 
@@ -51,43 +51,39 @@ def reported_error(data: Mapping[str, Any]) -> object:
 class StreamedCompletion:
     """The chunks of a chat completion put together; `heard` is told when its content begins.
 
-    Reads chunks that hold whole calls, lists of parts, or calls without an index.
+    The client's own accumulator fails on calls without an index and on content in parts, and joins
+    the ids that some servers repeat in every chunk.
     """
 
-    def __init__(self, model: str, heard: Heard) -> None:
+    def __init__(self, model: str, heard: Heard | None = None) -> None:
         self._model, self._heard = model, heard
-        self._size = 0
-        self._content: list[str] = []
-        self._pieces: dict[str, list[str]] = {name: [] for name in PIECES}
-        self._calls: list[dict[str, Any]] = []
         self._message: dict[str, Any] = {}
         self._completion: dict[str, Any] = {}
         self._finish: str | None = None
-        self.first_token_ns = 0
+        self.first_token_ns: int | None = None
 
     @property
     def text(self) -> str:
         """Return the content so far."""
-        return "".join(self._content)
+        return str(self._message.get("content", ""))
 
     @property
     def has_usage(self) -> bool:
         """Return True if the server has said what it counted."""
-        return bool(self._completion.get("usage"))
+        return "usage" in self._completion
 
     def add(self, chunk: Mapping[str, Any]) -> None:
-        """Take the next chunk.
-
-        Raises:
-            ModelResponseInvalid: the answer is too long.
-        """
+        """Take the next chunk."""
         self._completion |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
         choice = _first(chunk.get("choices"))
         self._finish = choice.get("finish_reason") or self._finish
-        self._add(_mapping(choice.get("delta") or choice.get("message")))
-        if self._size > lengths.ANSWER_BYTES:
-            problem = f"{self._model} answered with over {lengths.ANSWER_BYTES} bytes"
-            raise ModelResponseInvalid(problem)
+        delta = dict(_mapping(choice.get("delta") or choice.get("message")))
+        delta["content"], had_text = text_of(delta.get("content")), bool(self.text)
+        self._message = _merged(self._message, delta)
+        if self.first_token_ns is None and any(delta[name] for name in delta.keys() - {"role"}):
+            self.first_token_ns = time.time_ns()
+        if self._heard is not None and self.text and not had_text:
+            self._heard(lambda: self.text)
 
     def completion(self) -> dict[str, Any]:
         """Return the completion that a server which does not stream would have answered with.
@@ -97,86 +93,42 @@ class StreamedCompletion:
         """
         if self._finish is None and not self.has_usage:
             raise ModelUnavailable(f"{self._model} broke its answer off")
-        said = {name: "".join(parts) for name, parts in self._pieces.items() if parts}
-        message: dict[str, Any] = {**self._message, **said, "content": self.text}
-        if self._calls:
-            message["tool_calls"] = [*map(_joined_call, self._calls)]
-        began = bool(self._finish or self._message or self.text or said or self._calls)
-        choices = [{"message": message, "finish_reason": self._finish}] if began else []
-        return {**self._completion, "choices": choices}
-
-    def _add(self, delta: Mapping[str, Any]) -> None:
-        calls = delta.get("tool_calls")
-        pieces = [self._add_call(call) for call in calls] if isinstance(calls, list) else []
-        for name in PIECES:
-            if delta.get(name) is not None:
-                pieces.append(text_of(delta[name]))
-                self._pieces[name].append(pieces[-1])
-        for name in ("role", "extra_content"):
-            if delta.get(name) is not None:
-                self._message[name] = delta[name]
-        if isinstance(details := delta.get("reasoning_details"), list):
-            _join_details(self._message.setdefault("reasoning_details", []), details)
-        content = text_of(delta.get("content"))
-        self._size += len(content) + sum(map(len, pieces))
-        if not self.first_token_ns and (content or any(pieces)):
-            self.first_token_ns = time.time_ns()
-        if content:
-            self._content.append(content)
-            if len(self._content) == 1:
-                self._heard(lambda: self.text)
-
-    def _add_call(self, piece: object) -> str:
-        """Add a piece to the call that it belongs to, and return its part of the arguments."""
-        call = _mapping(piece)
-        function = _mapping(call.get("function"))
-        known = self._call_of(call)
-        for name, value in call.items():
-            if name != "function" and value is not None:
-                known[name] = known.get(name) or value
-        said = known["function"]
-        said["name"] = said.get("name") or function.get("name")
-        arguments = _json_text(function.get("arguments"))
-        said["arguments"].append(arguments)
-        return arguments
-
-    def _call_of(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the call that a piece belongs to; without an index the last, unless another id.
-
-        No more calls are kept than are looked at.
-        """
-        index, name = call.get("index"), call.get("id")
-        if index is not None:
-            known = next((each for each in self._calls if each.get("index") == index), None)
-        else:
-            last = self._calls[-1] if self._calls else None
-            known = None if last is None or name not in (None, last.get("id")) else last
-        if known is None:
-            known = {"function": {"arguments": []}}
-            if len(self._calls) < lengths.TOOL_CALLS:
-                self._calls.append(known)
-        return known
+        choice = {"message": self._message, "finish_reason": self._finish}
+        return {**self._completion, "choices": [choice] if self._finish or self._message else []}
 
 
-def _joined_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call["function"]
-    joined = {**function, "arguments": "".join(function["arguments"])}
-    return {name: value for name, value in call.items() if name != "index"} | {"function": joined}
-
-
-def _join_details(known: list[Any], pieces: list[Any]) -> None:
-    """Put pieces of thoughts to those of the same index, their texts one behind the other."""
-    for piece in pieces:
-        last = known[-1] if known else None
-        if not (isinstance(piece, Mapping) and isinstance(last, dict)) or (
-            piece.get("index"),
-            piece.get("type"),
-        ) != (last.get("index"), last.get("type")):
-            known.append(dict(piece) if isinstance(piece, Mapping) else piece)
-            continue
+def _merged(known: Any, piece: Any) -> Any:
+    """Return a value of a streamed message with its next piece."""
+    if isinstance(known, str) and isinstance(piece, str):
+        return known + piece
+    if isinstance(known, dict) and isinstance(piece, Mapping):
+        joined = dict(known)
         for name, value in piece.items():
-            is_text = name in {"text", "summary"} and isinstance(value, str)
-            last[name] = f"{last.get(name) or ''}{value}" if is_text else value
+            if value is not None:
+                before = known.get(name)
+                joined[name] = (before or value) if name in WHOLE else _merged(before, value)
+        return joined
+    if isinstance(known, list) and isinstance(piece, list):
+        items = list(known)
+        for item in piece:
+            at = _place(items, _mapping(item))
+            items[at : at + 1] = [_merged(items[at], item) if at < len(items) else item]
+        return items
+    return piece
+
+
+def _place(items: list[Any], piece: Mapping[str, Any]) -> int:
+    """Return the place of the item that a piece continues; without an index it is the last.
+
+    A piece with an id or a type of its own begins an item.
+    """
+    places = range(len(items)) if piece.get("index") is not None else range(len(items))[-1:]
+    for at in places:
+        item = _mapping(items[at])
+        same_index = piece.get("index") in (None, item.get("index"))
+        if same_index and all(piece.get(name) in (None, item.get(name)) for name in ("id", "type")):
+            return at
+    return len(items)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -190,28 +142,16 @@ def _first(value: object) -> Mapping[str, Any]:
 def text_of(content: object) -> str:
     """Return content as one string; some servers send a list of parts, or the JSON they parsed."""
     if isinstance(content, list):
-        content = "".join(_part(part) for part in content)
-    return sendable(_json_text(content))
-
-
-def _part(part: object) -> str:
-    said = part if isinstance(part, str) else _mapping(part).get("text")
-    return said if isinstance(said, str) else ""
+        parts = (part if isinstance(part, str) else _mapping(part).get("text") for part in content)
+        content = "".join(part for part in parts if isinstance(part, str))
+    return _json_text(content)
 
 
 def _json_text(value: object) -> str:
     """Return text as it is, nothing as no text, anything else as JSON."""
     if isinstance(value, str):
-        return value
-    try:
-        return "" if value is None else json.dumps(value)
-    except RecursionError:
-        return ""
-
-
-def _calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    calls = message.get("tool_calls")
-    return list(map(_mapping, calls[: lengths.TOOL_CALLS])) if isinstance(calls, list) else []
+        return sendable(value)
+    return "" if value is None else sendable(json.dumps(value))
 
 
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:
@@ -219,40 +159,22 @@ def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     return ToolCall(
         sendable(str(call.get("id") or "")),
         text_of(function.get("name"))[: lengths.NAME],
-        sendable(_json_text(function.get("arguments")))[: lengths.ARGUMENTS + 1],
+        _json_text(function.get("arguments"))[: lengths.ARGUMENTS + 1],
+        _echo(call),
     )
 
 
-def _usage(usage: object) -> Usage:
-    counted = _mapping(usage)
-    details = _mapping(counted.get("prompt_tokens_details"))
-    prompt = _count(counted.get("prompt_tokens"))
-    cached = details.get("cached_tokens") or counted.get("prompt_cache_hit_tokens")
-    return Usage(prompt, _count(counted.get("completion_tokens")), min(prompt, _count(cached)))
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    prompt = _count(usage.get("prompt_tokens"))
+    details = _mapping(usage.get("prompt_tokens_details"))
+    cached = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
+    return Usage(prompt, _count(usage.get("completion_tokens")), min(prompt, _count(cached)))
 
 
 def _count(value: object) -> int:
     return int(value) if isinstance(value, int | float) and 0 < value < math.inf else 0
 
 
-def echo_of(message: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]) -> Echo | None:
-    """Return the fields of a server's message that are to come back to it; None if there are none.
-
-    An empty text counts: DeepSeek misses that too.
-    """
-    echo = Echo(_echoed(message), tuple(map(_echoed, calls)))
-    return echo if echo.message or any(echo.calls) else None
-
-
-def _echoed(said: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: said[name] for name in ECHOED if said.get(name) is not None}
-    return {name: value for name, value in found.items() if _is_json(value)}
-
-
-def _is_json(value: object) -> bool:
-    """Return True if a value read from JSON can be written: Python reads NaN and any depth."""
-    try:
-        json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
-        return False
-    return True
+def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a message or call that its server wants back; an empty text counts."""
+    return {name: written[name] for name in ECHOED if written.get(name) is not None}

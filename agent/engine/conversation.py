@@ -14,20 +14,20 @@ from typing import Any, Final
 from agent.engine.extraction import without_thoughts
 from agent.engine.feedback import feedback
 from agent.engine.messages import (
-    Echo,
     LLMResponse,
     Message,
     ToolCall,
     api_name,
     sendable,
     with_images,
+    without_echoes,
 )
 from agent.engine.parsing import ParseResult
 from agent.engine.tools import ToolResult, json_object
 from agent.text import pattern, truncate_at_boundary
 
-ECHO: Final = "echo"
-"""Where a message of a conversation keeps its echo; it is sent to nobody."""
+WRITER: Final = "writer"
+"""Where a message keeps which model of the turn wrote it; it is sent to nobody."""
 
 DROPPED: Final = frozenset({"truncated", "interrupted"})
 """Errors of a response that the model is not shown again."""
@@ -58,6 +58,7 @@ class Conversation:
         ]
         self._began, self._images = len(history) + 1, images
         self._pair_at: int | None = None
+        self._asked = 0
         self._ids = {call["id"] for each in self.messages for call in each.get("tool_calls") or ()}
 
     def said_by(self, role: str) -> list[str]:
@@ -69,14 +70,19 @@ class Conversation:
     def added(self) -> list[Message]:
         """What the turn added: the person's message, tool calls and their results."""
         pair = range(self._pair_at, self._pair_at + 2) if self._pair_at is not None else ()
-        kept = [
-            each for at, each in enumerate(self.messages) if at >= self._began and at not in pair
+        return [
+            _sent(message, None)
+            for at, message in enumerate(self.messages)
+            if at >= self._began and at not in pair
         ]
-        return [_plain(each) for each in kept]
 
     def as_sent(self, model: int) -> list[Message]:
-        """Make the messages as the turn's model at this place is sent them, with the images."""
-        sent = [_sent(each, model) if ECHO in each else each for each in self.messages]
+        """Return the messages for the turn's model at this place, with the images.
+
+        It is taken to write what is added next.
+        """
+        self._asked = model
+        sent = [_sent(message, model) for message in self.messages]
         if self._images:
             sent[self._began] = with_images(sent[self._began], self._images)
         return sent
@@ -129,12 +135,15 @@ class Conversation:
         self, response: LLMResponse, calls: Sequence[ToolCall], results: Sequence[ToolResult]
     ) -> None:
         """Append a response that called tools, and what each of its calls came to, in order."""
-        said = {
-            "role": "assistant",
-            "content": response.content,
-            "tool_calls": [*map(_wire, calls)],
-        }
-        self.messages.append(_noted(said, response.echo))
+        self.messages.append(
+            {
+                "role": "assistant",
+                "content": response.content,
+                "tool_calls": [*map(_wire, calls)],
+                WRITER: self._asked,
+                **response.echo,
+            }
+        )
         self.messages += [
             {"role": "tool", "tool_call_id": call.id, "content": result.text or "(no result)"}
             for call, result in zip(calls, results, strict=True)
@@ -154,8 +163,9 @@ class Conversation:
             repeated=result.error_type == "degenerate",
             wording=wording,
         )
-        after_tools = any(each.get("role") == "tool" for each in self.messages)
-        self.messages += [_noted(said, response.echo if after_tools else None), told]
+        if any(message.get("role") == "tool" for message in self.messages):
+            said |= {WRITER: self._asked, **response.echo}
+        self.messages += [said, told]
 
 
 def _whole(message: Message) -> Message:
@@ -170,24 +180,12 @@ def tokens_of(message: Message) -> int:
     return len(f"{message.get('content')}{calls}".encode("utf-8", "replace")) // TOKEN_BYTES + 4
 
 
-def _noted(message: Message, echo: Echo | None) -> Message:
-    return message | {ECHO: echo} if echo else message
-
-
-def _plain(message: Message) -> Message:
-    return {name: value for name, value in message.items() if name != ECHO}
-
-
-def _sent(message: Message, model: int) -> Message:
-    echo: Echo = message[ECHO]
-    plain = _plain(message)
-    if echo.model != model:
-        return plain
-    if calls := plain.get("tool_calls"):
-        plain["tool_calls"] = [
-            {**call, **more} for call, more in zip(calls, echo.calls, strict=True)
-        ]
-    return {**plain, **echo.message}
+def _sent(message: Message, model: int | None) -> Message:
+    """Return a message as a model is sent it: with its echo if it wrote the message itself."""
+    if WRITER not in message:
+        return message
+    plain = {name: value for name, value in message.items() if name != WRITER}
+    return plain if message[WRITER] == model else without_echoes(plain)
 
 
 def _wire(call: ToolCall) -> dict[str, Any]:
@@ -196,7 +194,7 @@ def _wire(call: ToolCall) -> dict[str, Any]:
         "name": api_name(call.name) or "unknown",
         "arguments": _arguments(call.arguments),
     }
-    return {"id": call.id, "type": "function", "function": function}
+    return {"id": call.id, "type": "function", "function": function, **call.echo}
 
 
 def _arguments(text: str) -> str:

@@ -4,11 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from agent.engine.messages import Message, OutputSchema, ResponseMode, ToolSchema
+from agent.engine.messages import (
+    ECHOED,
+    Message,
+    OutputSchema,
+    ResponseMode,
+    ToolSchema,
+    without_echoes,
+)
 from agent.text import pattern
 
-ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
-"""Fields of an assistant's message, or of its calls, that some servers want back."""
 THOUGHTS: Final = "reasoning_content"
 FORMAT_WORDS: Final = ("response_format", "json_", "grammar", "schema")
 STREAM_WORDS: Final = pattern(r"\bstream")
@@ -107,7 +112,9 @@ class Dialect:
         if output is not None and (format := response_format(output, self)):
             asked["response_format"] = format
             if format["type"] == "json_schema":
-                asked["messages"] = [_without_schema(each, output) for each in asked["messages"]]
+                asked["messages"] = [
+                    _without_schema(message, output) for message in asked["messages"]
+                ]
         return asked
 
     def _together(
@@ -127,7 +134,7 @@ class Dialect:
     def _echoed(self, messages: Sequence[Message]) -> list[Message]:
         if self.echoes == "own":
             return list(messages)
-        return [*map(_with_thoughts if self.echoes == "blank" else _without_echoes, messages)]
+        return [*map(_with_thoughts if self.echoes == "blank" else without_echoes, messages)]
 
 
 def response_format(output: OutputSchema, dialect: Dialect) -> dict[str, Any]:
@@ -153,16 +160,6 @@ def _without_schema(message: Message, output: OutputSchema) -> Message:
         return message
     named = f"(the schema {output.name} of the response format)"
     return message | {"content": content.replace(output.text, named)}
-
-
-def _without_echoes(message: Message) -> Message:
-    """Return a message for a server that knows nothing beside the words and the calls."""
-    plain = {name: value for name, value in message.items() if name not in ECHOED}
-    if calls := plain.get("tool_calls"):
-        plain["tool_calls"] = [
-            {name: value for name, value in call.items() if name not in ECHOED} for call in calls
-        ]
-    return plain
 
 
 def _with_thoughts(message: Message) -> Message:

@@ -23,6 +23,9 @@ JsonSchema = Mapping[str, Any]
 ResponseMode = Literal["prompt", "json_object", "json_schema"]
 """How a structured answer is asked for: by the prompt alone (A), as any JSON (B), strictly (C)."""
 
+ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
+"""Fields of an assistant's message, or of its calls, that some servers want back: an echo."""
+
 Text = Callable[[], str]
 """Returns what a model has written so far."""
 Heard = Callable[[Text], None]
@@ -39,7 +42,7 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Prompt and completion together."""
+        """Return prompt and completion together."""
         return self.prompt_tokens + self.completion_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -52,23 +55,15 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to call a tool; `arguments` is the raw JSON text it wrote."""
+    """A model's wish to call a tool; `arguments` is the raw JSON text it wrote.
+
+    `echo` holds fields that its server wants back beside it.
+    """
 
     id: str
     name: str
     arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class Echo:
-    """What a server wants back beside a message, and beside each of its tool calls in order.
-
-    `model` is the place of the model that said it among those of the turn.
-    """
-
-    message: Mapping[str, Any]
-    calls: tuple[Mapping[str, Any], ...] = ()
-    model: int = 0
+    echo: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +72,8 @@ class LLMResponse:
 
     `finish_reason` is OpenAI's, or `interrupted`, or `unparsed` if the server could not read what
     the model wrote. `mode` is how a structured answer was asked for, `base_url` the server's if one
-    was chosen, `first_token_ns` when a streamed answer began (since the epoch).
+    was chosen, `echo` the fields that it wants back beside the message, `first_token_ns` when a
+    streamed answer began (since the epoch).
     """
 
     content: str = ""
@@ -89,7 +85,7 @@ class LLMResponse:
     has_reasoning: bool = False
     mode: str = ""
     base_url: str | None = None
-    echo: Echo | None = None
+    echo: Mapping[str, Any] = field(default_factory=dict)
     first_token_ns: int | None = None
 
 
@@ -103,7 +99,7 @@ class ToolSchema:
 
     @property
     def wire(self) -> dict[str, Any]:
-        """The tool in a request's `tools`."""
+        """Return the tool as it stands in a request's `tools`."""
         function = {
             "name": self.name,
             "description": self.description,
@@ -181,9 +177,19 @@ def sendable(text: str) -> str:
     return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
+def without_echoes(message: Message) -> Message:
+    """Return a message with nothing beside the words and the calls."""
+    plain = {name: value for name, value in message.items() if name not in ECHOED}
+    if calls := plain.get("tool_calls"):
+        plain["tool_calls"] = [
+            {name: value for name, value in call.items() if name not in ECHOED} for call in calls
+        ]
+    return plain
+
+
 def with_images(message: Message, images: Sequence[str]) -> Message:
     """Put images, as data URLs, behind the words of a message."""
-    parts = [{"type": "image_url", "image_url": {"url": each}} for each in images]
+    parts = [{"type": "image_url", "image_url": {"url": image}} for image in images]
     return message | {"content": [{"type": "text", "text": message["content"]}, *parts]}
 
 

@@ -129,9 +129,6 @@ class ModelChain:
             )
             response = await self._send(model, messages, request, span)
             self._count(response, span)
-        if response.echo is not None:
-            echo = replace(response.echo, model=self._current)
-            response = replace(response, echo=echo)
         return response, span
 
     async def _send(

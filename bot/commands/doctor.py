@@ -18,7 +18,6 @@ from agent.documents.embedding import LocalModelError
 from agent.documents.vectors import Embedder
 from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
-from agent.engine.llm import advice
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.senses.pictures import misread
@@ -69,6 +68,16 @@ GUESSABLE_KEY: Final = (
 )
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
+
+
+ADVICE: Final[Mapping[int, str]] = {
+    401: "the server rejects the key (401); check OPENAI_API_KEY",
+    402: "the account has no credit left (402); check its billing",
+    403: "the key may not use this model (403); check its permissions and LLM_MODEL",
+    404: "the server does not know this model or path (404); check LLM_MODEL, OPENAI_BASE_URL",
+    429: "the account has no quota left (429); check its billing",
+}
+"""What to do about a model server that refuses us with a status."""
 
 
 class NotConfigured(Exception):
@@ -219,7 +228,9 @@ async def check_model(settings: Settings) -> str:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     response = await _get(f"{url}/models", "OPENAI_BASE_URL", headers)
     if response.status_code != httpx2.codes.OK:
-        raise Ailment(advice(response.status_code))
+        status = response.status_code
+        rejected = f"the server rejects our requests ({status}); check OPENAI_BASE_URL, LLM_MODEL"
+        raise Ailment(ADVICE.get(status, rejected))
     known = [str(entry.get("id")) for entry in _json(response).get("data") or []]
     if known and model.name not in known:
         some = ", ".join(known[:5])

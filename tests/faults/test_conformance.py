@@ -402,7 +402,7 @@ class TestFallback:
             assert (await turn(rejected)).outcome == "model_error"
         errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
         assert errors == [
-            "LLMService(gpt-4o): the server rejects the key (401); check OPENAI_API_KEY"
+            "gpt-4o answered 401: The server answers 401.; `sommelier doctor` says what to do"
         ]
 
     async def test_a_server_that_only_knows_max_tokens(self, model_server: ModelServer) -> None:

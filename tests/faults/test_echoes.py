@@ -1,15 +1,12 @@
 """Servers that refuse a request in which what they said beside a tool call did not come back."""
 
 import json
-import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from agent.engine.completions import echo_of
 from agent.engine.limits import Limits
-from agent.engine.messages import Echo
 from tests.doubles.model_server import ModelServer, Script, Step, answer, call, error, error_body
 from tests.doubles.server import JsonObject
 from tests.faults.turns import SEARCH, VALID, search, service, turn, valid
@@ -99,14 +96,6 @@ async def test_signatures_of_calls_go_back_call_by_call(model_server: ModelServe
     assert (await turn(service(model_server))).outcome == "answered"
     (message,) = said(model_server.requests[-1].json)
     assert [each.get("extra_content") for each in message["tool_calls"]] == [SIGNATURE, None]
-
-
-@pytest.mark.parametrize("signature", [math.nan, {"depth": math.inf}])
-def test_a_signature_that_is_no_json_is_not_kept(signature: object) -> None:
-    signed_call = call("search_wines", SEARCH, "call_a") | {"extra_content": signature}
-    assert echo_of({"reasoning_content": "Hm."}, [signed_call]) == Echo(
-        {"reasoning_content": "Hm."}, ({},)
-    )
 
 
 @pytest.mark.parametrize("first", [thinking(), signed()], ids=["thoughts", "signature"])

@@ -1,13 +1,9 @@
-"""The model's service for others: a client of one's own, endless bodies, a second event loop."""
+"""The model's service for others: a client of one's own, Azure, a second event loop."""
 
 import asyncio
 import gc
-import random
-from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Any
 
-import httpx2
 import pytest
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 from starlette.requests import Request
@@ -20,7 +16,7 @@ from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.sommelier.answer import SOMMELIER
-from tests.doubles.model_server import ModelServer, answer, answer_json, hang
+from tests.doubles.model_server import ModelServer, answer, answer_json
 from tests.doubles.server import LoopbackServer
 from tests.faults.turns import INFORMATIONAL, service, turn
 
@@ -50,26 +46,6 @@ async def test_a_client_of_ones_own_is_used_as_it_is_and_stays_open(
     assert (sent["x-team"], sent["authorization"]) == ("cellar", "Bearer sk-own")
 
 
-async def test_requests_that_are_cut_off_cost_no_connection(model_server: ModelServer) -> None:
-    model_server.default, dice = lambda body: hang(0.005, answer("Hello")), random.Random(1)
-    limits = httpx2.Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=0.01)
-    async with AsyncOpenAI(
-        api_key="sk-own",
-        base_url=model_server.base_url,
-        http_client=httpx2.AsyncClient(limits=limits),
-    ) as client:
-        llm = LLMService(model="gpt-4o", client=client)
-
-        async def cut() -> None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(dice.uniform(0, 0.03)):
-                    await said(llm)
-
-        for _ in range(10):
-            await asyncio.gather(*(cut() for _ in range(20)))
-        assert await said(llm) == "Hello"
-
-
 async def test_azure_is_asked_by_its_deployment() -> None:
     asked: list[str] = []
 
@@ -92,29 +68,6 @@ async def test_further_fields_go_along(model_server: ModelServer) -> None:
     assert await said(llm) == "Hello"
     await llm.close()
     assert model_server.requests[0].json["reasoning_effort"] == "low"
-
-
-@pytest.mark.parametrize(
-    ("status", "problem"),
-    [
-        (200, "answered with no chat completion"),
-        (400, "answered 400"),
-        (503, "answered 503"),
-    ],
-)
-async def test_a_body_without_end_is_not_read_to_its_end(status: int, problem: str) -> None:
-    async def flood(_: Request) -> StreamingResponse:
-        async def parts() -> AsyncIterator[bytes]:
-            while True:
-                yield b" " * 100_000
-                await asyncio.sleep(0)
-
-        return StreamingResponse(parts(), status)
-
-    with LoopbackServer([Route("/chat/completions", flood, methods=["POST"])]) as server:
-        llm = LLMService(model="m", base_url=server.base_url)
-        assert (await said(llm)).startswith(f"m {problem}")
-        await llm.close()
 
 
 async def test_a_server_that_is_down_is_named_without_its_password() -> None:

@@ -1,12 +1,17 @@
 """Patterns: written and found as with `re`, in linear time."""
 
+import importlib
+import pkgutil
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.text import escape, pattern
+from agent.text import escape, pattern, patterns
+
+ROOT = Path(__file__).parents[2]
 
 SOURCES = (
     r"\bc[\w'-]t\b", r"(?<!\d)\d+[.,]\d+", r"(?<=a)a", r"(?<!a)a", r"\s+", r"\S+(?=\s|\Z)", r"\W",
@@ -50,3 +55,13 @@ def test_an_escaped_text_finds_itself(text: str) -> None:
 def test_what_takes_more_than_linear_time_is_no_pattern(source: str) -> None:
     with pytest.raises(ValueError, match="a"):
         pattern(source).search("a")
+
+
+def test_every_pattern_of_the_product_can_be_made() -> None:
+    for package in ("agent", "bot", "db"):
+        for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    assert len(patterns()) > 50
+    for made in patterns():
+        made.search("a")

@@ -7,8 +7,8 @@ import pytest
 
 from agent.engine.completions import read_completion
 from agent.engine.dialect import Dialect
-from agent.engine.llm import error_text, retry_after
 from agent.engine.messages import Usage
+from agent.engine.refusals import Refusal
 
 OPENAI = Dialect.of_openai("json_schema")
 
@@ -63,24 +63,23 @@ def test_what_was_learned_is_not_learned_again() -> None:
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        (None, None),
         ({}, None),
         ({"retry-after": "soon"}, None),
-        ({"retry-after": "nan"}, None),
         ({"retry-after": "0.25"}, 0.25),
         ({"retry-after": "-5"}, 0),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
     ],
 )
-def test_how_long_to_wait(headers: dict[str, str] | None, seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
+def test_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+    assert Refusal(429, None, headers).retry_after == seconds
 
 
 def test_a_refusal_in_any_shape_is_read_without_what_was_sent() -> None:
     detail = {"loc": ["body"], "msg": "wrong", "input": {"messages": "secret"}}
     for body in ({"detail": [detail]}, [{"error": {"message": detail}}], {"error": detail}):
-        assert "wrong" in error_text(body)
-        assert "secret" not in error_text(body)
-    assert error_text("<html>\n  no\n</html>") == "<html> no </html>"
-    assert error_text(None) == ""
+        said = Refusal(422, body).text
+        assert "wrong" in said
+        assert "secret" not in said
+    assert Refusal(500, "<html>\n  no\n</html>").text == "<html> no </html>"
+    assert Refusal(500, None).text == ""
