@@ -17,8 +17,8 @@ ENTITIES: Final = 400
 NAME: Final = 64
 """What somebody is called; Telegram allows no more."""
 
-ANSWER: Final = 64_000
-"""What a model answers; 4,096 tokens are some 16,000."""
+ANSWER: Final = 32_000
+"""What a model answers; 6,000 tokens are some 24,000."""
 HEARD_ON_THE_LOOP: Final = 500
 """A longer message is read in a thread."""
 ARGUMENTS: Final = 32_000

@@ -1,13 +1,12 @@
-"""What an answer must be: a type, semantic rules, grounding rules, and how it reaches a person."""
+"""The contract of an answer: a type, semantic rules, grounding rules, and how it is rendered."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from agent.engine.feedback import FEEDBACK, TEXT_FEEDBACK
@@ -19,21 +18,21 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Source(Protocol):
-    """What a source returned: a wine, a part of a document, a page of the web."""
+    """A result of a source: a wine, a part of a document, a page of the web."""
 
     @property
     def said(self) -> str:
-        """The source's own words, and nothing of what it was asked."""
+        """Return the source's own words, and nothing of its query."""
         ...
 
 
 @dataclass(slots=True)
 class Evidence:
-    """What an answer stands on; it may name nothing else.
+    """The facts of a turn; an answer may name nothing else.
 
-    `found` is what tools of this turn found, by id. The text that a tool returns to the model is no
-    part of it: that may repeat the model's own arguments. `asked` is what people wrote, `answered`
-    what they were answered before, `instructions` what no answer is to repeat.
+    `found` holds the results of this turn's tools, by id. The text that a tool returns to the model
+    is no part of it: that may repeat the model's own arguments. `asked` holds the user's messages,
+    `answered` earlier answers, `instructions` the prompt, which no answer is to repeat.
     """
 
     found: dict[str, object] = field(default_factory=dict)
@@ -42,23 +41,23 @@ class Evidence:
     instructions: str = ""
 
     def add_results(self, results: Iterable[ToolResult]) -> None:
-        """Take in what tools found; an error has found nothing."""
+        """Add what tools found; an error has found nothing."""
         for result in results:
             self.found.update(result.found)
 
     @property
     def texts(self) -> list[str]:
-        """What sources said, and people."""
+        """Return the words of the sources and of the user."""
         return [
-            *(each.said for each in self.found.values() if isinstance(each, Source)),
+            *(source.said for source in self.found.values() if isinstance(source, Source)),
             *self.asked,
         ]
 
     @property
     def links(self) -> frozenset[str]:
-        """The addresses of what was found: only these may be tapped."""
-        found = (getattr(each, "url", None) for each in self.found.values())
-        return frozenset(each for each in found if isinstance(each, str))
+        """Return the addresses of what was found: only these may be links."""
+        urls = (getattr(source, "url", None) for source in self.found.values())
+        return frozenset(url for url in urls if isinstance(url, str))
 
 
 Problem = str | None
@@ -72,7 +71,7 @@ def _nothing(value: object, evidence: object = None) -> None:
 
 
 def _as_text(value: object, evidence: Evidence) -> str:
-    """All strings of an answer, a paragraph each, or else its numbers: the default rendering."""
+    """Return all strings of an answer as paragraphs, or else its numbers: the default rendering."""
     try:
         found = list(leaves(to_jsonable_python(value)))
     except ValueError:  # nested too deeply
@@ -89,23 +88,19 @@ def _names_none(value: object) -> list[str]:
 
 @dataclass(frozen=True)
 class OutputContract(Generic[T]):
-    """A contract for answers of `type`.
+    """A contract for answers of `type`, which has a pydantic schema or is a TypeAdapter.
 
-    `semantic` and `grounding` say what is wrong with a value, or None. `trim` leaves out of a value
-    what nothing grounds if it is good without that, or None: it is not asked for again then.
-    `render` makes the text a
-    person gets, `ids` lists the ids of what it shows them. `salvage` leaves the valid part of a
-    value that broke a rule, or None; what it leaves is held to all rules again. `partial` makes a
-    value that keeps the grounding rules of what is known of an answer while it is written, which
-    may be shown.
-    `narrow` leaves of the strict schema what the evidence so far allows: a server that holds a
-    model to it lets nothing else be written.
+    A contract for `str` is answered in plain text. `semantic` and `grounding` return what is wrong
+    with a value, or None; they may be coroutine functions. `render` makes the text for the user,
+    `ids` lists the ids that it shows.
 
-    `type` is anything that has a pydantic schema, or a TypeAdapter of it. A contract for `str` is
-    answered in plain text. `read_text` makes a value of plain text, or of
-    a response that holds no JSON; None if it cannot. `correction` is a wording of the feedback of
-    one's own. `temperature` goes along with every request, unless it is None. `semantic` and
-    `grounding` may be coroutine functions.
+    `trim` returns a value without what nothing grounds, or None if it must be asked for again;
+    `salvage` returns the valid part of a value when attempts are used up, or None. Both are held to
+    all rules again. `partial` returns a value that keeps the grounding rules, made of an answer
+    that is still being written. `narrow` restricts the strict schema to what the evidence allows.
+
+    `read_text` makes a value of plain text, or of a response that holds no JSON, or returns None.
+    `correction` replaces the wording of the feedback. `temperature` goes along with every request.
     """
 
     type: type[T] | TypeAdapter[T]
@@ -132,17 +127,12 @@ class OutputContract(Generic[T]):
         return self.correction or (TEXT_FEEDBACK if self.plain_text else FEEDBACK)
 
     def read(self, value: object) -> T:
-        """Read a value of JSON as the contract's type; a strict type takes a date of text only so.
+        """Read a value of JSON as the contract's type.
 
         Raises:
             ValidationError: it does not satisfy the schema.
         """
-        try:
-            return self.adapter.validate_python(value)
-        except ValidationError as error:
-            with suppress(ValidationError):
-                return self.adapter.validate_json(json.dumps(value))
-            raise error from None
+        return self.adapter.validate_json(json.dumps(value))
 
     def write(self, answer: T) -> str:
         """Write a valid answer as a model should have: text as it is, anything else as JSON.
@@ -163,24 +153,14 @@ class OutputContract(Generic[T]):
         name = str(getattr(self.type, "__name__", schema.get("title", "answer")))
         return OutputSchema(api_name(name), schema, strict_schema(schema))
 
-    @cached_property
-    def choices(self) -> frozenset[str]:
-        """Return the string values that the schema itself allows as choices."""
-        return frozenset(
-            choice
-            for node in _nodes(self.output.schema)
-            for choice in (*_listed(node.get("enum")), node.get("const"))
-            if isinstance(choice, str)
-        )
-
     @property
     def plain_text(self) -> bool:
-        """Whether the answer is text as it stands, and no JSON."""
+        """Return True if the answer is text as it is, and no JSON."""
         return self.output.schema.get("type") == "string"
 
     @property
     def any_text(self) -> bool:
-        """Whether every text is an answer, as far as the schema goes."""
+        """Return True if every text satisfies the schema."""
         return self.plain_text and self.output.schema.keys() <= {"type", "title", "description"}
 
     @property
@@ -189,7 +169,7 @@ class OutputContract(Generic[T]):
         return self.any_text and self.grounding is _nothing and self.render is _as_text
 
     def requested(self, evidence: Evidence) -> OutputSchema | None:
-        """What a response format can ask a server for: objects only, no list, text or number."""
+        """Return the schema for a response format; None unless it is one of objects."""
         if not _is_of_objects(self.output.schema):
             return None
         strict = self.output.strict_schema
@@ -199,7 +179,7 @@ class OutputContract(Generic[T]):
 
     @property
     def opening(self) -> str:
-        """The bracket that an answer starts with."""
+        """Return the bracket that an answer starts with."""
         return "[" if self.output.schema.get("type") == "array" else "{"
 
 
@@ -234,14 +214,14 @@ def _strict(node: object) -> Any:
 
 
 def _root(schema: JsonSchema) -> JsonSchema:
-    """The schema that a recursive type's schema only refers to."""
+    """Return the schema that a recursive type's schema only refers to."""
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     root: JsonSchema = schema["$defs"][name] if name else schema
     return root
 
 
 def _is_of_objects(schema: JsonSchema, definitions: JsonSchema | None = None) -> bool:
-    """Whether every value of a schema is a JSON object."""
+    """Return True if every value of a schema is a JSON object."""
     whole = {"$defs": definitions if definitions is not None else schema.get("$defs", {})}
     root = _root({**schema, **whole})
     options = root.get("anyOf") or root.get("oneOf") or []
@@ -249,12 +229,8 @@ def _is_of_objects(schema: JsonSchema, definitions: JsonSchema | None = None) ->
     return all(every) if every else root.get("type") == "object"
 
 
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
 def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
-    """Every object within a JSON Schema, itself included."""
+    """Yield every object within a JSON Schema, itself included."""
     if isinstance(node, Mapping):
         yield node
         for value in node.values():
@@ -262,11 +238,6 @@ def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
     elif isinstance(node, list):
         for item in node:
             yield from _nodes(item)
-
-
-def string_leaves(data: object) -> Iterator[str]:
-    """List every string value of a piece of JSON, keys not included."""
-    return (leaf for leaf in leaves(data) if isinstance(leaf, str))
 
 
 def leaves(data: object) -> Iterator[object]:

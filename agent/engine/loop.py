@@ -12,7 +12,7 @@ from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelE
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Message, ToolCall
 from agent.engine.models import ModelChain, Request
-from agent.engine.parsing import ParseResult, parse_final_response, salvage
+from agent.engine.parsing import ParseResult, parse_final_response, valid_part
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox
@@ -268,8 +268,8 @@ class _Turn(Generic[T]):
         if outcome in {"refusal", "content_filter"}:
             return None
         for attempt in reversed(self.attempts):
-            answer, size = attempt.result.answer, len(attempt.reply.content)
-            if kept := await salvage(answer, self.contract, self.evidence, size=size):
+            answer, keep = attempt.result.answer, self.contract.salvage
+            if kept := await valid_part(keep, answer, self.contract, self.evidence):
                 return kept
         return None
 

@@ -4,26 +4,21 @@ An answer is held to its schema and the contract's rules, not to words in it; on
 but a written tool call, placeholders or a copy of the schema is none, whatever the schema accepts.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from inspect import iscoroutinefunction
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from agent import lengths
-from agent.engine.contract import Evidence, OutputContract, leaves
+from agent.engine.contract import Evidence, OutputContract, Problem, leaves
 from agent.engine.errors import log_failure
 from agent.engine.extraction import Extracted, NotJson, extract_json, without_thoughts
 from agent.engine.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
 from agent.engine.messages import LLMResponse
-from agent.engine.written_calls import CALL_MARK, is_tool_call, is_written_call
+from agent.engine.written_calls import CALL_MARK, calls_of, is_written_call
 from agent.markdown import visible
-from agent.text import run_in_thread_if_large
 
-R = TypeVar("R")
 T = TypeVar("T")
 
 TERMINAL: Final = frozenset({"refusal", "content_filter"})
@@ -49,7 +44,6 @@ WRITTEN_CALL: Final = (
     "a tool call was written as text and not executed; call tools through the tool interface, "
     "or answer with what is known"
 )
-COPIED_SCHEMA: Final = "the answer is a copy of the schema; fill it with values"
 
 
 @dataclass(frozen=True)
@@ -85,15 +79,14 @@ async def parse_final_response(
     tool_names: Collection[str] = (),
 ) -> ParseResult[T]:
     """Read a final response, its finish reason considered first, and hold it to the contract."""
-    read = partial(read_answer, response, contract, tool_names)
-    result = await run_in_thread_if_large(read, size=len(response.content))
+    result = read_answer(response, contract, tool_names)
     if result.error is not None or result.answer is None:
         return result
-    size = len(response.content)
-    checked = await check(result.answer, contract, evidence, path=result.path, size=size)
+    checked = await check(result.answer, contract, evidence, path=result.path)
     if checked.error_type != "grounding":
         return checked
-    return await _trimmed(result.answer, contract, evidence, size=size) or checked
+    trimmed = await valid_part(contract.trim, result.answer, contract, evidence, path="trimmed")
+    return trimmed or checked
 
 
 def read_answer(
@@ -102,17 +95,21 @@ def read_answer(
     """Read the typed answer of a response; no rule of the contract is applied yet."""
     if unusable := _unusable(response):
         return _failed(*unusable)
+    text = without_thoughts(response.content)
     try:
-        return _read(without_thoughts(response.content), contract, tool_names)
-    except _WrittenCall:
-        return _failed("tool_call_as_text", WRITTEN_CALL)
+        if is_written_call(text, tool_names):
+            return _failed("tool_call_as_text", WRITTEN_CALL)
+        result = _read(text, contract, tool_names)
     except NotJson as error:
-        return _failed("invalid_json", str(error))
+        result = _failed("invalid_json", str(error))
     except RecursionError:
-        return _failed("invalid_json", "the response is nested too deeply")
+        result = _failed("invalid_json", "the response is nested too deeply")
     except Exception as error:  # of a validator, or of the contract's `read_text`
         kind = log_failure("an answer could not be read", error)
-        return _failed("schema", f"the answer could not be read ({kind}); answer differently")
+        result = _failed("schema", f"the answer could not be read ({kind}); answer differently")
+    if result.error_type in {"invalid_json", "schema"} and CALL_MARK.search(text):
+        return _failed("tool_call_as_text", WRITTEN_CALL)
+    return result
 
 
 def _unusable(response: LLMResponse) -> tuple[str, str] | None:
@@ -132,29 +129,16 @@ def _unusable(response: LLMResponse) -> tuple[str, str] | None:
     return "empty", f"the response {holds}"
 
 
-class _WrittenCall(Exception):
-    """The answer is a tool call that was written as text."""
-
-
 def _read(text: str, contract: OutputContract[T], tool_names: Collection[str]) -> ParseResult[T]:
-    if is_written_call(text, tool_names):
-        raise _WrittenCall
-    try:
-        found = read_value(text, contract)
-        if is_tool_call(found.value, tool_names):
-            raise _WrittenCall
-        answer = contract.read(found.value)
-    except (NotJson, ValidationError) as error:
-        if CALL_MARK.search(text):
-            raise _WrittenCall from None
-        if isinstance(error, NotJson):
-            raise
-        if is_schema(found.value):
-            return _failed("degenerate", COPIED_SCHEMA, found.path)
-        return _failed("schema", describe_validation_error(error), found.path)
+    found = read_value(text, contract)
+    if calls_of(found.value, tool_names):
+        return _failed("tool_call_as_text", WRITTEN_CALL)
     if problem := degenerate(found.value, contract):
         return _failed("degenerate", problem, found.path)
-    return ParseResult("", answer=answer, path=found.path)
+    try:
+        return ParseResult("", answer=contract.read(found.value), path=found.path)
+    except ValidationError as error:
+        return _failed("schema", describe_validation_error(error), found.path)
 
 
 def read_value(text: str, contract: OutputContract[T]) -> Extracted:
@@ -165,8 +149,8 @@ def read_value(text: str, contract: OutputContract[T]) -> Extracted:
     """
     read_text = contract.read_text or (lambda _: None)
     if contract.plain_text:
-        quoted = _json(text) if contract.choices else None
-        return Extracted(read_text(text) or (quoted if isinstance(quoted, str) else text), "text")
+        is_quoted = not contract.any_text and text.startswith('"')
+        return Extracted(read_text(text) or (text.strip('"') if is_quoted else text), "text")
     try:
         return extract_json(text, contract.opening)
     except NotJson:
@@ -177,80 +161,52 @@ def read_value(text: str, contract: OutputContract[T]) -> Extracted:
 
 
 async def check(
-    answer: T,
-    contract: OutputContract[T],
-    evidence: Evidence,
-    *,
-    path: str = "strict",
-    size: int = 0,
+    answer: T, contract: OutputContract[T], evidence: Evidence, *, path: str = "strict"
 ) -> ParseResult[T]:
     """Hold a value that satisfies the schema to the contract's rules, and render it.
 
-    A rule may raise ValueError instead of saying what is wrong. One that fails is not kept. Of a
-    text of `size` characters that is large, rules that are no coroutines run in a thread.
+    A rule may raise ValueError instead of saying what is wrong. One that fails is not kept.
     """
     try:
-        broken = await _broken_rule(answer, contract, evidence, size)
-        render = partial(contract.render, answer, evidence)
-        text = "" if broken else visible(await run_in_thread_if_large(render, size=size))
+        kind, problem = "semantic", await _result_of(contract.semantic(answer))
+        if not problem:
+            kind, problem = "grounding", await _result_of(contract.grounding(answer, evidence))
+        text = "" if problem else visible(contract.render(answer, evidence))
     except RecursionError:
         return _failed("invalid_json", "the response is nested too deeply", path)
     except ValueError as error:
         return _failed("semantic", clip(str(error), SHOWN_ERROR_CHARS), path)
     except Exception as error:
-        kind = log_failure("a rule of the contract failed", error)
-        problem = f"the answer could not be checked ({kind}); answer differently"
+        failure = log_failure("a rule of the contract failed", error)
+        problem = f"the answer could not be checked ({failure}); answer differently"
         return _failed("semantic", problem, path)
-    if not broken and not text.strip():
-        broken = "semantic", "the answer has no text"
-    if broken:
-        return ParseResult("", [], broken[1], broken[0], answer, path)
+    if not problem and not text.strip():
+        kind, problem = "semantic", "the answer has no text"
+    if problem:
+        return ParseResult("", [], problem, kind, answer, path)
     return ParseResult(text, contract.ids(answer), None, None, answer, path)
 
 
-async def _broken_rule(
-    answer: T, contract: OutputContract[T], evidence: Evidence, size: int
-) -> tuple[str, str] | None:
-    """Return the kind and description of the first rule that an answer breaks, or None."""
-    if problem := await _call(contract.semantic, answer, size=size):
-        return "semantic", problem
-    if problem := await _call(contract.grounding, answer, evidence, size=size):
-        return "grounding", problem
-    return None
+async def _result_of(problem: Problem | Awaitable[Problem]) -> Problem:
+    """Return what a rule says, which may be a coroutine function."""
+    return await problem if isinstance(problem, Awaitable) else problem
 
 
-async def _call(rule: Callable[..., R | Awaitable[R]], *given: object, size: int) -> R:
-    """Call a rule of a contract, which may be a coroutine function."""
-    if iscoroutinefunction(rule):
-        return await cast(Awaitable[R], rule(*given))
-    return await run_in_thread_if_large(cast(Callable[[], R], partial(rule, *given)), size=size)
-
-
-async def _trimmed(
-    answer: T, contract: OutputContract[T], evidence: Evidence, *, size: int
+async def valid_part(
+    part: Callable[[T, Evidence], T | None],
+    answer: T | None,
+    contract: OutputContract[T],
+    evidence: Evidence,
+    *,
+    path: str = "strict",
 ) -> ParseResult[T] | None:
-    """Return an answer without what nothing grounds if it is good without that; or None."""
-    trim = partial(contract.trim, answer, evidence)
-    left = await run_in_thread_if_large(trim, size=size)
-    result = None
-    if left is not None:
-        result = await check(left, contract, evidence, path="trimmed", size=size)
-    return result if result and result.ok else None
-
-
-async def salvage(
-    answer: T | None, contract: OutputContract[T], evidence: Evidence, *, size: int = 0
-) -> ParseResult[T] | None:
-    """Return the valid part of an answer that broke a rule, held to all rules again; or None."""
-    if answer is None:
-        return None
+    """Return the part of an answer that keeps all rules; None if there is none."""
     try:
-        keep = partial(contract.salvage, answer, evidence)
-        valid = await run_in_thread_if_large(keep, size=size)
+        kept = None if answer is None else part(answer, evidence)
     except Exception as error:
-        log_failure("nothing could be salvaged", error)
+        log_failure("nothing of an answer could be kept", error)
         return None
-    result = None if valid is None else await check(valid, contract, evidence, size=size)
+    result = None if kept is None else await check(kept, contract, evidence, path=path)
     return result if result and result.ok else None
 
 
@@ -258,31 +214,21 @@ def _failed(kind: str, problem: str, path: str = "strict") -> ParseResult[T]:
     return ParseResult("", [], problem, kind, None, path)
 
 
-def is_schema(value: object) -> bool:
-    """Tell whether a value has the form of a JSON Schema of objects."""
-    return isinstance(value, Mapping) and value.get("type") == "object" and "properties" in value
-
-
 def degenerate(value: object, contract: OutputContract[T]) -> str | None:
-    """Say why a valid answer says nothing; None if it has one word of its own.
+    """Say why an answer says nothing: it copies the schema, or holds placeholders alone.
 
-    Choices of the schema, truth values and noughts say nothing by themselves.
+    Single words, truth values and noughts say nothing by themselves: the schema may offer them.
     """
-    properties = contract.output.schema.get("properties")
-    if properties and isinstance(value, Mapping) and value.get("properties") == properties:
-        return COPIED_SCHEMA
-    first = ""
-    for leaf in leaves(value):
-        if not leaf or leaf is True or leaf in contract.choices:
-            continue
-        if not isinstance(leaf, str) or leaf.strip().lower() not in PLACEHOLDERS:
-            return None
-        first = first or leaf.strip()
-    return f"the answer holds nothing but placeholders like `{clip(first, 20)}`" if first else None
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
+    copied = value.get("properties") if isinstance(value, Mapping) else None
+    names = contract.output.schema.get("properties", {}).keys()
+    if isinstance(copied, Mapping) and copied and copied.keys() <= names:
+        return "the answer is a copy of the schema; fill it with values"
+    found = list(leaves(value))
+    placeholders = [leaf for leaf in found if str(leaf).strip().lower() in PLACEHOLDERS]
+    if not placeholders or any(_says_something(leaf) for leaf in found if leaf not in placeholders):
         return None
+    return f"the answer holds nothing but placeholders like `{clip(str(placeholders[0]), 20)}`"
+
+
+def _says_something(leaf: object) -> bool:
+    return " " in leaf.strip() if isinstance(leaf, str) else leaf is not True and bool(leaf)

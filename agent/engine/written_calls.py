@@ -19,14 +19,16 @@ CALL_MARK: Final = pattern(
 )
 """What begins a tool call that a model writes as text."""
 REACT_CALL: Final = pattern(r"(?m)^Action:[ \t]*(\w+).*\n+Action Input:")
+CALL_SYNTAX: Final = pattern(r"\A\W*(?:functions\.|tools\.)?(\w+)\(")
 CALL_TAGS: Final = pattern(r"</?tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|```(?:json)?")
 """Marks around a call that is written as JSON."""
 ARGUMENTS: Final = ("arguments", "parameters", "args")
-CALL_SYNTAX: Final = pattern(r"\A\W*(?:functions\.|tools\.)?(\w+)\(")
 
 
 def is_written_call(text: str, tool_names: Collection[str]) -> bool:
-    """Tell whether a text is a tool call, or ends in one, in any notation that models write."""
+    """Return True if a text is a tool call, or ends in one, in any notation that models write."""
+    if written_calls(text, tool_names):
+        return True
     if (written := CALL_SYNTAX.match(text)) and text.rstrip("`; \n").endswith(")"):
         return written[1] in tool_names
     if any(step[1] in tool_names for step in REACT_CALL.finditer(text)):
@@ -42,28 +44,6 @@ def is_written_call(text: str, tool_names: Collection[str]) -> bool:
     return begins_line and ends_so and any(name in call for name in tool_names)
 
 
-def is_tool_call(value: object, tool_names: Collection[str]) -> bool:
-    """Tell whether a JSON answer is really a tool call, or several, written as the answer."""
-    if isinstance(value, list):
-        return bool(value) and all(is_tool_call(each, tool_names) for each in value)
-    if isinstance(value, str):
-        return value[:1] in {"{", "["} and is_tool_call(_json(value), tool_names)
-    if not isinstance(value, Mapping):
-        return False
-    if isinstance(value.get("function"), Mapping):
-        return is_tool_call(value["function"], tool_names)
-    named = value.get("name") or value.get("tool") or value.get("function")
-    has_arguments = any(key in value for key in ARGUMENTS)
-    return isinstance(named, str) and named in tool_names and has_arguments
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-
 def written_calls(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
     """Read the tool calls of a text that holds nothing else, in JSON; none of any other text.
 
@@ -71,21 +51,33 @@ def written_calls(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...
     """
     said = CALL_TAGS.sub(" ", without_thoughts(text)).strip()
     calls: list[ToolCall] = []
-    while said and len(calls) < lengths.TOOL_CALLS:
+    while said.startswith(("{", "[")) and len(calls) < lengths.TOOL_CALLS:
         try:
             value, end = LENIENT.raw_decode(said)
         except (ValueError, RecursionError):
             return ()
-        values = value if isinstance(value, list) else [value]
-        if not all(isinstance(item, Mapping) and is_tool_call(item, tool_names) for item in values):
+        read = calls_of(value, tool_names)
+        if not read:
             return ()
-        calls += map(_as_call, values)
+        calls += read
         said = said[end:].strip(" ,\n")
-    return tuple(calls[: lengths.TOOL_CALLS])
+    return () if said else tuple(calls)
 
 
-def _as_call(value: Mapping[str, Any]) -> ToolCall:
-    called = value["function"] if isinstance(value.get("function"), Mapping) else value
+def calls_of(value: object, tool_names: Collection[str]) -> list[ToolCall]:
+    """Return the tool calls that a JSON value is, one or a list of them; none of another value."""
+    calls = [_call(item, tool_names) for item in (value if isinstance(value, list) else [value])]
+    return [call for call in calls if call is not None] if None not in calls else []
+
+
+def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:
+    if not isinstance(value, Mapping):
+        return None
+    called: Mapping[str, Any] = value
+    if isinstance(value.get("function"), Mapping):
+        called = value["function"]
     name = called.get("name") or called.get("tool") or called.get("function")
-    given: object = next((called[key] for key in ARGUMENTS if key in called), {})
-    return ToolCall("", str(name), given if isinstance(given, str) else json.dumps(given))
+    given = next((called[key] for key in ARGUMENTS if key in called), None)
+    if not isinstance(name, str) or name not in tool_names or given is None:
+        return None
+    return ToolCall("", name, given if isinstance(given, str) else json.dumps(given))
