@@ -1,6 +1,7 @@
-"""Markdown as Telegram's HTML."""
+"""Markdown as Telegram's HTML, and as messages within its limits."""
 
 import re
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +13,10 @@ from bot.telegram.render import (
     INERT,
     Piece,
     from_html,
+    split_messages,
     to_html,
     to_telegram_html,
+    utf16_units,
     visible_text,
 )
 from tests.doubles.telegram_html import parse_html
@@ -65,15 +68,11 @@ def words(text: str) -> list[str]:
         ("**bold *and italic* text**", "<b>bold <i>and italic</i> text</b>"),
         ("`a < b`", "<code>a &lt; b</code>"),
         ("**bold `code` bold**", "<b>bold </b><code>code</code><b> bold</b>"),
-        ("# Reds **today**", "<b>Reds today</b>"),
-        ("### Closed ###", "<b>Closed</b>"),
         ("- one\n* two\n+ three", "• one\n• two\n• three"),
         ("- one\n  - nested", "• one\n  • nested"),
         ("1. first\n2. second", "1. first\n2. second"),
         ("> quoted\n> again\nafter", "<blockquote>quoted\nagain</blockquote>\nafter"),
-        ("```\nx **y**\n```", "<pre>x **y**</pre>"),
-        ("```py\na < b\n```\nend", '<pre><code class="language-py">a &lt; b</code></pre>\nend'),
-        ("```\nnever closed", "<pre>never closed</pre>"),
+        ("**> all of it\n**> folded", "<blockquote expandable>all of it\nfolded</blockquote>"),
         ("<https://www.x.org/?a=1&b=2>", '<a href="https://www.x.org/?a=1&amp;b=2">x.org</a>'),
         ("**<https://x.org/a(b)>**", '<b><a href="https://x.org/a(b)">x.org</a></b>'),
         (
@@ -92,7 +91,6 @@ def test_markdown_becomes_telegram_html(markdown: str, html: str) -> None:
     "text",
     [
         "snake_case_name",
-        "5*3*2 bottles",
         "2 * 3 * 4",
         "**",
         "a ** b ** c",
@@ -113,7 +111,7 @@ def test_html_of_the_model_is_shown_and_not_obeyed() -> None:
 
 def test_a_quotation_mark_cannot_leave_the_address_of_a_link() -> None:
     html = to_telegram_html('<https://x.org/"onclick="y>')
-    assert html == '<a href="https://x.org/&quot;onclick=&quot;y">x.org</a>'
+    assert html == '<a href="https://x.org/%22onclick=%22y">x.org</a>'
 
 
 LIVE_TEXTS = [
@@ -165,10 +163,6 @@ def test_no_markdown_makes_an_address_live_but_one(text: str) -> None:
     assert {_link(each) for each in pieces} <= {None, "https://x.org/a_b"}
 
 
-def _unmarked(piece: Piece) -> str:
-    return " " if INERT & {mark.tag for mark in piece.marks} else piece.text
-
-
 def _link(piece: Piece) -> str | None:
     return next((mark.value for mark in piece.marks if mark.tag == "a"), None)
 
@@ -212,12 +206,6 @@ def test_what_was_made_markdown_can_be_read_as_it_was(text: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(markdownish)
-def test_any_text_becomes_html_that_telegram_accepts(text: str) -> None:
-    parse_html(to_telegram_html(text))
-
-
-@settings(max_examples=200, deadline=None)
-@given(markdownish)
 def test_no_word_of_any_text_is_lost(text: str) -> None:
     runs = from_html(to_telegram_html(text))
     targets = [mark.value for run in runs for mark in run.marks]
@@ -229,8 +217,9 @@ def test_no_word_of_any_text_is_lost(text: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(markdownish)
-def test_html_is_read_back_as_it_was_written(text: str) -> None:
+def test_any_text_becomes_html_that_telegram_accepts(text: str) -> None:
     html = to_telegram_html(text)
+    parse_html(html)
     assert to_html(from_html(html)) == html
 
 
@@ -240,3 +229,58 @@ def test_a_text_full_of_openers_is_rendered_quickly(opener: str) -> None:
     assert words("".join(words(visible_text(to_telegram_html(text))))) == words(
         "".join(words(text))
     )
+
+
+def seen(markdown: str, limit: int = 4096) -> list[str]:
+    return [visible_text(html) for html in split_messages(markdown, limit)]
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "messages"),
+    [
+        ("x" * 4096, 4096, ["x" * 4096]),
+        ("", 4096, []),
+        (" \n\n ", 4096, []),
+        ("\u200b\u200b", 4096, []),
+        ("a. a.\n\nb. b.\n\nc. c.", 15, ["a. a.\n\nb. b.", "c. c."]),
+        ("one. two\nthree four five", 16, ["one. two", "three four five"]),
+        (
+            "One is dry. Two is sweet. Three",
+            28,
+            ["One is dry. Two is sweet.", "Three"],
+        ),
+        ("one two three four", 10, ["one two", "three four"]),
+        ("abcdefgh", 3, ["abc", "def", "gh"]),
+        ("👩‍🍳" * 3, 11, ["👩‍🍳" * 2, "👩‍🍳"]),
+        ("🍷" * 3000, 4096, ["🍷" * 2048, "🍷" * 952]),
+    ],
+)
+def test_a_long_text_is_cut_at_the_best_place_that_fits(
+    text: str, limit: int, messages: list[str]
+) -> None:
+    assert seen(text, limit) == messages
+
+
+def test_marks_go_on_in_the_next_message() -> None:
+    assert split_messages("**one two three**", 8) == ["<b>one two</b>", "<b>three</b>"]
+
+
+def test_no_message_has_more_than_100_marks() -> None:
+    parts = split_messages(" ".join(f"**w{number}**" for number in range(250)))
+    assert [part.count("<b>") for part in parts] == [100, 100, 50]
+
+
+@settings(max_examples=200, deadline=None)
+@given(markdownish, st.integers(2, 40))
+def test_every_message_is_within_the_limits_and_nothing_is_lost(text: str, limit: int) -> None:
+    parts = split_messages(text, limit)
+    for part in parts:
+        shown, entities = parse_html(part)
+        assert 0 < utf16_units(shown) <= limit
+        assert len(entities) <= 100
+    (whole,) = split_messages(text, 100_000) or [""]
+    assert printed("".join(visible_text(part) for part in parts)) == printed(visible_text(whole))
+
+
+def printed(text: str) -> str:
+    return "".join(one for one in text if unicodedata.category(one)[0] not in "CZ")
