@@ -26,7 +26,7 @@ from agent.tables import Strict, read_toml
 from agent.text import words
 from bot.commands.evaluate import open_bench
 from bot.commands.output import open_settings
-from bot.services import vision_of
+from bot.models import vision_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Drawn

@@ -1,15 +1,14 @@
-"""What every way in stands on: database, documents, models, prompts, search; without Telegram.
+"""Open what every way in needs: database, documents, models, prompts, search; without Telegram.
 
-It stands apart from `bot.app` because a command that only looks something up is to start without
-loading any of that.
+Commands that only look something up start from here, so nothing here imports `telegram`.
 """
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx2
 from pydantic import SecretStr, ValidationError
@@ -19,13 +18,12 @@ from agent.care.help import Help, help_texts
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.documents.vectors import Embedder
-from agent.engine.errors import log_failure
 from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.places.find import find_places_tool
 from agent.places.search import PlaceSearch
 from agent.senses.speech import Speaker, Transcriber
-from bot.services import (
+from bot.models import (
     embedder_of,
     models_of,
     place_search,
@@ -34,7 +32,7 @@ from bot.services import (
     special_models_of,
     transcriber_of,
 )
-from bot.tasks import bounded
+from bot.tasks import attempt, bounded
 from bot.tracing import open_prompts, trace_link, trace_rows, words
 from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
@@ -62,7 +60,7 @@ if TYPE_CHECKING:
 
 
 class Repositories:
-    """Where things are kept: the repositories of one database; `rows` says how traces are."""
+    """The repositories of one database; `rows` says how traces are stored."""
 
     def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACES) -> None:
         self.wines = SqlCatalogue(sessions)
@@ -83,10 +81,10 @@ class Repositories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What every way in needs; each turn starts from `run`.
+    """What every way in needs; turns start from `run`.
 
-    `refinement` is the server's switch: None lets each request decide, False is final. Without
-    `search` places are search links. To a `small` model less is said.
+    `refinement` is the server's switch: None lets a request decide, False is final. Without
+    `search` places are search links. A `small` model gets a shorter prompt.
     """
 
     sessions: Sessions
@@ -104,7 +102,7 @@ class Resources:
 
 @asynccontextmanager
 async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
-    """Database, documents, models, prompts and place search, closed at the end.
+    """Open everything by the settings; close it at the end.
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
@@ -116,7 +114,9 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         embedder = await stack.enter_async_context(open_embedder(settings))
         documents = SqlDocumentStore(sessions, embedder)
         if embedder is not None:
-            await stack.enter_async_context(meanwhile(documents.embed_missing()))
+            await stack.enter_async_context(
+                in_background("embedding documents", documents.embed_missing)
+            )
         models, special = models_of(settings), special_models_of(settings)
         for model in (*models, *special.values()):
             stack.push_async_callback(bounded, "the model", model.close)
@@ -139,7 +139,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 
 @asynccontextmanager
 async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
-    """The database as it is, closed at the end."""
+    """Open the database as it is; close it at the end."""
     engine = create_engine(settings.database.url.get_secret_value(), settings.database.pool_size)
     try:
         yield engine
@@ -149,7 +149,7 @@ async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
 
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
-    """The database at this version's schema, with the starter wines and documents if it has none.
+    """Open the database at this version's schema; fill an empty one with wines and documents.
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
@@ -180,7 +180,7 @@ async def require_newest_schema(engine: AsyncEngine) -> None:
 
 @asynccontextmanager
 async def open_documents(settings: Settings, sessions: Sessions) -> AsyncIterator[SqlDocumentStore]:
-    """The documents, found by meaning too where there is an embedding source.
+    """Open the documents, found by meaning too where there is an embedding source.
 
     Raises:
         SettingsError: the embedding model is to run here, and what runs it is not installed.
@@ -190,26 +190,19 @@ async def open_documents(settings: Settings, sessions: Sessions) -> AsyncIterato
 
 
 @asynccontextmanager
-async def meanwhile(work: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
-    """Have something done beside the talk, and given up at the end: no turn waits for it."""
-
-    async def do() -> None:
-        try:
-            await work
-        except Exception as error:
-            log_failure("work beside the talk", error)
-
-    doing = asyncio.create_task(do())
+async def in_background(what: str, work: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """Do `work` beside the turns; cancel it at the end."""
+    task = asyncio.create_task(attempt(what, work))
     try:
         yield
     finally:
-        doing.cancel()
-        await asyncio.wait([doing])
+        task.cancel()
+        await asyncio.wait([task])
 
 
 @asynccontextmanager
 async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
-    """The configured source of vectors; None if there is none.
+    """Open the configured source of vectors; None if there is none.
 
     Raises:
         SettingsError: the embedding model is to run here, and what runs it is not installed.
@@ -223,7 +216,7 @@ async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
 
 
 def help_of(settings: Settings) -> Help:
-    """What is said to those who should not drink, and from which age wine is offered.
+    """Return the texts for those who should not drink, and the age from which wine is offered.
 
     Raises:
         SettingsError: CARE_TEXTS cannot be read, or is not as it must be.
@@ -251,7 +244,7 @@ def research_tools(
 
 
 def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "AdminPage":
-    """The page of admins over this database, for those who have the token."""
+    """Return the page of admins over this database, for those who have the token."""
     from bot.admin.page import AdminPage  # noqa: PLC0415 - jinja2 is only needed here
 
     return AdminPage(

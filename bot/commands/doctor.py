@@ -24,14 +24,14 @@ from agent.senses.pictures import misread
 from agent.senses.speech import hears
 from bot.commands.local_models import find_servers
 from bot.commands.output import show, table
-from bot.resources import open_documents, open_engine, require_newest_schema
-from bot.services import (
+from bot.models import (
     embedder_of,
     model_of,
     place_search,
     sight_of,
     transcriber_of,
 )
+from bot.resources import open_documents, open_engine, require_newest_schema
 from bot.tracing import langfuse_api, otlp_backend
 from config import Settings, SettingsError
 from db.engine import DatabaseUnavailable, Sessions

@@ -53,8 +53,8 @@ from bot.commands.output import (
     table,
 )
 from bot.commands.prompts import prompts_in_use, prompts_to_try
+from bot.models import model_of, run_of
 from bot.resources import open_database, open_documents, research_tools
-from bot.services import model_of, run_of
 from bot.tracing import hide, langfuse_of, prepare_trace
 from config import DatabaseSettings, Settings
 from db.wines.catalogue import SqlCatalogue

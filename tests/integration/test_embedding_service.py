@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.services import embedder_of
+from bot.models import embedder_of
 from config import load_settings
 from tests.doubles.web import Web, vector
 
