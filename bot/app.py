@@ -31,8 +31,6 @@ from bot.telegram.answer_buttons import FollowUps, RatingButtons, follow_up_butt
 from bot.telegram.care import CareButtons, care_buttons
 from bot.telegram.connection import (
     AnyApplication,
-    Limit,
-    RateLimit,
     close_application,
     telegram_application,
 )
@@ -44,6 +42,7 @@ from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import MemoryCommands
 from bot.telegram.memory_buttons import MemoryButtons, memory_buttons
+from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.reminders import Reminders
 from bot.telegram.sender import Rows, Sender
 from bot.telegram.settings import SettingsCommands
@@ -84,10 +83,11 @@ async def open_app(
     async with AsyncExitStack() as stack:
         exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
         forgetting = await stack.enter_async_context(open_forgetting(settings, resources.sessions))
-        application = telegram_application(token, settings.telegram.base_url, telegram)
+        limit = rate_limit_of(settings, telegram)
+        application = telegram_application(token, settings.telegram.base_url, limit, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        limit, chats = rate_limit_of(settings, telegram), resources.repositories.chats
-        sender = Sender(application.bot, limit, chats, resources.repositories.inbox)
+        repositories = resources.repositories
+        sender = Sender(application.bot, repositories.chats, repositories.inbox)
         turns = replace(
             turns_of(settings, resources, sender, admins),
             metrics=Metrics(lambda: exporter.given_up if exporter else 0),
@@ -123,11 +123,7 @@ def turns_of(
         tracer=Recorder(),
         hashed=partial(keyed_hash, key=settings.tracing.user_key),
         sender=sender,
-        drafts=Drafts(
-            sender.bot,
-            sender.rate_limit,
-            keep=partial(keep_placeholder, kept.inbox),
-        ),
+        drafts=Drafts(sender.bot, keep=partial(keep_placeholder, kept.inbox)),
         messages=kept.messages,
         max_content_length=settings.turn.max_content_length,
         budgets=budgets_of(settings, resources, admins),
@@ -212,12 +208,10 @@ def handlers_of(
     return [handler for group in groups for handler in group.handlers()]
 
 
-def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit:
-    """Telegram's limits, with this process's share of that of all chats; none for a terminal."""
+def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit | None:
+    """Return Telegram's limits with this process's share of all chats; None for a terminal."""
     in_all = settings.telegram.messages_per_second
-    if telegram is not None or not in_all:
-        return RateLimit((), (), ())
-    return RateLimit(in_all=(Limit(in_all, 1),))
+    return RateLimit(in_all=(Limit(in_all, 1),)) if in_all and telegram is None else None
 
 
 def _as_written(text: str, _: Collection[str]) -> str:

@@ -27,7 +27,6 @@ from bot.tasks import Forgetting, cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
 from bot.telegram.connection import (
     AnyApplication,
-    RateLimit,
     close_application,
     telegram_application,
 )
@@ -125,7 +124,7 @@ def conversation_of(
     kept: Mapping[str, object] = MappingProxyType({}),
     **turns_with: Any,
 ) -> Conversation:
-    """The conversation over this application, nothing of it waiting for a rate limit.
+    """The conversation over this application.
 
     `kept` are repositories that stand in the place of others.
     """
@@ -135,7 +134,7 @@ def conversation_of(
     for name, each in {"messages": messages, **kept}.items():
         setattr(places, name, each)
     inbox = getattr(places, "inbox", None)
-    sender = Sender(application.bot, RateLimit((), (), ()), chats, inbox)
+    sender = Sender(application.bot, chats, inbox)
     sources = sources or Sources(documents=FakeLibrary())
     turns = Turns(
         run=run or sources.run,

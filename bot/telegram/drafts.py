@@ -16,15 +16,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from telegram import Bot
 from telegram.constants import ChatAction, ParseMode
 from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, TelegramError
+from telegram.ext import ExtBot
 
 from agent.engine.run import ShowDraft
 from bot.pending import Placeholder
-from bot.telegram.connection import Clock, RateLimit
+from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
-from bot.telegram.sender import NO_PREVIEW, Destination, reply_parameters, seconds_of
+from bot.telegram.sender import NO_PREVIEW, Destination, reply_parameters
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +44,8 @@ EDIT_SECONDS: Final = 3.0
 """How long a group's message stands before it is edited again."""
 QUICK_SECONDS: Final = 2.0
 """How long a group waits for the whole answer before it is shown how it forms."""
-FULL_SECONDS: Final = 1.0
-"""How long nothing is edited in a group in which enough was sent."""
 PLACEHOLDER: Final = "…"
+OPTIONAL: Final[Optional] = "optional"
 
 
 @dataclass(slots=True)
@@ -80,14 +79,14 @@ class Forming:
 
 @dataclass(slots=True)
 class Drafts:
-    """Shows that answers form; a server that knows no drafts is remembered, and not asked again.
+    """Shows that answers form, in groups only `in_groups`.
 
-    A chat in which Telegram asks to wait is left alone for so long, the others are not. With
-    `in_groups` they are shown there too, within `rate_limit`, once `keep` has recorded the message.
+    A server that knows no drafts is not asked again. A chat in which Telegram asks to wait is left
+    alone for so long. `keep` stores the id of a group's message before anything of the answer is in
+    it; such messages leave half of the rate limit to answers.
     """
 
-    bot: Bot
-    rate_limit: RateLimit = field(default_factory=lambda: RateLimit((), (), ()))
+    bot: ExtBot[Optional]
     keep: Callable[[int], Awaitable[None]] | None = None
     in_groups: bool = True
     clock: Clock = time.monotonic
@@ -164,14 +163,13 @@ class Drafts:
     async def _edit(self, forming: Forming, html: str) -> None:
         """Edit the message that becomes the answer; if there is none yet, send it."""
         to, placeholder = forming.to, forming.placeholder
-        if not self.rate_limit.take(to.chat_id):
-            forming.due_at = self.clock() + FULL_SECONDS
-        elif placeholder.message_id is None:
+        if placeholder.message_id is None:
             sent = await self.bot.send_message(
                 to.chat_id,
                 PLACEHOLDER,
                 message_thread_id=to.thread_id,
                 reply_parameters=reply_parameters(to.reply_to),
+                rate_limit_args=OPTIONAL,
             )
             placeholder.message_id = sent.message_id
             if self.keep is not None:
@@ -183,6 +181,7 @@ class Drafts:
                 placeholder.message_id,
                 parse_mode=ParseMode.HTML,
                 link_preview_options=NO_PREVIEW,
+                rate_limit_args=OPTIONAL,
             )
             forming.shown, forming.due_at = html, self.clock() + EDIT_SECONDS
 
@@ -195,10 +194,7 @@ class Drafts:
         try:
             await request
         except RetryAfter as error:
-            seconds = seconds_of(error)
-            forming.due_at = forming.typed_at = self.clock() + seconds
-            if forming.to.is_group:
-                self.rate_limit.hold(forming.to.chat_id, seconds)
+            forming.due_at = forming.typed_at = self.clock() + seconds_of(error)
         except (BadRequest, Forbidden) as error:
             log.debug("A draft was refused: %s", error)
             forming.is_drafted, forming.shown = False, ""

@@ -25,8 +25,8 @@ from agent.sommelier.wine import Wine
 from agent.text import pattern
 from agent.turn import Reply
 from bot.telegram.buttons import answer_inline
-from bot.telegram.connection import Limit, RateLimit
 from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation, question_of
+from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 from bot.telegram.sender import Outgoing, Rows
 from bot.telegram.settings import greet, welcome

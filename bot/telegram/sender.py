@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
@@ -33,6 +32,7 @@ from telegram.error import (
     RetryAfter,
     TelegramError,
 )
+from telegram.ext import ExtBot
 
 from agent.engine.errors import Backoff, Sleep, or_else, retry
 from agent.i18n import say
@@ -41,7 +41,6 @@ from agent.repositories import ChatRepository
 from agent.text import run_in_thread_if_large
 from bot.pending import pending_turn
 from bot.retries import retry_forever
-from bot.telegram.connection import RateLimit
 from bot.telegram.render import split_messages, utf16_units, visible_text
 from db.models import OutboxRow
 
@@ -169,14 +168,13 @@ class Outbox(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Sends messages, within Telegram's limits, and remembers in `chats` where they can go.
+    """Sends messages and stores in `chats` which chats can be reached.
 
-    What is said in the turn of an update waits in its outbox until it is committed. Without `chats`
-    nothing is remembered. `sleep` takes the waits between tries, `rate_limit` all others.
+    Messages of a turn wait in its outbox until it is committed. `sleep` waits between tries; the
+    bot's rate limiter does all other waiting.
     """
 
-    bot: Bot
-    rate_limit: RateLimit
+    bot: ExtBot[Any]
     chats: ChatRepository | None = None
     outbox: Outbox | None = None
     sleep: Sleep = asyncio.sleep
@@ -263,7 +261,6 @@ class Sender:
 
         async def request() -> int:
             attempt.begin()
-            await self.rate_limit.wait(message.chat_id)
             try:
                 return await _request(self.bot, attempt)
             except TelegramError as error:
@@ -296,16 +293,14 @@ class Sender:
                 await _stored(migrate, chat_id)
             _move(message, error.new_chat_id)
             return True
-        if isinstance(error, RetryAfter):
-            self.rate_limit.hold(chat_id, seconds_of(error))
-        elif message.edits is not None and _is_gone(error):
+        if message.edits is not None and _is_gone(error):
             message.edits = None
             return True
-        elif attempt.as_html and "can't parse entities" in str(error).lower():
+        if attempt.as_html and "can't parse entities" in str(error).lower():
             log.error("Telegram rejected the HTML of an answer, it goes as plain text")
             attempt.as_html = False
             return True
-        elif _kind(error) == "unreachable" and self.chats is not None:
+        if _kind(error) == "unreachable" and self.chats is not None:
             await _stored(partial(self.chats.unreachable, chat_id, str(error)), chat_id)
         return False
 
@@ -428,12 +423,6 @@ def _keyboard_of(message: OutboxRow) -> InlineKeyboardMarkup | None:
 async def _stored(call: Callable[[], Awaitable[R]], chat_id: int) -> R | None:
     """What the database says of a chat, None if it is out of order: people are answered without."""
     return await or_else(call, None, f"What is known of chat {chat_id} could not be read or stored")
-
-
-def seconds_of(error: RetryAfter) -> float:
-    """How long Telegram wants to be left alone."""
-    told = error.retry_after
-    return told.total_seconds() if isinstance(told, timedelta) else told
 
 
 def _is_passing(error: Exception, *, twice_is_once: bool) -> bool | float:

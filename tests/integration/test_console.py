@@ -325,7 +325,7 @@ async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[st
     sessions = Sessions(engine)
     feedback, turns = SqlFeedbackRepository(sessions), SqlTurnRepository(sessions)
     telegram = LocalTelegram()
-    application = telegram_application("0:terminal", "", telegram)
+    application = telegram_application("0:terminal", "", requests=telegram)
     talk = conversation_of(
         application,
         Sommelier(catalogue=FakeCatalogue()),

@@ -5,20 +5,21 @@ import random
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import parse_qs
 
 import pytest
 from httpx2 import Limits
 from starlette.responses import JSONResponse, Response
-from telegram import Bot
+from telegram.ext import ExtBot
 
 from agent.repositories import ChatRepository, ChatState
 from bot.pending import Placeholder
-from bot.telegram.connection import LIMITS, RateLimit, TelegramRequests
+from bot.telegram.connection import LIMITS, TelegramRequests
 from bot.telegram.drafts import Drafts
+from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender
 from db.engine import Sessions
 from db.models import ChatRow
@@ -95,8 +96,8 @@ def telegram() -> Iterator[Telegram]:
 
 
 @pytest.fixture
-async def bot(telegram: Telegram) -> AsyncIterator[Bot]:
-    async with bot_at(telegram.base_url, telegram.token) as bot:
+async def bot(telegram: Telegram, waits: Waits) -> AsyncIterator[ExtBot[Any]]:
+    async with bot_at(telegram.base_url, telegram.token, waits) as bot:
         yield bot
 
 
@@ -106,7 +107,7 @@ def waits() -> Waits:
 
 
 @pytest.fixture
-def sender(bot: Bot, waits: Waits) -> Sender:
+def sender(bot: ExtBot[Any], waits: Waits) -> Sender:
     return sender_of(bot, waits)
 
 
@@ -115,12 +116,14 @@ def chats(sessions: Sessions) -> ChatRepository:
     return SqlChatRepository(sessions, now=lambda: NOON)
 
 
-def bot_at(url: str, token: str, read_seconds: float = 5) -> Bot:
-    return Bot(token, base_url=f"{url}/bot", request=TelegramRequests(read_seconds=read_seconds))
+def bot_at(url: str, token: str, waits: Waits, read_seconds: float = 5) -> ExtBot[Any]:
+    limit = RateLimit(clock=waits.clock, sleep=waits.sleep)
+    request = TelegramRequests(read_seconds=read_seconds)
+    return ExtBot(token, base_url=f"{url}/bot", request=request, rate_limiter=limit)
 
 
-def sender_of(bot: Bot, waits: Waits, chats: ChatRepository | None = None) -> Sender:
-    return Sender(bot, RateLimit(clock=waits.clock, sleep=waits.sleep), chats, sleep=waits.sleep)
+def sender_of(bot: ExtBot[Any], waits: Waits, chats: ChatRepository | None = None) -> Sender:
+    return Sender(bot, chats, sleep=waits.sleep)
 
 
 def assert_grown(waits: Sequence[float], longest: Sequence[float]) -> None:
@@ -204,7 +207,7 @@ async def test_after_many_requests_to_wait_an_answer_is_given_up(
 
 
 async def test_a_chat_that_must_wait_holds_up_no_other(
-    telegram: Telegram, bot: Bot, waits: Waits
+    telegram: Telegram, bot: ExtBot[Any], waits: Waits
 ) -> None:
     waits.may_end.clear()
     sender = sender_of(bot, waits)
@@ -224,7 +227,7 @@ async def test_a_chat_that_must_wait_holds_up_no_other(
 async def test_a_message_that_may_have_arrived_is_not_sent_again(
     telegram: Telegram, waits: Waits, read_seconds: float
 ) -> None:
-    async with bot_at(telegram.base_url, telegram.token, read_seconds) as bot:
+    async with bot_at(telegram.base_url, telegram.token, waits, read_seconds) as bot:
         if read_seconds < 1:
             telegram.delay("sendMessage", 0.4)
         else:
@@ -256,10 +259,9 @@ async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    bot = bot_at(url, "1:a")
+    bot = ExtBot[Any]("1:a", base_url=f"{url}/bot", request=TelegramRequests())
     await bot.request.initialize()
-    sender = replace(sender_of(bot, waits), rate_limit=RateLimit((), (), ()))
-    delivery = await sender.send(Destination(CHAT), "Chinon")
+    delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
     await bot.request.shutdown()
     assert delivery == Delivery(tries=8, error="network")
     assert_grown(waits.seconds, [0.5, 1, 2, 4, 8, 16, 30])
@@ -291,7 +293,7 @@ async def test_a_server_error_is_tried_again(
 )
 async def test_an_unreachable_chat_is_left_alone_until_somebody_writes(
     telegram: Telegram,
-    bot: Bot,
+    bot: ExtBot[Any],
     waits: Waits,
     chats: ChatRepository,
     caplog: pytest.LogCaptureFixture,
@@ -316,7 +318,7 @@ async def test_an_unreachable_chat_is_left_alone_until_somebody_writes(
 
 
 async def test_a_message_that_telegram_refuses_does_not_make_its_chat_unreachable(
-    telegram: Telegram, bot: Bot, waits: Waits, chats: ChatRepository
+    telegram: Telegram, bot: ExtBot[Any], waits: Waits, chats: ChatRepository
 ) -> None:
     sender = sender_of(bot, waits, chats)
     telegram.fail("sendMessage", 400, "Bad Request: message is too long")
@@ -325,7 +327,7 @@ async def test_a_message_that_telegram_refuses_does_not_make_its_chat_unreachabl
 
 
 async def test_a_group_that_moved_gets_its_answer_at_once_and_is_found_there_later(
-    telegram: Telegram, bot: Bot, waits: Waits, chats: ChatRepository
+    telegram: Telegram, bot: ExtBot[Any], waits: Waits, chats: ChatRepository
 ) -> None:
     sender = sender_of(bot, waits, chats)
     telegram.strike(Migrated(SUPERGROUP), times=100, chat_id=GROUP)
@@ -365,7 +367,7 @@ async def test_a_refusal_that_never_ends_is_given_up(telegram: Telegram, sender:
 
 
 async def test_a_memory_that_fails_stops_no_answer(
-    telegram: Telegram, bot: Bot, waits: Waits, caplog: pytest.LogCaptureFixture
+    telegram: Telegram, bot: ExtBot[Any], waits: Waits, caplog: pytest.LogCaptureFixture
 ) -> None:
     sender = sender_of(bot, waits, BrokenChats())
     await sender.reachable(CHAT)
@@ -540,10 +542,10 @@ async def test_answers_that_are_cut_off_cost_no_connection(telegram: Telegram) -
 @asynccontextmanager
 async def bot_without_me(
     url: str, token: str = "1:token", limits: Limits = LIMITS
-) -> AsyncIterator[Bot]:
+) -> AsyncIterator[ExtBot[Any]]:
     request = TelegramRequests(limits)
     await request.initialize()
     try:
-        yield Bot(token, base_url=f"{url}/bot", request=request)
+        yield ExtBot(token, base_url=f"{url}/bot", request=request)
     finally:
         await request.shutdown()

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from telegram import Bot
 from telegram.error import BadRequest, RetryAfter, TelegramError, TimedOut
+from telegram.ext import ExtBot
 
 from bot.pending import Placeholder
-from bot.telegram.connection import Limits, RateLimit
 from bot.telegram.drafts import PLACEHOLDER, Drafts
+from bot.telegram.rate_limit import Limits, RateLimit
 from bot.telegram.sender import Destination
 from tests.virtual_time import VirtualTimeLoop, in_virtual_time
 
@@ -29,6 +29,13 @@ class FakeBot:
     calls: list[Shown] = field(default_factory=list)
     fails: dict[str, list[TelegramError]] = field(default_factory=dict)
     seconds: float = 0.05
+    limit: RateLimit = field(default_factory=lambda: RateLimit((), (), ()))
+
+    async def _limited(
+        self, endpoint: str, chat_id: int, method: str, said: str, limit: Any
+    ) -> None:
+        data, call = {"chat_id": chat_id}, self._done
+        await self.limit.process_request(call, (method, said), {}, endpoint, data, limit)
 
     async def _done(self, method: str, said: str) -> None:
         self.calls.append((method, self.loop.time(), said))
@@ -36,13 +43,15 @@ class FakeBot:
         if failing := self.fails.get(method):
             raise failing.pop(0)
 
-    async def send_message(self, chat_id: int, text: str, **_: object) -> Any:
-        await self._done("send", text)
+    async def send_message(self, chat_id: int, text: str, **given: Any) -> Any:
+        await self._limited("sendMessage", chat_id, "send", text, given["rate_limit_args"])
         return SimpleNamespace(message_id=99)
 
-    async def edit_message_text(self, text: str, chat_id: int, message_id: int, **_: object) -> Any:
+    async def edit_message_text(
+        self, text: str, chat_id: int, message_id: int, **given: Any
+    ) -> Any:
         assert message_id == 99
-        await self._done("edit", text)
+        await self._limited("editMessageText", chat_id, "edit", text, given["rate_limit_args"])
 
     async def send_message_draft(self, chat_id: int, draft_id: int, text: str, **_: object) -> Any:
         await self._done("draft", text)
@@ -67,10 +76,10 @@ def formed(
     """What was shown of an answer that forms for so long, and has something new at any moment."""
 
     async def form(loop: VirtualTimeLoop) -> FakeBot:
-        bot = FakeBot(loop, fails=fails or {})
-        kept = keep(bot) if keep else None
         limit = RateLimit(*limits, clock=loop.time)
-        drafts = Drafts(cast("Bot", bot), limit, kept, clock=loop.time, **how)
+        bot = FakeBot(loop, fails=fails or {}, limit=limit)
+        kept = keep(bot) if keep else None
+        drafts = Drafts(cast("ExtBot[Any]", bot), kept, clock=loop.time, **how)
         async with drafts.forming(to, 1, Placeholder()) as show:
             await asyncio.sleep(0.5)
             if show is not None:

@@ -1,0 +1,183 @@
+"""Keep the bot's messages within Telegram's limits: per chat, per group and in all."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, Literal, TypeVar
+
+from telegram.error import RetryAfter
+from telegram.ext import BaseRateLimiter
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+Optional = Literal["optional"]
+"""Passed as `rate_limit_args` with a message that need not be sent."""
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `messages` in any span of `seconds`."""
+
+    messages: int
+    seconds: float
+
+
+Limits = tuple[Limit, ...]
+
+PER_CHAT: Final = (Limit(3, 3),)
+"""About one a second, while an answer in a few parts goes out at once."""
+PER_GROUP: Final = (*PER_CHAT, Limit(20, 60))
+IN_ALL: Final = (Limit(30, 1),)
+
+MESSAGES: Final = frozenset({"sendMessage", "sendDocument", "sendPhoto", "sendVoice"})
+"""Methods that count; an edit counts in groups only, drafts and typing never."""
+REFUSED_SECONDS: Final = timedelta(seconds=1)
+SWEEP_SECONDS: Final = 60
+_EARLY: Final = 1e-6
+"""Seconds by which a clock may wake us too early without another sleep."""
+
+
+class RateLimit(BaseRateLimiter[Optional]):
+    """Delays messages until Telegram's limits allow them.
+
+    A message waits for the limits of its chat first and only then for the limit of all chats, so no
+    chat holds up another. After a 429 only its chat waits. The limits are those of this process: of
+    several replicas, give each its share of `in_all`.
+    """
+
+    def __init__(
+        self,
+        per_chat: Limits = PER_CHAT,
+        per_group: Limits = PER_GROUP,
+        in_all: Limits = IN_ALL,
+        *,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._per_chat = per_chat
+        self._per_group = per_group
+        self._clock = clock
+        self._sleep = sleep
+        self._all = _Queue(in_all)
+        self._chats: dict[int, _Queue] = {}
+        self._swept_at = clock()
+
+    async def initialize(self) -> None:
+        """Do nothing."""
+
+    async def shutdown(self) -> None:
+        """Do nothing."""
+
+    async def process_request(  # noqa: PLR0917 - as the library calls it
+        self,
+        callback: Callable[..., Coroutine[Any, Any, R]],
+        args: Any,
+        kwargs: dict[str, Any],
+        endpoint: str,
+        data: dict[str, Any],
+        rate_limit_args: Optional | None,
+    ) -> R:
+        """Make a request when the limits allow it.
+
+        Raises:
+            RetryAfter: Telegram said so, or the message is optional and half of a limit is used.
+        """
+        chat_id = data.get("chat_id")
+        counts = endpoint in MESSAGES or endpoint == "editMessageText"
+        if not counts or not isinstance(chat_id, int) or (endpoint not in MESSAGES and chat_id > 0):
+            return await callback(*args, **kwargs)
+        if rate_limit_args is None:
+            await self.wait(chat_id)
+        elif not self.take(chat_id):
+            raise RetryAfter(REFUSED_SECONDS)
+        try:
+            return await callback(*args, **kwargs)
+        except RetryAfter as error:
+            self.hold(chat_id, seconds_of(error))
+            raise
+
+    async def wait(self, chat_id: int) -> None:
+        """Return when a message may go to this chat, and count it; first come, first served."""
+        chat = self._queue(chat_id)
+        async with chat.turn:
+            while True:
+                await self._until_free(chat)
+                async with self._all.turn:
+                    await self._until_free(self._all)
+                    now = self._clock()
+                    # A 429 of this chat may have come while we waited for all chats.
+                    if chat.free_at - now <= _EARLY:
+                        chat.sent.append(now)
+                        self._all.sent.append(now)
+                        return
+
+    def take(self, chat_id: int) -> bool:
+        """Count a message that need not be sent; return False if half of a limit is used."""
+        now, chat = self._clock(), self._queue(chat_id)
+        if not (chat.is_half_free(now) and self._all.is_half_free(now)):
+            return False
+        chat.sent.append(now)
+        self._all.sent.append(now)
+        return True
+
+    def hold(self, chat_id: int, seconds: float) -> None:
+        """Send nothing to this chat for so long; the message that was refused does not count."""
+        chat = self._queue(chat_id)
+        chat.held_until = max(chat.held_until, self._clock() + seconds)
+        if chat.sent:
+            chat.sent.pop()
+
+    async def _until_free(self, queue: "_Queue") -> None:
+        while (seconds := queue.free_at - self._clock()) > _EARLY:
+            await self._sleep(seconds)
+
+    def _queue(self, chat_id: int) -> "_Queue":
+        now = self._clock()
+        if now - self._swept_at >= SWEEP_SECONDS:
+            self._swept_at = now
+            self._chats = {id_: chat for id_, chat in self._chats.items() if chat.is_needed(now)}
+        if chat_id not in self._chats:
+            self._chats[chat_id] = _Queue(self._per_group if chat_id < 0 else self._per_chat)
+        return self._chats[chat_id]
+
+
+class _Queue:
+    """When messages were sent to one chat, or to all, and who waits to send more."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.turn = asyncio.Lock()
+        self.sent: deque[float] = deque(maxlen=max((limit.messages for limit in limits), default=0))
+        self.held_until = float("-inf")
+
+    @property
+    def free_at(self) -> float:
+        """Return the moment from which one more message is within the limits."""
+        full = (limit for limit in self.limits if len(self.sent) >= limit.messages)
+        return max(
+            [self.held_until, *(self.sent[-limit.messages] + limit.seconds for limit in full)]
+        )
+
+    def is_half_free(self, now: float) -> bool:
+        """Return whether less than half of each limit is used, and nobody waits."""
+        used = all(
+            2 * sum(at > now - limit.seconds for at in self.sent) < limit.messages
+            for limit in self.limits
+        )
+        return used and not self.turn.locked() and self.held_until <= now
+
+    def is_needed(self, now: float) -> bool:
+        """Return whether forgetting this queue could let a message through too early."""
+        longest = max((limit.seconds for limit in self.limits), default=0.0)
+        is_recent = bool(self.sent) and self.sent[-1] + longest > now
+        return self.turn.locked() or self.held_until > now or is_recent
+
+
+def seconds_of(error: RetryAfter) -> float:
+    """Return how long Telegram asks to wait."""
+    seconds = error.retry_after
+    return seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
