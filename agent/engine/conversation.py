@@ -23,7 +23,7 @@ from agent.engine.messages import (
     without_echoes,
 )
 from agent.engine.parsing import ParseResult
-from agent.engine.tools import ToolResult, json_object
+from agent.engine.tools import ToolResult, is_json_object
 from agent.text import pattern, truncate_at_boundary
 
 WRITER: Final = "writer"
@@ -190,15 +190,6 @@ def _sent(message: Message, model: int | None) -> Message:
 
 def _wire(call: ToolCall) -> dict[str, Any]:
     """A call as it goes back: a name or arguments that are none are a 400 with some servers."""
-    function = {
-        "name": api_name(call.name) or "unknown",
-        "arguments": _arguments(call.arguments),
-    }
+    arguments = call.arguments if is_json_object(call.arguments) else "{}"
+    function = {"name": api_name(call.name) or "unknown", "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function, **call.echo}
-
-
-def _arguments(text: str) -> str:
-    try:
-        return text if json_object(text) else "{}"
-    except ValueError:
-        return "{}"

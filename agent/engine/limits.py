@@ -61,21 +61,14 @@ class Ledger:
     cost_usd: float = 0.0
     prices: Prices = field(default_factory=Prices, repr=False)
     before: Spent = NOTHING_SPENT
-    """What counts towards the budgets of a day, but no more towards the limits of the turn."""
+    """Use that counts towards the budgets of a day, but no more towards the limits of the turn."""
     ceiling: Limits | None = None
-    """What holds for every request that is counted here, also one made with limits of its own."""
+    """Limits for every request that is counted here, also one made with limits of its own."""
 
     @property
     def spent(self) -> Spent:
-        """What counts towards the budgets of a day."""
+        """Return the use that counts towards the budgets of a day."""
         return self.before + Spent(self.requests, self.usage.total_tokens, self.cost_usd)
-
-    def restore(self, spent: Spent) -> None:
-        """Count what was used before an interruption, as a record of it says."""
-        if self.spent != spent:
-            self.before = NOTHING_SPENT
-            self.requests, self.cost_usd = spent.requests, spent.cost_usd
-            self.usage = Usage(prompt_tokens=spent.tokens)
 
     def add(self, response: LLMResponse) -> Costs:
         """Count a response's tokens and cost, and return the latter."""
@@ -85,7 +78,7 @@ class Ledger:
         return costs
 
     def take(self, spent: Spent) -> None:
-        """Count what a part of the turn used that had a ledger of its own."""
+        """Add the use of a part of the turn that had a ledger of its own."""
         self.requests += spent.requests
         self.usage += Usage(prompt_tokens=spent.tokens)
         self.cost_usd += spent.cost_usd

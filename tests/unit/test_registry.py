@@ -2,8 +2,6 @@
 
 import asyncio
 import functools
-import subprocess
-import sys
 import threading
 from typing import Any
 
@@ -13,7 +11,7 @@ from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
-from agent.engine.tools import MOST_HANGING, Toolbox, tool
+from agent.engine.tools import Toolbox, tool
 
 
 async def look(city: str = "Rome", copy: int = 1) -> str:
@@ -75,9 +73,9 @@ async def test_a_parameter_may_be_called_like_a_method_of_a_model() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ('{"copy": NaN}', "the arguments are not valid JSON (a number JSON has not"),
-        ('{"copy": ' + "[" * 5000 + "}", "the arguments are not valid JSON ("),
-        ("[]", "the arguments must be a JSON object"),
+        ('{"copy": NaN}', "copy: Input should be a finite number"),
+        ('{"copy": ' + "[" * 5000 + "}", "answer: Invalid JSON: recursion limit exceeded"),
+        ("[]", "answer: Input should be an object"),
     ],
 )
 async def test_odd_arguments_are_told(arguments: str, problem: str) -> None:
@@ -102,8 +100,7 @@ def returning(value: object) -> Any:
         (object(), "Error: give failed (PydanticSerializationError)", "PydanticSerializationError"),
         (b"\xff", "Error: give failed (", "UnicodeDecodeError"),
         ("a\ud800", "a?", None),
-        ({"a": "\ud800"}, '{"a": "?"}', None),
-        (asyncio.CancelledError(), "Error: give failed (CancelledError)", "CancelledError"),
+        ({"a": "\ud800"}, '{"a":"?"}', None),
         (TimeoutError("secret"), "Error: give failed (TimeoutError)", "TimeoutError"),
         (ToolError("no " * 9000), "Error: no no no", "tool_error"),
         (ToolError("\ud800"), "Error: ?", "tool_error"),
@@ -152,55 +149,6 @@ async def test_a_plain_function_that_takes_too_long_is_not_waited_for() -> None:
     result = await Toolbox([wait]).call(ToolCall("1", "wait", "{}"), run)
     may_end.set()
     assert result.error_type == "timeout"
-
-
-async def test_a_plain_function_that_hangs_is_not_called_for_ever() -> None:
-    may_end = threading.Event()
-
-    def hang() -> None:
-        """Wait."""
-        may_end.wait(30)
-
-    run, box = Run(limits=Limits(tool_seconds=0.01)), Toolbox([hang, at_once])
-    kinds = [(await box.call(ToolCall("1", "hang", "{}"), run)).error_type for _ in range(40)]
-    other = await box.call(ToolCall("1", "at_once", '{"city": "Rome"}'), Run())
-    may_end.set()
-    assert kinds == ["timeout"] * MOST_HANGING + ["tool_error"] * (40 - MOST_HANGING)
-    assert other.text == "Rome"
-
-
-HANGING = """
-import asyncio, threading
-from agent.engine.limits import Limits
-from agent.engine.messages import ToolCall
-from agent.engine.run import Run
-from agent.engine.tools import Toolbox
-
-def hang() -> None:
-    "Wait."
-    threading.Event().wait()
-
-run = Run(limits=Limits(tool_seconds=0.01))
-print(asyncio.run(Toolbox([hang]).call(ToolCall("1", "hang", "{}"), run)).error_type)
-"""
-
-
-def test_a_plain_function_that_hangs_does_not_keep_the_process() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", HANGING], capture_output=True, timeout=120, check=True
-    )
-    assert done.stdout == b"timeout\n"
-
-
-async def test_a_tool_that_exits_is_one_that_failed() -> None:
-    def leave() -> None:
-        """Leave."""
-        sys.exit(3)
-
-    assert await called(leave) == (
-        "Error: leave failed (RuntimeError); answer without it or try differently",
-        "RuntimeError",
-    )
 
 
 async def test_a_tool_may_take_the_run() -> None:
