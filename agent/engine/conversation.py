@@ -42,7 +42,7 @@ CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
 
 
 class Conversation:
-    """Instructions, what was said before, a person's message, and what came of it."""
+    """The instructions, the history, the user's message, and what the turn adds."""
 
     def __init__(
         self,
@@ -59,16 +59,18 @@ class Conversation:
         self._began, self._images = len(history) + 1, images
         self._pair_at: int | None = None
         self._asked = 0
-        self._ids = {call["id"] for each in self.messages for call in each.get("tool_calls") or ()}
+        self._ids = {
+            call["id"] for message in self.messages for call in message.get("tool_calls") or ()
+        }
 
     def said_by(self, role: str) -> list[str]:
-        """List what was written in a role: an answer may repeat the names and numbers of people."""
-        written = (each["content"] for each in self.messages if each.get("role") == role)
-        return [str(each) for each in written if each]
+        """List the contents of the messages of a role."""
+        written = (said["content"] for said in self.messages if said.get("role") == role)
+        return [str(content) for content in written if content]
 
     @property
     def added(self) -> list[Message]:
-        """What the turn added: the person's message, tool calls and their results."""
+        """Return what the turn added: the user's message, tool calls and their results."""
         pair = range(self._pair_at, self._pair_at + 2) if self._pair_at is not None else ()
         return [
             _sent(message, None)
@@ -88,26 +90,26 @@ class Conversation:
         return sent
 
     def fit(self, tokens: int) -> None:
-        """Leave out what was said longest ago until the messages take `tokens` at most, about.
+        """Leave out the oldest messages of the history until all take about `tokens` at most.
 
-        The instructions, the person's message and what came of it stay.
+        The instructions, the user's message and what came after it stay.
         """
         while self._began > 1 and sum(map(tokens_of, self.messages)) > tokens:
             self._without_oldest(1)
 
     def shorten(self) -> bool:
-        """Leave out half of what was said before, else half of each tool result; False if none."""
+        """Leave out half of the history, else half of each tool result; False if there is none."""
         if self._began > 1:
             self._without_oldest((self._began + 1) // 2)
             return True
-        long = [each for each in self.messages if each.get("role") == "tool"]
-        long = [each for each in long if len(each["content"]) > SHORT_RESULT]
-        for each in long:
-            each["content"] = truncate_at_boundary(each["content"], len(each["content"]) // 2)
+        results = [message for message in self.messages if message.get("role") == "tool"]
+        long = [result for result in results if len(result["content"]) > SHORT_RESULT]
+        for result in long:
+            result["content"] = truncate_at_boundary(result["content"], len(result["content"]) // 2)
         return bool(long)
 
     def _without_oldest(self, count: int) -> None:
-        """Drop messages behind the instructions; what follows begins with a person's."""
+        """Drop messages behind the instructions; the first that stays is a user's."""
         count = min(count, self._began - 1)
         while count < self._began - 1 and self.messages[count + 1].get("role") != "user":
             count += 1
@@ -127,14 +129,14 @@ class Conversation:
         return unique
 
     def _free_id(self) -> str:
-        """An id that is not taken, of nine letters and digits: some servers accept no other."""
+        """Return a free id of nine letters and digits: some servers accept no other."""
         ids = (f"call{number:05}" for number in count(len(self._ids)))
-        return next(each for each in ids if each not in self._ids)
+        return next(id for id in ids if id not in self._ids)
 
     def add_results(
         self, response: LLMResponse, calls: Sequence[ToolCall], results: Sequence[ToolResult]
     ) -> None:
-        """Append a response that called tools, and what each of its calls came to, in order."""
+        """Append a response that called tools, and the results of its calls in order."""
         self.messages.append(
             {
                 "role": "assistant",
@@ -189,7 +191,7 @@ def _sent(message: Message, model: int | None) -> Message:
 
 
 def _wire(call: ToolCall) -> dict[str, Any]:
-    """A call as it goes back: a name or arguments that are none are a 400 with some servers."""
+    """Return a call as it goes back: an invalid name or arguments are a 400 with some servers."""
     arguments = call.arguments if is_json_object(call.arguments) else "{}"
     function = {"name": api_name(call.name) or "unknown", "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function, **call.echo}

@@ -3,6 +3,7 @@
 import ipaddress
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -105,12 +106,23 @@ def published_costs(usage: Usage, model: str, base_url: str | None) -> Costs | N
         cache_read_tokens=usage.cached_tokens,
         output_tokens=usage.completion_tokens,
     )
+    known = _published_as(model, base_url)
+    if known is None:
+        return None
+    price = calc_price(tokens, known[0], provider_api_url=known[1])
+    return {"input": float(price.input_price), "output": float(price.output_price)}
+
+
+@lru_cache(256)
+def _published_as(model: str, base_url: str | None) -> tuple[str, str | None] | None:
+    """Return the name and the server that a model's price is published under; None without one."""
+    from genai_prices import Usage as Tokens  # noqa: PLC0415
+    from genai_prices import calc_price  # noqa: PLC0415
+
     for name, url in names_and_servers(model, base_url):
-        try:
-            price = calc_price(tokens, name, provider_api_url=url)
-        except LookupError:
-            continue
-        return {"input": float(price.input_price), "output": float(price.output_price)}
+        with suppress(LookupError):
+            calc_price(Tokens(), name, provider_api_url=url)
+            return name, url
     return None
 
 

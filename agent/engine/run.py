@@ -1,20 +1,22 @@
-"""What a turn carries through the engine: one object for all that is asked on its behalf."""
+"""The run of a turn: its models, limits, ledger, deadline and span, carried through the engine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Final, Generic
-
-from typing_extensions import TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from agent.engine.errors import DeadlinePassed, LimitReached, Stopped
 from agent.engine.limits import NOTHING_SPENT, Ledger, Limits, Spent
 from agent.engine.messages import LLM, Message, without_images
 from agent.engine.span import NO_SPAN, Prompt, PromptRef, Span
 
-D = TypeVar("D", default=Any)
-R = TypeVar("R")
+if TYPE_CHECKING:  # `Run` alone is `Run[Any]`; a default is known to typing from 3.13 on
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    D = TypeVarWithDefault("D", default=Any)
+else:
+    D = TypeVar("D")
 
 INSTRUCTIONS: Final = "You are a helpful assistant."
 
@@ -60,10 +62,10 @@ class Run(Generic[D]):
     """One turn: make one for each message that is answered.
 
     `models` are asked in order, the next when one is down. `instructions` open the conversation,
-    `history` is what was said before. What a turn asks of models counts in its `ledger` and stops
-    at its `deadline` (a time of the event loop), `limits.seconds` after each question at the
-    latest. `deps` is what tools and rules of a product need; the engine only hands them on. `show`
-    takes drafts of the answer, `stop` ends the work.
+    `history` holds earlier messages. Requests to models count in the `ledger` and end at the
+    `deadline` (a time of the event loop), `limits.seconds` after a question at the latest. `deps`
+    are the dependencies of tools and rules; the engine only hands them on. `show` takes drafts of
+    the answer, `stop` ends the work.
     """
 
     models: Sequence[LLM] = ()
@@ -96,8 +98,7 @@ class Run(Generic[D]):
     ) -> "Run[D]":
         """Return the run of one turn, within `limits` and with a ledger of its own.
 
-        `before` is what it has used already, in tries that count no more. Where no request is
-        allowed there is no model to ask.
+        `before` is the use of earlier tries. Where no request is allowed there is no model to ask.
         """
         limits = self.limits if limits is None else limits
         return replace(
@@ -123,13 +124,13 @@ class Run(Generic[D]):
         )
 
     def begun(self) -> "Run[D]":
-        """Return the same run with its deadline set; needs a running event loop."""
+        """Return the run with its deadline set; needs a running event loop."""
         ends = asyncio.get_running_loop().time() + self.limits.seconds
         return replace(self, deadline=ends if self.deadline is None else min(ends, self.deadline))
 
     @property
     def prompt(self) -> PromptRef | None:
-        """Return which prompt the instructions were made of, if that is known."""
+        """Return the prompt that the instructions were made of, if that is known."""
         return self.instructions.ref if isinstance(self.instructions, Prompt) else None
 
     def shown(self, messages: Sequence[Message]) -> Sequence[Message]:

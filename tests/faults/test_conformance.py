@@ -13,7 +13,6 @@ import pytest
 from pydantic import BaseModel
 
 from agent.engine.contract import OutputContract
-from agent.engine.errors import ToolError
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import Outcome, generate_agentic_response
 from agent.engine.run import Run
@@ -332,15 +331,6 @@ class TestTools:
         assert "Traceback" not in message
         assert text == "done"
 
-    async def test_a_tool_error_is_told_in_its_own_words(self, model_server: ModelServer) -> None:
-        @tool
-        async def book() -> str:
-            """Book a table."""
-            raise ToolError("the restaurant is closed on Mondays")
-
-        message, text = await self.called(model_server, book)
-        assert (message, text) == ("Error: the restaurant is closed on Mondays", "done")
-
     async def test_a_tool_that_hangs_is_given_up(self, model_server: ModelServer) -> None:
         @tool
         async def wait() -> str:
@@ -413,13 +403,6 @@ class TestFallback:
         named = [sorted(request.json.keys() & TOKENS) for request in model_server.requests]
         assert named == [["max_completion_tokens"], ["max_tokens"], ["max_tokens"]]
         assert response.ledger.requests == 3
-
-    async def test_a_server_that_knows_no_response_format(self, model_server: ModelServer) -> None:
-        model_server.rejects_response_format = True
-        model_server.script(search(), valid())
-        response = await turn(service(model_server, mode="json_schema"))
-        assert response.outcome == "answered"
-        assert "response_format" not in model_server.requests[-1].json
 
 
 TOKENS = {"max_tokens", "max_completion_tokens"}

@@ -3,15 +3,12 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any
 
 import pytest
-from starlette.requests import Request
-from starlette.responses import StreamingResponse
-from starlette.routing import Route
 
 from agent.engine.limits import Limits
 from agent.engine.loop import Outcome
@@ -29,7 +26,7 @@ from tests.doubles.model_server import (
     tool_calls,
 )
 from tests.doubles.model_steps import Step
-from tests.doubles.server import JsonObject, LoopbackServer
+from tests.doubles.server import JsonObject
 from tests.fakes import CHINON
 from tests.faults.test_conformance import assert_ledger
 from tests.faults.turns import INFORMATIONAL, SEARCH, VALID, named, search, service, turn, valid
@@ -242,35 +239,6 @@ async def test_turns_at_the_same_time_learn_a_dialect_once(model_server: ModelSe
     assert (await shared.generate_with_tools(asked, max_tokens=9)).content == TEXT
     assert "max_tokens" in model_server.requests[-1].json
     await shared.close()
-
-
-async def test_a_server_that_declines_everything_makes_way_for_the_next(
-    model_server: ModelServer,
-) -> None:
-    declining = says(400, "response_format json_schema with tools; max_completion_tokens")
-    model_server.script(*[declining] * 6, search(), valid())
-    first, second = service(model_server, mode="json_schema"), service(model_server)
-    response = await turn(first, second)
-    assert response.outcome == "answered"
-    assert_ledger(response.ledger, model_server)
-
-
-async def test_a_server_that_trickles_does_not_use_up_the_next_ones_time(
-    model_server: ModelServer,
-) -> None:
-    async def trickle(_: Request) -> StreamingResponse:
-        async def drops() -> AsyncIterator[bytes]:
-            while True:
-                yield b" "
-                await asyncio.sleep(0.05)
-
-        return StreamingResponse(drops())
-
-    model_server.script(search(), valid())
-    with LoopbackServer([Route("/chat/completions", trickle, methods=["POST"])]) as slow:
-        first = service(model_server, base_url=slow.base_url, timeout_seconds=0.3)
-        response = await turn(first, service(model_server))
-    assert response.outcome == "answered"
 
 
 @pytest.mark.parametrize(

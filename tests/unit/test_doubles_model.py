@@ -11,20 +11,11 @@ from openai.types.chat import ChatCompletion
 
 from tests.doubles.model_server import (
     ModelServer,
-    Step,
     Totals,
     answer,
     answer_json,
     call,
-    cut,
-    error,
     hang,
-    no_choices,
-    null_content,
-    raw,
-    reasoning_only,
-    refusal,
-    reset,
     tool_call,
     tool_calls,
 )
@@ -89,42 +80,6 @@ async def test_tool_calls_have_ids_of_their_own(
     assert [tool.id for tool in second.choices[0].message.tool_calls or []] == ["call_2", "x"]
 
 
-async def test_answers_without_an_answer(
-    model_server: ModelServer, client: openai.AsyncOpenAI
-) -> None:
-    model_server.script(refusal("No."), null_content(), reasoning_only("hm", ""), no_choices())
-    assert (await ask(client)).choices[0].message.refusal == "No."
-    assert (await ask(client)).choices[0].message.content is None
-    thinking = (await ask(client)).choices[0].message
-    assert thinking.content == ""
-    assert thinking.model_dump()["reasoning_content"] == "hm"
-    assert (await ask(client)).choices == []
-
-
-async def test_errors_carry_status_and_headers(
-    model_server: ModelServer, client: openai.AsyncOpenAI
-) -> None:
-    model_server.script(error(429, headers={"retry-after": "3"}), error(401), error(500))
-    with pytest.raises(openai.RateLimitError) as limited:
-        await ask(client)
-    assert limited.value.response.headers["retry-after"] == "3"
-    with pytest.raises(openai.AuthenticationError):
-        await ask(client)
-    with pytest.raises(openai.InternalServerError):
-        await ask(client)
-    assert model_server.usage == Totals()
-
-
-@pytest.mark.parametrize("step", [reset(), cut(), hang(0.01)])
-async def test_a_broken_connection_is_a_connection_error_and_costs_nothing(
-    model_server: ModelServer, client: openai.AsyncOpenAI, step: Step
-) -> None:
-    model_server.script(step)
-    with pytest.raises(openai.APIConnectionError):
-        await ask(client)
-    assert model_server.usage == Totals()
-
-
 async def test_an_answer_nobody_waited_for_is_not_counted(
     model_server: ModelServer, client: openai.AsyncOpenAI
 ) -> None:
@@ -134,25 +89,6 @@ async def test_an_answer_nobody_waited_for_is_not_counted(
     assert (await ask(client)).choices[0].message.content == "in time"
     await asyncio.sleep(0.3)
     assert model_server.usage.requests == 1
-
-
-async def test_raw_bytes_come_as_they_are(
-    model_server: ModelServer, client: openai.AsyncOpenAI
-) -> None:
-    model_server.script(raw(b"<html>", content_type="text/html"), raw(b'{"choices": 5', 200))
-    assert str(await ask(client)) == "<html>"
-    with pytest.raises(json.JSONDecodeError):
-        await ask(client)
-
-
-async def test_the_default_answers_when_the_script_is_over(
-    model_server: ModelServer, client: openai.AsyncOpenAI
-) -> None:
-    model_server.script(answer("scripted"))
-    model_server.default = lambda body: answer(body["messages"][-1]["content"].upper())
-    contents = [(await ask(client)).choices[0].message.content for _ in range(3)]
-    assert contents == ["scripted", "A RED FOR LAMB", "A RED FOR LAMB"]
-    assert model_server.steps_left == 0
 
 
 async def test_a_request_beyond_the_script_fails_the_test(
@@ -175,22 +111,3 @@ async def test_a_malformed_history_is_refused_and_uses_no_step(
         model_server.verify()
     model_server.violations.clear()
     assert model_server.steps_left == 1
-
-
-async def test_options_make_a_server_poorer(
-    model_server: ModelServer, client: openai.AsyncOpenAI
-) -> None:
-    model_server.script(answer("ok"))
-    model_server.strict = True
-    with pytest.raises(openai.BadRequestError, match="word 'json'"):
-        await ask(client, response_format={"type": "json_object"})
-    model_server.rejects_response_format = model_server.knows_only_max_tokens = True
-    with pytest.raises(openai.BadRequestError, match="'response_format' is not supported"):
-        await ask(client, response_format={"type": "json_object"})
-    with pytest.raises(openai.BadRequestError, match="'max_completion_tokens' is not supported"):
-        await ask(client, max_completion_tokens=5)
-    assert (await ask(client, max_tokens=5)).choices[0].message.content == "ok"
-
-
-async def test_models_are_listed(client: openai.AsyncOpenAI) -> None:
-    assert [model.id async for model in client.models.list()] == ["gpt-4o", "gpt-4o-mini"]

@@ -32,7 +32,6 @@ def tool(id_: str, content: str | None = "{}") -> JsonObject:
         [{"role": "system", "content": "Be kind"}, USER],
         [USER, asking("a", "b"), tool("b"), tool("a"), USER],
         [USER, asking("a", content="Let me look"), tool("a"), asking("b"), tool("b")],
-        [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
     ],
 )
 def test_a_history_that_openai_accepts(messages: list[JsonObject]) -> None:
@@ -44,20 +43,11 @@ def test_a_history_that_openai_accepts(messages: list[JsonObject]) -> None:
     [
         ([], "empty array"),
         ([USER, asking("a")], "did not have response messages: a"),
-        ([USER, asking("a", "b"), tool("a"), USER], "did not have response messages: b"),
         ([USER, asking("a"), USER, tool("a")], "did not have response messages: a"),
-        ([USER, asking("a"), tool("a"), tool("a")], "must be a response to a preceding"),
         ([USER, asking("a"), tool("b")], "must be a response to a preceding"),
         ([USER, asking("a", "a"), tool("a"), tool("a")], "an id is used twice"),
-        ([USER, asking("a"), tool("a"), asking("a"), tool("a")], "an id is used twice"),
         ([USER, asking("")], "id, type, function.name or arguments are wrong"),
-        ([USER, asking()], "got null"),
-        ([USER, asking(content="x")], "empty array"),
         ([USER, {"role": "assistant", "content": None}], "got null"),
-        ([USER, asking("a"), tool("a", None)], "got null"),
-        ([{"role": "user", "content": {"a": 1}}], "expected a string or an array"),
-        ([{"role": "wine", "content": "x"}], "'wine'"),
-        ([USER | {"tool_calls": []}], "Unknown parameter"),
     ],
 )
 def test_a_history_that_openai_refuses(messages: list[JsonObject], problem: str) -> None:
@@ -84,7 +74,6 @@ def schema_format(schema: JsonObject) -> JsonObject:
         ({"temperature": 0.1, "max_completion_tokens": 5}, None),
         ({"top_k": 5}, "Unknown parameter: 'top_k'"),
         ({"max_tokens": 5, "max_completion_tokens": 5}, "at the same time"),
-        ({"tools": []}, "Invalid 'tools'"),
         ({"tool_choice": "auto"}, "only allowed when 'tools' are specified"),
         ({"response_format": {"type": "json_object"}}, "must contain the word 'json'"),
         ({"response_format": schema_format(CLOSED_SCHEMA)}, None),

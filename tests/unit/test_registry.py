@@ -65,11 +65,6 @@ async def called(function: Any, arguments: str = "{}") -> tuple[str, str | None]
     return result.text, result.error_type
 
 
-async def test_a_parameter_may_be_called_like_a_method_of_a_model() -> None:
-    assert await called(look, '{"copy": 2}') == ("Rome 2", None)
-    assert await called(look, "null") == ("Rome 1", None)
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
