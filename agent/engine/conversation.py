@@ -27,7 +27,7 @@ from agent.engine.tools import ToolResult, is_json_object
 from agent.text import pattern, truncate_at_boundary
 
 WRITER: Final = "writer"
-"""Where a message keeps which model of the turn wrote it; it is sent to nobody."""
+"""The key of a message that holds the place of the model that wrote it; it is never sent."""
 
 DROPPED: Final = frozenset({"truncated", "interrupted"})
 """Errors of a response that the model is not shown again."""
@@ -38,7 +38,7 @@ TOKEN_BYTES: Final = 3
 """Bytes of a token, at least about: English has four, other languages and JSON fewer."""
 
 CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
-"""What OpenAI accepts as an id: no more than 40 characters."""
+"""An id that OpenAI accepts: at most 40 characters."""
 
 
 class Conversation:

@@ -1,4 +1,4 @@
-"""How a server wants a chat completions request: what it understands, and what it declined."""
+"""The dialect of a server: the parameters of a chat completions request that it understands."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ LOOSER_MODES: Final[Mapping[ResponseMode, ResponseMode]] = {
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a server understands; learned from its refusals and kept for the process.
+    """The parameters that a server understands; learned from its refusals, kept for the process.
 
     Most servers call no tool when a response format is in the request, and say nothing about it.
     So tools and format go out together only if `format_beside_tools`. Some (llama.cpp) fail to
@@ -46,9 +46,9 @@ class Dialect:
     """True if mode `json_schema` is asked for as a `json_object` with a schema."""
     temperature: bool = True
     streams: Literal["with_usage", "plain", "no"] = "with_usage"
-    """How answers can be streamed: saying at the end what they used, without, or not at all."""
+    """Answers are streamed with their usage at the end, without it, or not at all."""
     echoes: Literal["own", "blank", "none"] = "own"
-    """Which further fields of a model's messages go back: its own, blank thoughts, or none."""
+    """Further fields of a model's messages that go back: its own, blank thoughts, or none."""
 
     @classmethod
     def of_openai(cls, mode: ResponseMode) -> "Dialect":

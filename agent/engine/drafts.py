@@ -51,7 +51,7 @@ class Drafts(Generic[T]):
             self.run.show(self.markdown)
 
     def markdown(self) -> str:
-        """What may be shown now, in Markdown; empty if nothing."""
+        """Return the draft to show now, in Markdown; empty if there is none."""
         result = self.result()
         return result.text if result else ""
 
@@ -59,7 +59,7 @@ class Drafts(Generic[T]):
         """Return the part of the answer that may be shown now; None if there is none."""
         text = self._text()
         if len(text) > MAX_INLINE_CHARS:
-            return self._made[1]  # what is that long is worth no chat's waiting
+            return self._made[1]  # reading so long a text would hold other chats up
         said = without_thoughts(text)
         if self.contract.partial is None:
             shown = visible(said[: last_sentence_end(said, len(said) - 1)])
@@ -72,7 +72,7 @@ class Drafts(Generic[T]):
 def draft_of(
     value: Mapping[str, Any] | None, contract: OutputContract[T], evidence: Evidence
 ) -> ParseResult[T] | None:
-    """Find what may be shown of an answer of which so much is known; None if nothing."""
+    """Return the draft of an answer that is known so far; None if nothing of it may be shown."""
     if contract.partial is None or value is None:
         return None
     try:

@@ -12,7 +12,7 @@
     ├── ToolError                 a tool could not do what was asked; its text is for the model
     └── LimitReached              a limit of the turn (requests, tokens, cost) is used up
         ├── DeadlinePassed        its time is
-        └── Stopped               who asked wants no more of it
+        └── Stopped               the user wants no more of it
 
 The text of a `ModelError` is for the operator's log; it holds no key and no prompt. The docstring
 of a class is its message when none is given.
@@ -96,7 +96,7 @@ class DeadlinePassed(LimitReached):
 
 
 class Stopped(LimitReached):
-    """Who asked has stopped it."""
+    """The user has stopped it."""
 
 
 def log_failure(what: str, error: BaseException) -> str:
@@ -116,15 +116,15 @@ T = TypeVar("T")
 
 Sleep = Callable[[float], Awaitable[object]]
 Retryable = Callable[[Exception], bool | float]
-"""Whether an error is worth another try; a number is the seconds to wait for it (Retry-After)."""
+"""Returns True if an error is worth another try; a number is the seconds to wait (Retry-After)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """Waits in seconds: from `first`, doubled with each failure, `longest` at most.
 
-    Each is shortened by up to a half at random, so that those who failed together do not return
-    together.
+    A wait is shortened by up to a half at random, so that callers who failed together do not
+    return together.
     """
 
     first: float = 0.5
@@ -181,7 +181,7 @@ async def or_else(call: Callable[[], Awaitable[R]], otherwise: T, what: str) -> 
 
 
 def _wait(error: Exception, on: Retryable, backoff: Backoff, failures: int) -> float | None:
-    """Seconds to wait before the next try; None if there is to be none."""
+    """Return the seconds to wait before the next try; None if there is to be none."""
     dictated = on(error)
     if isinstance(dictated, bool):
         return backoff.after(failures) if dictated else None

@@ -1,4 +1,4 @@
-"""What is wrong -> what the model is told. One builder, for the loop and for the trace.
+"""Feedback: the messages that show a model its invalid answer and what is wrong with it.
 
 Source of the wording: R-002 of the structured-output research.
 """
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from agent.engine.messages import Message
 
 FAILED: Final = "Your previous response failed validation: {error_description}. "
-"""How every feedback begins, by which it is told from a person's words."""
+"""The beginning of every feedback."""
 FEEDBACK: Final = FAILED + (
     "Please respond again with valid JSON matching the required schema. "
     "Do not include any text outside the JSON object."

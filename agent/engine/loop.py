@@ -42,16 +42,16 @@ SCHEMA_RULE: Final = (
     "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
     "no text around it, no Markdown fence.\n"
 )
-"""How a prompt asks for a structured answer; the schema follows."""
+"""The end of a prompt that asks for a structured answer; the schema follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgenticResponse(Generic[T]):
     """The response of a turn. `text` is empty unless it is answered, salvaged or stopped halfway.
 
-    `wine_ids` are the ids of what the text shows. `messages` is what the turn added to its history:
-    the user's message, tool calls with their results, and the answer as the model should have
-    written it, if there is one. `found` is what its tools found.
+    `wine_ids` are the ids that the text shows. `messages` are those of the turn: the user's, tool
+    calls with their results, and the valid answer as JSON, if there is one. `found` holds the
+    results of its tools.
     """
 
     text: str
@@ -85,15 +85,15 @@ async def generate_agentic_response(
 ) -> AgenticResponse[T]:
     """Answer `message` within the limits of `run`, as `contract` wants it.
 
-    The model sees `images`, data URLs, beside it. The calls of `first` are made before it is asked,
-    as if it had wanted them. `found` is evidence that the message already tells of. `progress`
-    words a draft for calls of tools.
+    Run the tool calls that the model asks for, then parse its final response. An invalid response
+    is shown to the model with what is wrong, up to `run.limits.structured_output_max_retries`
+    times; the results of the tools stay in the messages. Further models of the run are asked when
+    the first is down. When all attempts fail the text is empty, or the part of an answer that
+    keeps every rule.
 
-    Runs the tool calls the model asks for, then parses its final response; an invalid one is shown
-    to the model with what is wrong, up to `run.limits.structured_output_max_retries` times, with
-    what the tools returned still in the messages. Further models of the run are asked when the
-    first is down. When all attempts fail the text is empty, or the part of an answer that keeps
-    every rule.
+    The model sees `images`, data URLs, beside the message. The calls of `first` are made before it
+    is asked, as if it had wanted them. `found` is evidence from outside of the turn. `progress`
+    words a draft for calls of tools.
 
     Never raises, except when cancelled; the run's ledger is complete even then.
 
@@ -131,7 +131,7 @@ class _Attempt(Generic[T]):
 
 @dataclass(slots=True)
 class _Turn(Generic[T]):
-    """A turn in progress: its messages, what its tools found, its attempts."""
+    """A turn in progress: its messages, its evidence, its attempts."""
 
     run: Run
     contract: OutputContract[T]
@@ -182,10 +182,10 @@ class _Turn(Generic[T]):
             await self.call_tools(reply)
 
     def _next_request(self) -> Request:
-        """Make the next request. Requests are kept back for this attempt and its retries.
+        """Return the next request. Requests are kept back for this attempt and its retries.
 
-        An answer of the wrong form is asked for again by itself, without tools. A model that should
-        have called a tool, and did not, is asked without a format: some servers hold it to that.
+        After an answer of the wrong form the next request has no tools. After an answer that should
+        have been a tool call it has no format: some servers hold the model to that.
         """
         limits, ledger, number = self.run.limits, self.run.ledger, len(self.attempts)
         kept_back = limits.structured_output_max_retries - number + 1
@@ -220,7 +220,7 @@ class _Turn(Generic[T]):
     async def parse(self, reply: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check.
 
-        One that repeats the invalid answer before it is called degenerate.
+        An answer that repeats the invalid one before it is degenerate.
         """
         with self.run.span.child("guard.output", "guardrail") as guard:
             names = self.toolbox.names
@@ -260,7 +260,7 @@ class _Turn(Generic[T]):
         )
 
     async def _usable(self, outcome: Outcome) -> ParseResult[T] | None:
-        """Return what can be shown: of a refused question nothing, of a stopped one its draft."""
+        """Return the result to show: none of a refused question, the draft of a stopped one."""
         if outcome == "answered":
             return self.attempts[-1].result
         if outcome == "stopped":
@@ -275,7 +275,7 @@ class _Turn(Generic[T]):
 
 
 def require_parts(run: Run, contract: OutputContract[T]) -> None:
-    """Raise TypeError for what a turn cannot be made of."""
+    """Raise TypeError for a run without a model, or for no contract."""
     if not isinstance(contract, OutputContract):
         raise TypeError(f"contract must be like OutputContract(str), not {contract!r}")
     if not isinstance(run, Run) or not run.models:

@@ -21,7 +21,7 @@ Message = dict[str, Any]
 JsonSchema = Mapping[str, Any]
 
 ResponseMode = Literal["prompt", "json_object", "json_schema"]
-"""How a structured answer is asked for: by the prompt alone (A), as any JSON (B), strictly (C)."""
+"""The way to a structured answer: by the prompt alone (A), as any JSON (B), strictly (C)."""
 
 ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
 """Fields of an assistant's message, or of its calls, that some servers want back: an echo."""
@@ -194,7 +194,7 @@ def with_images(message: Message, images: Sequence[str]) -> Message:
 
 
 def without_images(message: Message) -> Message:
-    """Tell in place of each image of a message how large it is: so a trace shows it."""
+    """Return a message with the size of each image in its place, for the trace."""
     parts = message.get("content")
     if not isinstance(parts, list):
         return message

@@ -35,12 +35,12 @@ LONGEST_WAIT_SECONDS: Final = 20.0
 TOKEN_CHARS: Final = 4
 """Characters of a token, about: what was cut off is counted so."""
 MAX_DECLINED: Final = 7
-"""How often servers may decline a parameter in one turn: once for each there is."""
+"""The most parameters that servers may decline in one turn: there are no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked beside the messages, see `LLM.generate_with_tools`; and for which attempt."""
+    """A request beside its messages, see `LLM.generate_with_tools`, and its attempt."""
 
     tools: Sequence[ToolSchema] = ()
     output: OutputSchema | None = None

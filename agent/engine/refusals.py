@@ -1,4 +1,4 @@
-"""What a server's error means: whose fault it is, and what may be done about it."""
+"""The errors of a model's server, and their meaning."""
 
 import time
 from collections.abc import Mapping

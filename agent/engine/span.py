@@ -1,4 +1,4 @@
-"""What the code of a turn says to its trace: a span; and a whole trace as plain data."""
+"""The span of a turn's trace, and a whole trace as plain data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class PromptRef:
 
     @property
     def origin(self) -> str:
-        """Where it comes from and its version there: `repository:3`, `langfuse:5`."""
+        """Return its source and its version there: `repository:3`, `langfuse:5`."""
         return f"{'repository' if self.is_fallback else 'langfuse'}:{self.version}"
 
 
@@ -70,7 +70,7 @@ class SpanRecord:
 
     @property
     def seconds(self) -> float:
-        """How long it took; 0 while it is open."""
+        """Return how long it took; 0 while it is open."""
         return ((self.ended_ns or self.started_ns) - self.started_ns) / 1e9
 
 

@@ -85,9 +85,8 @@ class Tool:
             call = partial(self.function, **named, **fields)
         else:
             call = partial(self.function, arguments, **named)
-        if not inspect.iscoroutinefunction(self.function):
-            call = partial(asyncio.to_thread, call)
-        output = await call()
+        is_coroutine = inspect.iscoroutinefunction(self.function)
+        output = call() if is_coroutine else await asyncio.to_thread(call)
         return await output if inspect.isawaitable(output) else output
 
 

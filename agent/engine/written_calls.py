@@ -17,7 +17,7 @@ CALL_MARK: Final = pattern(
     r"<\|?tool_call|<｜tool|<tool_use|\[TOOL_CALLS\]|<function(?:[=_ ]|call)|<\|python_tag\|>"
     r"|<invoke[\s>]|```tool_code|to=functions\."
 )
-"""What begins a tool call that a model writes as text."""
+"""The beginnings of tool calls that models write as text."""
 REACT_CALL: Final = pattern(r"(?m)^Action:[ \t]*(\w+).*\n+Action Input:")
 CALL_SYNTAX: Final = pattern(r"\A\W*(?:functions\.|tools\.)?(\w+)\(")
 CALL_TAGS: Final = pattern(r"</?tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|```(?:json)?")
