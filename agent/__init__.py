@@ -1,6 +1,6 @@
 """The agent: it thinks, and knows no Telegram and no SQL.
 
-These names are enough to use the loop in another bot; `docs/agent.md` shows how.
+These names are enough to use the loop in another bot; `docs/embedding.md` shows how.
 """
 
 from agent.engine.contract import Evidence, OutputContract

@@ -1,12 +1,10 @@
-"""`python -m benchmarks`: measure, show, and write `docs/benchmarks.md` with its plot."""
+"""`python -m benchmarks`: measure turns of this loop beside other libraries, and print tables."""
 
 import argparse
 import asyncio
-import datetime
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
 
 from rich.console import Console
 
@@ -14,7 +12,6 @@ from benchmarks.environments import (
     ENTRIES,
     FLOOR,
     OURS,
-    ROOT,
     TRACED,
     TYPED,
     Entry,
@@ -24,23 +21,15 @@ from benchmarks.environments import (
     versions,
 )
 from benchmarks.measure import FULL, QUICK, compare, growths
-from benchmarks.plot import svg
-from benchmarks.report import Measured, grids, machine, markdown, show, with_measured
-
-DOCUMENT: Final = ROOT / "docs" / "benchmarks.md"
-PLOT: Final = ROOT / "docs" / "benchmarks.svg"
+from benchmarks.report import Measured, grids, show
 
 
 def main() -> None:
     """Measure as the arguments say."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="less of everything, and no file is written"
-    )
+    parser.add_argument("--quick", action="store_true", help="less of everything")
     parser.add_argument("--memory", action="store_true", help="only the growth of memory")
-    parser.add_argument(
-        "--ours", action="store_true", help="without the peers, and no file is written"
-    )
+    parser.add_argument("--ours", action="store_true", help="without the peers")
     parser.add_argument(
         "--earlier", type=Path, metavar="CHECKOUT", help="measure an earlier checkout beside this"
     )
@@ -55,14 +44,7 @@ def main() -> None:
     if arguments.earlier:
         entries = *entries, *earlier(arguments.earlier.resolve())
     measured = measure(console, entries, quick=arguments.quick, memory_only=arguments.memory)
-    parts = grids(measured)
-    show(console, parts)
-    if not (arguments.quick or arguments.memory or arguments.ours):
-        where = machine(datetime.datetime.now(datetime.UTC).date())
-        written = markdown(parts, measured.plan, where)
-        DOCUMENT.write_text(with_measured(DOCUMENT.read_text(), written))
-        PLOT.write_text(svg(measured.costs))
-        console.print(f"Written: {DOCUMENT.relative_to(ROOT)}, {PLOT.relative_to(ROOT)}")
+    show(console, grids(measured))
     console.print(f"{time.monotonic() - started:.0f} s")
 
 

@@ -1,4 +1,4 @@
-"""What durability costs: `python -m benchmarks.durability` writes its table to docs/benchmarks.md.
+"""What durability costs: `python -m benchmarks.durability` prints a table.
 
 The product on SQLite and on Postgres, and the same answerer under plain python-telegram-bot, each
 as a process, get the same messages from a Bot API double and the same answers from a model that
@@ -7,7 +7,6 @@ replies at once. They take turns, and each figure is the mean of all rounds.
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -27,8 +26,6 @@ from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, answer_json
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- cost of durability -->", "<!-- end of cost of durability -->"
 CHATS, MESSAGES = 100, 5
 IDLE_SECONDS = 10
 PACED_MESSAGES, PACE_SECONDS = 120, 0.1
@@ -231,15 +228,8 @@ def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
     return head + "\n".join(lines)
 
 
-def write(measured: str, begin: str = BEGIN, end: str = END) -> None:
-    """Put a table between its markers."""
-    block = f"{begin}\n\n{measured}\n\n{end}"
-    text = DOCS.read_text("utf-8")
-    DOCS.write_text(re.sub(f"{begin}.*?{end}", lambda _: block, text, flags=re.DOTALL), "utf-8")
-
-
 def main() -> None:
-    """Measure all in turns, print the table and write it down."""
+    """Measure all in turns, and print the table."""
     with postgres(fast=False) as server:
         bots: dict[str, Callable[[], Figures]] = {
             PLAIN: lambda: measure("benchmarks.plain_bot"),
@@ -253,7 +243,6 @@ def main() -> None:
         f"turns.\n\n{table({name: [each[name] for each in rounds] for name in bots})}"
     )
     print(measured)
-    write(measured)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import datetime
 import os
 import platform
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -192,29 +191,3 @@ def show(console: Console, parts: Sequence[Grid]) -> None:
         for row in part.rows:
             table.add_row(*row)
         console.print(table)
-
-
-def markdown(parts: Sequence[Grid], plan: Plan, where: str) -> str:
-    """The tables for the documentation."""
-    said = [
-        f"{where}. Medians of {plan.repeats} repeats of {plan.turns} turns each; "
-        "all candidates took turns in each repeat."
-    ]
-    for part in parts:
-        aligned = [":--", *("--:" for _ in part.header[1:])]
-        lines = ["| " + " | ".join(row) + " |" for row in (part.header, aligned, *part.rows)]
-        said.append("\n".join([f"### {part.title}", "", *lines]))
-    return "\n\n".join(said) + "\n"
-
-
-def with_measured(document: str, text: str, mark: str = "measured") -> str:
-    """A document with `text` between its markers.
-
-    Raises:
-        ValueError: it has no markers.
-    """
-    markers = rf"(<!-- {mark} -->\n).*(<!-- /{mark} -->)"
-    found = re.search(markers, document, re.DOTALL)
-    if found is None:
-        raise ValueError(f"the document has no <!-- {mark} --> … <!-- /{mark} -->")
-    return f"{document[: found.end(1)]}\n{text}\n{document[found.start(2) :]}"

@@ -4,8 +4,7 @@
 
 The searches are the product's, from the call to whole chunks. The embedding source is left out: the
 vector of a query is at hand. With `--beir`, a folder in the form of BEIR (corpus.jsonl,
-queries.jsonl, qrels/test.tsv), the ranking by words is measured. Nothing needs the network. The
-table is written into `docs/benchmarks.md`, unless `--quick` or `--beir` is given.
+queries.jsonl, qrels/test.tsv), the ranking by words is measured. Nothing needs the network.
 """
 
 import argparse
@@ -22,8 +21,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.environments import ROOT
-from benchmarks.report import machine, with_measured
+from benchmarks.report import machine
 from benchmarks.retrieval_corpus import DIMENSIONS, PARTS, WORDS, Corpus
 from db.documents.chunking import Section
 from db.documents.reading import Document
@@ -31,8 +29,6 @@ from db.engine import Sessions, create_engine
 from db.repositories.documents import SqlDocumentStore
 from db.schema import upgrade_schema
 
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
-MARK = "measured of retrieval"
 SEARCHES = 50
 SAVED_AT_ONCE = 64
 HEADER = (
@@ -153,7 +149,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Search times by the number of chunks")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
-    parser.add_argument("--quick", action="store_true", help="up to 10,000 chunks; write nothing")
+    parser.add_argument("--quick", action="store_true", help="up to 10,000 chunks")
     parser.add_argument("--beir", type=Path, help="a folder with a set to rank; nothing else")
     chosen = parser.parse_args()
     if chosen.beir:
@@ -175,9 +171,6 @@ def main() -> None:
         f"after a change builds the index.\n\n{table(HEADER, rows)}\n"
     )
     print(f"\n{written}")
-    if not chosen.quick:
-        DOCUMENT.write_text(with_measured(DOCUMENT.read_text("utf-8"), written, MARK), "utf-8")
-        print(f"Written: {DOCUMENT.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What grows with replicas, chats, history: `python -m benchmarks.scaling` writes docs/scaling.md.
+"""What grows with replicas, chats, history: `python -m benchmarks.scaling` prints tables.
 
 The bot as it runs, by webhook, with Telegram and a model in this process that answer at once and
 cost as little as they can. `points` or `history` as an argument measures only that.
@@ -29,7 +29,6 @@ from tests.crash.scenarios import start
 from tests.doubles.bot_api import TOKEN
 
 ROOT: Final = Path(__file__).parents[1]
-DOCUMENT: Final = ROOT / "docs" / "scaling.md"
 SECRET: Final = "a-webhook-secret"
 SENDERS: Final = 40
 """Connections to the webhook, as many as Telegram opens unless told otherwise."""
@@ -364,14 +363,6 @@ async def history(folder: Path, server: Server | None) -> tuple[float, float]:
         return median(ratios), median(waits)
 
 
-def write(name: str, measured: str) -> None:
-    """Put what was measured between its marks."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    document = DOCUMENT.read_text("utf-8")
-    head, _, rest = document.partition(begin)
-    DOCUMENT.write_text(f"{head}{begin}\n\n{measured}\n\n{end}{rest.partition(end)[2]}", "utf-8")
-
-
 def noted(rows: Sequence[str]) -> str:
     """A table, and on what machine it was measured."""
     where = f"{date.today()}, {os.cpu_count()} cores, load {os.getloadavg()[2]:.1f}."
@@ -379,7 +370,7 @@ def noted(rows: Sequence[str]) -> str:
 
 
 async def main(arguments: Sequence[str]) -> None:
-    """Measure, print and write down."""
+    """Measure and print."""
     with tempfile.TemporaryDirectory() as name, postgres(fast=False) as server:
         folder = Path(name)
         if "points" in arguments or not arguments:
@@ -390,14 +381,14 @@ async def main(arguments: Sequence[str]) -> None:
             )
             found, bytes_ = await points(folder, server)
             rows = [head, "|" + " --: |" * 8, *map(row_of, found)]
-            write("points", noted(rows) + f"\n\nThe database grew by {bytes_:,.0f} bytes a turn.")
+            print(noted(rows), f"\nThe database grew by {bytes_:,.0f} bytes a turn.")
         if "history" in arguments or not arguments:
             rows = ["| | CPU a turn | time a turn |", "| :-- | --: | --: |"]
             for kind, where in {"SQLite": None, "Postgres": server}.items():
                 cpu, seconds = await history(folder, where)
                 rows.append(f"| {kind}: {HISTORY:,} messages ÷ 10 | {cpu:.2f} | {seconds:.2f} |")
                 print(rows[-1], flush=True)
-            write("history", noted(rows))
+            print(noted(rows))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What streaming gives and costs: `python -m benchmarks.streaming` writes docs/benchmarks.md.
+"""What streaming gives and costs: `python -m benchmarks.streaming` prints a table.
 
 The product with a model that streams 40 tokens a second, with one that takes as long and answers
 whole, and plain python-telegram-bot with the latter. All look wines up, and recommend two.
@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from datetime import date
 from statistics import mean
 
-from benchmarks.durability import PLAIN, cpu_seconds, points, process, wait_for, write
+from benchmarks.durability import PLAIN, cpu_seconds, points, process, wait_for
 from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, hang, paced, tool_call
 from tests.doubles.server import JsonObject
 
-BEGIN, END = "<!-- streaming -->", "<!-- end of streaming -->"
 TOKENS_A_SECOND = 40
 TURNS, APART_SECONDS, ROUNDS = 40, 0.25, 2
 QUESTION = "A red for lamb, for table {}?"
@@ -145,7 +144,7 @@ def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
 
 
 def main() -> None:
-    """Measure all in turns, print the table and write it down."""
+    """Measure all in turns, and print the table."""
     bots = {
         PLAIN: ("benchmarks.plain_bot", False),
         WHOLE: ("bot run", False),
@@ -160,8 +159,6 @@ def main() -> None:
         f"of {TURNS} turns, one every {APART_SECONDS:g} s.\n\n{table(rounds)}"
     )
     print(measured)
-    if "--quick" not in sys.argv:
-        write(measured, BEGIN, END)
 
 
 if __name__ == "__main__":

@@ -64,14 +64,14 @@ def python_of(document: Path) -> list[str]:
 def test_the_examples_of_the_loop_run_one_after_the_other(
     model_server: ModelServer, tmp_path: Path
 ) -> None:
-    """Those of docs/agent.md; each goes on from the one before."""
+    """Those of docs/embedding.md; each goes on from the one before."""
     model_server.script(
         tool_call("spent", {}),
         answer_json({"advice": "No coat."}),
         answer_json({"advice": "No umbrella."}),
         answer("A warm coat."),
     )
-    code = "\n".join(python_of(README.parent / "docs/agent.md"))
+    code = "\n".join(python_of(README.parent / "docs/embedding.md"))
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", code.replace(MODEL_URL, model_server.base_url)],
         cwd=README.parent,

@@ -1,15 +1,13 @@
 """`make crash-test`: every scenario, a table of what was found, exit status 1 if any row is bad.
 
 Names of scenarios as arguments run only those, `--short` those that a few minutes are enough for,
-with fewer kills; `--write` puts the table into docs/benchmarks.md.
+with fewer kills.
 """
 
 import asyncio
-import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.crash import more
@@ -44,8 +42,6 @@ SHORT: dict[str, Scenario] = {
     "stops": more.stops,
     "upgrade": lambda folder, server: more.upgrade(folder, server, each=1),
 }
-DOCUMENT = Path(__file__).parents[2] / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- durability -->", "<!-- /durability -->"
 
 
 async def run(scenarios: Mapping[str, Scenario]) -> list[Result]:
@@ -72,23 +68,11 @@ def table(results: Sequence[Result]) -> str:
     )
 
 
-def write(results: Sequence[Result]) -> None:
-    """Put the table into the document, in place of the last one."""
-    today = datetime.now(UTC).date().isoformat()
-    text = DOCUMENT.read_text()
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    measured = f"{today}, {os.cpu_count()} cores.\n\n{table(results)}"
-    DOCUMENT.write_text(f"{head}{BEGIN}\n\n{measured}\n\n{END}{tail}")
-
-
 def main(arguments: Sequence[str]) -> int:
     """The exit status."""
     scenarios = SHORT if "--short" in arguments else SCENARIOS
     names = [each for each in arguments if not each.startswith("--")] or list(scenarios)
     results = asyncio.run(run({name: scenarios[name] for name in names}))
-    if "--write" in arguments:
-        write(results)
     bad = [one for one in results if not one.ok]
     print(f"\n{len(results) - len(bad)} of {len(results)} rows are as they must be")
     return 1 if bad else 0
