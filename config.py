@@ -332,7 +332,7 @@ class HttpSettings(Group):
     port: int | None = Field(None, alias="HTTP_PORT", ge=0, le=65535)
     """The port to listen on; without it nothing is served."""
     api_token: BearerToken | None = Field(None, alias="API_TOKEN")
-    """Serves the API (docs/research.md) to those who send it as a bearer token."""
+    """Serves the API (docs/wines-and-documents.md) to those who send it as a bearer token."""
     admin_token: BearerToken | None = Field(None, alias="ADMIN_TOKEN")
     """Serves the page of admins at /admin to those who give it."""
 
@@ -394,7 +394,7 @@ class TracingSettings(Group):
     environment: Environment | None = Field(None, alias="LANGFUSE_TRACING_ENVIRONMENT")
     """What tells deployments apart in Langfuse, like staging."""
     prompt_label: str = Field("production", alias="LANGFUSE_PROMPT_LABEL")
-    """The label of the prompts that are used (docs/prompts.md)."""
+    """The label of the prompts that are used (docs/admin.md)."""
     user_key: SecretStr = Field(SecretStr("sommelier"), alias="TRACE_USER_KEY")
     """The key of the hashes that stand for users and chats; choose a secret of your own."""
     content: Literal["full", "masked", "none"] = Field("masked", alias="TRACE_CONTENT")

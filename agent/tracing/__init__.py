@@ -1,1 +1,1 @@
-"""What an admin reads later: one trace per turn. `docs/tracing.md` has the picture of one."""
+"""What an admin reads later: one trace per turn. `docs/admin.md` has the picture of one."""

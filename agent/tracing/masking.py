@@ -1,7 +1,7 @@
 """Hide personal data and credentials, before a trace is stored and in whatever Langfuse is sent.
 
 Each mask tells what it hides: `[email]`, `[phone]`, `[card]`, `[iban]`, `[location]`, `[token]`,
-`[name]`, `[secret]`. `docs/tracing.md` says what masking cannot do.
+`[name]`, `[secret]`. `docs/admin.md` says what masking cannot do.
 """
 
 import json

@@ -60,7 +60,7 @@ SIGNS: Final[Mapping[State, str]] = {"ok": "✓", "off": "–", "wrong": "✗"}
 DECODES_METADATA: Final = (4, 59)
 QUOTED_METADATA: Final = (
     "before 4.59 it keeps metadata in quotation marks, so that filters by metadata find nothing: "
-    "filter by tags and scores, as docs/tracing.md does"
+    "filter by tags and scores, as docs/admin.md does"
 )
 GUESSABLE_KEY: Final = (
     "set TRACE_USER_KEY to a long random text, as `openssl rand -hex 32` prints one: with the "

@@ -1,4 +1,4 @@
-"""The questions of docs/tracing.md: each filter is tried on an old server, a new one, and here."""
+"""The questions of docs/admin.md: each filter is tried on an old server, a new one, and here."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ from tests.doubles.langfuse_filters import matching
 from tests.doubles.otlp import OtlpReceiver, Span
 from tests.traces import export
 
-DOCS = (Path(__file__).parents[2] / "docs" / "tracing.md").read_text("utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "admin.md").read_text("utf-8")
 ROW = re.compile(
     r"^\| (?P<question>[^|]+\?) \| (?P<filter>(?:Traces|Observations): [^|]+?) "
     r"\| `(?P<here>[^`]+)` \|$",
