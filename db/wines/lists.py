@@ -1,7 +1,8 @@
 """Read wine lists as shops, restaurants and cellar programs write them.
 
 The names of columns and the words in cells are data, in `lists.toml`: in the languages of the bot,
-and as common programs export them. A list as `docs/wines-and-documents.md` describes it is read in the same way.
+and as common programs export them. A list as `docs/wines-and-documents.md` describes it is read in
+the same way.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
