@@ -20,7 +20,6 @@ from agent.turn import Reply
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets, DailyBudget
 from bot.care import Carer
-from bot.console import LocalTelegram
 from bot.metrics import Metrics
 from bot.pending import pending_turn
 from bot.resources import Resources, research_tools
@@ -38,6 +37,7 @@ from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
 from bot.telegram.handlers import Handlers
 from bot.telegram.inline import InlineMode
+from bot.telegram.local import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import MemoryCommands

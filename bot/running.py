@@ -21,7 +21,6 @@ from agent.tracing.recorder import keyed_hash
 from agent.turn import Change
 from bot.announcing import Announcing
 from bot.app import App, open_app
-from bot.console import TOKEN, LocalTelegram
 from bot.resources import Resources, admin_page, open_resources
 from bot.tasks import (
     Task,
@@ -36,6 +35,7 @@ from bot.tasks import (
 from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import question_of
 from bot.telegram.handlers import dispatch, is_readable, origin, show_commands, tell_heard
+from bot.telegram.local import TOKEN, LocalTelegram
 from bot.telegram.reminders import Reminding
 from bot.telegram.settings import speak_with
 from bot.turn import Turns

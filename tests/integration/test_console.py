@@ -8,26 +8,15 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from agent.i18n import say, say_in
 from agent.repositories import Feedback
-from agent.sommelier.service import Sommelier
-from bot.console import LocalTelegram, plain_text, rich_text
-from bot.telegram.answer_buttons import RatingButtons, rating
-from bot.telegram.connection import close_application, telegram_application
-from bot.telegram.handlers import Handlers
-from bot.telegram.look_ups import LookUps
-from db.engine import Sessions
-from db.repositories.people import SqlMessageRepository
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
+from bot.console import rich_text
 from tests.acceptance.test_end_to_end import ANSWER
 from tests.commands import sommelier_here
-from tests.databases import migrated_sqlite
 from tests.doubles.model_server import (
     ModelServer,
     Script,
@@ -36,9 +25,7 @@ from tests.doubles.model_server import (
     paced,
     tool_call,
 )
-from tests.fakes import FakeCatalogue
 from tests.processes import Process, take_terminal
-from tests.running import conversation_of
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 
@@ -62,13 +49,8 @@ def test_a_piped_line_is_answered_in_plain_text_and_the_end_of_input_ends_it(
     assert not re.search(r"\x1b|\*\*|<b>|›|Hello!", done.stdout)
     assert done.stderr.splitlines() == [
         "For answers by a language model set OPENAI_API_KEY or OPENAI_BASE_URL in .env; "
-        ".env.example lists every setting."
+        "sommelier doctor --settings lists every setting."
     ]
-
-
-def test_what_is_known_of_a_person_is_piped_too(environment: dict[str, str]) -> None:
-    done = piped("I hate Merlot\n/taste\n", environment)
-    assert "1 › ✖ no " in done.stdout
 
 
 def test_several_piped_lines_are_turns_of_one_conversation_in_order(
@@ -118,11 +100,6 @@ def test_a_second_conversation_beside_another_remembers_its_own_messages(
         assert first.wait() == 0
     for said in (second.stdout, first.shown):
         assert "I have forgotten our conversation." in said
-
-
-def test_no_input_at_all_ends_quietly(environment: dict[str, str]) -> None:
-    done = piped("", environment)
-    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_a_reader_that_goes_away_ends_it_without_a_traceback(environment: dict[str, str]) -> None:
@@ -231,7 +208,6 @@ def test_an_impatient_ctrl_c_does_not_cut_the_leaving_off(environment: dict[str,
 
 
 SEARCH = tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"})
-INVENTED = answer_json(ANSWER | {"intro": "The Zorkovitz estate won gold in 1984. Here it is."})
 LONG = answer_json(
     ANSWER
     | {
@@ -248,19 +224,15 @@ def with_model(model: ModelServer, environment: dict[str, str]) -> dict[str, str
 def test_in_a_terminal_an_answer_is_shown_as_it_forms_and_then_once(
     model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.script(SEARCH, paced(INVENTED, 80), paced(LONG, 80))
+    model_server.script(SEARCH, paced(LONG, 80))
     terminal = PseudoTerminal(with_model(model_server, environment))
     terminal.wait_for("you › ")
     terminal.type("Something for trout?\n")
-    terminal.wait_for("Searching the cellar: white")
-    terminal.wait_for("1. Trimbach")
-    terminal.shown = terminal.shown[terminal.shown.rindex("1. Trimbach") :]
-    terminal.wait_for("thinking")
-    terminal.wait_for("👎 type -")
+    terminal.wait_for("Searching the cellar: ")
+    terminal.wait_for(" 👎")
     *drafts, answer = terminal.shown.split("thinking …")
     assert any("1. Trimbach" in draft for draft in drafts)
     assert answer.count("1. Trimbach") == 1
-    assert "Zorkovitz" not in terminal.shown
     assert terminal.leave("\x03") == 0
 
 
@@ -310,104 +282,36 @@ def test_ctrl_c_again_and_again_leaves_while_an_answer_forms(
 def test_in_a_pipe_nothing_is_shown_but_the_answer(
     model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.script(SEARCH, paced(INVENTED, 400), paced(LONG, 400))
+    model_server.script(SEARCH, paced(LONG, 400))
     done = piped("Something for trout?\n", with_model(model_server, environment))
     assert done.returncode == 0
     assert done.stdout.startswith("For your trout, something dry.")
     assert done.stdout.count("1. Trimbach") == 1
-    assert not re.search(r"\x1b|Searching|thinking|Zorkovitz", done.stdout + done.stderr)
+    assert not re.search(r"\x1b|Searching|thinking", done.stdout + done.stderr)
 
 
-@asynccontextmanager
-async def in_terminal() -> AsyncIterator[tuple[Callable[[str], Awaitable[list[str]]], Rated]]:
-    """The handlers in a terminal: what is shown for a line, the hint last; and what is kept."""
-    engine = await migrated_sqlite(Path("test.sqlite3"))
-    sessions = Sessions(engine)
-    feedback, turns = SqlFeedbackRepository(sessions), SqlTurnRepository(sessions)
-    telegram = LocalTelegram()
-    application = telegram_application("0:terminal", "", requests=telegram)
-    talk = conversation_of(
-        application,
-        Sommelier(catalogue=FakeCatalogue()),
-        SqlMessageRepository(sessions),
-        save=turns.save,
-        rating=rating,
-        kept={"feedback": feedback, "turns": turns},
-    )
-    further = [*RatingButtons(talk).handlers(), *LookUps(talk).handlers()]
-    Handlers(talk).register(application, further)
-
-    async def typed(line: str) -> list[str]:
-        update = telegram.typed(line, application.bot)
-        await application.process_update(update)
-        if update.message:
-            asked.append(update.update_id)
-        hint = [telegram.hint] if telegram.hint else []
-        return [plain_text(html) for html in telegram.take()] + hint
-
-    async def rated() -> Feedback | None:
-        return await feedback.get(asked[0])
-
-    asked: list[int] = []
-    await application.initialize()
-    try:
-        yield typed, rated
-    finally:
-        await close_application(application)
-        await engine.dispose()
+def test_in_a_terminal_buttons_are_pressed_by_their_numbers(environment: dict[str, str]) -> None:
+    terminal = PseudoTerminal(environment)
+    terminal.wait_for("you › ")
+    terminal.type("a red for lamb\n")
+    for button, said in (("👎", say("disliked")), ("✍️", say("tell_me"))):
+        terminal.wait_for(button)
+        terminal.wait_for("you › ")
+        number = re.findall(rf"(\d+) {button}", terminal.shown)[-1]
+        terminal.shown = ""
+        terminal.type(f"{number}\n")
+        terminal.wait_for(said)
+    assert terminal.leave("\x04") == 0
 
 
-RATE = "👍 type +   👎 type -"
-UNRATED = "👍 type +   👎 ✓ type -"
-CHOICES = "1 › Wrong wine\n2 › Not what I asked\n3 › Wrong facts\n4 › Tone\n5 › ✍️ In my own words"
-
-
-async def test_a_plus_and_a_minus_alone_rate_the_last_answer() -> None:
-    async with in_terminal() as (typed, rated):
-        answer, hint = await typed("a red for lamb")
-        assert "👍" not in answer
-        assert hint == RATE
-        assert await typed("+") == [say("liked"), "👍 ✓ type +   👎 type -"]
-        assert await typed(" - ") == [say("disliked"), CHOICES, UNRATED]
-        assert await typed("3") == [
-            say("reason_noted"),
-            CHOICES.replace("facts", "facts ✓"),
-            UNRATED,
-        ]
-        feedback = await rated()
-        assert feedback
-        assert (feedback.verdict, feedback.reason) == ("disliked", "wrong_facts")
-        assert await typed("-") == [say("taken_back"), RATE]
-        assert (await typed("/help"))[-1] != RATE
-        # The buttons are gone: a plus is a message like any other.
-        assert "👍" not in (await typed("+"))[0]
-        assert (await rated() or Feedback(0, "liked")).verdict is None
-
-
-async def test_the_line_after_a_question_is_its_answer() -> None:
-    async with in_terminal() as (typed, rated):
-        await typed("a red for lamb")
-        await typed("-")
-        assert await typed("5") == [say("tell_me")]
-        assert await typed("It was a rosé") == [say("comment_noted")]
-        assert (await rated() or Feedback(0, None)).comment == "It was a rosé"
-        assert (await typed("a white for oysters"))[-1] == RATE
-
-
-async def test_numbers_stay_for_the_other_buttons() -> None:
-    async with in_terminal() as (typed, _):
-        searches, hint = await typed("/find winery Beaune")
-        assert searches.endswith("\n\n1 › As a text file")
-        assert hint == RATE
-        assert (await typed("-"))[1] == "\n".join(
-            [
-                "1 › As a text file",
-                *(f"{n + 2}{each[1:]}" for n, each in enumerate(CHOICES.split("\n"))),
-            ]
-        )
-        document, hint = (await typed("1"))[-2:]
-        assert document.startswith("queries.txt")
-        assert hint == UNRATED
+def test_in_a_terminal_a_file_is_shown(environment: dict[str, str]) -> None:
+    terminal = PseudoTerminal(environment)
+    terminal.wait_for("you › ")
+    terminal.type("/find winery Beaune\n")
+    terminal.wait_for("1 As a text file")
+    terminal.type("1\n")
+    terminal.wait_for("queries.txt")
+    assert terminal.leave("\x04") == 0
 
 
 HTML = (
@@ -416,17 +320,9 @@ HTML = (
 )
 
 
-def test_a_message_as_plain_text() -> None:
-    assert plain_text(HTML) == "Chinon & the maker (https://x.org/?a=1&b), a<b"
-
-
-def test_a_link_that_says_its_address_is_not_written_twice() -> None:
-    assert plain_text('<a href="https://x.org">https://x.org</a>') == "https://x.org"
-
-
 def test_a_message_for_a_terminal_keeps_its_styles() -> None:
     text = rich_text(HTML)
-    assert text.plain == plain_text(HTML)
+    assert text.plain == "Chinon & the maker (https://x.org/?a=1&b), a<b"
     assert [(text.plain[span.start : span.end], span.style) for span in text.spans] == [
         ("Chinon", "bold"),
         ("maker", "italic"),

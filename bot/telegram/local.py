@@ -1,0 +1,165 @@
+"""Telegram inside this process: the Bot API as far as the handlers use it, for one private chat.
+
+Commands and buttons are handlers of python-telegram-bot. A terminal has all of them because this
+takes the network's place below the library; without it each would be written twice.
+"""
+
+import itertools
+import json
+import os
+import time
+from collections.abc import Mapping
+from html import escape
+from typing import Any, Final
+
+from telegram.request import BaseRequest, RequestData
+
+from agent.i18n import spoken
+from agent.text import pattern
+from bot.telegram.render import from_html, utf16_units, visible_text
+
+TOKEN: Final = "0:terminal"  # noqa: S105 - no server ever sees it
+BOT: Final = {"id": 0, "is_bot": True, "first_name": "Sommelier", "username": "sommelier_bot"}
+COMMAND: Final = pattern(r"/\w{1,32}(?!\S)")
+
+JsonObject = dict[str, Any]
+
+
+class LocalTelegram(BaseRequest):
+    """Answers requests to the Bot API, and stores what the bot sends until it is taken.
+
+    The chat's id is above every id of Telegram's (52 bits), so that a conversation here never
+    mixes with one there.
+    """
+
+    def __init__(self) -> None:
+        self.chat_id = (1 << 52) + os.getpid()
+        self.draft = ""
+        """The HTML of the answer that forms; empty when a message has been sent."""
+        # Turns are stored under these ids: no two conversations may share one.
+        self._ids = itertools.count(time.time_ns() // 1_000)
+        self._sent: dict[int, str] = {}
+        self._messages: dict[int, JsonObject] = {}
+        self._buttons: dict[str, tuple[JsonObject, JsonObject]] = {}
+        self._reply_wanted: JsonObject | None = None
+
+    @property
+    def read_timeout(self) -> float | None:
+        """Return no timeout: nothing here takes time."""
+        return None
+
+    async def initialize(self) -> None:
+        """Do nothing: there is no connection."""
+
+    async def shutdown(self) -> None:
+        """Do nothing: there is no connection."""
+
+    async def do_request(
+        self, url: str, method: str, request_data: RequestData | None = None, *_: Any, **__: Any
+    ) -> tuple[int, bytes]:
+        """Answer a request; methods that change nothing here return true."""
+        params: JsonObject = dict(request_data.parameters) if request_data else {}
+        result: object = True
+        match url.rpartition("/")[2]:
+            case "getMe":
+                result = BOT
+            case "sendMessage":
+                result = self._send(params["text"], params.get("reply_markup", {}))
+            case "sendMessageDraft":
+                self.draft = params["text"]
+            case "sendDocument" | "sendPhoto" if request_data:
+                result = self._send(file_text(request_data.multipart_data or {}))
+            case "editMessageText" | "editMessageReplyMarkup":
+                result = self._edit(params)
+            case "answerCallbackQuery" if text := params.get("text"):
+                self._send(f"<i>{escape(text, quote=False)}</i>")
+        return 200, json.dumps({"ok": True, "result": result}).encode()
+
+    def take(self) -> list[str]:
+        """Return the HTML of the messages sent since the last call, oldest first."""
+        taken = list(self._sent.values())
+        self._sent.clear()
+        return taken
+
+    @property
+    def buttons(self) -> list[str]:
+        """Return the buttons that can be pressed, each with the number to type for it."""
+        return [f"{number} {button['text']}" for number, (_, button) in self._buttons.items()]
+
+    def update_of(self, line: str) -> JsonObject:
+        """Return the update of a line that the user typed.
+
+        A button's number presses the button; after a message that asks for a reply, the line is
+        the reply.
+        """
+        user = {"id": self.chat_id, "is_bot": False, "first_name": "", "language_code": spoken()}
+        replied_to, self._reply_wanted = self._reply_wanted, None
+        pressed = None if replied_to else self._buttons.get(line.strip())
+        self._buttons.clear()
+        self._messages.clear()
+        number = next(self._ids)
+        if pressed is not None:
+            shown, button = pressed
+            self._messages[shown["message_id"]] = shown
+            query = {"id": str(number), "chat_instance": "terminal", "from": user}
+            query |= {"message": shown, "data": button["callback_data"]}
+            return {"update_id": number, "callback_query": query}
+        message = self._message(number, line) | {"from": user}
+        if command := COMMAND.match(line):
+            entity = {"type": "bot_command", "offset": 0, "length": command.end()}
+            message["entities"] = [entity]
+        elif replied_to is not None:
+            message["reply_to_message"] = replied_to
+        return {"update_id": number, "message": message}
+
+    def _message(self, message_id: int, text: str) -> JsonObject:
+        chat = {"id": self.chat_id, "type": "private"}
+        return {"message_id": message_id, "date": int(time.time()), "chat": chat, "text": text}
+
+    def _send(self, html: str, markup: Mapping[str, Any] | None = None) -> JsonObject:
+        self.draft = ""
+        message = self._message(next(self._ids), visible_text(html))
+        message |= {"from": BOT, "entities": quotes(html)}
+        self._sent[message["message_id"]] = html
+        if markup and markup.get("force_reply"):
+            self._reply_wanted = message
+        self._offer(message, markup or {})
+        return message
+
+    def _edit(self, params: JsonObject) -> JsonObject | bool:
+        message = self._messages.get(params["message_id"])
+        if message is None:
+            return True
+        if "text" in params:
+            self._sent[params["message_id"]] = params["text"]
+        self._offer(message, params.get("reply_markup", {}))
+        return message
+
+    def _offer(self, message: JsonObject, markup: Mapping[str, Any]) -> None:
+        """Let the buttons of a message be pressed, in place of those it had."""
+        rows = markup.get("inline_keyboard", [])
+        self._messages[message["message_id"]] = message
+        message["reply_markup"] = {"inline_keyboard": rows}
+        others = [found for found in self._buttons.values() if found[0] is not message]
+        own = [(message, button) for button in itertools.chain.from_iterable(rows)]
+        self._buttons = {str(number): found for number, found in enumerate([*others, *own], 1)}
+
+
+def quotes(html: str) -> list[JsonObject]:
+    """Return the entities of a message's quotes; the handlers read no others."""
+    found, offset = list[JsonObject](), 0
+    for piece in from_html(html):
+        length = utf16_units(piece.text)
+        if any(mark.tag == "blockquote" for mark in piece.marks):
+            found.append({"type": "blockquote", "offset": offset, "length": length})
+        offset += length
+    return found
+
+
+def file_text(files: Mapping[str, Any]) -> str:
+    """Return the HTML that shows a file: the text of a document, the name of a picture."""
+    ((kind, (name, content, *_)),) = files.items()
+    if kind != "document":
+        return f"<i>[picture: {escape(name, quote=False)}]</i>"
+    text = escape(content.decode(errors="replace").rstrip(), quote=False)
+    return f"<b>{escape(name, quote=False)}</b>\n<pre>{text}</pre>"
