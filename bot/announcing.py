@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.i18n import say, speaking
+from bot.outgoing import Destination
 from bot.tasks import attempt
 from bot.telegram.conversation import Conversation
-from bot.telegram.sender import Destination, messages_of
+from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 
 LOOK_SECONDS: Final = 2.0

@@ -1,6 +1,6 @@
-"""What the bot is made of: everything between Telegram and the agent, made here and tied together.
+"""Make the bot: everything between Telegram and the agent, put together in one place.
 
-What needs no Telegram is opened in `bot.resources`; `bot.running` has the bot run.
+`bot.resources` opens what needs no Telegram; `bot.running` runs the bot.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from pydantic import SecretStr
 
 from agent.fallback import Fallback
 from agent.memory.tools import memory_tools
@@ -21,12 +23,12 @@ from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets, DailyBudget
 from bot.care import Carer
 from bot.metrics import Metrics
+from bot.outgoing import Rows
 from bot.pending import pending_turn
-from bot.resources import Resources, research_tools
+from bot.resources import Repositories, Resources, research_tools
 from bot.retries import retry_forever
 from bot.tasks import Forgetting, bounded
 from bot.telegram.access import Access
-from bot.telegram.answer_buttons import FollowUps, RatingButtons, follow_up_buttons, rating
 from bot.telegram.care import CareButtons, care_buttons
 from bot.telegram.connection import (
     AnyApplication,
@@ -35,6 +37,7 @@ from bot.telegram.connection import (
 )
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
+from bot.telegram.follow_ups import FollowUps, follow_up_buttons
 from bot.telegram.handlers import Handlers
 from bot.telegram.inline import InlineMode
 from bot.telegram.local import LocalTelegram
@@ -42,17 +45,22 @@ from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import MemoryCommands
 from bot.telegram.memory_buttons import MemoryButtons, memory_buttons
+from bot.telegram.onboarding import Onboarding
 from bot.telegram.rate_limit import Limit, RateLimit
+from bot.telegram.rating import RatingButtons, rating
 from bot.telegram.reminders import Reminders
-from bot.telegram.sender import Rows, Sender
+from bot.telegram.sender import Sender
 from bot.telegram.settings import SettingsCommands
-from bot.tracing import open_exporter, open_forgetting, trace_link
+from bot.tracing import open_exporter, open_forgetting, trace_link, words
 from bot.turn import Question, Turns
 from config import Settings
+from db.engine import Sessions
 from db.repositories.inbox import Inbox
+from db.repositories.turns import exported_turns
 from db.wines.importing import read_bottles, write_bottles
 
 if TYPE_CHECKING:
+    from bot.admin.page import AdminPage
     from bot.updates.replicas import ReplicaLocks
 
 TRACED: Final = "the service for traces"
@@ -77,7 +85,7 @@ async def open_app(
     locks: "ReplicaLocks | None" = None,
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
-    """Everything between Telegram and the agent; `telegram` takes the network's place if given."""
+    """Open the bot; `telegram` takes the place of the network if given."""
     # Whoever sits at the machine is its admin.
     admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
     async with AsyncExitStack() as stack:
@@ -103,7 +111,6 @@ async def open_app(
         if telegram is None:
             allow_list = settings.access.mode == "allow_list"
             access = Access(talk, admins, allow_list=allow_list)
-            stack.push_async_callback(bounded, "who wrote", access.close)
         changed = exporter.wake if exporter else lambda: None
         further = handlers_of(settings, talk, admins, changed)
         Handlers(talk, access).register(application, further)
@@ -123,7 +130,7 @@ def turns_of(
         tracer=Recorder(),
         hashed=partial(keyed_hash, key=settings.tracing.user_key),
         sender=sender,
-        drafts=Drafts(sender.bot, keep=partial(keep_placeholder, kept.inbox)),
+        drafts=Drafts(sender.bot, partial(store_placeholder, kept.inbox)),
         messages=kept.messages,
         max_content_length=settings.turn.max_content_length,
         budgets=budgets_of(settings, resources, admins),
@@ -145,15 +152,15 @@ def buttons_below(question: Question, reply: Reply) -> Rows:
     )
 
 
-async def keep_placeholder(inbox: Inbox, message_id: int) -> None:
-    """Store in which group message the answer of the turn that runs here forms."""
+async def store_placeholder(inbox: Inbox, message_id: int) -> None:
+    """Store the id of the group message that becomes the answer of the current turn."""
     if (turn := pending_turn()) is not None:
         keep = partial(inbox.keep_placeholder, turn.update_id, turn.epoch, message_id)
         await retry_forever(keep)
 
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
-    """The budgets of a day; None where nothing is limited."""
+    """Return the budgets of a day; None where nothing is limited."""
     given, kept = settings.budgets, resources.repositories
     person = DailyBudget(given.person_requests, given.person_tokens, given.person_cost_usd)
     everyone = DailyBudget(given.total_requests, given.total_tokens, given.total_cost_usd)
@@ -179,7 +186,7 @@ def sommelier_of(resources: Resources) -> Sommelier:
 def handlers_of(
     settings: Settings, talk: Conversation, admins: frozenset[int], changed: Callable[[], None]
 ) -> list[AnyHandler]:
-    """Every further handler, in the order in which they are asked.
+    """Return the handlers of all commands and buttons, in the order in which they are asked.
 
     `changed` is called when there is feedback to deliver.
     """
@@ -199,6 +206,7 @@ def handlers_of(
         MemoryButtons(talk),
         Reminders(talk),
         SettingsCommands(talk),
+        Onboarding(talk),
         CareButtons(talk),
         RatingButtons(talk, changed, _as_written if tracing.content == "full" else mask),
         FollowUps(talk),
@@ -216,3 +224,17 @@ def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLim
 
 def _as_written(text: str, _: Collection[str]) -> str:
     return text
+
+
+def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "AdminPage":
+    """Return the page of admins over this database, for those who have the token."""
+    from bot.admin.page import AdminPage  # noqa: PLC0415 - jinja2 is only needed here
+
+    return AdminPage(
+        kept=Repositories(sessions),
+        dislikes=lambda since: exported_turns(
+            sessions, words(settings), since=since, disliked=True
+        ),
+        token=token,
+        link=trace_link(settings),
+    )

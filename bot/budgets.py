@@ -1,4 +1,4 @@
-"""The budgets of a day: how much of them a turn may use, and what people are told of them."""
+"""Daily budgets: how much a turn may use of them, and the notes to users about them."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -12,9 +12,9 @@ from agent.repositories import PeopleRepository, Spending, TurnRepository
 N = TypeVar("N", int, float)
 
 WARN_AT: Final = 0.8
-"""The share of a person's budget from which on they are told of it."""
+"""The used share of a budget at which its user gets a note."""
 TYPICAL: Final = Spent(requests=2, tokens=5_000, cost_usd=0.015)
-"""What a turn takes, as long as none of the day says."""
+"""The estimate for a turn until one of the day used a model."""
 
 BudgetLimit = Literal["requests", "tokens", "cost"]
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,7 +22,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class DailyBudget:
-    """What may be used in a day (UTC): requests to models, tokens, US dollars. None: no limit."""
+    """The limits of a day (UTC): requests to models, tokens, US dollars. None: no limit."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -30,26 +30,33 @@ class DailyBudget:
 
     @property
     def is_set(self) -> bool:
-        """Whether anything is limited."""
+        """Return whether anything is limited."""
         return self != NO_BUDGET
 
     def left(self, spent: Spent) -> "DailyBudget":
-        """Subtract what was spent, to nothing below zero."""
+        """Return what is left of the limits, not below zero."""
         return DailyBudget(
             None if self.requests is None else max(0, self.requests - spent.requests),
             None if self.tokens is None else max(0, self.tokens - spent.tokens),
             None if self.cost_usd is None else max(0.0, self.cost_usd - spent.cost_usd),
         )
 
+    def shares(self, spent: Spent) -> dict[BudgetLimit, float]:
+        """Return the share of every limit that was used; 1 is all."""
+        limits: tuple[tuple[BudgetLimit, float | None, float], ...] = (
+            ("requests", self.requests, spent.requests),
+            ("tokens", self.tokens, spent.tokens),
+            ("cost", self.cost_usd, spent.cost_usd),
+        )
+        return {
+            name: used / limit if limit else 1.0
+            for name, limit, used in limits
+            if limit is not None
+        }
+
     def reached(self, spent: Spent, share: float = 1.0) -> BudgetLimit | None:
-        """Name the first limit of which this share is used; None while there is none."""
-        if self.requests is not None and spent.requests >= self.requests * share:
-            return "requests"
-        if self.tokens is not None and spent.tokens >= self.tokens * share:
-            return "tokens"
-        if self.cost_usd is not None and spent.cost_usd >= self.cost_usd * share:
-            return "cost"
-        return None
+        """Return the first limit of which this share is used, or None."""
+        return next((name for name, used in self.shares(spent).items() if used >= share), None)
 
 
 NO_BUDGET: Final = DailyBudget()
@@ -57,10 +64,10 @@ NO_BUDGET: Final = DailyBudget()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What of the day's budgets a turn that began at `at` may still use.
+    """The part of the day's budgets that a turn may still use; it began at `at`.
 
-    `person` and `everyone` are what is left of each budget. `used_up` names the limit that forbids
-    any request, `is_shared` says that it is one of everyone's.
+    `person` and `everyone` are what is left of the two budgets. `used_up` names the limit that
+    forbids any request, `is_shared` tells that it is one of everyone's.
     """
 
     person: DailyBudget = NO_BUDGET
@@ -71,11 +78,11 @@ class Allowance:
 
     @property
     def resets_at(self) -> datetime:
-        """When the next day (UTC) begins."""
+        """Return when the next day (UTC) begins."""
         return day_of(self.at) + timedelta(days=1)
 
     def narrowed(self, limits: Limits) -> Limits:
-        """Narrow the limits of a turn, as far as the budgets allow them.
+        """Return the limits of a turn, narrowed to what the budgets allow.
 
         Where few requests are left, they are for a tool call and an answer, not for retries. When
         the allowance is used up, no request is left.
@@ -96,7 +103,7 @@ class Allowance:
         return replace(limits, structured_output_max_retries=retries)
 
     def after(self, spent: Spent) -> "Allowance":
-        """Judge the same once a turn has used so much: used up or not."""
+        """Return the allowance, used up or not, after a turn has used so much."""
         if self.used_up:
             return self
         return _judged(self, self.person, self.everyone, spent, spent)
@@ -113,7 +120,7 @@ def allowance_of(
     by_everyone: Spent,
     now: datetime,
 ) -> Allowance:
-    """Work out what of both budgets is left for a turn, after what the day has used."""
+    """Return what is left of both budgets for a turn, after what the day has used."""
     allowance = Allowance(
         person=person.left(by_person), everyone=everyone.left(by_everyone), at=now
     )
@@ -152,27 +159,27 @@ class Budgets:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def allowance(self, turn_id: int, user_id: int) -> Allowance:
-        """What a person's turn, which begins now, may use. Raises what the database does.
+        """Return what a user's turn that begins now may use. Raises what the database does.
 
-        Other turns that are under way count with what one takes on average.
+        Other running turns count as average turns.
         """
         now = self.now()
         spending = await self.turns.begin(turn_id, user_id, now, since=day_of(now))
         if user_id in self.exempt:
             return UNLIMITED
-        each = one_turn(spending)
+        average = one_turn(spending)
         return allowance_of(
             self.person,
             self.everyone,
-            by_person=spending.by_person + each * spending.persons_under_way,
-            by_everyone=spending.by_everyone + each * spending.under_way,
+            by_person=spending.by_person + average * spending.persons_under_way,
+            by_everyone=spending.by_everyone + average * spending.under_way,
             now=now,
         )
 
     def note(self, allowance: Allowance, spent: Spent, *, is_over: bool) -> "Note | None":
-        """What a person is to be told below an answer that took so much; None if nothing is.
+        """Return the note below an answer that used so much, or None.
 
-        `is_over`: the budget is why no model answered.
+        `is_over`: no model answered because of the budget.
         """
         left = duration_text(allowance.resets_at - allowance.at)
         resets = say("budget_resets", left=left)
@@ -186,7 +193,7 @@ class Budgets:
         if limit := self.person.reached(used):
             return Note(f"{_used_up(limit)} {resets}")
         if limit := self.person.reached(used, WARN_AT):
-            share = int(100 * share_of(self.person, used, limit))
+            share = int(100 * self.person.shares(used)[limit])
             nearly = "own_questions_nearly" if limit == "requests" else "own_budget_nearly"
             said = say(nearly, share=share, left=left)
             return Note(said, once_on=allowance.at.date())
@@ -195,14 +202,14 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a person is told of their budget, on `once_on` only once."""
+    """A note to a user about their budget, on the day `once_on` only once."""
 
     text: str
     once_on: date | None = None
 
 
 def one_turn(spending: Spending) -> Spent:
-    """What a turn takes: the mean of those of the day that asked a model."""
+    """Return the mean of the turns of the day that asked a model."""
     if not spending.turns:
         return TYPICAL
     total, turns = spending.by_everyone, spending.turns
@@ -210,7 +217,7 @@ def one_turn(spending: Spending) -> Spent:
 
 
 def used_of(budget: DailyBudget, left: DailyBudget) -> Spent:
-    """What was used of a budget of which so much is left."""
+    """Return how much of a budget was used, given what is left."""
     return Spent(
         (budget.requests or 0) - (left.requests or 0),
         (budget.tokens or 0) - (left.tokens or 0),
@@ -218,22 +225,12 @@ def used_of(budget: DailyBudget, left: DailyBudget) -> Spent:
     )
 
 
-def share_of(budget: DailyBudget, used: Spent, limit: BudgetLimit) -> float:
-    """How much of a limit that is set was used; 1 is all."""
-    shares = {
-        "requests": used.requests / (budget.requests or 1),
-        "tokens": used.tokens / (budget.tokens or 1),
-        "cost": used.cost_usd / (budget.cost_usd or 1),
-    }
-    return shares[limit]
-
-
 def _used_up(limit: BudgetLimit | None) -> str:
     return say("own_questions_used_up" if limit == "requests" else "own_budget_used_up")
 
 
 def duration_text(duration: timedelta) -> str:
-    """A time of less than a day, as people say it: "5 h 20 min"; never less than a minute."""
+    """Return a time of less than a day in words, as "5 h 20 min"; at least a minute."""
     minutes = max(1, round(duration.total_seconds() / 60))
     hours, minutes = divmod(minutes, 60)
     parts = [f"{hours} h" if hours else "", f"{minutes} min" if minutes else ""]

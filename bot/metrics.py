@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
 from agent.repositories import Backlog
 from agent.turn_trace import Outcome
-from bot.telegram.sender import DeliveryError
+from bot.outgoing import DeliveryError
 
 UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]
 """What became of an update: accepted, made part of a turn that waits, set aside as poison or since
@@ -94,7 +94,7 @@ class Metrics:
         self._oldest.set(math.nan if backlog is None else backlog.oldest_seconds)
 
     def text(self) -> bytes:
-        """All numbers in Prometheus' text format, which is `CONTENT_TYPE`."""
+        """Return all numbers in Prometheus' text format, which is `CONTENT_TYPE`."""
         return generate_latest(self._registry)
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
@@ -108,13 +108,13 @@ class Metrics:
 
 
 class _DroppedTraces:
-    """A counter that somebody else keeps."""
+    """A counter that is read when the metrics are."""
 
     def __init__(self, read: Callable[[], int]) -> None:
         self._read = read
 
     def collect(self) -> Iterable[Metric]:
-        """The counter as it is now."""
+        """Return the counter as it is now."""
         meaning = "Traces that were given up instead of being sent"
         yield CounterMetricFamily("sommelier_traces_dropped", meaning, value=self._read())
 

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.run import Stop
@@ -13,10 +12,8 @@ from agent.engine.span import TraceRecord
 from agent.repositories import EndedTurn
 from agent.turn import Fact
 from bot.budgets import UNLIMITED, Allowance
+from bot.outgoing import Delivery
 from db.models import OutboxRow
-
-if TYPE_CHECKING:
-    from bot.telegram.sender import Delivery
 
 
 @dataclass(slots=True)
@@ -65,7 +62,7 @@ class PendingTurn:
     course: Course = field(default_factory=Course)
     messages: list[OutboxRow] = field(default_factory=list)
     ended: list[EndedTurn] = field(default_factory=list)
-    delivered: Callable[["Delivery"], None] = lambda delivery: None
+    delivered: Callable[[Delivery], None] = lambda delivery: None
     is_open: bool = True
 
     @property

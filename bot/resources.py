@@ -8,10 +8,9 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import httpx2
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.care.help import Help, help_texts
@@ -33,7 +32,7 @@ from bot.models import (
     transcriber_of,
 )
 from bot.tasks import attempt, bounded
-from bot.tracing import open_prompts, trace_link, trace_rows, words
+from bot.tracing import open_prompts, trace_rows
 from config import Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
 from db.engine import DatabaseUnavailable, Sessions, create_engine
@@ -50,13 +49,10 @@ from db.repositories.people import (
 from db.repositories.privacy import SqlPersonalData
 from db.repositories.scores import score_queue
 from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows, trace_queue
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository, exported_turns
+from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
 from db.schema import newest_revision, schema_revision, upgrade_schema
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
-
-if TYPE_CHECKING:
-    from bot.admin.page import AdminPage
 
 
 class Repositories:
@@ -241,17 +237,3 @@ def research_tools(
         quote_documents_tool(documents, cache=cache),
         find_places_tool(search),
     ]
-
-
-def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "AdminPage":
-    """Return the page of admins over this database, for those who have the token."""
-    from bot.admin.page import AdminPage  # noqa: PLC0415 - jinja2 is only needed here
-
-    return AdminPage(
-        kept=Repositories(sessions),
-        dislikes=lambda since: exported_turns(
-            sessions, words(settings), since=since, disliked=True
-        ),
-        token=token,
-        link=trace_link(settings),
-    )

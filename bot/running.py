@@ -20,8 +20,8 @@ from agent.sommelier.service import Answerer
 from agent.tracing.recorder import keyed_hash
 from agent.turn import Change
 from bot.announcing import Announcing
-from bot.app import App, open_app
-from bot.resources import Resources, admin_page, open_resources
+from bot.app import App, admin_page, open_app
+from bot.resources import Resources, open_resources
 from bot.tasks import (
     Task,
     attempt,
@@ -34,8 +34,9 @@ from bot.tasks import (
 )
 from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import question_of
-from bot.telegram.handlers import dispatch, is_readable, origin, show_commands, tell_heard
+from bot.telegram.dispatch import acknowledge_waiting_press, dispatch, is_readable, origin
 from bot.telegram.local import TOKEN, LocalTelegram
+from bot.telegram.menu import show_commands
 from bot.telegram.reminders import Reminding
 from bot.telegram.settings import speak_with
 from bot.turn import Turns
@@ -237,7 +238,7 @@ def lanes_of(
         metrics=app.talk.turns.metrics,
         handle=partial(dispatch, app.application),
         readable=partial(is_readable, bot=bot),
-        heard_press=partial(tell_heard, bot=bot),
+        heard_press=partial(acknowledge_waiting_press, bot=bot),
         give_up=give_up,
         passing=is_passing,
         burst=timedelta(seconds=settings.updates.burst_seconds),

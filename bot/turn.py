@@ -40,18 +40,11 @@ from agent.turn_trace import BUDGET, record_turn
 from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import Carer
 from bot.metrics import Metrics
+from bot.outgoing import Delivery, Destination, Outgoing, Rows
 from bot.pending import Course, pending_turn
 from bot.retries import retry_briefly
 from bot.telegram.drafts import Drafts
-from bot.telegram.sender import (
-    Delivery,
-    Destination,
-    Outgoing,
-    Rows,
-    Sender,
-    message_to,
-    messages_of,
-)
+from bot.telegram.sender import Sender, message_to, messages_of
 from db.models import OutboxRow
 
 log = logging.getLogger(__name__)

@@ -152,7 +152,7 @@ def empty_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is pressed is acknowledged once it is kept, however long that takes a busy machine."""
-    monkeypatch.setattr("bot.telegram.answer_buttons.ANSWER_SECONDS", 60)
+    monkeypatch.setattr("bot.telegram.rating.ANSWER_SECONDS", 60)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from agent.sommelier.service import Answerer
 from agent.tracing.recorder import Recorder
 from agent.turn import Change, Fact
 from bot.announcing import Announcing
-from bot.app import App, keep_placeholder
+from bot.app import App, store_placeholder
 from bot.resources import Repositories, Resources
 from bot.running import open_lanes, run_bot
 from bot.tasks import Forgetting, cancelled_at_stop, run_tasks, unless
@@ -32,8 +32,9 @@ from bot.telegram.connection import (
 )
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
-from bot.telegram.handlers import Handlers, show_commands
+from bot.telegram.handlers import Handlers
 from bot.telegram.look_ups import LookUps
+from bot.telegram.menu import show_commands
 from bot.telegram.sender import Sender
 from bot.turn import Turns
 from bot.updates.accept import introduce, poll
@@ -139,7 +140,7 @@ def conversation_of(
     turns = Turns(
         run=run or sources.run,
         sender=sender,
-        drafts=Drafts(application.bot, keep=partial(keep_placeholder, inbox) if inbox else None),
+        drafts=Drafts(application.bot, partial(store_placeholder, inbox) if inbox else None),
         messages=messages,
         max_content_length=2000,
         hashed=lambda kind, value: f"{kind}-{value}",

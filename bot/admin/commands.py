@@ -18,17 +18,11 @@ from agent.i18n import say, speaking
 from agent.markdown import link, live
 from agent.repositories import TurnRecord
 from agent.text import pattern
+from bot.outgoing import Button, Destination, Rows
 from bot.telegram.buttons import acknowledge, show_rows
-from bot.telegram.conversation import (
-    TYPED,
-    AnyHandler,
-    Context,
-    Conversation,
-    behind_command,
-    message_of,
-    press_of,
-)
-from bot.telegram.sender import Button, Destination, Rows, messages_of
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.messages import TYPED, behind_command, message_of, press_of
+from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 from bot.updates.bursts import is_forwarded
 from db.models import OutboxRow

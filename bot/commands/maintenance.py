@@ -16,7 +16,7 @@ from agent.tracing.recorder import keyed_hash
 from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database, write_file
 from bot.http.server import listen, serve_http
-from bot.resources import admin_page, open_engine, require_newest_schema
+from bot.resources import open_engine, require_newest_schema
 from bot.tasks import stop_on_signals
 from bot.tracing import langfuse_api
 from config import Settings
@@ -48,7 +48,7 @@ def status() -> None:
 
 
 async def _revision(settings: Settings, *, upgraded: bool = False) -> str | None:
-    """The revision that the database was at, before it is `upgraded`."""
+    """Return the revision of the database, before it is `upgraded`."""
     async with open_engine(settings) as engine:
         before = await schema_revision(engine)
         if upgraded:
@@ -136,6 +136,8 @@ async def serve(settings: Settings, port: int) -> None:
         CannotListen: the port is taken.
         DatabaseUnavailable: no connection, or it was not upgraded.
     """
+    from bot.app import admin_page  # noqa: PLC0415 - other commands need no Telegram
+
     token = secrets.token_urlsafe(24)
     async with open_engine(settings) as engine:
         await require_newest_schema(engine)

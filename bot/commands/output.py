@@ -29,7 +29,7 @@ LOUD: Final = ("httpx", "httpx2", "httpcore", "httpcore2", "telegram", "alembic"
 
 
 def open_settings(log_level: str | None = "WARNING") -> "Settings":
-    """The settings, with logging set up: at `log_level` unless LOG_LEVEL is DEBUG.
+    """Return the settings, and set up logging: at `log_level` unless LOG_LEVEL is DEBUG.
 
     Raises:
         SettingsError: a value is wrong.
@@ -67,7 +67,7 @@ def configure_logging(level: str, secrets: Sequence[str] = ()) -> None:
 
 
 def with_database(settings: "Settings", work: "Callable[[Sessions], Awaitable[T]]") -> T:
-    """What `work` makes of the database at this version's schema.
+    """Return what `work` returns for the database at this version's schema.
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
@@ -82,8 +82,10 @@ def with_database(settings: "Settings", work: "Callable[[Sessions], Awaitable[T]
 
 
 def table(columns: Iterable[str | Column], rows: Iterable[Iterable[str | Text]]) -> Table:
-    """A table; what its cells say is neither markup nor obeyed by a terminal."""
-    made = [Column(each, overflow="fold") if isinstance(each, str) else each for each in columns]
+    """Return a table; its cells are shown as text, neither markup nor obeyed by a terminal."""
+    made = [
+        Column(column, overflow="fold") if isinstance(column, str) else column for column in columns
+    ]
     found = Table(*made, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         found.add_row(*(Text(one_line(cell)) if isinstance(cell, str) else cell for cell in row))
@@ -100,7 +102,7 @@ def show(renderable: RenderableType, *, error: bool = False) -> None:
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, moved by what is done and what there is in all; nothing in a pipe."""
+    """Show a bar on a terminal; yield what moves it, given the number done and the total."""
     from rich.progress import Progress
 
     errors = Console(stderr=True)
@@ -115,12 +117,12 @@ def print_json(data: object) -> None:
 
 
 def printable(text: str) -> str:
-    """A text without characters that a terminal would obey."""
+    """Return a text without characters that a terminal would obey."""
     return "".join(char for char in text if char.isprintable() or char in "\n\t")
 
 
 def one_line(text: str) -> str:
-    """A text without characters that a terminal would obey, nor line breaks."""
+    """Return a text without line breaks and characters that a terminal would obey."""
     return printable(" ".join(text.splitlines())).replace("\t", " ")
 
 

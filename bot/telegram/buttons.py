@@ -1,4 +1,4 @@
-"""Buttons under messages: pressed, acknowledged, shown otherwise.
+"""Handle buttons under messages: acknowledge presses, change and remove buttons.
 
 Telegram tells the buttons of a message with each press and at no other time; so they are known as
 they were when it was pressed.
@@ -16,8 +16,9 @@ from telegram import (
 )
 from telegram.error import BadRequest, TelegramError
 
+from bot.outgoing import Button, Rows
 from bot.pending import is_retry
-from bot.telegram.sender import Button, Rows, keyboard
+from bot.telegram.sender import keyboard
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ LONGEST_TOAST: Final = 200  # characters
 
 
 async def acknowledge(query: CallbackQuery, words: str = "") -> None:
-    """End the waiting sign on a button; Telegram refuses that after a while, which is no matter."""
+    """End the waiting sign on a button; after a while Telegram refuses that, which is harmless."""
     try:
         await query.answer(words[:LONGEST_TOAST] or None)
     except TelegramError as error:
@@ -33,7 +34,7 @@ async def acknowledge(query: CallbackQuery, words: str = "") -> None:
 
 
 async def pressed_message(query: CallbackQuery, otherwise: str) -> Message | None:
-    """The message whose button is pressed; None, and told so, if nobody can see it any more."""
+    """Return the pressed message; if it is not accessible any more, say `otherwise`."""
     message = query.message
     if isinstance(message, Message) and message.is_accessible:
         return message
@@ -52,15 +53,15 @@ async def answer_inline(
 
 
 def rows_of(message: Message) -> Rows:
-    """The buttons under a message."""
+    """Return the buttons under a message."""
     rows = message.reply_markup.inline_keyboard if message.reply_markup else ()
     return tuple(
-        tuple(Button(each.text, str(each.callback_data or "")) for each in row) for row in rows
+        tuple(Button(key.text, str(key.callback_data or "")) for key in row) for row in rows
     )
 
 
 async def show_rows(message: Message, rows: Rows) -> bool:
-    """Let these buttons stand under a message; False if they already do."""
+    """Show these buttons under a message; return False if they are shown already."""
     try:
         await message.edit_reply_markup(keyboard(rows))
     except BadRequest as error:
@@ -73,9 +74,9 @@ async def show_rows(message: Message, rows: Rows) -> bool:
 
 
 async def is_first_press(message: Message, goes: Callable[[str], bool]) -> bool:
-    """Take away the buttons whose data `goes`; return whether they were there.
+    """Remove the buttons whose data `goes`; return whether they were there.
 
-    A turn that was cut off may find them taken away by itself.
+    A turn that is run again may have removed them itself.
     """
     kept = (tuple(button for button in row if not goes(button.data)) for row in rows_of(message))
     return await show_rows(message, tuple(row for row in kept if row)) or is_retry()

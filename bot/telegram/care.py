@@ -9,9 +9,10 @@ from telegram.ext import CallbackQueryHandler
 from agent.care.concerns import CONCERNS, gravest
 from agent.i18n import say
 from agent.turn import Reply
+from bot.outgoing import Button, Rows
 from bot.telegram.buttons import acknowledge, rows_of, show_rows
-from bot.telegram.conversation import AnyHandler, Context, Conversation, people_of, press_of
-from bot.telegram.sender import Button, Rows
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.messages import people_of, press_of
 from bot.turn import Question
 
 KIND: Final = "c:"

@@ -1,11 +1,10 @@
-"""Signs of life while an answer forms: "typing", and drafts of the answer.
+"""Show that an answer forms: "typing", and drafts of the answer.
 
-In a private chat a draft is no message: Telegram shows it for 30 s, and takes it away when the bot
-sends anything. Nothing of it is a step of a turn, and none is sent once the answer is.
+In a private chat a draft is no message: Telegram shows it for 30 s, and removes it when the bot
+sends anything. No draft is sent after the answer.
 
-Groups have no drafts. There a message is edited that becomes the answer in the end. It is sent with
-nothing of the answer in it, and edited only once it is recorded where it stands: a kill between may
-leave a sign of three dots, but never two answers.
+Groups have no drafts. There a message of three dots is sent, its id stored, and only then it is
+edited until it is the answer: a kill in between may leave three dots, but never two answers.
 """
 
 import asyncio
@@ -21,36 +20,37 @@ from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, Tele
 from telegram.ext import ExtBot
 
 from agent.engine.run import ShowDraft
+from bot.outgoing import Destination
 from bot.pending import Placeholder
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
-from bot.telegram.sender import NO_PREVIEW, Destination, reply_parameters
+from bot.telegram.sender import NO_PREVIEW, reply_parameters
 
 log = logging.getLogger(__name__)
 
 TYPING_SECONDS: Final = 4.5
 """How often "typing" is shown again; Telegram hides it after 5 seconds."""
 DRAFT_SECONDS: Final = 0.5
-"""How long a draft stands before the next one, from when Telegram has it."""
-KEPT_SECONDS: Final = 20.0
-"""How long a draft stands before it is shown again; Telegram takes it away after 30 seconds."""
-LOOK_SECONDS: Final = 0.15
-"""How often it is looked whether there is something new to show."""
+"""The time between two drafts, from when Telegram has the first."""
+REFRESH_SECONDS: Final = 20.0
+"""How often an unchanged draft is shown again; Telegram removes it after 30 seconds."""
+POLL_SECONDS: Final = 0.15
+"""How often a new draft is looked for."""
 TYPING_LATE_SECONDS: Final = 0.2
-"""How long an answer waits for "typing" to arrive before it, which would be shown after it."""
+"""How long an answer waits for a "typing" under way, which would be shown after it."""
 LATE_SECONDS: Final = (2.0, None)
-"""How long it waits for a draft, which would stand below it for 30 seconds; in a group for ever."""
+"""How long an answer waits for a draft under way, in private chats and in groups."""
 EDIT_SECONDS: Final = 3.0
-"""How long a group's message stands before it is edited again."""
+"""The time between two edits in a group."""
 QUICK_SECONDS: Final = 2.0
-"""How long a group waits for the whole answer before it is shown how it forms."""
+"""How long a group waits for the whole answer before it sees a draft."""
 PLACEHOLDER: Final = "…"
 OPTIONAL: Final[Optional] = "optional"
 
 
 @dataclass(slots=True)
 class Forming:
-    """An answer that forms in a chat: what makes its newest draft, and what of it is shown."""
+    """An answer that forms in a chat: the source of its newest draft, and what is shown of it."""
 
     to: Destination
     draft_id: int
@@ -67,12 +67,12 @@ class Forming:
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def show(self, draft: Callable[[], str]) -> None:
-        """Show this from now on."""
+        """Show this draft from now on."""
         self.draft = draft
         self.news.set()
 
     def end(self) -> None:
-        """Show nothing any more."""
+        """Show no more drafts."""
         self.is_over = True
         self.news.set()
 
@@ -82,12 +82,12 @@ class Drafts:
     """Shows that answers form, in groups only `in_groups`.
 
     A server that knows no drafts is not asked again. A chat in which Telegram asks to wait is left
-    alone for so long. `keep` stores the id of a group's message before anything of the answer is in
-    it; such messages leave half of the rate limit to answers.
+    alone for so long. `store_placeholder` stores the id of a group's message before anything of the
+    answer is in it; such messages leave half of the rate limit to answers.
     """
 
     bot: ExtBot[Optional]
-    keep: Callable[[int], Awaitable[None]] | None = None
+    store_placeholder: Callable[[int], Awaitable[None]] | None = None
     in_groups: bool = True
     clock: Clock = time.monotonic
     are_known: bool = True
@@ -121,16 +121,16 @@ class Drafts:
         while not forming.is_over:
             forming.news.clear()
             await self._show(forming)
-            seconds = LOOK_SECONDS if forming.draft and forming.is_drafted else TYPING_SECONDS
+            seconds = POLL_SECONDS if forming.draft and forming.is_drafted else TYPING_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await forming.news.wait()
 
     async def _show(self, forming: Forming) -> None:
-        """Show what is due: a new draft, the same once more, or that somebody types."""
+        """Show what is due: a draft, or that the bot types."""
         if forming.draft and forming.is_drafted and self.clock() >= forming.due_at:
             html = next(iter(split_messages(forming.draft())), "") or forming.shown
-            fades = not forming.to.is_group and self.clock() - forming.shown_at >= KEPT_SECONDS
+            fades = not forming.to.is_group and self.clock() - forming.shown_at >= REFRESH_SECONDS
             if html and (html != forming.shown or fades):
                 forming.is_drafting = True
                 draw = self._edit if forming.to.is_group else self._draft
@@ -161,7 +161,7 @@ class Drafts:
             forming.due_at = forming.shown_at + DRAFT_SECONDS
 
     async def _edit(self, forming: Forming, html: str) -> None:
-        """Edit the message that becomes the answer; if there is none yet, send it."""
+        """Edit the message that becomes the answer; send it first."""
         to, placeholder = forming.to, forming.placeholder
         if placeholder.message_id is None:
             sent = await self.bot.send_message(
@@ -172,8 +172,8 @@ class Drafts:
                 rate_limit_args=OPTIONAL,
             )
             placeholder.message_id = sent.message_id
-            if self.keep is not None:
-                await self.keep(sent.message_id)
+            if self.store_placeholder is not None:
+                await self.store_placeholder(sent.message_id)
         else:
             await self.bot.edit_message_text(
                 html,
@@ -199,7 +199,7 @@ class Drafts:
             log.debug("A draft was refused: %s", error)
             forming.is_drafted, forming.shown = False, ""
         except TelegramError as error:
-            log.debug("That an answer forms was not shown: %s", error)
+            log.debug("A sign that an answer forms was not shown: %s", error)
             if forming.is_drafting and forming.to.is_group:
                 # It may have been sent, or edited, all the same: not a second time.
                 forming.is_drafted = False

@@ -1,4 +1,4 @@
-"""Wines without a model: inline mode in any chat, and links that open the bot with a wine."""
+"""Offer wines without a model: inline in any chat, and by links that open the bot with a wine."""
 
 import logging
 from collections.abc import Sequence
@@ -24,22 +24,23 @@ from agent.sommelier.safety import care_in, find_wines, get_wines, person_in
 from agent.sommelier.wine import Wine
 from agent.text import pattern
 from agent.turn import Reply
+from bot.outgoing import Outgoing, Rows
 from bot.telegram.buttons import answer_inline
-from bot.telegram.conversation import TYPED, AnyHandler, Context, Conversation, question_of
+from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
+from bot.telegram.messages import TYPED
+from bot.telegram.onboarding import greet, welcome
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
-from bot.telegram.sender import Outgoing, Rows
-from bot.telegram.settings import greet, welcome
 
 log = logging.getLogger(__name__)
 
 PAYLOAD: Final = pattern(r"[A-Za-z0-9_-]{1,64}")
-"""What Telegram lets a link hand over to /start."""
+"""The payload of /start that Telegram lets a link carry."""
 MOST: Final = 10
 CACHED_SECONDS: Final = 60
-"""How long Telegram may answer the same query of the same person by itself."""
+"""How long Telegram may repeat an answer to the same user by itself."""
 PER_PERSON: Final = (Limit(40, 10),)
-"""Half of it is how often somebody is answered: who types fast asks twice a second."""
+"""A user is answered half as often; who types fast asks twice a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,14 @@ class InlineMode:
     limit: RateLimit = field(default_factory=lambda: RateLimit(PER_PERSON, PER_PERSON, ()))
 
     def handlers(self) -> list[AnyHandler]:
-        """Make the handlers."""
+        """Return the handlers."""
         return [
             CommandHandler("start", self.start, filters=TYPED, has_args=1),
             InlineQueryHandler(self.inline),
         ]
 
     async def start(self, update: Update, context: Context) -> None:
-        """/start with a payload: that wine, or the greeting; the payload is kept on the trace."""
+        """/start with a payload: show that wine, or the greeting; the trace has the payload."""
         payload, talk = (context.args or [""])[0], self.talk
         catalogue = talk.repositories.wines
         if not PAYLOAD.fullmatch(payload):
@@ -68,7 +69,8 @@ class InlineMode:
 
         async def work(run: Run) -> Reply:
             run.span.update(metadata={"start": payload})
-            for wine in await get_wines(catalogue, [payload], person_in(run)):
+            if allowed := await get_wines(catalogue, [payload], person_in(run)):
+                wine = allowed[0]
                 return Reply(text=_text(wine), wine_ids=(wine.id,), wines=(wine,))
             why = talk.turns.carer.help.why(care_in(run)) if wines else ""
             if why:
@@ -82,7 +84,7 @@ class InlineMode:
         await talk.turns.turn(asked, work, greeted)
 
     async def inline(self, update: Update, context: Context) -> None:
-        """A query in any chat: wines to send there; none to who is offered no alcohol."""
+        """Offer wines to send in any chat; none to a user who is offered no alcohol."""
         query = update.inline_query
         if query is None or not self.limit.take(query.from_user.id):
             return

@@ -26,20 +26,17 @@ from agent.places.find import FoundPlace, Places, find_places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply, guard_input
+from bot.outgoing import Button, Destination, Outgoing, Rows
 from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
-from bot.telegram.conversation import (
+from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
+from bot.telegram.messages import (
     TYPED,
-    AnyHandler,
-    Context,
-    Conversation,
     behind_command,
     destination,
     is_addressed,
     message_of,
     press_of,
-    question_of,
 )
-from bot.telegram.sender import Button, Destination, Outgoing, Rows
 from bot.turn import Question
 
 REFINE: Final = "refine"

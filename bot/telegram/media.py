@@ -1,4 +1,4 @@
-"""Pictures and files that people send: fetched from Telegram, read, and never kept."""
+"""Read the pictures, files and voices that users send; none of them is stored."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,13 +28,9 @@ from bot.telegram.conversation import (
     Context,
     Conversation,
     Enclosed,
-    answer_meant,
-    is_addressed,
-    message_of,
     question_of,
-    with_context,
-    wording,
 )
+from bot.telegram.messages import answer_meant, is_addressed, message_of, with_context, wording
 from bot.telegram.render import to_telegram_html, visible_text
 from bot.telegram.settings import ALOUD, ON
 from bot.updates.bursts import ALBUM, file_in, number
@@ -45,13 +41,15 @@ FETCH_TRIES: Final = 3
 PDF: Final = "application/pdf"
 PICTURES: Final = filters.PHOTO | filters.Document.IMAGE | filters.Document.PDF
 VOICES: Final = filters.VOICE | filters.AUDIO | filters.VIDEO_NOTE
+File = Mapping[str, Any]
+"""A file as Telegram describes it."""
 
 
 class AboutPicture(filters.MessageFilter):
-    """What is written in reply to a picture that somebody sent."""
+    """A reply to a picture that somebody sent."""
 
     def filter(self, message: Message) -> bool:
-        """Whether it is that."""
+        """Return whether a message is one."""
         replied = message.reply_to_message
         return replied is not None and bool(replied.photo)
 
@@ -61,7 +59,7 @@ ABOUT_PICTURE: Final = filters.REPLY & AboutPicture() & filters.TEXT & ~filters.
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """Handles what people send beside words.
+    """Answers pictures, files and voices.
 
     `pages_of` reads a PDF file, `as_shown` makes of a picture what a model is shown.
     """
@@ -71,7 +69,7 @@ class Media:
     as_shown: Callable[[bytes], Awaitable[str]]
 
     def handlers(self) -> list[AnyHandler]:
-        """Make the handlers."""
+        """Return the handlers."""
         new = filters.UpdateType.MESSAGE
         return [
             MessageHandler(new & (PICTURES | ABOUT_PICTURE), self.pictures),
@@ -79,82 +77,81 @@ class Media:
         ]
 
     async def pictures(self, update: Update, context: Context) -> None:
-        """A photo, an album or a PDF file, with words or without; or words in reply to one."""
+        """Answer a photo, an album or a PDF file, or words in reply to one."""
         message, bot = message_of(update), context.bot
         if not is_addressed(message, bot):
             return
-        words, models = wording(message, bot), self.talk.turns.run
+        words, run = wording(message, bot), self.talk.turns.run
         files = files_of(message) or files_of(message.reply_to_message)
-        is_file = any(each.get("mime_type") == PDF for each in files)
-        can_see = VISION in deps_of(models).models or (is_file and bool(models.models))
+        is_file = any(file.get("mime_type") == PDF for file in files)
+        can_see = VISION in deps_of(run).models or (is_file and bool(run.models))
         if not (words or can_see):
             await self.talk.say(update, say("cannot_read") if is_file else say("cannot_see"))
             return
-        asked = with_context(words, message, bot) if words else PICTURE
+        text = with_context(words, message, bot) if words else PICTURE
         note = say("not_read") if is_file else say("not_seen")
         await self.talk.respond(
-            question_of(update, bot, asked, kind="label" if can_see else "chat"),
+            question_of(update, bot, text, kind="label" if can_see else "chat"),
             answer_meant(message, bot),
-            Enclosed(read=partial(self._read, files, bot), note=note),
+            Enclosed(read=lambda run: self._read(files, bot, run), note=note),
         )
 
     async def voice(self, update: Update, context: Context) -> None:
-        """A voice message or a recording."""
-        message, bot, ear = message_of(update), context.bot, self.talk.resources.transcriber
+        """Answer a voice message or a recording."""
+        message, bot = message_of(update), context.bot
+        transcriber = self.talk.resources.transcriber
         sound = message.voice or message.audio or message.video_note
         if sound is None or not is_addressed(message, bot):
             return
         duration = sound.duration
         seconds = duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
-        if ear is None and wording(message, bot):
+        if transcriber is None and wording(message, bot):
             await self.talk.text(update, context)
-        elif ear is None:
+        elif transcriber is None:
             await self.talk.say(update, say("cannot_hear"))
-        elif seconds > ear.longest_seconds:
-            most = f"{ear.longest_seconds:g}"
+        elif seconds > transcriber.longest_seconds:
+            most = f"{transcriber.longest_seconds:g}"
             await self.talk.say(update, say("too_long_to_hear", seconds=most))
         else:
-            given = PurePath((message.audio and message.audio.file_name) or "").suffix.lower()
-            name = f"voice{given or ('.ogg' if message.voice else '.mp4')}"
-            download = partial(fetched, bot, sound.to_dict())
+            suffix = PurePath((message.audio and message.audio.file_name) or "").suffix.lower()
+            name = f"voice{suffix or ('.ogg' if message.voice else '.mp4')}"
+            download = partial(fetch, bot, sound.to_dict())
             enclosed = Enclosed(
-                hear=lambda run: hear(download, name, seconds, run=run, transcriber=ear),
-                asks=lambda said: with_context(said, message, bot),
+                hear=lambda run: hear(download, name, seconds, run=run, transcriber=transcriber),
+                asks=lambda words: with_context(words, message, bot),
                 aloud=self._aloud,
             )
             await self.talk.respond(question_of(update, bot, "", kind="voice"), enclosed=enclosed)
 
     async def _aloud(self, reply: Reply, run: Run) -> bytes:
-        """The answer read aloud, for who chose so."""
-        chosen = settings_of(person_in(run).facts).get(ALOUD) == ON
+        """Return the answer as audio, for a user who chose so."""
+        is_chosen = settings_of(person_in(run).facts).get(ALOUD) == ON
         speaker = self.talk.resources.speaker
-        if speaker is None or not chosen or reply.outcome == "care":
+        if speaker is None or not is_chosen or reply.outcome == "care":
             return b""
         return await read_aloud(visible_text(to_telegram_html(reply.text)), run, speaker)
 
-    async def _read(
-        self, files: Sequence[Mapping[str, Any]], bot: Bot, run: Run
-    ) -> Attachment | None:
-        """What the pictures say, or the first file among them; None if nobody can read that."""
+    async def _read(self, files: Sequence[File], bot: Bot, run: Run) -> Attachment | None:
+        """Return what the first PDF file says, or the pictures; None if no model can see them."""
         catalogue = self.talk.repositories.wines
-        if file := next((each for each in files if each.get("mime_type") == PDF), None):
+        if pdf := next((file for file in files if file.get("mime_type") == PDF), None):
             try:
-                pages = await self.pages_of(await fetched(bot, file))
+                pages = await self.pages_of(await fetch(bot, pdf))
             except Unusable as error:
                 log.info("A file was not read: %s", error)
                 return Attachment(failed=1)
             return await read_pages(pages, run, catalogue)
         if VISION not in deps_of(run).models:
             return None
-        downloads = [partial(self._shown, each, bot) for each in files]
+        downloads = [partial(self._picture, file, bot) for file in files]
         return await read_pictures(downloads, run, catalogue)
 
-    async def _shown(self, file: Mapping[str, Any], bot: Bot) -> str:
-        return await self.as_shown(await fetched(bot, file))
+    async def _picture(self, file: File, bot: Bot) -> str:
+        return await self.as_shown(await fetch(bot, file))
 
 
-def files_of(message: Message | None) -> list[Mapping[str, Any]]:
-    """The pictures of a message, of an album all."""
+def files_of(message: Message | None) -> list[File]:
+    """Return the files of a message, of an album all."""
     if message is None:
         return []
     album = message.api_kwargs.get(ALBUM)
@@ -164,14 +161,14 @@ def files_of(message: Message | None) -> list[Mapping[str, Any]]:
     return [file] if file else []
 
 
-async def fetched(bot: Bot, file: Mapping[str, Any]) -> bytes:
+async def fetch(bot: Bot, file: File) -> bytes:
     """Fetch a file from Telegram.
 
     Raises:
-        Unusable: it is larger than may be, or Telegram does not hand it out.
+        Unusable: it is too large, or Telegram does not hand it out.
     """
 
-    async def fetch() -> bytes:
+    async def download() -> bytes:
         found = await bot.get_file(str(file.get("file_id")))
         if (found.file_size or 0) > lengths.FILE_BYTES:
             raise Unusable(TOO_LARGE)
@@ -180,10 +177,10 @@ async def fetched(bot: Bot, file: Mapping[str, Any]) -> bytes:
     if number(file.get("file_size")) > lengths.FILE_BYTES:
         raise Unusable(TOO_LARGE)
     try:
-        return await retry(fetch, tries=FETCH_TRIES, on=_is_passing)
+        return await retry(download, tries=FETCH_TRIES, on=_may_pass)
     except TelegramError as error:
         raise Unusable("not_fetched") from error
 
 
-def _is_passing(error: Exception) -> bool:
+def _may_pass(error: Exception) -> bool:
     return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)

@@ -1,11 +1,10 @@
-"""Commands about what is kept of a person: /taste, /cellar, /privacy, /export and /forget."""
+"""Commands about what is stored of a user: /taste, /cellar, /privacy, /export and /forget."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 from zlib import crc32
 
@@ -21,13 +20,13 @@ from agent.memory.taste import contradicted_by, facts_in, unknown_of
 from agent.sommelier.taste import taste_of, written
 from agent.text import fold
 from agent.turn import SHARED, TOLD, Bottles, Change, Fact, Person
+from bot.outgoing import Button
 from bot.retries import retry_briefly
 from bot.telegram.buttons import acknowledge, rows_of, show_rows
-from bot.telegram.conversation import (
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.memory_buttons import undo_button
+from bot.telegram.messages import (
     TYPED,
-    AnyHandler,
-    Context,
-    Conversation,
     behind_command,
     destination,
     is_private,
@@ -35,11 +34,9 @@ from bot.telegram.conversation import (
     people_of,
     press_of,
 )
-from bot.telegram.memory_buttons import undo_button
-from bot.telegram.sender import Button
 
 YES, NO, SHARE, UNSHARE = ":forget", ":keep", ":share", ":unshare"
-"""Without a kind before the colon a press keeps its place among what is asked in its chat."""
+"""Without a prefix before the colon a press waits in the lane of its chat."""
 FORGET_FACT: Final = "t:"
 EXPORT_FILE, CELLAR_FILE = "sommelier.json", "cellar.csv"
 MAX_FILE_BYTES: Final = 2_000_000
@@ -47,17 +44,17 @@ MAX_FACTS: Final = 40
 """How many facts have a button."""
 MAX_LABEL: Final = 40
 COUNTED: Final = "messages facts bottles cares feedback turns traces".split()
-"""The tables that are counted before they are deleted, each told by a sentence."""
+"""The tables that are counted before they are deleted; every one has a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCommands:
-    """Show, change, send and delete what is kept of a person, in their private chat.
+    """Shows, changes, exports and deletes what is stored of a user, in their private chat.
 
-    Their cellar is shown also in a chat where they share it. `read` reads a CSV file of bottles,
-    and how many of its rows it could not; `write` writes one. `days` is how long what is kept, by
-    names of the sentence `privacy`. Traces go `elsewhere`, if to Langfuse; `is_deleted_there` says
-    whether they are deleted there with what is deleted here.
+    Their cellar is shown also in a chat where they share it. `read` returns the bottles of a CSV
+    file and the number of rows that it could not read; `write` returns such a file. `days` fills
+    the text `privacy`. Traces go `elsewhere`, if to a server; `is_deleted_there` tells whether they
+    are deleted there, too.
     """
 
     talk: Conversation
@@ -87,21 +84,21 @@ class MemoryCommands:
         ]
 
     async def privacy(self, update: Update, context: Context) -> None:
-        """/privacy: say what is kept, for how long, and what can be done about it."""
+        """/privacy: say what is stored, for how long, and what can be done about it."""
         where = say("privacy_elsewhere", where=self.elsewhere) if self.elsewhere else ""
         await self.talk.say(update, say("privacy", **self.days, elsewhere=where))
 
     async def export(self, update: Update, context: Context) -> None:
-        """/export: send all that is kept of a person as one JSON document."""
+        """/export: send all that is stored of a user as one JSON document."""
         if await self._is_overheard(update):
             return
-        read = partial(self.talk.repositories.personal.export, *self._person(update))
-        found = to_json(await retry_briefly(read), indent=2)
+        personal, person = self.talk.repositories.personal, self._person(update)
+        found = to_json(await retry_briefly(lambda: personal.export(*person)), indent=2)
         await self.talk.say(update, say("export_ready"))
         await self.talk.sender.send_file(destination(update), EXPORT_FILE, found)
 
     async def forget(self, update: Update, context: Context) -> None:
-        """/forget: ask whether all that is kept of a person is to be deleted."""
+        """/forget: ask whether to delete all that is stored of a user."""
         if await self._is_overheard(update):
             return
         kept = await self._counted(update)
@@ -200,7 +197,7 @@ class MemoryCommands:
         if not bottles:
             await self.talk.say(update, say("cellar_unreadable"))
             return
-        count = sum(each.count for each in bottles)
+        count = sum(wine.count for wine in bottles)
         said = say("cellar_imported", count=str(count), wines=str(len(bottles)), left=str(left))
         await self.talk.say(update, said, undo_button(update.update_id))
         await self.talk.change(update, bottles=tuple(bottles), undo_id=update.update_id)
@@ -237,19 +234,19 @@ class MemoryCommands:
         await self.talk.say(update, said, buttons)
 
     def _person(self, update: Update) -> tuple[int, str]:
-        """Return the id of a person, and the hash that stands for it in traces."""
+        """Return the id of a user, and its hash in traces."""
         _, user_id = people_of(update)
         return user_id, self.talk.turns.hashed("user", user_id)
 
     async def _counted(self, update: Update) -> str:
-        """Return how much is kept of a person, in words."""
-        count = partial(self.talk.repositories.personal.count, *self._person(update))
-        counts = await retry_briefly(count)
+        """Return how much is stored of a user, in words."""
+        personal, person = self.talk.repositories.personal, self._person(update)
+        counts = await retry_briefly(lambda: personal.count(*person))
         found = (name for name in COUNTED if counts.get(name))
         return ", ".join(say(f"kept_{name}", count=counts[name]) for name in found)
 
     async def _is_overheard(self, update: Update) -> bool:
-        """Return whether others are in the chat; then it is said where to ask."""
+        """Return whether others are in the chat; tell them to ask in private."""
         if is_private(update):
             return False
         await self.talk.say(update, say("only_in_private"))
@@ -257,7 +254,7 @@ class MemoryCommands:
 
 
 def _listed(facts: Sequence[Fact]) -> list[Fact]:
-    """Return what a person told, and the likes that their verdicts amount to."""
+    """Return the stated facts of a user, and the likes that follow from their ratings."""
     liked = (wanted for wanted, said in taste_of(facts).likes if not said)
     stated = (fact for fact in facts if fact.kind in TOLD)
     known = sorted(stated, key=lambda fact: TOLD.index(fact.kind))
@@ -265,7 +262,7 @@ def _listed(facts: Sequence[Fact]) -> list[Fact]:
 
 
 def _is_called(action: str, name: str) -> bool:
-    """Return whether a word is that of an action of /cellar, in any language."""
+    """Return whether a word names an action of /cellar, in any language."""
     named = (word for words in in_every_language(name).values() for word in words.split())
     return bool(action) and fold(action) in map(fold, named)
 

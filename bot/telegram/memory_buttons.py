@@ -14,9 +14,10 @@ from agent.i18n import say
 from agent.memory.taste import fact_of
 from agent.memory.wording import in_words, learned
 from agent.turn import Change, Fact, Reply
+from bot.outgoing import Button, Rows
 from bot.telegram.buttons import acknowledge, rows_of, show_rows
-from bot.telegram.conversation import AnyHandler, Context, Conversation, people_of, press_of
-from bot.telegram.sender import Button, Rows
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.messages import people_of, press_of
 from bot.turn import Question
 
 UNDO, REMEMBER = "u:", "r:"

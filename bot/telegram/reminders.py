@@ -16,16 +16,11 @@ from agent.i18n import say, speaking
 from agent.memory.cellar import due_fact, due_in
 from agent.memory.wording import cellar
 from agent.turn import Bottles, Fact
+from bot.outgoing import Button, Destination, Rows
 from bot.telegram.buttons import acknowledge
-from bot.telegram.conversation import (
-    TYPED,
-    AnyHandler,
-    Context,
-    Conversation,
-    message_of,
-    press_of,
-)
-from bot.telegram.sender import Button, Destination, Rows, messages_of
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.messages import TYPED, message_of, press_of
+from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 
 HOURS: Final = range(10, 20)
@@ -58,7 +53,9 @@ class Reminders:
             return
         await talk.say(update, *reminder(due, now.year))
         reminded = Fact("setting", reminded_in(now))
-        await talk.change(update, learned=(reminded, *(due_fact(each, now.year) for each in due)))
+        await talk.change(
+            update, learned=(reminded, *(due_fact(bottles, now.year) for bottles in due))
+        )
 
     async def no_reminders(self, update: Update, context: Context) -> None:
         """Send no reminder any more."""
@@ -76,7 +73,7 @@ class Reminding:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def round(self) -> None:
-        """Store a reminder for each person to whom one is due now."""
+        """Store a reminder for every user to whom one is due now."""
         now, memory = self.now().astimezone(self.zone), self.talk.repositories.memory
         if now.hour not in HOURS:
             return
@@ -85,9 +82,9 @@ class Reminding:
             if due:
                 with speaking(await spoken_by(self.talk, user_id)):
                     text, buttons = reminder(due, now.year)
-                told = tuple(due_fact(each, now.year) for each in due)
+                reminded = tuple(due_fact(bottles, now.year) for bottles in due)
                 messages = await messages_of(Destination(user_id), text, buttons)
-                await memory.remind(user_id, Fact("setting", reminded_in(now)), told, messages)
+                await memory.remind(user_id, Fact("setting", reminded_in(now)), reminded, messages)
 
 
 def reminded_in(now: datetime) -> str:

@@ -1,8 +1,9 @@
 """Render our Markdown as Telegram's HTML.
 
-Our Markdown has `**bold**`, `*italic*`, `` `code` ``, `- ` for bullets, `> ` for quotes and `**> `
-for folded ones. Anything else is shown as it is written. The only link is `<https://…>`, shown as
-its domain; whatever else Telegram would turn into a link becomes code, which it leaves alone.
+Our Markdown has `**bold**`, `*italic*`, `` `code` ``, `- ` for bullets, `> ` for quotes, `**> ` for
+folded ones, and lines of backticks around code. Anything else is shown as it is written. The only
+link is `<https://…>`, shown as its domain; whatever else Telegram would turn into a link becomes
+code, which it leaves alone.
 """
 
 import unicodedata
@@ -35,6 +36,7 @@ class Piece(NamedTuple):
 QUOTE: Final = Mark("blockquote")
 FOLDED: Final = Mark("blockquote", "expandable")
 CODE: Final = Mark("code")
+PRE: Final = Mark("pre")
 EMPHASIS: Final = {"strong_open": Mark("b"), "em_open": Mark("i")}
 INERT: Final = frozenset({"a", "code", "pre"})
 """Tags in which Telegram makes no links by itself."""
@@ -43,6 +45,7 @@ MESSAGE_UNITS: Final = 4096
 """The longest message, in UTF-16 units of visible text."""
 MESSAGE_ENTITIES: Final = 100
 
+_FENCE: Final = pattern("`{3,}")
 _BULLET: Final = pattern(r"\A([ \t]*)[-*+][ \t]+(\S)")
 _QUOTE: Final = pattern(r"(?P<folded>\*\*>)(?:[ \t]|\Z)| {0,3}>[ \t]?")
 _HTML_TAG: Final = pattern(r'<(/?)(\w+)(?: href="([^"]*)"| (\w+))?>')
@@ -78,16 +81,28 @@ def split_messages(markdown: str, limit: int = MESSAGE_UNITS) -> list[str]:
 def parse(markdown: str) -> list[Piece]:
     """Return the pieces of a text. Lines stay lines, and no word is lost."""
     pieces = list[Piece]()
-    previous: tuple[Mark, ...] = ()
-    for number, line in enumerate(visible(markdown).split("\n")):
-        quote = _QUOTE.match(line)
-        block = () if quote is None else (FOLDED,) if quote["folded"] else (QUOTE,)
-        if number:
+    previous: tuple[Mark, ...] | None = None
+    for line, block in _lines(visible(markdown)):
+        if previous is not None:
             pieces.append(Piece("\n", block if block == previous else ()))
-        content = _BULLET.sub(_bullet, line[quote.end() if quote else 0 :])
-        pieces += _inline(content, block)
+        pieces += [Piece(line, block)] if block == (PRE,) else _inline(line, block)
         previous = block
     return [piece for piece in _without_live_addresses(pieces) if piece.text]
+
+
+def _lines(text: str) -> Iterator[tuple[str, tuple[Mark, ...]]]:
+    """Yield every line with the block that it belongs to."""
+    fence = ""
+    for line in text.split("\n"):
+        if line == fence if fence else _FENCE.fullmatch(line):
+            fence = "" if fence else line
+        elif fence:
+            yield line, (PRE,)
+        elif quote := _QUOTE.match(line):
+            block = (FOLDED,) if quote["folded"] else (QUOTE,)
+            yield _BULLET.sub(_bullet, line[quote.end() :]), block
+        else:
+            yield _BULLET.sub(_bullet, line), ()
 
 
 def _bullet(found: Match) -> str:

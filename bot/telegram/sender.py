@@ -1,16 +1,16 @@
-"""Messages with buttons: put into the outbox of a turn, and got through to Telegram, never twice.
+"""Put messages into the outbox of a turn, and deliver them to Telegram, never twice.
 
-A request that was sent and got no response (a time-out, a cut connection) may have arrived, so it
-is not sent again: a person misses a part of an answer, rarely, but never reads it twice.
+A request that got no response (a timeout, a cut connection) may have arrived, so it is not sent
+again: rarely a user misses a part of an answer, but never reads it twice.
 """
 
 import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import httpx2
 from telegram import (
@@ -39,6 +39,7 @@ from agent.i18n import say
 from agent.markdown import live
 from agent.repositories import ChatRepository
 from agent.text import run_in_thread_if_large
+from bot.outgoing import Button, Delivery, DeliveryError, Destination, FileKind, Rows
 from bot.pending import pending_turn
 from bot.retries import retry_forever
 from bot.telegram.render import split_messages, utf16_units, visible_text
@@ -49,7 +50,7 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 MAX_TRIES: Final = 8
-"""How often one message is tried in all, waits that Telegram asked for included."""
+"""The most requests for one message, after a 429 too."""
 
 BACKOFF: Final = Backoff(first=0.5, longest=30.0)
 GONE: Final = (
@@ -59,7 +60,7 @@ GONE: Final = (
     "chat_write_forbidden",
     "rights to send",
 )
-"""What a 400 says, in lower case, when nothing can be sent to a chat any more; so does any 403."""
+"""Texts of a 400, in lower case, that mean as any 403 that a chat cannot be reached any more."""
 
 NO_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 NEVER_SENT: Final = (
@@ -72,95 +73,16 @@ NEVER_SENT: Final = (
 )
 
 
-class Button(NamedTuple):
-    """A button under a message; `data` comes back when it is pressed, at most 64 bytes of UTF-8."""
-
-    label: str
-    data: str
-
-
-Rows = tuple[tuple[Button, ...], ...]
-"""Buttons side by side in rows."""
-
-
-def in_rows(buttons: Sequence[Button], count: int) -> Rows:
-    """Buttons in rows of so many."""
-    return tuple(tuple(buttons[at : at + count]) for at in range(0, len(buttons), count))
-
-
 def keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
-    """The buttons as Telegram takes them; None without any."""
-    shown = [
-        [InlineKeyboardButton(each.label, callback_data=each.data) for each in row] for row in rows
+    """Return buttons as Telegram takes them; None without any."""
+    keys = [
+        [InlineKeyboardButton(label, callback_data=data) for label, data in row] for row in rows
     ]
-    return InlineKeyboardMarkup(shown) if shown else None
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A message in Markdown, and the buttons under it."""
-
-    markdown: str
-    buttons: Rows = ()
-
-
-FileKind = Literal["document", "photo", "voice"]
-DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", "network"]
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """Where an answer goes: a chat, a topic of it, and the message it replies to.
-
-    With `edits` it takes the place of a message of ours. An answer goes to where somebody has just
-    written from: whether that can be reached is not looked up.
-    """
-
-    chat_id: int
-    thread_id: int | None = None
-    reply_to: int | None = None
-    edits: int | None = None
-    is_answer: bool = False
-
-    @property
-    def is_group(self) -> bool:
-        """Whether others than who asked are there, too."""
-        return self.chat_id < 0
-
-    @property
-    def next(self) -> "Destination":
-        """Where what follows goes: it replies to nothing and is a message of its own."""
-        return replace(self, reply_to=None, edits=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """What became of an answer: its message ids in order, all requests made, the last error.
-
-    `unreachable`: the person blocked the bot, or the chat is gone. `rejected`: Telegram refused the
-    message itself. `ambiguous`: a message may or may not have arrived. `rate_limited`: Telegram
-    kept asking to wait. `network`: Telegram could not be reached. It was sent from `began_ns` to
-    `ended_ns` (since the epoch), also where a turn that goes on only reads so.
-    """
-
-    message_ids: tuple[int, ...] = ()
-    tries: int = 0
-    error: DeliveryError | None = None
-    began_ns: int = field(default=0, compare=False)
-    ended_ns: int = field(default=0, compare=False)
-
-    def __add__(self, later: "Delivery") -> "Delivery":
-        return Delivery(
-            self.message_ids + later.message_ids,
-            self.tries + later.tries,
-            later.error or self.error,
-            self.began_ns or later.began_ns,
-            later.ended_ns or self.ended_ns,
-        )
+    return InlineKeyboardMarkup(keys) if keys else None
 
 
 class Outbox(Protocol):
-    """Where it is stored that messages were sent."""
+    """Stores that messages were sent."""
 
     async def sent(self, message: OutboxRow) -> None:
         """Store the id of a message that was sent, or why it never will be."""
@@ -421,12 +343,12 @@ def _keyboard_of(message: OutboxRow) -> InlineKeyboardMarkup | None:
 
 
 async def _stored(call: Callable[[], Awaitable[R]], chat_id: int) -> R | None:
-    """What the database says of a chat, None if it is out of order: people are answered without."""
+    """Return the result of a call of the database; None if it fails: users are answered anyway."""
     return await or_else(call, None, f"What is known of chat {chat_id} could not be read or stored")
 
 
 def _is_passing(error: Exception, *, twice_is_once: bool) -> bool | float:
-    """Whether the same message may get through later; a 429 waits in the rate limit alone."""
+    """Return whether a message may get through later; after a 429 the rate limiter waits."""
     if isinstance(error, RetryAfter):
         return 0.0
     kind = _kind(error) if isinstance(error, TelegramError) else ""
@@ -434,7 +356,7 @@ def _is_passing(error: Exception, *, twice_is_once: bool) -> bool | float:
 
 
 def _is_gone(error: TelegramError) -> bool:
-    """Whether the message that was to be edited is not there, or may be edited no more."""
+    """Return whether the message to edit is gone, or may be edited no more."""
     said = str(error).lower()
     return isinstance(error, BadRequest) and ("to edit" in said or "can't be edited" in said)
 
@@ -452,7 +374,7 @@ def _kind(error: TelegramError) -> DeliveryError:
 
 
 def _may_have_arrived(error: NetworkError) -> bool:
-    """Whether the request was sent, as far as is known, and no response came.
+    """Return whether the request may have been sent, and no response came.
 
     A response with an error status has no cause, or a TelegramError if its body was no JSON.
     """

@@ -17,9 +17,10 @@ from typing import Final
 
 from agent.repositories import Payload, ReceivedUpdate, TurnTaken
 from bot.metrics import Metrics, UpdateResult
+from bot.outgoing import Delivery
 from bot.pending import Course, PendingTurn, Placeholder, pending
 from bot.retries import DATABASE, retry_forever
-from bot.telegram.sender import Delivery, Sender
+from bot.telegram.sender import Sender
 from bot.updates.bursts import (
     INLINE,
     LARGEST_BURST,

@@ -24,7 +24,7 @@ from bot.budgets import NO_BUDGET, Budgets, DailyBudget
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication, close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation
-from bot.telegram.handlers import show_commands
+from bot.telegram.menu import show_commands
 from bot.updates.accept import introduce
 from bot.updates.lanes import Lanes
 from config import SettingsError, load_settings
@@ -195,7 +195,7 @@ class TestAccess:
             bot_api.say("/new", CHAT)
             bot_api.say("/new", GROUP, BEA)
             await bot_api.wait_for_message(1, CHAT)
-            await until(lambda: caplog.text.count(f"Person {BEA} is blocked") == 4)
+            await until(lambda: caplog.text.count(f"User {BEA} is blocked") == 4)
         assert (bot_api.sent(BEA), bot_api.sent(GROUP), toasts(bot_api)) == ([], [], [])
         assert "secret" not in caplog.text
 

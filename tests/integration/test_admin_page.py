@@ -20,7 +20,7 @@ from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from agent.turn_trace import Outcome, record_turn
 from bot.admin.page import COOKIE
-from bot.resources import admin_page
+from bot.app import admin_page
 from config import load_settings
 from db.engine import Sessions
 from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository

@@ -16,11 +16,12 @@ from starlette.responses import JSONResponse, Response
 from telegram.ext import ExtBot
 
 from agent.repositories import ChatRepository, ChatState
+from bot.outgoing import Delivery, Destination
 from bot.pending import Placeholder
 from bot.telegram.connection import LIMITS, TelegramRequests
 from bot.telegram.drafts import Drafts
 from bot.telegram.rate_limit import RateLimit
-from bot.telegram.sender import MAX_TRIES, Delivery, Destination, Sender
+from bot.telegram.sender import MAX_TRIES, Sender
 from db.engine import Sessions
 from db.models import ChatRow
 from db.repositories.people import SqlChatRepository

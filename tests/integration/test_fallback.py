@@ -13,7 +13,7 @@ from agent.i18n import languages, say_in
 from agent.sommelier.history import with_ids_shown
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
-from bot.telegram.answer_buttons import follow_ups
+from bot.telegram.follow_ups import follow_ups
 from db.documents.indexing import load_starter_documents
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore

@@ -20,8 +20,8 @@ from agent.repositories import Feedback, TurnRecord
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from bot.tasks import unless
-from bot.telegram.answer_buttons import RatingButtons, rating
 from bot.telegram.conversation import AnyHandler, Conversation
+from bot.telegram.rating import RatingButtons, rating
 from bot.turn import Save
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository
@@ -517,7 +517,7 @@ class TestAtOnce:
     async def test_a_database_that_hangs_costs_neither_the_answer_nor_the_press(
         self, room: Room, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("bot.telegram.answer_buttons.ANSWER_SECONDS", 0.1)
+        monkeypatch.setattr("bot.telegram.rating.ANSWER_SECONDS", 0.1)
         async with room.open():
             message = await room.answered()
             room.answers_read.clear()

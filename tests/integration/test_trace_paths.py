@@ -12,7 +12,7 @@ from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.sommelier.service import Sommelier
-from bot.telegram.sender import Rows
+from bot.outgoing import Rows
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.repositories.people import SqlMessageRepository

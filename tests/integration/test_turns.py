@@ -17,8 +17,9 @@ from sqlalchemy.exc import OperationalError
 from agent.engine.limits import Ledger, Spent
 from agent.repositories import EndedTurn, StoredMessage, TurnRecord
 from bot.metrics import Metrics
+from bot.outgoing import Delivery
 from bot.pending import pending_turn
-from bot.telegram.sender import Delivery, Sender
+from bot.telegram.sender import Sender
 from bot.updates.bursts import chat_of
 from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, Lock
 from db.engine import Sessions, is_passing

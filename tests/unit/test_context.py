@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from telegram import Bot, Message
 
-from bot.telegram.conversation import with_context, wording
+from bot.telegram.messages import with_context, wording
 from bot.updates.bursts import joined
 
 BOT = {"id": 123456789, "is_bot": True, "first_name": "Sommelier"}

@@ -11,10 +11,10 @@ import pytest
 from telegram.error import BadRequest, RetryAfter, TelegramError, TimedOut
 from telegram.ext import ExtBot
 
+from bot.outgoing import Destination
 from bot.pending import Placeholder
 from bot.telegram.drafts import PLACEHOLDER, Drafts
 from bot.telegram.rate_limit import Limits, RateLimit
-from bot.telegram.sender import Destination
 from tests.virtual_time import VirtualTimeLoop, in_virtual_time
 
 PRIVATE, GROUP = Destination(7), Destination(-7, reply_to=3)

@@ -4,7 +4,7 @@ import pytest
 
 from agent.fallback import query_for
 from agent.sommelier.wine import Body, Style, Sweetness, Wine
-from bot.telegram.answer_buttons import MOST, offered
+from bot.telegram.follow_ups import MAX_BUTTONS, offered
 from tests.fakes import CHINON, RIOJA
 
 ALL = "cheaper", "lighter", "like", "why", "elsewhere"
@@ -30,4 +30,4 @@ def test_what_makes_sense_for_an_answer_is_offered(
     wines: list[Wine], asked: str, names: tuple[str, ...]
 ) -> None:
     assert tuple(offered(wines, query_for(asked) if asked else None)) == names
-    assert len(names) <= MOST
+    assert len(names) <= MAX_BUTTONS

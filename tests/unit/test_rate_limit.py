@@ -5,8 +5,9 @@ from collections.abc import Coroutine
 from heapq import heappop, heappush
 
 import pytest
+from telegram.error import RetryAfter
 
-from bot.telegram.rate_limit import Limit, RateLimit
+from bot.telegram.rate_limit import RateLimit
 
 GROUP = -1_001_234
 
@@ -106,11 +107,6 @@ async def test_all_chats_together_get_30_messages_in_any_second(chats: Chats) ->
     assert [times.count(second) for second in (0, 1, 2, 3)] == [30, 30, 30, 10]
 
 
-async def test_those_who_were_ready_first_go_first(chats: Chats) -> None:
-    await chats.time.run(*(chats.send(chat) for chat in range(1, 101)))
-    assert [chat for _, chat in chats.sent] == list(range(1, 101))
-
-
 async def test_nobody_overtakes_those_who_wait_for_the_same_chat(chats: Chats) -> None:
     order: list[tuple[str, float]] = []
 
@@ -138,29 +134,10 @@ async def test_a_held_chat_waits_exactly_as_long_as_told_and_no_other_does(chats
     assert chats.sent == [(0, 2), (1, 3), (17, 1)]
 
 
-async def test_a_refused_message_does_not_count_as_sent(chats: Chats) -> None:
-    await chats.time.run(chats.send(1, times=2))
-    await chats.time.run(chats.hold(1, 1))
-    await chats.time.run(chats.send(1))
-    assert chats.times(1) == [0, 0, 1]
-
-
-async def test_a_hold_reaches_those_who_wait_for_their_chat(chats: Chats) -> None:
-    await chats.time.run(chats.send(1, times=4), chats.told(1, 10, after=0.5))
-    assert chats.times(1) == [0, 0, 0, 10.5]
-
-
 async def test_a_hold_reaches_those_who_wait_for_the_budget_of_all(chats: Chats) -> None:
     crowd = [chats.send(chat) for chat in range(1, 33)]
     await chats.time.run(*crowd, chats.told(31, 10, after=0.5))
     assert (chats.times(31), chats.times(32)) == ([10.5], [1])
-
-
-async def test_a_shorter_hold_does_not_end_a_longer_one(chats: Chats) -> None:
-    chats.limit.hold(1, 10)
-    chats.limit.hold(1, 2)
-    await chats.time.run(chats.send(1))
-    assert chats.times(1) == [10]
 
 
 async def test_chats_told_to_wait_hold_only_themselves(chats: Chats) -> None:
@@ -195,11 +172,41 @@ async def test_without_limits_nothing_waits() -> None:
     assert [time for time, _ in chats.sent] == [0] * 200
 
 
-async def test_limits_can_be_given() -> None:
-    time = FakeTime()
-    chats = Chats(
-        RateLimit((Limit(1, 10),), (), (Limit(2, 1),), clock=time.clock, sleep=time.sleep)
-    )
-    chats.time = time
-    await time.run(chats.send(1, times=2), chats.send(2), chats.send(3))
-    assert chats.sent == [(0, 1), (0, 2), (1, 3), (10, 1)]
+@pytest.mark.parametrize(
+    ("endpoint", "chat_id", "counts"),
+    [
+        ("sendMessage", 1, True),
+        ("sendVoice", 1, True),
+        ("editMessageText", GROUP, True),
+        ("editMessageText", 1, False),
+        ("sendChatAction", GROUP, False),
+        ("sendMessageDraft", 1, False),
+        ("answerCallbackQuery", None, False),
+    ],
+)
+async def test_messages_count_and_signs_of_life_never_wait(
+    chats: Chats, endpoint: str, chat_id: int | None, counts: bool
+) -> None:
+    made: list[float] = []
+
+    async def call() -> bool:
+        made.append(chats.time.now)
+        return True
+
+    async def request() -> None:
+        data = {"chat_id": chat_id} if chat_id else {}
+        await chats.limit.process_request(call, (), {}, endpoint, data, None)
+
+    await chats.time.run(*(request() for _ in range(4)))
+    assert made == [0, 0, 0, 3 if counts else 0]
+
+
+async def test_an_optional_message_is_refused_while_half_of_a_limit_is_used(chats: Chats) -> None:
+    async def call() -> bool:
+        return True
+
+    data = {"chat_id": GROUP}
+    for _ in range(2):
+        await chats.limit.process_request(call, (), {}, "sendMessage", data, None)
+    with pytest.raises(RetryAfter):
+        await chats.limit.process_request(call, (), {}, "editMessageText", data, "optional")

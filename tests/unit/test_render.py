@@ -72,6 +72,8 @@ def words(text: str) -> list[str]:
         ("- one\n  - nested", "• one\n  • nested"),
         ("1. first\n2. second", "1. first\n2. second"),
         ("> quoted\n> again\nafter", "<blockquote>quoted\nagain</blockquote>\nafter"),
+        ("```\nx **y** a.org\n\n```\nend", "<pre>x **y** a.org\n</pre>\nend"),
+        ("````\n```\n````", "<pre>```</pre>"),
         ("**> all of it\n**> folded", "<blockquote expandable>all of it\nfolded</blockquote>"),
         ("<https://www.x.org/?a=1&b=2>", '<a href="https://www.x.org/?a=1&amp;b=2">x.org</a>'),
         ("**<https://x.org/a(b)>**", '<b><a href="https://x.org/a(b)">x.org</a></b>'),

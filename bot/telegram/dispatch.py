@@ -1,0 +1,80 @@
+"""Make updates of stored payloads, and hand them to the handlers."""
+
+from contextlib import suppress
+
+from telegram import Bot, Update
+from telegram.ext import ApplicationHandlerStop
+
+from agent.i18n import say, speaking
+from agent.repositories import Payload
+from bot.telegram.connection import AnyApplication
+from bot.updates.bursts import chat_of, message_in, part
+from bot.updates.lanes import Unreadable
+
+
+async def dispatch(application: AnyApplication, payload: Payload) -> None:
+    """Hand an update to the first handler of each group that takes it; let its errors through.
+
+    Raises:
+        Unreadable: the library cannot make an update of it.
+    """
+    update = read(payload, application.bot)
+    for group in sorted(application.handlers):
+        for handler in application.handlers[group]:
+            check = handler.check_update(update)
+            if check is None or check is False:
+                continue
+            context = application.context_types.context.from_update(update, application)
+            try:
+                await handler.handle_update(update, application, check, context)
+            except ApplicationHandlerStop:
+                return
+            break
+
+
+async def acknowledge_waiting_press(payload: Payload, bot: Bot) -> None:
+    """Tell who pressed a button that it is handled in a moment.
+
+    Raises:
+        TelegramError: Telegram refuses that.
+    """
+    query = part(payload, "callback_query")
+    with speaking(str(part(query, "from").get("language_code") or "")):
+        await bot.answer_callback_query(str(query.get("id")), say("one_moment"))
+
+
+def read(payload: Payload, bot: Bot) -> Update:
+    """Return the update of a payload.
+
+    Raises:
+        Unreadable: the library cannot make one of it.
+    """
+    try:
+        return Update.de_json(dict(payload), bot)
+    except Exception as error:
+        raise Unreadable(type(error).__name__) from None
+
+
+def is_readable(payload: Payload, bot: Bot) -> bool:
+    """Return whether the library can make an update of a payload."""
+    try:
+        read(payload, bot)
+    except Unreadable:
+        return False
+    return True
+
+
+def origin(payload: Payload, bot: Bot) -> Update | None:
+    """Return an update with at least its chat and user, to say there that it failed.
+
+    Return None for an unreadable update that nobody wrote to the bot alone.
+    """
+    with suppress(Unreadable):
+        return read(payload, bot)
+    sender, chat_id = part(message_in(payload), "from"), chat_of(payload)
+    if chat_id <= 0 or sender.get("is_bot") is not False:
+        return None
+    chat = {"id": chat_id, "type": "private"}
+    person = {"id": chat_id, "is_bot": False, "first_name": ""}
+    message = {"message_id": 0, "date": 0, "chat": chat, "from": person}
+    return Update.de_json({"update_id": payload["update_id"], "message": message}, bot)

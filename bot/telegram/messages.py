@@ -1,0 +1,170 @@
+"""Read Telegram's messages: who wrote them, to whom, and what they say."""
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Final
+
+from telegram import Bot, CallbackQuery, Message, MessageEntity, Update
+from telegram.constants import ChatType
+from telegram.ext import filters
+
+from agent import lengths
+from agent.markdown import live
+from agent.text import FORWARDED, pattern
+from bot.outgoing import Destination
+from bot.updates.bursts import is_foreign
+
+COMMAND: Final = pattern(r"\s*/\S+\s*")
+SENT: Final[Mapping[str, str]] = {
+    "sticker": "sent_emoji",
+    "animation": "sent_emoji",
+    "contact": "sent_contact",
+    "poll": "sent_poll",
+    "checklist": "sent_poll",
+    "dice": "sent_dice",
+    "game": "sent_dice",
+}
+"""The reply to a message without words, by the field of the message."""
+
+
+def message_of(update: Update) -> Message:
+    """Return the message of an update, or the one whose button was pressed."""
+    assert update.effective_message is not None  # noqa: S101 - the filters let nothing else through
+    return update.effective_message
+
+
+def press_of(update: Update) -> CallbackQuery:
+    """Return the press on a button of an update."""
+    assert update.callback_query is not None  # noqa: S101 - the handlers let nothing else through
+    return update.callback_query
+
+
+def is_private(update: Update) -> bool:
+    """Return whether nobody else is in the chat."""
+    return message_of(update).chat.type == ChatType.PRIVATE
+
+
+def people_of(update: Update) -> tuple[int, int]:
+    """Return the ids of the chat and of the user; of the chat twice if no user is named."""
+    chat, user = update.effective_chat, update.effective_user
+    chat_id = chat.id if chat else 0
+    return chat_id, user.id if user else chat_id
+
+
+def names_of(update: Update) -> tuple[str, ...]:
+    """Return the names of the people of a conversation, which a trace must not show."""
+    message = update.effective_message
+    replied = message.reply_to_message.from_user if message and message.reply_to_message else None
+    people = [update.effective_user, replied, update.effective_chat]
+    names = [
+        getattr(person, field)
+        for person in people
+        if person is not None and not getattr(person, "is_bot", False)
+        for field in ("first_name", "last_name", "username")
+    ]
+    return tuple(dict.fromkeys(name[: lengths.NAME] for name in names if name))
+
+
+def destination(update: Update) -> Destination:
+    """Return where to answer: in the same topic, in a group as a reply."""
+    message = message_of(update)
+    thread = message.message_thread_id if message.is_topic_message else None
+    reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id
+    return Destination(message.chat.id, thread, reply_to, is_answer=True)
+
+
+def is_addressed(message: Message, bot: Bot) -> bool:
+    """Return whether a message is meant for the bot.
+
+    In a group those are that mention it, reply to it or command it by name.
+    """
+    if message.chat.type == ChatType.PRIVATE:
+        return True
+    return answer_meant(message, bot) is not None or any(
+        _names(entity, text, bot) for entity, text in _entities(message).items()
+    )
+
+
+def is_own(message: Message) -> bool:
+    """Return whether the words of a message are those of its sender."""
+    return not is_foreign(message.to_dict(recursive=False))
+
+
+def wording(message: Message, bot: Bot) -> str:
+    """Return the words of a message without the mentions that only address the bot."""
+    text = message.text or message.caption or ""
+    for entity, words in _entities(message).items():
+        if entity.type == MessageEntity.MENTION and _names(entity, words, bot):
+            text = text.replace(words, " ", 1)
+    return text.strip()
+
+
+def behind_command(text: str) -> str:
+    """Return the words behind a command."""
+    command = COMMAND.match(text)
+    return text[command.end() if command else 0 :].strip()
+
+
+def without_words(text: str) -> str:
+    """Return the name of the reply to a message of links or emoji alone; empty if it has words."""
+    links = [found for found in live(text) if found.kind == "address"]
+    own = "".join(
+        text[before.end if before else 0 : after.start if after else len(text)]
+        for before, after in zip([None, *links], [*links, None], strict=True)
+    )
+    if any(map(str.isalnum, own)):
+        return ""
+    if links:
+        return "sent_link"
+    return "sent_emoji" if any(unicodedata.category(sign) == "So" for sign in own) else "empty"
+
+
+def with_context(words: str, message: Message, bot: Bot) -> str:
+    """Return the words of a message, with the words of others that it points at quoted below.
+
+    Those are a quotation, or the message of a person that it replies to. Forwarded words, and those
+    of another bot, are quoted too. A reply to an answer of the bot is known from the conversation.
+    """
+    if not is_own(message):
+        return f"{FORWARDED}\n{_quoted(words)}"
+    replied = message.reply_to_message
+    if message.quote is not None:
+        return f"{words}\n\n{_quoted(message.quote.text)}".strip()
+    if replied is None or answer_meant(message, bot) is not None:
+        return words
+    return f"{words}\n\n{_quoted(replied.text or replied.caption or '')}".strip()
+
+
+def answer_meant(message: Message, bot: Bot) -> int | None:
+    """Return the id of the bot's message that a message replies to, or None."""
+    replied = message.reply_to_message
+    is_ours = replied and replied.from_user and replied.from_user.id == bot.id
+    return replied.message_id if replied and is_ours else None
+
+
+def _quoted(text: str) -> str:
+    lines = text[: lengths.MESSAGE // 2].strip().splitlines()
+    return "\n".join(f"> {line}" for line in lines)
+
+
+def _entities(message: Message) -> dict[MessageEntity, str]:
+    return message.parse_entities() if message.text else message.parse_caption_entities()
+
+
+def _names(entity: MessageEntity, text: str, bot: Bot) -> bool:
+    """Return whether a mention or a command names this bot."""
+    if entity.type == MessageEntity.TEXT_MENTION:
+        return entity.user is not None and entity.user.id == bot.id
+    if entity.type in (MessageEntity.MENTION, MessageEntity.BOT_COMMAND):
+        return text.lower().endswith(f"@{bot.username}".lower())
+    return False
+
+
+class _Own(filters.MessageFilter):
+    def filter(self, message: Message) -> bool:
+        return is_own(message)
+
+
+TYPED: Final = filters.UpdateType.MESSAGE & _Own()
+"""Messages that somebody wrote themselves: only those are commands. Who forwards words, or sends
+those of another bot, may not know what they do here."""

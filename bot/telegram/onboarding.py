@@ -1,0 +1,104 @@
+"""Greet a new user, and ask for language, age and taste in taps under the greeting.
+
+Nothing waits for the answers: a question that is asked instead is answered at once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from telegram import Message, Update
+from telegram.ext import CallbackQueryHandler
+
+from agent.i18n import say
+from agent.sommelier.taste import written
+from agent.turn import UNDER_AGE, Fact, settings_of
+from bot.outgoing import Button, Rows, in_rows
+from bot.telegram.buttons import acknowledge, show_rows
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.messages import is_private, people_of, press_of
+from bot.telegram.settings import CHOSEN, button_data
+
+PREFIX: Final = "ob:"
+"""The beginning of the data of these buttons: `ob:QUESTION:ANSWER`."""
+TASTES: Final[Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]] = {
+    "style": {
+        "red": {"styles": ("red",)},
+        "white": {"styles": ("white",)},
+        "rose": {"styles": ("rose",)},
+        "sparkling": {"styles": ("sparkling",)},
+    },
+    "build": {
+        "light": {"bodies": ("light", "medium_light")},
+        "full": {"bodies": ("medium_full", "full")},
+        "dry": {"sweetness": ("bone_dry", "dry")},
+        "fruity": {"sweetness": ("off_dry", "medium")},
+    },
+}
+"""The two questions about taste, and the likes that follow from an answer."""
+
+
+async def greet(talk: Conversation, update: Update) -> None:
+    """Introduce the bot, and ask what is not known yet of the user."""
+    await talk.say(update, say("greeting"), await welcome(talk, update))
+
+
+async def welcome(talk: Conversation, update: Update) -> Rows:
+    """Return the buttons under a greeting: none in a group, or where all is known."""
+    age = talk.resources.help.full_age
+    if not is_private(update):
+        return ()
+    if settings_of(await talk.facts(update)).get("age", "") == str(age):
+        return ()
+    _, user_id = people_of(update)
+    language = Button(f"🌐 {say('language_name')}", button_data(user_id, CHOSEN))
+    older = Button(say("start_older", age=age), f"{PREFIX}age:yes")
+    younger = Button(say("start_younger", age=age), f"{PREFIX}age:no")
+    return ((language,), (older, younger))
+
+
+@dataclass(frozen=True, slots=True)
+class Onboarding:
+    """Handles the taps of a new user."""
+
+    talk: Conversation
+
+    def handlers(self) -> list[AnyHandler]:
+        """Return the handlers."""
+        return [CallbackQueryHandler(self.tap, pattern=f"^{PREFIX}")]
+
+    async def tap(self, update: Update, context: Context) -> None:
+        """Store an answer, and ask the next question in its place."""
+        query = press_of(update)
+        _, question, answer = [*(query.data or "").split(":"), "", ""][:3]
+        if question == "age":
+            adult = Fact("setting", f"age={self.talk.resources.help.full_age}")
+            minor = Fact("setting", UNDER_AGE)
+            new, old = (adult, minor) if answer == "yes" else (minor, adult)
+            await self.talk.change(update, learned=(new,), unlearned=(old,))
+        elif (wanted := TASTES.get(question, {}).get(answer)) is not None:
+            label = say(f"start_{answer}_button").split()
+            words = " ".join(word for word in label if any(map(str.isalpha, word)))
+            await self.talk.change(update, learned=(Fact("like", written(wanted), words),))
+        await acknowledge(query)
+        following = following_question(question, answer)
+        if isinstance(query.message, Message):
+            await show_rows(query.message, following)
+        if not following:
+            await self.talk.say(update, say("start_without" if answer == "no" else "start_done"))
+
+
+def following_question(question: str, answer: str) -> Rows:
+    """Return the buttons of the next question; none after the last, or for a minor."""
+    if answer == "no":
+        return ()
+    names = list(TASTES)
+    following = names[0] if question == "age" else "".join(names[names.index(question) + 1 :][:1])
+    if not following:
+        return ()
+    labels = [
+        Button(say(f"start_{name}_button"), f"{PREFIX}{following}:{name}")
+        for name in TASTES[following]
+    ]
+    skip = Button(say("start_skip_button"), f"{PREFIX}{following}:skip")
+    return (*in_rows(labels, 2), (skip,))
