@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import product
+from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -621,9 +621,9 @@ class TestWhoTyped:
             "/ask Why?",
         ]
         async with rooms.open(bot_api):
-            for words, fields in product(said, foreign):
+            for words, fields in zip(cycle(said), foreign):
                 bot_api.say(words, ADMIN, **fields)
-            shown = await bot_api.wait_for_message(len(said) * len(foreign), ADMIN)
+            shown = await bot_api.wait_for_message(len(foreign), ADMIN)
         known = {say("nothing_to_forget"), say("forgotten"), say("nothing_to_trace"), UNKNOWN}
         assert known.isdisjoint(shown)
         assert [await rooms.people.access(each) for each in (42, 43)] == [None, None]
@@ -866,7 +866,7 @@ async def test_an_admin_whom_telegram_does_not_know_is_no_matter(
 @pytest.mark.parametrize("ids", ["@ada", "12345;67890", "-1001234567890", "0", "1" * 20])
 def test_ids_that_nobody_has_are_refused(ids: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADMIN_IDS", ids)
-    with pytest.raises(SettingsError, match=r"^ADMIN_IDS: must be ids of people, like 12345,67890"):
+    with pytest.raises(SettingsError, match=r"^ADMIN_IDS: must be ids of users, like 12345,67890"):
         load_settings(None)
 
 
