@@ -1,4 +1,4 @@
-"""`sommelier doctor`: what works, what is not configured, and what to do about what is wrong.
+"""`sommelier doctor`: tell what works, what is not configured, and how to mend what is wrong.
 
 A check is an async function of the settings that returns what it found, or raises `NotConfigured`
 or an error whose text says what is wrong and what to do about it, without a secret.
@@ -27,7 +27,6 @@ from bot.commands.output import show, table
 from bot.models import (
     embedder_of,
     model_of,
-    place_search,
     sight_of,
     transcriber_of,
 )
@@ -40,11 +39,9 @@ from db.schema import newest_revision, schema_revision
 from db.wines.catalogue import SqlCatalogue
 
 SECONDS: Final = 5
-"""The longest a request of a check may take; a check may take twice as long."""
-
-PATIENT_SECONDS: Final = 120
-"""The same for a model, which may have to be loaded first."""
-PATIENT: Final = frozenset({"answers", "pictures", "voices"})
+"""The longest a request of a check may take."""
+CHECK_SECONDS: Final = 120
+"""The longest a check may take: a model may have to be loaded first."""
 
 
 class Pairing(BaseModel):
@@ -60,7 +57,7 @@ SIGNS: Final[Mapping[State, str]] = {"ok": "✓", "off": "–", "wrong": "✗"}
 DECODES_METADATA: Final = (4, 59)
 QUOTED_METADATA: Final = (
     "before 4.59 it keeps metadata in quotation marks, so that filters by metadata find nothing: "
-    "filter by tags and scores, as docs/admin.md does"
+    "filter by tags and scores, as docs/tracing.md does"
 )
 GUESSABLE_KEY: Final = (
     "set TRACE_USER_KEY to a long random text, as `openssl rand -hex 32` prints one: with the "
@@ -123,19 +120,16 @@ def _shown(value: object) -> str:
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    """Run every check at once."""
-    return list(
-        await asyncio.gather(*(_find(name, check(settings)) for name, check in CHECKS.items()))
-    )
+    """Run one check after another: at once, a slow one would let the others time out."""
+    return [await _find(name, check(settings)) for name, check in CHECKS.items()]
 
 
 async def _find(name: str, check: Awaitable[str]) -> Finding:
-    seconds = PATIENT_SECONDS if name in PATIENT else SECONDS * 2
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(CHECK_SECONDS):
             return Finding(name, "ok", await check)
     except TimeoutError:
-        return Finding(name, "wrong", f"no answer within {seconds} seconds")
+        return Finding(name, "wrong", f"no answer within {CHECK_SECONDS} seconds")
     except NotConfigured as error:
         return Finding(name, "off", f"not configured; {error}")
     except EXPECTED as error:
@@ -143,7 +137,7 @@ async def _find(name: str, check: Awaitable[str]) -> Finding:
 
 
 async def check_database(settings: Settings) -> str:
-    """Whether the database is there, and at this version's schema."""
+    """Return how many wines there are in the database, at this version's schema."""
     async with open_engine(settings) as engine:
         is_sqlite = engine.dialect.name == "sqlite"
         if is_sqlite and await schema_revision(engine) is None:
@@ -162,7 +156,7 @@ def _others_may_read(database: str | None) -> bool:
 
 
 async def check_documents(settings: Settings) -> str:
-    """How many documents there are."""
+    """Return how many documents there are, and what finds them by meaning if anything does."""
     try:
         async with open_engine(settings) as engine:
             if await schema_revision(engine) is None:
@@ -172,24 +166,18 @@ async def check_documents(settings: Settings) -> str:
                 stored = await documents.documents()
     except DatabaseUnavailable:
         raise Ailment("cannot be counted before the database is right") from None
-    return f"{len(stored)} documents in {sum(each.parts for each in stored)} parts"
-
-
-async def check_embeddings(settings: Settings) -> str:
-    """Whether the embedding source makes vectors."""
+    found = f"{len(stored)} documents in {sum(document.parts for document in stored)} parts"
     embedder = embedder_of(settings)
     if embedder is None:
-        raise NotConfigured(
-            "documents are found by their words; set EMBEDDING_MODEL to find them by meaning too"
-        )
+        return f"{found}, found by their words; set EMBEDDING_MODEL to find them by meaning too"
     try:
-        return await try_embedder(embedder)
+        return f"{found}; {await try_embedder(embedder)}"
     finally:
         await embedder.close()
 
 
 async def try_embedder(embedder: Embedder) -> str:
-    """What a source of vectors is, and how long its vectors are."""
+    """Return the name of a source of vectors, and how long its vectors are."""
     try:
         async with asyncio.timeout(SECONDS):
             (vector,) = await embedder.embed(["wine"])
@@ -211,37 +199,17 @@ async def try_embedder(embedder: Embedder) -> str:
 
 
 async def check_model(settings: Settings) -> str:
-    """Whether the model's server lets us in, and knows the model."""
-    model = settings.model
-    if not model.is_set:
-        servers = await find_servers(model.local_ports)
+    """Ask the model one question and hold its answer to a schema."""
+    if not settings.model.is_set:
+        servers = await find_servers(settings.model.local_ports)
         found = "".join(
             f"; {server.name} runs here with {server.models[0]}: `sommelier model` takes it"
             for server in servers[:1]
         )
         raise NotConfigured(
-            "the house sommelier answers; set OPENAI_API_KEY, or OPENAI_BASE_URL for another "
-            f"server{found}"
+            "rules answer; set OPENAI_API_KEY, or OPENAI_BASE_URL for another server" + found
         )
-    url = model.base_url or OPENAI_URL
-    key = model.api_key.get_secret_value() if model.api_key else None
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    response = await _get(f"{url}/models", "OPENAI_BASE_URL", headers)
-    if response.status_code != httpx2.codes.OK:
-        status = response.status_code
-        rejected = f"the server rejects our requests ({status}); check OPENAI_BASE_URL, LLM_MODEL"
-        raise Ailment(ADVICE.get(status, rejected))
-    known = [str(entry.get("id")) for entry in _json(response).get("data") or []]
-    if known and model.name not in known:
-        some = ", ".join(known[:5])
-        return f"the server answers, but does not list LLM_MODEL {model.name}; it lists {some}"
-    return f"{model.name} at {url}"
-
-
-async def check_answers(settings: Settings) -> str:
-    """Ask the model one question and hold its answer to a schema."""
-    if not settings.model.is_set:
-        raise NotConfigured("no model is tried")
+    await _check_server(settings)
     model = model_of(settings, settings.model.name, settings.model.mode)
     try:
         response = await generate_agentic_response(
@@ -253,11 +221,20 @@ async def check_answers(settings: Settings) -> str:
         await model.close()
     if not response.ok:
         raise Ailment(f"{model.model} gave no valid answer: {response.error}")
-    return f"a valid answer after {response.ledger.requests} request(s)"
+    return f"{model.model} gave a valid answer after {response.ledger.requests} request(s)"
+
+
+async def _check_server(settings: Settings) -> None:
+    """Raise Ailment if the model's server cannot be reached, or rejects the key."""
+    url, key = settings.model.base_url or OPENAI_URL, settings.model.api_key
+    headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+    response = await _get(f"{url}/models", "OPENAI_BASE_URL", headers)
+    if response.status_code in ADVICE and response.status_code != httpx2.codes.NOT_FOUND:
+        raise Ailment(ADVICE[response.status_code])
 
 
 async def check_sight(settings: Settings) -> str:
-    """Whether the model for pictures reads a label; one small picture is shown."""
+    """Show the model for pictures a label, and tell whether it reads it."""
     if (model := sight_of(settings)) is None:
         raise NotConfigured("pictures are not read; set VISION_MODEL to a model that sees")
     try:
@@ -273,7 +250,7 @@ async def check_sight(settings: Settings) -> str:
 
 
 async def check_hearing(settings: Settings) -> str:
-    """Whether the server for voices writes down what it hears; a second of a tone is sent."""
+    """Send the server for voices a second of a tone, and tell whether it writes that down."""
     async with httpx2.AsyncClient() as http:
         transcriber = transcriber_of(settings, http)
         if transcriber is None:
@@ -287,20 +264,8 @@ async def check_hearing(settings: Settings) -> str:
     return f"{transcriber.model} takes recordings"
 
 
-async def check_places(settings: Settings) -> str:
-    """Whether the place search answers; one query is made."""
-    async with httpx2.AsyncClient() as http:
-        search = place_search(settings, http)
-        if search is None:
-            raise NotConfigured(
-                "places are links to a web search; set SEARXNG_URL or BRAVE_API_KEY to list them"
-            )
-        hits = await search.search("wine")
-    return f"the search answers, {len(hits)} results for a first query"
-
-
 async def check_telegram(settings: Settings) -> str:
-    """Whether Telegram knows the bot."""
+    """Return the name by which Telegram knows the bot."""
     telegram = settings.telegram
     if telegram.bot_token is None:
         raise NotConfigured("set TELEGRAM_BOT_TOKEN to what @BotFather gives you")
@@ -314,7 +279,7 @@ async def check_telegram(settings: Settings) -> str:
 
 
 async def check_tracing(settings: Settings) -> str:
-    """Whether traces get to where they are to be read, and nobody can guess whose hash is whose."""
+    """Return where traces arrive, and what to do if their hashes can be guessed."""
     tracing = settings.tracing
     if not tracing.is_exported:
         raise NotConfigured(
@@ -343,13 +308,13 @@ async def _langfuse(settings: Settings) -> list[str]:
 
 
 def is_older(version: str, than: tuple[int, int]) -> bool:
-    """Whether a version is known to be older than that."""
+    """Tell whether a version is known to be older than another."""
     parts = version.removeprefix("v").split(".")[:2]
     return len(parts) == 2 and all(map(str.isdecimal, parts)) and tuple(map(int, parts)) < than
 
 
 async def waiting_traces(settings: Settings) -> list[str]:
-    """What is to be said of traces that have not arrived; nothing where none is kept yet."""
+    """Return how many traces have not arrived."""
     try:
         async with open_engine(settings) as engine:
             if await schema_revision(engine) != newest_revision():
@@ -362,7 +327,7 @@ async def waiting_traces(settings: Settings) -> list[str]:
 
 
 async def _otlp(settings: Settings) -> list[str]:
-    """Return what a request without a span comes to."""
+    """Send a request without a span, and return where traces go."""
     async with aclosing(await otlp_backend(settings)) as backend:
         await backend.export(b"")
     return [f"traces go to {settings.tracing.otlp_url}"]
@@ -371,12 +336,9 @@ async def _otlp(settings: Settings) -> list[str]:
 CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
     "database": check_database,
     "documents": check_documents,
-    "embeddings": check_embeddings,
     "model": check_model,
-    "answers": check_answers,
     "pictures": check_sight,
     "voices": check_hearing,
-    "places": check_places,
     "Telegram": check_telegram,
     "tracing": check_tracing,
 }
