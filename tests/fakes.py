@@ -67,7 +67,8 @@ class FakeCatalogue:
 
     def _matches(self, wine: Wine, query: WineQuery) -> bool:
         return (
-            (not query.styles or wine.style in query.styles)
+            (not query.styles or query.alcohol_free or wine.style in query.styles)
+            and (not query.alcohol_free or wine.style == Style.ALCOHOL_FREE)
             and (not query.foods or bool(set(wine.foods) & set(query.foods)))
             and (query.max_price is None or (wine.price or 0) <= query.max_price)
         )

@@ -199,8 +199,7 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         query: QueryText, run: Run, limit: Count = DEFAULT_CHUNKS
     ) -> ToolOutput:
         """Excerpts from the wine library on regions, grapes, methods, faults, serving, storing,
-        pairing and labels. Cite what you use as [path], exactly as it stands before the excerpt.
-        What you put in quotation marks must be copied letter for letter.
+        pairing and labels, each behind its [path]. Quotation marks hold words letter for letter.
         """
         chunks = near_best(await retrieve(documents, [query], limit, run.span))
         return ToolOutput(excerpts(chunks) or NOTHING, by_chunk(chunks))

@@ -239,6 +239,9 @@ def bounded(text: str, max_chars: int) -> str:
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
 
 
+LENGTHS: Final = ("minLength", "maxLength", "minItems", "maxItems")
+
+
 @lru_cache(128)
 def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
     """Return the schema of a tool's arguments; making one takes a millisecond."""
@@ -248,8 +251,8 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
 def _slim(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema without what costs tokens and says nothing.
 
-    Left out are titles, empty defaults, null beside another type, and the class's own docstring;
-    an enum is moved to where it is used, without its docstring.
+    Left out are titles, lengths, empty defaults, null beside another type, and the class's own
+    docstring; an enum is moved to where it is used, without its docstring.
     """
     kinds = schema.get("$defs", {})
     enums = {f"#/$defs/{name}": kind for name, kind in kinds.items() if "enum" in kind}
@@ -274,5 +277,6 @@ def _slim_part(node: Any, enums: Mapping[str, Any]) -> Any:
         key: _slim_part(value, enums)
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str))
+        and not (key in LENGTHS and isinstance(value, int))
         and not (key == "default" and value in (None, [], ""))
     }

@@ -35,10 +35,9 @@ from agent.text import words
 from agent.turn import Bottles, Change, Fact, Person
 
 REMEMBER: Final = (
-    "Keep a lasting fact of the guest that is not known yet: hate (a wine they never drink), like, "
-    "allergy, budget (usual price of a bottle: 'up to 25 EUR'), or note (anything else, and what "
-    "holds for others who drink: 'my wife: no eggs'). The value is short, in the guest's words. "
-    "Not for what they want just now."
+    "Keep a lasting fact of the guest: hate (a wine they never drink), like, allergy, budget "
+    "('up to 25 EUR' a bottle), or note (anything else, or of others: 'my wife: no eggs'). Short, "
+    "in the guest's words. Not what is known or wanted just now."
 )
 FORGET: Final = "Forget a fact that is known of the guest, when they say that it holds no more."
 CHANGE_CELLAR: Final = (

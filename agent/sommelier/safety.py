@@ -18,7 +18,6 @@ from agent.sommelier.wine import (
     Allergen,
     AnyWine,
     Catalogue,
-    Colour,
     SoftFilter,
     Style,
     Wine,
@@ -45,17 +44,16 @@ EXCLUDING: Final[Mapping[str, str]] = {
 UNDECLARED: Final = frozenset({"grapes"})
 """Allergies that no label has to declare."""
 
-FORBIDDEN: Final = (
-    "No alcohol for this guest: recommend only wines of style alcohol_free, and praise no other."
-)
+FORBIDDEN: Final = "No alcohol for this guest: recommend only wines without, and praise no other."
 CAUTIOUS: Final = (
-    "Who is to drink had better not have alcohol now: a wine of style alcohol_free comes first for "
-    "them, others get theirs. Why is said already: do not lecture."
+    "This guest had better not have alcohol now: a wine without comes first for them, others get "
+    "theirs. Why is said already: do not lecture."
 )
+ALLERGIC: Final = "Somebody at the table is allergic to: {names}. Wines with it are left out."
 KNOWN: Final = "Known of this guest already (data, not to be remembered again): {known}."
 NOTE_FORBIDDEN: Final = "only wines without alcohol are shown to this guest"
 NOTE_CAUTIOUS: Final = "wines without alcohol come first for this guest"
-NOTE_ALLERGY: Final = "wines with {names} are left out for this guest"
+NOTE_ALLERGY: Final = "wines with {names} are left out"
 NOTE_HATED: Final = "wines that this guest never drinks are left out: {hated}"
 
 
@@ -92,7 +90,7 @@ def narrow(query: WineQuery, person: Person) -> WineQuery:
     if declared := care.allergies - UNDECLARED:
         allergens = {*narrowed.without_allergens, *map(Allergen, declared)}
         narrowed = narrowed.model_copy(update={"without_allergens": tuple(sorted(allergens))})
-    return _alcohol_free(narrowed) if care.forbids_alcohol else narrowed
+    return _alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN) if care.forbids_alcohol else narrowed
 
 
 async def find_wines(
@@ -109,9 +107,12 @@ async def find_wines(
         person = replace(person, facts=unlimited)
         found = await _search(catalogue, narrow(query, person), person, like)
     found = _requested(found, query)
-    if not person.care.is_cautious or like or Style.ALCOHOL_FREE in query.styles:
+    is_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
+    if not person.care.is_cautious or like or is_free:
         return found
-    sober = _alcohol_free(narrow(query, person)).model_copy(update={"limit": OFFERED_FIRST})
+    sober = _alcohol_free(narrow(query, person), MAX_ABV).model_copy(
+        update={"limit": OFFERED_FIRST}
+    )
     return _merged(await _search(catalogue, sober, person), found, query.limit)
 
 
@@ -130,13 +131,16 @@ async def _search(
 
 
 def _requested(found: WineSearchResult, query: WineQuery) -> WineSearchResult:
-    """Cut a result to the limit of a search, and to the soft filters that it asked for itself."""
+    """Cut a result to the limit of a search, and to the filters that it asked for itself."""
     missed = {
         wine_id: names
         for wine_id, missing in found.missed.items()
-        if (names := tuple(name for name in missing if name in query.soft))
+        if (names := tuple(name for name in missing if getattr(query, name)))
     }
-    return found.model_copy(update={"wines": found.wines[: query.limit], "missed": missed})
+    asked = {*query.model_fields_set, *(["price"] if any(query.price_limits) else [])}
+    relax = {name: count for name, count in found.relax.items() if name in asked}
+    wines = found.wines[: query.limit]
+    return found.model_copy(update={"wines": wines, "missed": missed, "relax": relax})
 
 
 def _merged(first: WineSearchResult, then: WineSearchResult, limit: int) -> WineSearchResult:
@@ -162,8 +166,7 @@ def _without_hated(query: WineQuery, taste: Taste) -> WineQuery:
 
 def _preferring(query: WineQuery, taste: Taste) -> WineQuery:
     """Rank by what a person likes, within what they usually spend, where a search says nothing."""
-    limits = (query.min_price, query.max_price, query.below, query.around)
-    if taste.budget and all(limit is None for limit in limits):
+    if taste.budget and all(limit is None for limit in query.price_limits):
         low, high, currency = taste.budget
         usual = {"min_price": low, "max_price": high, "currency": currency}
         query = query.model_copy(update=usual)
@@ -179,17 +182,15 @@ def _preferring(query: WineQuery, taste: Taste) -> WineQuery:
     return query.with_filters({**liked, "soft": (*query.soft, *liked)}) if liked else query
 
 
-def _alcohol_free(query: WineQuery) -> WineQuery:
+def _alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
     """Return the same search among wines without alcohol, where other wishes only rank."""
-    colours = tuple(colour for colour in Colour if Style(colour) in query.styles)
-    soft = {*query.soft, *get_args(SoftFilter)} - {"styles", "min_abv", "max_abv"}
+    soft = {*query.soft, *get_args(SoftFilter)} - {"min_abv", "max_abv"}
     update = {
-        "styles": (Style.ALCOHOL_FREE,),
+        "alcohol_free": True,
         "without_styles": (),
-        "colours": query.colours or colours,
         "soft": tuple(sorted(soft)),
         "min_abv": None,
-        "max_abv": None,
+        "max_abv": max_abv,
     }
     return query.model_copy(update=update)
 
@@ -198,8 +199,9 @@ def instructions(person: Person) -> str:
     """Return the lines of the prompt that are about this person; empty without any."""
     care, taste = person.care, taste_of(person.facts)
     lines = [FORBIDDEN if care.forbids_alcohol else CAUTIOUS if care.is_cautious else ""]
+    if care.allergies:
+        lines.append(ALLERGIC.format(names=", ".join(sorted(care.allergies))))
     known: dict[str, list[str]] = {
-        "allergies": sorted(care.allergies),
         "never drinks": [said for _, said in taste.hates],
         "likes": [said or " ".join(*wanted.values()) for wanted, said in taste.likes],
         "usually spends": [spending(taste.budget)] if taste.budget else [],

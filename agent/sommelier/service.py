@@ -25,13 +25,15 @@ from agent.sommelier.small import WINES, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, of_catalogue
 from agent.sommelier.wine_tools import wine_tools
-from agent.turn import Change, Person, Reply, guard_input
+from agent.turn import TOLD, Change, Person, Reply, guard_input
 from agent.turn_trace import Outcome, error_types
 
 PLACES: Final = "find_places"
 """The tool that finds shops and bars: it is not offered to a person who must not drink."""
 OWN_CELLAR: Final = "own_cellar"
 """The tool that tells of a person's own bottles: it is offered to those who have some."""
+OF_MEMORY: Final = frozenset({"remember", "forget", "change_cellar"})
+"""The tools that change what is kept of a person: not offered where nothing can be kept."""
 CATALOGUE_TOOLS: Final = frozenset({"search_wines", "get_wine"})
 """The tools that find wines of the catalogue: beside a wine list they are not offered."""
 CHOSEN: Final = "- Answer in {language}, as the guest chose, whatever language they write in."
@@ -144,8 +146,15 @@ class Sommelier:
             hidden.add(PLACES)
         if not person.bottles:
             hidden.add(OWN_CELLAR)
+        if not person.user_id:
+            hidden |= OF_MEMORY
+        elif not any(fact.kind in TOLD for fact in person.facts):
+            hidden.add("forget")
+        due = {"change_cellar"} if person.bottles else set()
         offered = [
-            tool for tool in self._tools if tool.name not in hidden and has_reason(tool.name, said)
+            tool
+            for tool in self._tools
+            if tool.name not in hidden and (tool.name in due or has_reason(tool.name, said))
         ]
         return [attached.tool(self._catalogue), *offered] if attached else offered
 

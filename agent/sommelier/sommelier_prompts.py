@@ -25,7 +25,7 @@ SMALL_INTRO_CHARS: Final = 700
 sentence."""
 MARKUP: Final = pattern(r"(?m)\*\*|__|`|^[ \t]*#{1,6}[ \t]")
 MARKED_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
-SCHEMA_NOISE: Final = ("title", "default")
+SCHEMA_NOISE: Final = ("title", "default", "maxLength")
 
 ResponseType = Literal["recommendation", "informational", "off_topic"]
 HeardConcern = Literal[
@@ -70,6 +70,11 @@ def _compact(schema: dict[str, Any]) -> None:
             part.pop(noise, None)
 
 
+def _inline(schema: dict[str, Any]) -> None:
+    """Write the type of a list's items where it is used."""
+    schema["items"] = WineRecommendation.model_json_schema()
+
+
 class WineRecommendation(BaseModel):
     """One wine of an answer; facts are shown from the catalogue, never from the model."""
 
@@ -77,11 +82,9 @@ class WineRecommendation(BaseModel):
 
     wine_id: str = Field(
         validation_alias=AliasChoices("wine_id", "id"),
-        description="Exactly as a tool returned it in this turn.",
+        description="As a tool returned it.",
     )
-    description: Description = Field(
-        default="", description="Why it suits this request, in one or two sentences."
-    )
+    description: Description = Field(default="", description="One or two sentences.")
 
 
 class SommelierResponse(BaseModel):
@@ -90,21 +93,23 @@ class SommelierResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra=_compact)
 
     response_type: ResponseType = Field(
-        description="recommendation: wines to choose from, or the wine that is asked about; "
-        "informational: an answer or a question back; off_topic: not about wine, food or drink."
+        description="recommendation: wines to choose from, or one asked about; informational: an "
+        "answer or a question back; off_topic: not about wine, food or drink."
     )
     concern: Annotated[HeardConcern, BeforeValidator(heard_concern)] = Field(
         default="none",
-        description="Only if the guest says so of who is to drink, in any language. crisis: wants "
-        "to die or hurt themselves; dependence: cannot stop drinking, or is sober after that; "
-        "under_age; pregnancy: or nursing; medication; driving: will drive.",
+        description="Only what the guest who writes says of themselves, none for anybody else. "
+        "crisis: wants to die or hurt themselves; dependence: cannot stop drinking, or is sober "
+        "after that; under_age; pregnancy: or nursing; medication; driving: will drive.",
     )
     intro: Intro = Field(
         default="",
         description=f"The answer, or at most {INTRO_BESIDE_WINES_CHARS} characters beside wines.",
     )
     wines: list[WineRecommendation] = Field(
-        default_factory=list, description="Best first, at most 6; empty if none is shown."
+        default_factory=list,
+        description="Best first, at most 6; or none.",
+        json_schema_extra=_inline,
     )
     closing: Closing = Field(default="", description="A short last sentence, or empty.")
 

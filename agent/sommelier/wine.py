@@ -420,7 +420,7 @@ def _without_bounds(schema: dict[str, Any]) -> None:
     """Leave out what bounds a filter, except for `limit`: it costs tokens and no model needs it."""
     for name, filter_ in schema["properties"].items():
         for part in (filter_, filter_.get("items", {}), *filter_.get("anyOf", ())):
-            for bound in ("maxItems", "maxLength", "minimum", "maximum"):
+            for bound in ("minimum", "maximum"):
                 if name != "limit":
                     part.pop(bound, None)
 
@@ -435,7 +435,8 @@ class WineQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_without_bounds)
 
     styles: tuple[Style, ...] = Field((), max_length=8)
-    colours: tuple[Colour, ...] = Field((), max_length=4, description="Of a rose sparkling, say.")
+    alcohol_free: bool | None = Field(None, description="Of these styles, without alcohol.")
+    colours: tuple[Colour, ...] = Field((), max_length=4, description="Of rose bubbles, say.")
     sweetness: tuple[Sweetness, ...] = Field((), max_length=6)
     bodies: tuple[Body, ...] = Field((), max_length=5)
     tannins: tuple[Level, ...] = Field((), max_length=4)
@@ -445,19 +446,19 @@ class WineQuery(BaseModel):
     countries: Names = ()
     regions: Names = Field((), description="Or appellations.")
     min_price: Price = None
-    max_price: Price = Field(None, description="At most; `below` is less than that.")
+    max_price: Price = Field(None, description="At most; `below`: less.")
     below: Price = None
     around: Price = Field(None, description="'About 60'.")
     currency: Currency = Currency.EUR
     min_abv: Strength = None
     max_abv: Strength = None
-    oak: bool | None = Field(None, description="Only with, or only without oak in its notes.")
+    oak: bool | None = Field(None, description="Only with, or without.")
     without_allergens: tuple[Allergen, ...] = Field((), max_length=4)
     without_styles: tuple[Style, ...] = Field((), max_length=8)
     without_grapes: Names = ()
     without_countries: Names = ()
     without_regions: Names = ()
-    not_ids: tuple[Text, ...] = Field((), max_length=100, description="Wines to leave out.")
+    not_ids: tuple[Text, ...] = Field((), max_length=100, description="To leave out.")
     in_stock_only: SkipJsonSchema[bool] = True
     text: str = Field("", max_length=300, description="'smoky', a producer, a name.")
     order: Order = "match"
@@ -482,6 +483,11 @@ class WineQuery(BaseModel):
             if low is not None and high is not None and low > high:
                 raise ValueError(f"min_{what} ({low:g}) is above max_{what} ({high:g})")
         return self
+
+    @property
+    def price_limits(self) -> tuple[float | None, ...]:
+        """Return all that is said of the price."""
+        return self.min_price, self.max_price, self.below, self.around
 
     def with_filters(self, filters: Mapping[str, object]) -> Self:
         """Return the same search with these filters, read as a query's own.

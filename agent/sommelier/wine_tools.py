@@ -16,9 +16,9 @@ from agent.tables import Strict
 from agent.turn import NOBODY, Person
 
 SEARCH = (
-    "Search the wines that exist here, in English. A list means any of these. `text` only ranks: "
-    "what no filter says. `like`: a wine_id, to find wines like it. Not told of a wine: dry, in "
-    "stock, no tannin, sulphites."
+    "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "
+    "no filter says. `like`: a wine_id, for wines like it. Not told: dry, in stock, no tannin, "
+    "sulphites."
 )
 GET = "The facts of wines by id."
 NO_WINE = "there is no wine with these ids; use search_wines to find ids; {why}"

@@ -2,13 +2,16 @@
 
 The order of a search, best first:
 
-1. the points for soft filters, for asked foods that a wine suits, and for the place of an asked
-   grape in it; pairings are data, so they outweigh words;
-2. how well the text matches (bm25 in SQLite, ts_rank in Postgres);
-3. for wines like another one, the distance from it;
-4. among equals, the wines that repeat the fewest producers, regions and price bands before them;
-   the dearest bands and wines without alcohol last;
-5. a shuffle that depends on the wine and on the query: the alphabet would favour a few producers.
+1. the points for soft filters;
+2. a name or an origin that the text names, then what is not dear for what fits, unless the search
+   tells of prices;
+3. the points for asked foods that a wine suits, and for the place of an asked grape in it; pairings
+   are data, so they outweigh words;
+4. how well the text matches (bm25 in SQLite, ts_rank in Postgres);
+5. for wines like another one, the distance from it;
+6. among equals, the wines that repeat the fewest producers, regions and price bands before them;
+   wines without alcohol last;
+7. a shuffle that depends on the wine and on the query: the alphabet would favour a few producers.
 
 With `cheapest` or `dearest` the price comes first (in euros, wines without a price last); a text
 then only puts wines that match before others.
@@ -47,7 +50,7 @@ from db.models import (
     insert,
     table_of,
 )
-from db.wines.search import Filters, filters, matching_text, ranks, shuffled, varied
+from db.wines.search import Filters, filters, matching_text, preferred, ranks, shuffled, varied
 
 AnySelect = Select[*tuple[Any, ...]]
 
@@ -90,7 +93,8 @@ def _search(on: Connection, query: WineQuery, like: Wine | None) -> WineSearchRe
     relax = _relax(on, conditions, total) if total < ENOUGH else {}
     if not rows:
         return WineSearchResult(relax=relax)
-    best = varied(rows, len(conditions.ranks), query.limit)
+    placed = [(None, row) for row in rows] if like else preferred(rows, query)
+    best = varied(placed, len(conditions.ranks), query.limit)
     wines = load_wines(on, [row.id for row in best])
     missed = {
         row.id: tuple(name for name in conditions.soft if not getattr(row, name)) for row in best
@@ -122,6 +126,7 @@ class _Conditions:
             func.count().over().label("total"),
             WineRow.style.label("style"),
             WineRow.producer.label("producer"),
+            WineRow.name.label("name"),
             WineRow.places.label("place"),
             WineRow.price_in_euros.label("price"),
             *(case((meets, 1), else_=0).label(name) for name, meets in self.soft.items()),

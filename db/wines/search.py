@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
+from math import inf, log
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -33,6 +35,8 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from agent.sommelier.wine import (
     Body,
+    Colour,
+    Food,
     Level,
     Style,
     Sweetness,
@@ -41,6 +45,7 @@ from agent.sommelier.wine import (
     folded,
     in_euros,
     key,
+    known_names,
     names,
 )
 from agent.tables import read_toml
@@ -56,6 +61,8 @@ AROUND: Final = 0.25
 OAKED: Final = ("oak", "oaky", "oaked", "barrel", "barrels", "barrique", "barriques")
 UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
 """Words of a wine's notes that tell of oak, and that tell of none."""
+BUBBLES: Final = ("sparkling", "bubbles", "fizz", "fizzy", "spumante", "sekt", "mousseux")
+"""Words of a wine without alcohol that tell of bubbles; its style does not."""
 
 
 def filters(query: WineQuery) -> Filters:
@@ -66,7 +73,13 @@ def filters(query: WineQuery) -> Filters:
 def _wanted(query: WineQuery) -> Filters:
     countries = [key("countries", name) for name in query.countries]
     asked: dict[str, tuple[object, Condition]] = {
-        "styles": (query.styles, WineRow.style.in_(query.styles)),
+        "styles": (query.styles, _is_of_style(query)),
+        "alcohol_free": (
+            query.alcohol_free is not None,
+            (WineRow.style == Style.ALCOHOL_FREE)
+            if query.alcohol_free
+            else (WineRow.style != Style.ALCOHOL_FREE),
+        ),
         "colours": (query.colours, WineRow.colour.in_(query.colours)),
         "sweetness": (query.sweetness, WineRow.sweetness.in_(query.sweetness)),
         "bodies": (query.bodies, WineRow.body.in_(query.bodies)),
@@ -121,7 +134,9 @@ def _ranges(query: WineQuery) -> Filters:
     if query.min_abv is not None:
         found["min_abv"] = WineRow.abv >= query.min_abv
     if query.max_abv is not None:
-        found["max_abv"] = WineRow.abv <= query.max_abv
+        # A wine without alcohol whose strength is not known has none.
+        unknown = case((WineRow.style == Style.ALCOHOL_FREE, 0.0))
+        found["max_abv"] = func.coalesce(WineRow.abv, unknown) <= query.max_abv
     return found
 
 
@@ -139,21 +154,30 @@ def _lies_in(regions: Sequence[str]) -> Condition:
     return or_(false(), *(WineRow.places.contains(f" {phrase} ") for phrase in phrases))
 
 
+def _is_of_style(query: WineQuery) -> Condition:
+    """Return the condition of a style; a wine without alcohol is of one by colour and bubbles."""
+    styles = query.styles
+    if not query.alcohol_free or Style.ALCOHOL_FREE in styles:
+        return WineRow.style.in_(styles)
+    bubbles = _tells_of(BUBBLES) if Style.SPARKLING in styles else false()
+    return or_(WineRow.colour.in_(styles), bubbles)
+
+
 def _is_oaked() -> Condition:
-    """Whether the notes of a wine tell of oak."""
+    """Return the condition that the notes of a wine tell of oak."""
+    return and_(_tells_of(OAKED), not_(_tells_of(UNOAKED)))
+
+
+def _tells_of(known: Sequence[str]) -> Condition:
+    """Return the condition that a wine's name or notes hold one of these words."""
     text = literal(" ").concat(WineRow.search_text).concat(" ")
-    told, denied = (
-        or_(false(), *(text.contains(f" {word} ") for word in known)) for known in (OAKED, UNOAKED)
-    )
-    return and_(told, not_(denied))
+    return or_(false(), *(text.contains(f" {word} ") for word in known))
 
 
 def _hints_at(grapes: Sequence[str]) -> Condition:
     """Return the condition that a wine of unknown grapes names one of these: "Riesling Réserve"."""
-    text = literal(" ").concat(WineRow.search_text).concat(" ")
-    phrases = (phrase for name in grapes for phrase in names("grapes", name))
-    named = or_(false(), *(text.contains(f" {phrase} ") for phrase in phrases))
-    return and_(named, WineRow.id.not_in(select(WineGrapeRow.wine_id)))
+    phrases = [phrase for name in grapes for phrase in names("grapes", name)]
+    return and_(_tells_of(phrases), WineRow.id.not_in(select(WineGrapeRow.wine_id)))
 
 
 def terms(text: str) -> tuple[str, ...]:
@@ -232,9 +256,14 @@ SCALES: Final[Mapping[str, tuple[InstrumentedAttribute[str | None], list[str]]]]
 }
 """Ordered values: a neighbour of the asked value gets half of the points."""
 PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
-DEAR_EUR: Final = 70
-"""Wines of this price come after others that repeat as little; so do wines without alcohol."""
+DEAR: Final = 2
+"""How many times the median price of what fits is dear: such wines come last, unless a search tells
+of prices."""
 PRIME: Final = 2**31 - 1
+VALUES: Final = frozenset(
+    word for values in (Style, Colour, Sweetness, Food) for value in values for word in words(value)
+)
+"""Words that a filter says: in a name they are no name."""
 
 
 def ranks(
@@ -267,15 +296,54 @@ def shuffled(query: WineQuery) -> ColumnElement[int]:
 _Trait = tuple[str, object]
 
 
-def varied(rows: Sequence[Row[Any]], ranked: int, limit: int) -> list[Row[Any]]:
+def preferred(rows: Sequence[Row[Any]], query: WineQuery) -> list[tuple[Any, Row[Any]]]:
+    """Return rows in order, each with its place: those that the text names first, the dear last.
+
+    The points for soft filters go before both.
+    """
+    if query.order != "match":
+        return [(None, row) for row in rows]
+    named, dearest = _named(query.text, rows), inf
+    prices = [row.price for row in rows if row.price is not None]
+    if prices and all(limit is None for limit in query.price_limits):
+        dearest = DEAR * median(prices)
+    places = [
+        (row[0] if query.soft else 0, -weight, (row.price or 0) > dearest)
+        for row, weight in zip(rows, named, strict=True)
+    ]
+    return sorted(zip(places, rows, strict=True), key=lambda placed: placed[0])
+
+
+def _named(text: str, rows: Sequence[Row[Any]]) -> list[float]:
+    """Return how much of each row's name, producer and origin a text names; rare words count more.
+
+    Grapes and what a filter says name no wine.
+    """
+    said = f" {folded(text)} "
+    for name in _grape_names():
+        said = said.replace(f" {name} ", " ")
+    asked = {*terms(said)} - VALUES
+    if not asked:
+        return [0.0] * len(rows)
+    held = [asked & {*words(f"{row.name} {row.producer} {row.place}")} for row in rows]
+    counts = Counter(word for found in held for word in found)
+    return [sum(log(len(rows) / counts[word]) for word in found) for found in held]
+
+
+@cache
+def _grape_names() -> Sequence[str]:
+    return sorted(known_names("grapes"), key=len, reverse=True)
+
+
+def varied(rows: Sequence[tuple[object, Row[Any]]], ranked: int, limit: int) -> list[Row[Any]]:
     """Return at most `limit` first rows; equals are chosen to repeat each other least.
 
-    `ranked` is the number of columns that rank a row.
+    `ranked` is the number of columns that rank a row beside its place.
     """
     best: list[Row[Any]] = []
     shown: Counter[_Trait] = Counter()
-    for _, equals in groupby(rows, key=lambda row: row[:ranked]):
-        left = [(row, *_traits(row)) for row in equals]
+    for _, equals in groupby(rows, key=lambda placed: (placed[0], *placed[1][:ranked])):
+        left = [(row, *_traits(row)) for _, row in equals]
         while left and len(best) < limit:
             repeats = [
                 (shown[producer], shown[place] + shown[band], shown[band], is_seldom_meant)
@@ -289,7 +357,7 @@ def varied(rows: Sequence[Row[Any]], ranked: int, limit: int) -> list[Row[Any]]:
 
 def _traits(row: Row[Any]) -> tuple[_Trait, _Trait, _Trait, bool]:
     band = -1 if row.price is None else bisect(PRICE_BANDS_EUR, row.price)
-    is_seldom_meant = (row.price or 0) >= DEAR_EUR or row.style == Style.ALCOHOL_FREE
+    is_seldom_meant = row.style == Style.ALCOHOL_FREE
     return ("producer", row.producer), ("place", row.place), ("band", band), is_seldom_meant
 
 

@@ -140,6 +140,41 @@ async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
         assert reply.text.startswith(Help().why(Care(own=frozenset({concern}))))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My sister is pregnant and comes to dinner, lamb for all. What do I serve?",
+        "Mi hermana está embarazada y viene a cenar; hay cordero. ¿Qué sirvo?",
+        "Meine Schwester ist schwanger und kommt zum Essen, es gibt Lamm.",
+    ],
+)
+async def test_who_is_pregnant_at_the_table_takes_no_wine_from_the_others(
+    model_server: ModelServer, said: str
+) -> None:
+    searches: list[dict[str, Any]] = [
+        {"alcohol_free": True},
+        {"styles": ["red"], "foods": ["lamb"]},
+    ]
+    model_server.script(
+        *(tool_call("search_wines", query) for query in searches), shown(FREE, CHINON)
+    )
+    reply, _ = await reply_to(said, server=model_server)
+    assert (reply.outcome, reply.wine_ids) == ("answered", (FREE.id, CHINON.id))
+    assert reply.text.startswith("For your lamb")
+    prompt = str(model_server.requests[0].json["messages"][0]["content"])
+    assert "`concern` is for the guest who writes" in prompt
+
+
+async def test_an_allergy_at_the_table_is_not_said_to_be_the_guests(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(search(), shown(CHINON))
+    await reply_to("Mijn vrouw is allergisch voor eieren. Rood bij lam?", server=model_server)
+    prompt = str(model_server.requests[0].json["messages"][0]["content"])
+    assert "Somebody at the table is allergic to: egg" in prompt
+    assert "Known of this guest" not in prompt
+
+
 async def test_an_allergy_is_left_out_whatever_the_model_asks_for(
     model_server: ModelServer,
 ) -> None:

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.sommelier.wine import Food, Style, Wine, WineQuery
+from agent.care.concerns import Care
+from agent.sommelier.safety import find_wines
+from agent.sommelier.wine import Colour, Food, Style, Wine, WineQuery
+from agent.turn import Person
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import CatalogueFile, import_wines
@@ -193,15 +196,17 @@ async def test_wines_that_suit_more_of_the_foods_come_first(catalogue: SqlCatalo
 
 
 async def test_text_ranks_and_never_excludes(catalogue: SqlCatalogue) -> None:
-    plain = await found(catalogue, styles=["red"], foods=["lamb"])
-    smoky = await found(catalogue, styles=["red"], foods=["lamb"], text="olives, violets, bacon")
+    reds = {"styles": ["red"], "foods": ["lamb"], "max_price": 500}
+    plain = await found(catalogue, **reds)
+    smoky = await found(catalogue, **reds, text="olives, violets, bacon")
     assert smoky[0] == "jamet-cote-rotie-2018"
     assert set(smoky) == set(plain)
-    assert await found(catalogue, styles=["red"], foods=["lamb"], text="xyzzy") == plain
+    assert await found(catalogue, **reds, text="xyzzy") == plain
 
 
 async def test_foods_outrank_words(catalogue: SqlCatalogue) -> None:
-    ids = await found(catalogue, foods=["oysters", "shellfish"], text="brioche brioche baked apple")
+    asked = {"foods": ["oysters", "shellfish"], "max_price": 500}
+    ids = await found(catalogue, **asked, text="brioche brioche baked apple")
     assert ids[2] == "bollinger-special-cuvee-nv"
 
 
@@ -250,7 +255,8 @@ async def test_a_page_shows_every_price_band_before_any_twice(catalogue: SqlCata
         price = wine.price_in_euros or 0
         return sum(price >= edge for edge in (12, 20, 35, 70, 150))
 
-    result = await catalogue.search(WineQuery(styles=(Style.RED,), foods=(Food.LAMB,), limit=3))
+    query = WineQuery(styles=(Style.RED,), foods=(Food.LAMB,), max_price=500, limit=3)
+    result = await catalogue.search(query)
     assert len({band(wine) for wine in result.wines}) == 3
 
 
@@ -477,3 +483,56 @@ async def test_oak_is_told_by_the_notes(catalogue: SqlCatalogue) -> None:
     unoaked = (await catalogue.search(WineQuery(oak=False, limit=12))).wines
     assert unoaked
     assert not {wine.id for wine in oaked} & {wine.id for wine in unoaked}
+
+
+def sparkling(wine_id: str, name: str, price: float, **facts: Any) -> Wine:
+    told = {"producer": wine_id.title(), "country": "X", "style": Style.SPARKLING, **facts}
+    return Wine(id=wine_id, name=name, price=price, **told)
+
+
+BUBBLES = (
+    sparkling("a", "Brut", 14, appellation="Crémant du Jura"),
+    sparkling("b", "Prosecco Brut", 12, notes="Brut bubbles by the traditional method."),
+    sparkling("c", "Grande Cuvée", 190, notes="Elegant bubbles for a toast."),
+    sparkling("d", "Sekt", 13),
+    sparkling("e", "Cava", 15),
+    sparkling("f", "Zero", 9, style="alcohol_free", colour="rose", abv=0.0, notes="Pink bubbles."),
+    sparkling("g", "Zero", 8, style="alcohol_free", colour="rose", notes="A still rosé."),
+    sparkling("h", "Zero", 8, style="alcohol_free", colour="white", abv=0.5, notes="Bubbles."),
+    sparkling("i", "Zero", 8, style="alcohol_free", colour="white", abv=0.0, notes="Still."),
+)
+
+
+@pytest.fixture
+async def bubbles(sessions: Sessions) -> SqlCatalogue:
+    await import_wines(sessions, CatalogueFile(BUBBLES))
+    return SqlCatalogue(sessions)
+
+
+async def test_what_a_text_names_comes_first_and_the_dear_last_unasked(
+    bubbles: SqlCatalogue,
+) -> None:
+    asked = {"styles": ["sparkling"], "text": "Crémant brut traditional method"}
+    assert (await found(bubbles, **asked))[0] == "a"
+    toast = {"styles": ["sparkling"], "text": "elegant bubbles for a toast"}
+    assert (await found(bubbles, **toast))[-1] == "c"
+    assert (await found(bubbles, **toast, max_price=200))[0] == "c"
+    assert (await found(bubbles, **toast, order="dearest"))[0] == "c"
+    assert (await found(bubbles, styles=["sparkling"], text="Grande Cuvée"))[0] == "c"
+
+
+async def test_bubbles_and_colours_without_alcohol_are_found_in_one_search(
+    bubbles: SqlCatalogue,
+) -> None:
+    assert set(await found(bubbles, alcohol_free=True, styles=["sparkling"])) == {"f", "h"}
+    assert set(await found(bubbles, alcohol_free=True, styles=["rose"])) == {"f", "g"}
+    assert set(await found(bubbles, alcohol_free=True, max_abv=0)) == {"f", "g", "i"}
+
+
+async def test_who_must_not_drink_is_told_what_misses_their_wish(bubbles: SqlCatalogue) -> None:
+    minor = Person(care=Care(own=frozenset({"under_age"})))
+    query = WineQuery(styles=(Style.SPARKLING,), colours=(Colour.ROSE,), limit=3)
+    result = await find_wines(bubbles, query, minor)
+    assert [wine.id for wine in result.wines] == ["f", "g", "i"]
+    assert result.total == 3
+    assert result.missed == {"g": ("styles",), "i": ("styles", "colours")}
