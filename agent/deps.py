@@ -26,12 +26,13 @@ class Deps:
     """The person who asks, the prompts in use, and models that are asked for one thing each.
 
     Without a `person` nothing is known of them but their messages; without `prompts` those of the
-    repository are used.
+    repository are used. `told` are the ids of the excerpts that a model was given in this turn.
     """
 
     person: Person | None = None
     prompts: Prompts | None = None
     models: Mapping[str, LLM] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
 
 
 def deps_of(run: Run) -> Deps:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Protocol
 
 from pydantic import Field
 
+from agent.deps import deps_of
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
@@ -187,7 +188,8 @@ def record(
 QueryText = Annotated[str, Field(max_length=200)]
 Count = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
 
-NOTHING: Final = "nothing in the library matches; say so, do not answer from memory"
+NOTHING: Final = "nothing in the library matches"
+NO_MORE: Final = "nothing beyond the excerpts that another search found"
 TOOL_LIMITS: Final = Limits(structured_output_max_retries=1, seconds=12)
 """Shorter than a tool's own time limit, so that passages are returned instead of a time-out."""
 
@@ -202,7 +204,10 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         pairing and labels, each behind its [path]. Quotation marks hold words letter for letter.
         """
         chunks = near_best(await retrieve(documents, [query], limit, run.span))
-        return ToolOutput(excerpts(chunks) or NOTHING, by_chunk(chunks))
+        told = deps_of(run).told
+        new = [chunk for chunk in chunks if chunk.id not in told]
+        told.update(chunk.id for chunk in new)
+        return ToolOutput(excerpts(new) or (NO_MORE if chunks else NOTHING), by_chunk(chunks))
 
     return tool(search_documents)
 

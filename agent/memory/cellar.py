@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent.fallback import wine_called
+from agent.sommelier.serving import best_years
 from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
-from agent.tables import Strict, read_toml
 from agent.text import pattern, words
 from agent.turn import Bottles, Fact
 
@@ -22,19 +20,6 @@ CURRENCIES: Final = {"€": Currency.EUR, "$": Currency.USD, "£": Currency.GBP}
 """The currencies by their signs and codes."""
 _TOKEN: Final = pattern(r"[0-9]+(?:[.,][0-9]{1,2})?|[€$£]|[^\s€$£]+")
 _NUMBER: Final = pattern(r"\A[0-9]{1,5}(?:[.,][0-9]{1,2})?\Z")
-
-
-class _Windows(Strict):
-    """The content of `windows.toml`: years after the vintage."""
-
-    sources: list[str]
-    names: dict[str, tuple[int, int]]
-    styles: dict[Style, tuple[int, int]]
-
-
-@cache
-def _windows() -> _Windows:
-    return read_toml(_Windows, Path(__file__).with_name("windows.toml"))
 
 
 def read_bottles(text: str) -> Bottles | None:
@@ -124,19 +109,8 @@ def window_of(bottles: Bottles) -> tuple[int, int] | None:
         return first, last
     if wine.vintage is None:
         return (first or last or 0, last or first or 0) if first or last else None
-    begin, end = _years_after_vintage(wine)
+    begin, end = best_years(wine)
     return first or wine.vintage + begin, last or wine.vintage + end
-
-
-def _years_after_vintage(wine: Wine) -> tuple[int, int]:
-    """Return the best years of a wine by its names, else by its style."""
-    label = " / ".join((wine.label, wine.region, wine.appellation, *wine.grapes))
-    named = f" {folded(label)} "
-    windows = _windows()
-    # A rosé is drunk young, whatever it is called.
-    names = {} if wine.style is Style.ROSE else windows.names
-    found = next((years for name, years in names.items() if f" {name} " in named), None)
-    return found or windows.styles[wine.style]
 
 
 def state_of(bottles: Bottles, year: int) -> Literal["young", "ready", "late", "unknown"]:

@@ -21,7 +21,12 @@ from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import say
 from agent.places.categories import categories, category_named, language_of_place
-from agent.places.queries import Queries, QueryGenerationFailed, generate_queries
+from agent.places.queries import (
+    Queries,
+    QueryGenerationFailed,
+    generate_queries,
+    on_one_line,
+)
 from agent.places.search import PlaceHit, PlaceSearch, Point
 from agent.text import pattern, words
 from agent.turn import Reply
@@ -41,6 +46,7 @@ COORDINATES: Final = pattern(r"(-?\d{1,2}(?:\.\d{1,8})?)\s*,\s*(-?\d{1,3}(?:\.\d
 SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 
 SHOWN_RESULTS: Final = 8
+SHOWN_LINKS: Final = 3
 TOOL_LIMITS: Final = Limits(seconds=9)
 TOOL_SECONDS: Final = 5.0
 """With the time for the queries this stays below a tool's own time limit."""
@@ -110,6 +116,7 @@ async def find_places(
     place: str,
     *,
     run: Run,
+    wish: str = "",
     search: PlaceSearch | None = None,
     search_seconds: float = SEARCH_SECONDS,
 ) -> Places:
@@ -118,7 +125,7 @@ async def find_places(
     The results are empty without a provider, or when it fails; a search that takes longer than
     `search_seconds` has failed. Raises what `generate_queries` raises.
     """
-    queries = await generate_queries(category, place, run=run)
+    queries = await generate_queries(category, place, run=run, wish=on_one_line(wish))
     if search is None:
         return Places(queries, note=say("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
@@ -233,12 +240,15 @@ PlaceName = Annotated[
     str,
     Field(max_length=200, description="A town, district or region, as the guest named it."),
 ]
+Wish = Annotated[str, Field(max_length=80, description="What else it is to be: natural wine.")]
 
 
 def find_places_tool(search: PlaceSearch | None = None) -> Tool:
     """Return the tool find_places over `search`; its requests count in the turn's ledger."""
 
-    async def find(category: CategoryName, place: PlaceName, run: Run) -> ToolOutput:
+    async def find(
+        category: CategoryName, place: PlaceName, run: Run, wish: Wish = ""
+    ) -> ToolOutput:
         """Wine shops, wine bars, wineries, tastings, restaurants or courses in a place. Name only
         what it returns, with its link. It knows no opening hours and no ratings: neither do you.
         """
@@ -246,13 +256,16 @@ def find_places_tool(search: PlaceSearch | None = None) -> Tool:
             found = await find_places(
                 category,
                 place,
-                run=replace(run, limits=TOOL_LIMITS),
+                # Links to search with are worth no request.
+                run=replace(run, limits=TOOL_LIMITS, models=run.models if search else ()),
+                wish=wish,
                 search=search,
                 search_seconds=TOOL_SECONDS,
             )
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
-        shown: Sequence[FoundPlace | SearchLink] = found.results[:SHOWN_RESULTS] or found.links
+        shown: Sequence[FoundPlace | SearchLink]
+        shown = found.results[:SHOWN_RESULTS] or found.links[:SHOWN_LINKS]
         key = "places" if found.results else "search_links"
         content: dict[str, Any] = {key: [asdict(result) for result in shown]}
         if found.note:

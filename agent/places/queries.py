@@ -33,6 +33,7 @@ LONGEST_PLACE: Final = 120
 SHOWN_PAIRS: Final = 4
 
 PROMPT: Final = "Category: {name}. Place: {place}."
+WISH: Final = " Wish: {wish}."
 CORRECTION: Final = FAILED + (
     "Correct it. Return ONLY a JSON array of exactly 10 distinct, non-empty strings that name the "
     "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
@@ -97,17 +98,18 @@ class Queries:
         return "".join(f"{query}\n" for query in self.queries)
 
 
-async def generate_queries(category: str, place: str, *, run: Run) -> Queries:
+async def generate_queries(category: str, place: str, *, run: Run, wish: str = "") -> Queries:
     """Write 10 distinct queries for a category (see `categories()`) in `place`.
 
-    Without a model, or when none can be reached, they are made of phrases.
+    A `wish` is what else the place is to be: "natural wine", "open on Sundays". Without a model,
+    or when none can be reached, the queries are made of phrases.
 
     Raises:
         ValueError: there is no such category, or the place is blank.
         QueryGenerationFailed: the model's answer was invalid, and so was its repair.
     """
     name, where = category_named(category), place_named(place)
-    found = queries_by_rules(name, where)
+    found = queries_by_rules(name, where, wish)
     if not run.models:
         return found
     known, contract = categories()[name], queries_contract(where)
@@ -117,7 +119,8 @@ async def generate_queries(category: str, place: str, *, run: Run) -> Queries:
     )
     limits = replace(run.limits, structured_output_max_retries=REPAIRS)
     response = await generate_agentic_response(
-        PROMPT.format(name=name, place=json.dumps(where, ensure_ascii=False)),
+        PROMPT.format(name=name, place=json.dumps(where, ensure_ascii=False))
+        + (WISH.format(wish=json.dumps(wish, ensure_ascii=False)) if wish else ""),
         run=replace(asked, limits=limits),
         contract=contract,
     )
@@ -136,9 +139,10 @@ async def generate_queries(category: str, place: str, *, run: Run) -> Queries:
     return replace(found, outcome=outcome, retry_count=retries, error_types=errors)
 
 
-def queries_by_rules(category: str, place: str) -> Queries:
+def queries_by_rules(category: str, place: str, wish: str = "") -> Queries:
     """Return the category's phrases in the place's language as queries, each with the place."""
-    found = tuple(f"{phrase} {place}" for phrase in phrases(category, place))
+    where = f"{wish} {place}".strip()
+    found = tuple(f"{phrase} {where}" for phrase in phrases(category, place))
     return Queries(category, place, found, by_rules=True)
 
 

@@ -97,7 +97,7 @@ class Sommelier:
             if attached and attached.now and not message:
                 reply = await what_was_read(attached.attachment, self._catalogue, person)
             else:
-                run = replace(run, deps=replace(deps_of(run), person=person))
+                run = replace(run, deps=replace(deps_of(run), person=person, told=set()))
                 reply = await self._answer(guard_input(message, run.span), run, attached, chosen)
             unread = unread_notes(attached.attachment) if attached and attached.now else ()
             return replace(reply, notes=(*reply.notes, *unread))

@@ -11,6 +11,7 @@ from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput
 from agent.sommelier.safety import find_wines, get_wines, note, person_in
+from agent.sommelier.serving import serving
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult, record
 from agent.tables import Strict
 from agent.turn import NOBODY, Person
@@ -58,7 +59,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         unknown = set(arguments.wine_ids) - {wine.id for wine in wines}
         if not wines:
             raise ToolError(NO_WINE.format(why=note(person_in(run))).rstrip("; "))
-        content: dict[str, Any] = {"wines": [record(wine) for wine in wines]}
+        content: dict[str, Any] = {"wines": [record(wine) | serving(wine) for wine in wines]}
         if unknown:
             content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
         return ToolOutput(content, by_id(wines))

@@ -307,8 +307,9 @@ def preferred(rows: Sequence[Row[Any]], query: WineQuery) -> list[tuple[Any, Row
     prices = [row.price for row in rows if row.price is not None]
     if prices and all(limit is None for limit in query.price_limits):
         dearest = DEAR * median(prices)
+    has_points = any(getattr(query, name) for name in query.soft)
     places = [
-        (row[0] if query.soft else 0, -weight, (row.price or 0) > dearest)
+        (row[0] if has_points else 0, -weight, (row.price or 0) > dearest)
         for row, weight in zip(rows, named, strict=True)
     ]
     return sorted(zip(places, rows, strict=True), key=lambda placed: placed[0])

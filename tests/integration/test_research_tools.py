@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from agent.deps import Deps
 from agent.documents.passages import search_documents_tool
 from agent.documents.quotes import quote_documents_tool
 from agent.engine.contract import OutputContract
@@ -20,6 +21,19 @@ from agent.sommelier.sommelier_prompts import SommelierResponse
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.fakes import root_span
 from tests.library import OYSTERS, SUR_LIE, FakeLibrary, open_model
+
+NATURAL = [
+    "bar à vin naturel Bellecour Lyon",
+    "natural wine bar Bellecour Lyon",
+    "cave à manger Bellecour Lyon",
+    "bar à vins Presqu'île Bellecour Lyon",
+    "vin nature Lyon Ainay Bellecour",
+    "wines by the glass Bellecour Lyon",
+    "bar à vins Cordeliers Bellecour Lyon",
+    "planche fromage charcuterie vin Bellecour Lyon",
+    "bouchon Beaujolais bar Bellecour Lyon",
+    "bar à vins Vieux Lyon Bellecour",
+]
 
 
 async def run(tool: Tool, *models: LLM, **arguments: Any) -> ToolResult:
@@ -44,6 +58,14 @@ class TestDocuments:
         found = await run(search_documents_tool(FakeLibrary()), query="lees", limit=2)
         assert found.text.startswith(f"[{SUR_LIE.path}]: {SUR_LIE.text}")
         assert found.found[SUR_LIE.id] == SUR_LIE
+
+    async def test_an_excerpt_is_told_once_in_a_turn_and_stays_evidence(self) -> None:
+        tool, deps = search_documents_tool(FakeLibrary()), Deps()
+        call = ToolCall("call_1", tool.name, json.dumps({"query": "lees"}))
+        first, second = [await Toolbox([tool]).call(call, Run(deps=deps)) for _ in range(2)]
+        assert SUR_LIE.text in first.text
+        assert SUR_LIE.text not in second.text
+        assert first.found.keys() == second.found.keys()
 
     async def test_excerpts_far_below_the_best_score_are_left_out(self) -> None:
         near, far = replace(SUR_LIE, score=2.0), replace(OYSTERS, score=0.9)
@@ -98,9 +120,10 @@ class TestPlaces:
         assert list(found.found) == ["https://ardo.example"]
 
     async def test_without_a_provider_there_are_links(self) -> None:
-        found = await run(find_places_tool(), category="WINERY", place="Bilbao")
+        found = await run(find_places_tool(), category="WINERY", place="Bilbao", wish="txakoli")
         content = json.loads(found.text)
-        assert len(content["search_links"]) == 10
+        assert len(content["search_links"]) == 3
+        assert all("txakoli Bilbao" in link["query"] for link in content["search_links"])
         assert "No place search is configured" in content["note"]
 
     async def test_an_unknown_category_comes_back_to_the_model(self) -> None:
@@ -111,7 +134,20 @@ class TestPlaces:
         self, model_server: ModelServer
     ) -> None:
         model_server.script(answer_json([]), answer_json([]))
+        tool = find_places_tool(search=FakeSearch())
         async with open_model(model_server) as model:
-            found = await run(find_places_tool(), model, category="WINERY", place="Bilbao")
+            found = await run(tool, model, category="WINERY", place="Bilbao")
         assert found.error_type == "tool_error"
         assert "no 10 distinct search queries" in found.text
+
+    async def test_a_good_models_ten_queries_are_searched_with_the_guests_wish(
+        self, model_server: ModelServer
+    ) -> None:
+        model_server.script(answer_json(NATURAL))
+        tool = find_places_tool(search=FakeSearch())
+        asked = {"category": "WINE_BAR", "place": "Bellecour, Lyon", "wish": "natural"}
+        async with open_model(model_server) as model:
+            found = await run(tool, model, **asked)
+        (place,) = json.loads(found.text)["places"]
+        assert place["queries"] == NATURAL
+        assert model_server.requests[0].json["messages"][1]["content"].endswith('Wish: "natural".')

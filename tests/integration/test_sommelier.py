@@ -2,16 +2,18 @@
 
 import pytest
 
+from agent.deps import Deps
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.i18n import say, say_in, speak, speaking
+from agent.memory.tools import memory_tools
 from agent.prompts import repository_prompts
 from agent.repositories import StoredMessage
 from agent.sommelier.history import window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
-from agent.turn import Reply
+from agent.turn import Fact, Person, Reply
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, hang, refusal
 from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import INVENTED, QUESTION, VALID, search, service, valid
@@ -173,3 +175,24 @@ async def test_invisible_characters_do_not_reach_the_model(model_server: ModelSe
     model_server.script(search(), valid())
     await reply_to("A red\x00 for\ud800 lamb\x1b", service(model_server))
     assert model_server.requests[0].json["messages"][-1]["content"] == "A red for lamb"
+
+
+async def test_tools_of_memory_are_offered_where_something_can_be_kept(
+    model_server: ModelServer,
+) -> None:
+    async def offered(said: str, person: Person) -> set[str]:
+        model_server.script(answer_json({"response_type": "informational", "intro": "Well."}))
+        sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=memory_tools())
+        model = service(model_server)
+        await sommelier.answer(said, Run([model], deps=Deps(person=person)))
+        await model.close()
+        tools = model_server.requests[-1].json["tools"]
+        return {tool["function"]["name"] for tool in tools} - {"search_wines", "get_wine"}
+
+    known = Person(user_id=1)
+    assert await offered("I never drink Merlot, note that", Person()) == set()
+    assert await offered("I never drink Merlot, note that", known) == {"remember"}
+    bought = "Ho comprato sei bottiglie di Barolo 2016"
+    assert await offered(bought, known) == {"remember", "change_cellar"}
+    drinker = Person(user_id=1, facts=(Fact("note", "Baz", "Baz"),))
+    assert await offered("a red for lamb", drinker) == {"remember", "forget"}

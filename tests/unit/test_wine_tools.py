@@ -96,3 +96,14 @@ def test_exclusions_are_read_as_small_models_write_them() -> None:
         {"without_styles": "Rosé", "without_grapes": "Merlot", "without_regions": None}
     )
     assert query == WineQuery(without_styles=(Style.ROSE,), without_grapes=("Merlot",))
+
+
+async def test_the_facts_of_a_wine_tell_when_to_drink_it_and_how_warm(
+    tools: dict[str, Tool],
+) -> None:
+    call = ToolCall("1", "get_wine", json.dumps({"wine_ids": [RIOJA.id]}))
+    (wine,) = json.loads((await Toolbox(tools.values()).call(call, Run())).text)["wines"]
+    assert RIOJA.vintage
+    begin, end = map(int, wine["drink"].split("-"))
+    assert RIOJA.vintage <= begin < end
+    assert wine["serve"].endswith("°C")
