@@ -1,4 +1,4 @@
-"""The catalogue over SQL: filters exclude or rank, and an empty result says what to relax.
+"""The catalogue over SQL: filters exclude or rank, and a result of few wines says what to relax.
 
 The order of a search, best first:
 

@@ -90,7 +90,7 @@ class TestRepositories:
         result = await catalogue.search(WineQuery(styles=(Style.FORTIFIED,)))
         assert result.wines == (cellar["taylors-lbv-2017"],)
         assert result.total == 1
-        assert result.relax == {}
+        assert result.relax == {"styles": 21}
 
     async def test_similar_wines_are_near_in_stock_and_never_the_wine_itself(
         self, catalogue: Catalogue

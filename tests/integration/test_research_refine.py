@@ -49,7 +49,7 @@ class TestRewriting:
         assert sent(model_server)["temperature"] == 0.1
         rules = sent(model_server)["messages"][0]["content"]
         assert "You do not answer them" in rules
-        assert '"additionalProperties": false' in rules
+        assert '"additionalProperties":false' in rules
         assert "Keep the language of the question" in rules
 
     async def test_the_original_is_kept_and_comes_first(self, model_server: ModelServer) -> None:
