@@ -52,6 +52,7 @@ EMAIL: Final = pattern(r"[\w\u0300-\u036f.+-]+(?:@|%40)(?:[\w-]+\.)+\p{L}[\w-]+"
 LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,; ]\s?(-?\d{1,3}\.\d{4,})")
 MONTHS: Final = pattern(r"[01]?\d\.(?:19|20)\d\d\D+[01]?\d\.(?:19|20)\d\d")
 DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
+PICTURE: Final = pattern(r"data:image/[a-z]+;base64,[A-Za-z0-9+/]+={0,2}")
 IBAN: Final = pattern(r"(?i)[a-z]{2}\d{2}(?: ?[a-z0-9]){11,30}")
 CARD: Final = pattern(r"\d(?:[\s./|_-]{0,3}\d){12,22}")
 PHONE: Final = pattern(r"[+(]{0,2}\d{1,3}(?: ?\()?(?:[ )./\u00a0-]{0,2}\d){6,18}")
@@ -79,9 +80,18 @@ class Masking:
         self._personal = content != "full"
         self._secrets = _needles(tuple(secrets))
         self._names = _names_pattern(tuple(names)) if self._personal else None
+        self._texts: dict[str, str] = {}
 
     def text(self, text: str) -> str:
-        """Return a text without what is to be hidden; in one that is JSON, of each of its texts."""
+        """Return a text without what is to be hidden; in one that is JSON, of each of its texts.
+
+        A picture that a trace may hold stays as it is.
+        """
+        if text not in self._texts:  # keys and prompts stand in a trace many times
+            self._texts[text] = text if PICTURE.fullmatch(text) else self._hidden(text)
+        return self._texts[text]
+
+    def _hidden(self, text: str) -> str:
         if text[:1] not in ("{", "[") or (data := _json(text)) is None:
             return self._masked(text)
         masked = self.value(data)

@@ -4,6 +4,7 @@ A turn is recorded as plain data and becomes observations when it has ended: its
 then, and no turn waits for the client. OpenTelemetry's provider takes ids and times of the record.
 """
 
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from threading import Lock
 from typing import Any, Final
 
 from langfuse import Langfuse, propagate_attributes
+from langfuse._utils.serializer import EventSerializer
 from langfuse.api import Prompt_Text
 from langfuse.model import TextPromptClient
 from opentelemetry.context import Context
@@ -87,10 +89,15 @@ def langfuse_client(
         timeout=None if seconds is None else max(1, round(seconds)),
         environment=origin.environment,
         release=origin.version or None,
-        mask=None if mask is None else lambda *, data, **_: mask(data),
+        mask=None if mask is None else lambda *, data, **_: mask(_plain(data)),
         tracer_provider=provider,
         span_exporter=span_exporter,
     )
+
+
+def _plain(data: object) -> object:
+    """Return data as the client writes it, with references to the pictures that it uploads."""
+    return json.loads(json.dumps(data, cls=EventSerializer))
 
 
 class ReplayedIds(RandomIdGenerator):

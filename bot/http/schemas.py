@@ -89,7 +89,7 @@ class _Response(BaseModel):
     @classmethod
     def of(cls, found: object) -> Self:
         """Return a domain object as this response."""
-        return cls.model_validate(found)
+        return cls.model_validate(found, from_attributes=True)
 
 
 class _CamelCase(_Response):
@@ -149,8 +149,6 @@ class DoneEvent(_CamelCase):
 
 class QuotesDocument(_CamelCase):
     """All passages of a query; `summary` is in the model's words if `byModel`."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     query: str
     snippets: list[Snippet] = Field(validation_alias="quotes")

@@ -29,7 +29,7 @@ LONG: dict[str, Any] = ANSWER | {
     "closing": " ".join(["Serve it cool, in a small glass."] * 8),
 }
 INVENTED = ANSWER | {
-    "intro": "The Zorkovitz estate won gold in 1984. Here it is.",
+    "intro": "The Zorkovitz 1984 won gold. Here it is.",
     "wines": [{"wine_id": "zorkovitz-1984", "description": "Gold."}, *ANSWER["wines"]],
     "closing": "Buy it at zorkovitz.example for 1984 euros. Enjoy it.",
 }
@@ -66,7 +66,7 @@ async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(
     with running(bot_api, environment, **settings_of(model_server)):
         (text,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     shown = drafts(bot_api)
-    assert shown[0].startswith("Searching the cellar: white")
+    assert shown[0].startswith("Searching the cellar: White")
     assert len(shown) > 2
     assert not {"zorkovitz", "1984", "gold"} & set(words(" ".join(shown)))
     assert "1. Trimbach" in shown[-1]
