@@ -142,10 +142,11 @@ async def test_without_a_model_that_answers_a_list_is_shown_as_it_was_read(
     assert "Cuvée Mystère 2018 · from the wine list · 28" in said
 
 
-async def test_what_was_read_is_paid_once_whatever_happens(
+async def test_a_picture_is_read_again_and_answered_once_after_a_kill(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.script(read("wine_list", *LIST), hang(60), recommending("list#2"))
+    page = read("wine_list", *LIST)
+    model_server.script(page, hang(60), page, recommending("list#2"))
     settings = seeing(model_server)
     bot_api.send("photo", drawn(["Trimbach"]), CHAT, "what of this with duck?")
     with killed(bot_api, environment, **settings):
@@ -155,7 +156,7 @@ async def test_what_was_read_is_paid_once_whatever_happens(
     async with running_here(bot_api, environment, **settings):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert "Bodega Ficticia Tinto Joven 2022" in said
-    assert [len(shown(each.json)) for each in model_server.requests] == [1, 0, 0]
+    assert [len(shown(each.json)) for each in model_server.requests] == [1, 0, 1, 0]
 
 
 @pytest.mark.parametrize("words", ["", "a red for lamb under 25 euros"])

@@ -92,7 +92,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
         assert WORDS[ADA] in str(otlp_receiver.spans)
         bot_api.say("/privacy", chat_id=ADA)
         told = await said(bot_api, "What I keep of you", ADA)
-        assert "90 days" in told["text"]
+        assert "each (when, how long, what it cost): 90 days" in told["text"]
         assert "also in Langfuse" in told["text"]
         bot_api.say("/export", chat_id=ADA)
         await said(bot_api, "sommelier.json", ADA)

@@ -7,6 +7,7 @@ from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import eventually
 
 ADA, BOB = 7100480, 7100481
+SERVING = "At what temperature do I serve red wine?"
 
 
 async def chosen(bot_api: BotApi, person: int, setting: str, choice: str) -> None:
@@ -55,11 +56,10 @@ async def last(bot_api: BotApi, words: str, person: int) -> dict[str, object]:
 
 async def test_degrees_are_told_as_chosen(bot_api: BotApi, environment: dict[str, str]) -> None:
     async with running_here(bot_api, environment):
-        await said(bot_api, "a red for lamb", ADA)
-        assert "16 to 18 °C" in await said(bot_api, "Should I chill it?", ADA)
+        assert "16 to 18 °C" in await said(bot_api, SERVING, ADA)
         await said(bot_api, "/settings", ADA)
         await chosen(bot_api, ADA, "Temperatures", "°F")
-        assert "61 to 64 °F" in await said(bot_api, "Should I chill it?", ADA)
+        assert "61 to 64 °F" in await said(bot_api, SERVING, ADA)
 
 
 async def test_whoever_wants_numbers_alone_has_no_words_in_traces(

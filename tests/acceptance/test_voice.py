@@ -41,10 +41,10 @@ async def test_what_is_said_is_told_and_answered_like_words_in_its_language(
     assert recording.file.filename == "voice.ogg"
 
 
-async def test_a_recording_is_heard_once_whatever_happens_and_is_others_words_if_forwarded(
+async def test_a_recording_is_answered_once_after_a_kill_and_is_others_words_if_forwarded(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.hear(LAMB, "I hate Chardonnay")
+    model_server.hear(LAMB, LAMB, "I hate Chardonnay")
     model_server.script(hang(60), *[recommending(intro="Lamb likes Rioja.")] * 2)
     settings = hearing(
         model_server, OPENAI_API_KEY="sk-secret", OPENAI_BASE_URL=model_server.base_url
@@ -57,7 +57,7 @@ async def test_a_recording_is_heard_once_whatever_happens_and_is_others_words_if
     async with running_here(bot_api, environment, **settings):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
         assert said == f"I heard: {LAMB}\n\nLamb likes Rioja."
-        assert len(model_server.recordings) == 1
+        assert len(model_server.recordings) == 2
         assert model_server.requests[-1].json["messages"][-1]["content"] == LAMB
         bot_api.send("voice", SOUND, CHAT, forward_date=1)
         await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
