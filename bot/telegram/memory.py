@@ -86,7 +86,8 @@ class MemoryCommands:
     async def privacy(self, update: Update, context: Context) -> None:
         """/privacy: say what is stored, for how long, and what can be done about it."""
         where = say("privacy_elsewhere", where=self.elsewhere) if self.elsewhere else ""
-        await self.talk.say(update, say("privacy", **self.days, elsewhere=where))
+        days = {name: f"{days:g}" for name, days in self.days.items()}
+        await self.talk.say(update, say("privacy", **days, elsewhere=where))
 
     async def export(self, update: Update, context: Context) -> None:
         """/export: send all that is stored of a user as one JSON document."""

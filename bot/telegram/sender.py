@@ -166,7 +166,8 @@ class Sender:
         message.message_id, message.error = next(iter(sent.message_ids), None), sent.error
         if message.message_id is not None:
             message.error = None
-        if self.outbox is not None and message.id is not None:
+        is_stored = message.id is not None or message.asks_about is not None
+        if self.outbox is not None and is_stored:
             await retry_forever(partial(self.outbox.sent, message))
         return replace(sent, began_ns=began, ended_ns=time.time_ns())
 

@@ -191,7 +191,20 @@ class Inbox:
             session.add_all(messages)
 
     async def sent(self, message: OutboxRow) -> None:
-        """Store the id of a message that was sent, or why it never will be; its content goes."""
+        """Store the id of a message that was sent, or why it never will be; its content goes.
+
+        A question that was sent outside of a turn, in a terminal, is stored then.
+        """
+        if message.id is None:
+            asked = OutboxRow(
+                chat_id=message.chat_id,
+                asks_about=message.asks_about,
+                message_id=message.message_id,
+                error=message.error,
+            )
+            async with self._sessions.begin() as session:
+                session.add(asked)
+            return
         row = update(OutboxRow).where(OutboxRow.id == message.id)
         gone = row.values(html="", buttons=[], file=None, placeholder="")
         sent = gone.values(
