@@ -88,7 +88,8 @@ class Masking:
         A picture that a trace may hold stays as it is.
         """
         if text not in self._texts:  # keys and prompts stand in a trace many times
-            self._texts[text] = text if PICTURE.fullmatch(text) else self._hidden(text)
+            is_picture = text.startswith("data:image/") and PICTURE.fullmatch(text)
+            self._texts[text] = text if is_picture else self._hidden(text)
         return self._texts[text]
 
     def _hidden(self, text: str) -> str:
