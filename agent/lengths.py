@@ -19,8 +19,6 @@ NAME: Final = 64
 
 ANSWER: Final = 32_000
 """What a model answers; 6,000 tokens are some 24,000."""
-HEARD_ON_THE_LOOP: Final = 500
-"""A longer message is read in a thread."""
 ARGUMENTS: Final = 32_000
 """What a model gives a tool."""
 TOOL_CALLS: Final = 64
@@ -75,7 +73,7 @@ async def body_of(response: Body, most: int) -> bytes | None:
     return bytes(body)
 
 
-def ends_at(most: int, from_status: int = 0) -> "Callable[[Response], Awaitable[None]]":
+def ends_at(most: int) -> "Callable[[Response], Awaitable[None]]":
     """Make a hook of a client that reads bodies whole: they end where they have `most` bytes.
 
     Counted is what is unpacked, in parts, however often it was packed.
@@ -98,11 +96,10 @@ def ends_at(most: int, from_status: int = 0) -> "Callable[[Response], Awaitable[
             await self._whole.aclose()
 
     async def end(response: Response) -> None:
-        if response.status_code >= from_status:
-            packed = cast(AsyncByteStream, response.stream)
-            whole = Response(response.status_code, headers=response.headers, stream=packed)
-            whole.request = response.request
-            response.stream = Ended(whole)
-            response.headers.pop("content-encoding", None)
+        packed = cast(AsyncByteStream, response.stream)
+        whole = Response(response.status_code, headers=response.headers, stream=packed)
+        whole.request = response.request
+        response.stream = Ended(whole)
+        response.headers.pop("content-encoding", None)
 
     return end

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from agent.engine.conversation import TOKEN_BYTES, Conversation
@@ -134,7 +134,12 @@ class ModelChain:
     async def _send(
         self, model: LLM, messages: Sequence[Message], request: Request, span: Span
     ) -> LLMResponse:
-        """Send a request by the deadline; count what was written of it even if it is cut off."""
+        """Send a request; if it is cut off, what the model wrote until then is counted.
+
+        Raises:
+            DeadlinePassed: there was no response by the deadline of the turn.
+            ModelError: the model failed.
+        """
         written: list[Text] = []
 
         def heard(text: Text) -> None:
@@ -142,19 +147,33 @@ class ModelChain:
             if request.heard is not None:
                 request.heard(text)
 
-        wanted = replace(request, heard=heard) if request.heard is not None else request
         try:
-            response = await answer_of(model, messages, wanted, self.run.deadline)
+            async with asyncio.timeout_at(self.run.deadline):
+                response = await model.generate_with_tools(
+                    messages,
+                    request.tools,
+                    output=request.output,
+                    max_tokens=request.max_tokens,
+                    temperature=request.temperature,
+                    heard=heard if request.heard is not None else None,
+                )
         except asyncio.CancelledError:
             if request.heard is not None:
                 self._count(cut_off(model, messages, written), span)
             raise
+        except ModelError:
+            raise
+        except TimeoutError:
+            raise DeadlinePassed from None
+        except Exception as error:  # of a model that is no LLMService
+            kind = log_failure("a model failed", error)
+            raise ModelRejected(f"the model failed ({kind})") from None
         if request.heard is not None and self.run.show is not None:
-            self.run.show(lambda: "")  # What is whole is judged at once: no draft of it.
+            self.run.show(lambda: "")  # The whole answer is parsed at once: no draft of it.
         return response
 
     def _count(self, response: LLMResponse, span: Span) -> None:
-        """Put what a request brought back, and took, into the ledger and onto its span."""
+        """Add a response to the ledger, and put it onto its span."""
         costs = self.run.ledger.add(response)
         if span.recording:
             span.update(
@@ -166,34 +185,6 @@ class ModelChain:
                 metadata={"mode": response.mode} if response.mode else None,
                 first_token_ns=response.first_token_ns,
             )
-
-
-async def answer_of(
-    model: LLM, messages: Sequence[Message], request: Request, deadline: float | None
-) -> LLMResponse:
-    """Return the answer of a model.
-
-    Raises:
-        DeadlinePassed: there was none by `deadline`.
-        ModelError: the model failed.
-    """
-    try:
-        async with asyncio.timeout_at(deadline):
-            return await model.generate_with_tools(
-                messages,
-                request.tools,
-                output=request.output,
-                max_tokens=request.max_tokens,
-                temperature=request.temperature,
-                heard=request.heard,
-            )
-    except ModelError:
-        raise
-    except TimeoutError:
-        raise DeadlinePassed from None
-    except Exception as error:  # a model of somebody else's
-        kind = log_failure("a model failed", error)
-        raise ModelRejected(f"the model failed ({kind})") from None
 
 
 def cut_off(model: LLM, messages: Sequence[Message], written: Sequence[Text]) -> LLMResponse:
