@@ -25,6 +25,7 @@ from bot.care import Carer
 from bot.metrics import Metrics
 from bot.outgoing import Rows
 from bot.pending import pending_turn
+from bot.question import Question, RunningTurns
 from bot.resources import Repositories, Resources, research_tools
 from bot.retries import retry_forever
 from bot.tasks import Forgetting, bounded
@@ -52,7 +53,7 @@ from bot.telegram.reminders import Reminders
 from bot.telegram.sender import Sender
 from bot.telegram.settings import SettingsCommands
 from bot.tracing import open_exporter, open_forgetting, trace_link, words
-from bot.turn import Question, Turns
+from bot.turn import Turns
 from config import Settings
 from db.engine import Sessions
 from db.repositories.inbox import Inbox
@@ -99,7 +100,7 @@ async def open_app(
         turns = replace(
             turns_of(settings, resources, sender, admins),
             metrics=Metrics(lambda: exporter.given_up if exporter else 0),
-            elsewhere=locks.stop if locks else None,
+            running=RunningTurns(locks.stop if locks else None),
         )
         talk = Conversation(
             resources=resources,
@@ -135,20 +136,19 @@ def turns_of(
         max_content_length=settings.turn.max_content_length,
         budgets=budgets_of(settings, resources, admins),
         save=kept.turns.save,
-        follow_ups=buttons_below,
-        rating=rating,
+        buttons=buttons_below,
         may_be_lost=kept.turns.may_be_lost,
-        carer=Carer(help=resources.help, cares=kept.cares),
-        memory=kept.memory,
+        carer=Carer(help=resources.help, cares=kept.cares, memory=kept.memory),
     )
 
 
 def buttons_below(question: Question, reply: Reply) -> Rows:
-    """Return the buttons below an answer, without those that rate it."""
+    """Return the buttons below an answer."""
     return (
         care_buttons(question, reply)
         + memory_buttons(question, reply)
         + follow_up_buttons(question, reply)
+        + (rating(question.id) if reply.outcome != "care" else ())
     )
 
 

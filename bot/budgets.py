@@ -3,11 +3,14 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from typing import Final, Literal, TypeVar
 
+from agent.engine.errors import or_else
 from agent.engine.limits import Limits, Spent
 from agent.i18n import say
 from agent.repositories import PeopleRepository, Spending, TurnRepository
+from bot.retries import retry_briefly
 
 N = TypeVar("N", int, float)
 
@@ -175,6 +178,25 @@ class Budgets:
             by_everyone=spending.by_everyone + average * spending.under_way,
             now=now,
         )
+
+    async def begin(self, turn_id: int, user_id: int) -> Allowance:
+        """Begin a turn; return its allowance, unlimited if it cannot be read."""
+        read = partial(retry_briefly, lambda: self.allowance(turn_id, user_id))
+        return await or_else(read, UNLIMITED, "The usage of today could not be read")
+
+    async def notes(
+        self, allowance: Allowance, spent: Spent, user_id: int, *, is_over: bool
+    ) -> tuple[str, ...]:
+        """Return the notes below an answer; a warning is given once a day."""
+        note = self.note(allowance, spent, is_over=is_over)
+        if note is None:
+            return ()
+        if (day := note.once_on) is not None:
+            warn = partial(retry_briefly, lambda: self.people.warned(user_id, day))
+            what = "Whether a user was warned of their budget could not be read"
+            if not await or_else(warn, False, what):
+                return ()
+        return (note.text,)
 
     def note(self, allowance: Allowance, spent: Spent, *, is_over: bool) -> "Note | None":
         """Return the note below an answer that used so much, or None.

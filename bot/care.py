@@ -1,6 +1,6 @@
 """Find the concerns of a person in a message, and remember them for as long as they hold."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -11,8 +11,8 @@ from agent.care.help import Help
 from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.repositories import CareRepository
-from agent.turn import Change, Fact, Person, Reply, Work
+from agent.repositories import CareRepository, MemoryRepository
+from agent.turn import SHARED, UNDER_AGE, Change, Fact, Person, Reply, Work
 
 LASTING: Final = frozenset({"under_age", "dependence"})
 """The concerns that /new does not forget."""
@@ -32,6 +32,7 @@ class Carer:
 
     help: Help = field(default_factory=Help)
     cares: CareRepository | None = None
+    memory: MemoryRepository | None = None
 
     async def care_for(self, text: str, chat_id: int, user_id: int, span: Span) -> Care:
         """Return the care that a message and earlier ones ask for; remember what is new."""
@@ -52,6 +53,28 @@ class Carer:
         """
         held = await self.cares.held(None, user_id) if self.cares else frozenset()
         return read_care(text, self.help.full_age).holding(held)
+
+    async def person(
+        self, chat_id: int, user_id: int, care: Care, facts: Sequence[Fact] | None = None
+    ) -> Person:
+        """Return what is known of a user, or their care alone if the memory cannot be read.
+
+        `facts` are those of the user if they were read before. In a group, only a user who shares
+        their cellar there has one.
+        """
+        memory = self.memory
+        if memory is None or not user_id:
+            return Person(care)
+
+        async def read() -> Person:
+            known = await memory.facts(user_id) if facts is None else facts
+            is_shown = chat_id == user_id or Fact("setting", SHARED.format(chat_id)) in known
+            bottles = await memory.bottles(user_id) if is_shown else ()
+            held = {fact.value for fact in known if fact.kind == "allergy"}
+            held |= {"under_age"} if Fact("setting", UNDER_AGE) in known else set()
+            return Person(care.holding(held), tuple(known), tuple(bottles), user_id)
+
+        return await or_else(read, Person(care), "The memory of a user could not be read")
 
     def work(self, person: Person, work: Work, *, is_look_up: bool = False) -> Work:
         """Return the work of a turn: in a crisis it is help alone, without a model.

@@ -106,7 +106,7 @@ async def _answer(app: "App", telegram: LocalTelegram, line: str) -> None:
     loop, answering, presses = asyncio.get_running_loop(), asyncio.current_task(), itertools.count()
 
     def press_ctrl_c() -> None:
-        is_stopped = next(presses) == 0 and app.talk.turns.stop(chat_id=telegram.chat_id)
+        is_stopped = next(presses) == 0 and app.talk.turns.running.stop(chat_id=telegram.chat_id)
         if not is_stopped and answering is not None:
             answering.cancel()
 

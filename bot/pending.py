@@ -24,12 +24,12 @@ class Placeholder:
 
 
 @dataclass(slots=True)
-class Course:
-    """What others know of a turn while it runs, and how they end it.
+class TurnState:
+    """The state of a turn while it runs: its usage, its progress message, how others stop it.
 
-    `before` and `trace` are of tries that a further message made void: what they used still counts.
-    All of them show their answer in the message of `placeholder`. `facts` are those of who asks,
-    where they were read as it began.
+    `before` and `trace` are of tries that a correction made void: their usage still counts. All
+    tries show their answer in the message of `placeholder`. `facts` are those of the user, if they
+    were read before the turn began.
     """
 
     stop: Stop = field(default_factory=Stop)
@@ -59,7 +59,7 @@ class PendingTurn:
     epoch: int
     tries: int = 1
     accepted_at: datetime | None = None
-    course: Course = field(default_factory=Course)
+    state: TurnState = field(default_factory=TurnState)
     messages: list[OutboxRow] = field(default_factory=list)
     ended: list[EndedTurn] = field(default_factory=list)
     delivered: Callable[[Delivery], None] = lambda delivery: None

@@ -214,7 +214,7 @@ async def hear_others(locks: "ReplicaLocks", lanes: Lanes, turns: Turns) -> None
         if "lane" in told:
             await lanes.heard(told["lane"])
         else:
-            turns.stop(**told)
+            turns.running.stop(**told)
 
 
 def lanes_of(

@@ -55,9 +55,10 @@ from bot.http.schemas import (
     QueryRequest,
     RewriteRequest,
 )
+from bot.question import Kind, Question
 from bot.resources import Resources
 from bot.telegram.drafts import DRAFT_SECONDS
-from bot.turn import Kind, Question, Turns
+from bot.turn import Turns
 
 log = logging.getLogger(__name__)
 

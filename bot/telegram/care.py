@@ -10,10 +10,10 @@ from agent.care.concerns import CONCERNS, gravest
 from agent.i18n import say
 from agent.turn import Reply
 from bot.outgoing import Button, Rows
+from bot.question import Question
 from bot.telegram.buttons import acknowledge, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import people_of, press_of
-from bot.turn import Question
 
 KIND: Final = "c:"
 """The beginning of the data of these buttons: `c:PERSON:CONCERN`."""

@@ -22,7 +22,8 @@ from agent.sommelier.service import Answerer
 from agent.tracing.recorder import trace_id_of
 from agent.turn import Bottles, Change, Fact, Reply
 from bot.outgoing import Delivery, Rows
-from bot.pending import Course, is_retry, pending_turn
+from bot.pending import TurnState, is_retry, pending_turn
+from bot.question import Kind, Question
 from bot.resources import Repositories, Resources
 from bot.retries import retry_briefly, retry_forever
 from bot.telegram.messages import (
@@ -37,7 +38,7 @@ from bot.telegram.messages import (
     wording,
 )
 from bot.telegram.sender import Sender
-from bot.turn import Kind, Question, Turns
+from bot.turn import Turns
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ def question_of(
         typed=typed if typed.startswith("/") else text,
         accepted_at=turn.accepted_at if turn else None,
         interruptions=turn.tries - 1 if turn else 0,
-        course=turn.course if turn else Course(),
+        state=turn.state if turn else TurnState(),
         chat_id=chat_id,
         user_id=user_id,
         names=names_of(update),

@@ -22,11 +22,11 @@ from agent.sommelier.wine import Wine, WineQuery
 from agent.tables import Strict, read_toml
 from agent.turn import Reply
 from bot.outgoing import Button, Rows, in_rows
+from bot.question import Question
 from bot.retries import retry_briefly
 from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
 from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
 from bot.telegram.messages import press_of
-from bot.turn import Question
 from bot.updates.bursts import FOLLOW_UP
 
 KINDS: Final = frozenset({"chat", "label"})

@@ -110,7 +110,7 @@ class Handlers:
         """/new: forget the conversation of this chat."""
         to, turns, messages = destination(update), self.talk.turns, self.talk.repositories.messages
         chat_id, thread = to.chat_id, to.thread_id or 0
-        await turns.stop_everywhere(chat_id=chat_id, thread_id=thread, is_forgotten=True)
+        await turns.running.stop_everywhere(chat_id=chat_id, thread_id=thread, is_forgotten=True)
         forgotten = await messages.forget(chat_id, thread_id=thread)
         await turns.carer.forget(chat_id)
         await self.talk.say(update, say("forgotten") if forgotten else say("nothing_to_forget"))
@@ -118,14 +118,16 @@ class Handlers:
     async def stop(self, update: Update, context: Context) -> None:
         """/stop: end the answer to this user; what was written of it stays."""
         (chat_id, user_id), thread = people_of(update), destination(update).thread_id or 0
-        stop = self.talk.turns.stop_everywhere
+        stop = self.talk.turns.running.stop_everywhere
         if not await stop(chat_id=chat_id, thread_id=thread, user_id=user_id):
             await self.talk.say(update, say("nothing_to_stop"))
 
     async def stop_pressed(self, update: Update, context: Context) -> None:
         """Stop the turn of a draft; only who asked sees its button."""
         chat_id, draft = chat_of(update.api_kwargs), part(update.api_kwargs, STOPPED)
-        await self.talk.turns.stop_everywhere(chat_id=chat_id, id=number(draft.get("draft_id")))
+        await self.talk.turns.running.stop_everywhere(
+            chat_id=chat_id, id=number(draft.get("draft_id"))
+        )
 
     async def migrated(self, update: Update, context: Context) -> None:
         """Move the conversation of a group that became a supergroup, with another id."""
@@ -165,7 +167,7 @@ class Handlers:
         if not is_addressed(message, context.bot):
             return
         said = message.text or message.caption or ""
-        if not await self.talk.turns.helped(question_of(update, context.bot, said)):
+        if not await self.talk.turns.offer_help(question_of(update, context.bot, said)):
             await self.talk.say(update, sentence)
 
     async def failed(self, update: object, context: Context) -> None:

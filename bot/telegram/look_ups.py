@@ -27,6 +27,7 @@ from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply, guard_input
 from bot.outgoing import Button, Destination, Outgoing, Rows
+from bot.question import Question
 from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
 from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
 from bot.telegram.messages import (
@@ -37,7 +38,6 @@ from bot.telegram.messages import (
     message_of,
     press_of,
 )
-from bot.turn import Question
 
 REFINE: Final = "refine"
 """The data of the button under a weak answer."""
@@ -272,7 +272,7 @@ class LookUps:
         text = (message_of(update).text or "").strip()
         category, place = read_find(behind_command(text))
         if category is None:
-            if not await self.talk.turns.helped(question_of(update, context.bot, text)):
+            if not await self.talk.turns.offer_help(question_of(update, context.bot, text)):
                 await self.talk.say(update, say("find_usage"))
         elif not any(map(str.isalnum, place)):
             where = say("find_where", what=label(category).lower())

@@ -118,7 +118,7 @@ class MemoryCommands:
             await self.talk.say(update, say("forget_kept"))
             return
         user_id, user = self._person(update)
-        await self.talk.turns.stop_everywhere(user_id=user_id, is_forgotten=True)
+        await self.talk.turns.running.stop_everywhere(user_id=user_id, is_forgotten=True)
         kept = await self._counted(update)
         stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"
         where = say(stays, where=self.elsewhere) if self.elsewhere else ""

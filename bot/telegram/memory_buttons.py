@@ -15,10 +15,10 @@ from agent.memory.taste import fact_of
 from agent.memory.wording import in_words, learned
 from agent.turn import Change, Fact, Reply
 from bot.outgoing import Button, Rows
+from bot.question import Question
 from bot.telegram.buttons import acknowledge, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import people_of, press_of
-from bot.turn import Question
 
 UNDO, REMEMBER = "u:", "r:"
 """The beginnings of the data: `u:CHANGE` and `r:PERSON:KIND:VALUE`."""

@@ -221,7 +221,7 @@ class RatingButtons:
     async def _store_reaction(
         self, reaction: MessageReactionUpdated, user_id: int
     ) -> Feedback | None:
-        chat_id, running = reaction.chat.id, self.talk.turns.under_way.values()
+        chat_id, running = reaction.chat.id, self.talk.turns.running.questions.values()
         before, now = verdict_in(reaction.old_reaction), verdict_in(reaction.new_reaction)
         turns, repository = self.talk.repositories.turns, self.talk.repositories.feedback
         turn = await _find(

@@ -106,7 +106,7 @@ async def speak_with(talk: Conversation, update: Update) -> None:
     if (facts := await facts_of_user(talk, user.id)) is None:
         return
     if (turn := pending_turn()) is not None:
-        turn.course.facts = facts
+        turn.state.facts = facts
     known, phone = settings_of(facts), spoken()
     new = {} if phone == known.get(PHONE, ENGLISH) else {PHONE: phone}
     written = language_written(update)

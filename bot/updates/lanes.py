@@ -18,7 +18,7 @@ from typing import Final
 from agent.repositories import Payload, ReceivedUpdate, TurnTaken
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
-from bot.pending import Course, PendingTurn, Placeholder, pending
+from bot.pending import PendingTurn, Placeholder, TurnState, pending
 from bot.retries import DATABASE, retry_forever
 from bot.telegram.sender import Sender
 from bot.updates.bursts import (
@@ -69,7 +69,7 @@ class _Current:
     def __init__(self, payloads: Sequence[Payload]) -> None:
         self.payloads = payloads
         self.turn: PendingTurn | None = None
-        self.course: Course | None = None
+        self.state: TurnState | None = None
         self._has_more = False
         self._task: asyncio.Task[object] | None = None
 
@@ -306,7 +306,7 @@ class Lanes:
     async def _live(self, begun: BegunTurn | None, current: "_Current") -> None:
         """Handle, commit and send a turn that has begun; begin it again if that is to be."""
         while begun is not None:
-            turn, update = turn_of(begun, current.course), begun.update
+            turn, update = turn_of(begun, current.state), begun.update
             if update.tries > self.max_tries:
                 await self._set_aside(begun, turn, DIED)
                 return
@@ -352,8 +352,8 @@ class Lanes:
         again = await retry_forever(restart)
         for _ in further:
             self.metrics.update("coalesced")
-        current.course = Course(
-            before=turn.course.spent, trace=turn.course.trace, placeholder=turn.course.placeholder
+        current.state = TurnState(
+            before=turn.state.spent, trace=turn.state.trace, placeholder=turn.state.placeholder
         )
         return again
 
@@ -362,7 +362,7 @@ class Lanes:
     ) -> BegunTurn | None:
         """Begin a turn that failed again, a while later; None if it was set aside."""
         update, counts = begun.update, not self.passing(error)
-        turn.course.ledger, current.course = None, turn.course
+        turn.state.ledger, current.state = None, turn.state
         if not counts:
             log.warning("The turn of update %s waits: %s", update.update_id, type(error).__name__)
             await self.sleep(DATABASE.longest)
@@ -434,11 +434,11 @@ class Lanes:
         await retry_forever(partial(self.inbox.save_traces, turn.traces))
 
 
-def turn_of(begun: BegunTurn, course: Course | None) -> PendingTurn:
-    """Return the turn that begins; `course` is that of a try which is void."""
+def turn_of(begun: BegunTurn, state: TurnState | None) -> PendingTurn:
+    """Return the turn that begins; `state` is that of a try which is void."""
     update = begun.update
-    course = course or Course(placeholder=Placeholder(update.placeholder_id))
-    return PendingTurn(update.update_id, update.epoch, update.tries, update.received_at, course)
+    state = state or TurnState(placeholder=Placeholder(update.placeholder_id))
+    return PendingTurn(update.update_id, update.epoch, update.tries, update.received_at, state)
 
 
 def behind(update_id: int, waiting: Sequence[UpdateRow]) -> list[UpdateRow]:

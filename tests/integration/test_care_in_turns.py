@@ -299,7 +299,7 @@ def with_buttons(
         messages,
         further=lambda talk: CareButtons(talk).handlers(),
         carer=Carer(cares=cares),
-        follow_ups=care_buttons,
+        buttons=care_buttons,
     )
 
 

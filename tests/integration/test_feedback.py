@@ -121,7 +121,7 @@ class Room:
                     save=save or self.turns.save,
                     sessions=self.turns._sessions,
                     exported=True,
-                    rating=rating,
+                    buttons=lambda question, reply: rating(question.id),
                 ) as queue:
                     self.running_turns = queue.active
                     yield

@@ -599,8 +599,8 @@ class Asking:
     async def __call__(self, payload: Mapping[str, Any]) -> None:
         turn = pending_turn()
         assert turn is not None
-        self.spent.append(turn.course.before)
-        turn.course.ledger = Ledger(before=turn.course.before, requests=1)
+        self.spent.append(turn.state.before)
+        turn.state.ledger = Ledger(before=turn.state.before, requests=1)
         self.asked.append(words(payload))
         await self.may_answer.wait()
         say(words(payload))

@@ -1,0 +1,92 @@
+"""A question that a turn answers, and the questions that are being answered in this process."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from bot.outgoing import Destination
+from bot.pending import TurnState
+
+Kind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
+"""The kind of a turn; its trace has this name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question, the user who asks it, and the destination of the answer.
+
+    `id` is the id of the update; it is negative if no update asked. Without `to` the reply is only
+    returned. `session` and `user` stand for the chat and the user in traces, `names` are masked
+    there. If it is not `remembered`, the conversation stays as it is. A trace shows the question as
+    it was `typed`, from the time it was accepted, and the number of its interruptions.
+    """
+
+    id: int
+    text: str
+    chat_id: int = 0
+    user_id: int = 0
+    session: str = ""
+    user: str = ""
+    names: tuple[str, ...] = ()
+    trace_id: str | None = None
+    to: Destination | None = None
+    remembered: bool = True
+    kind: Kind = "chat"
+    typed: str = ""
+    accepted_at: datetime | None = None
+    interruptions: int = 0
+    state: TurnState = field(default_factory=TurnState)
+
+    @property
+    def thread_id(self) -> int:
+        """The topic of the chat, 0 without topics."""
+        return (self.to.thread_id or 0) if self.to else 0
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether it becomes a part of the conversation."""
+        return self.remembered and not self.state.is_forgotten
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTurns:
+    """The questions whose turns run here, by id; stops them.
+
+    `stop_elsewhere` asks other processes to stop turns, and returns whether one of that chat has
+    begun anywhere.
+    """
+
+    stop_elsewhere: Callable[[Mapping[str, int]], Awaitable[bool]] | None = None
+    questions: dict[int, Question] = field(default_factory=dict)
+
+    def add(self, question: Question) -> None:
+        """Add a question whose turn begins."""
+        self.questions[question.id] = question
+
+    def remove(self, question_id: int) -> None:
+        """Remove a question whose turn is over."""
+        self.questions.pop(question_id, None)
+
+    def stop(self, *, is_forgotten: bool = False, **values: int) -> bool:
+        """Stop the turns of questions with these values in their fields; return whether any runs.
+
+        If `is_forgotten`, their questions and answers do not become a part of the conversation.
+        """
+        stopped = [
+            question
+            for question in self.questions.values()
+            if all(getattr(question, name) == value for name, value in values.items())
+        ]
+        for question in stopped:
+            question.state.is_forgotten = is_forgotten
+            question.state.stop.ask()
+        return bool(stopped)
+
+    async def stop_everywhere(self, *, is_forgotten: bool = False, **values: int) -> bool:
+        """Stop turns as `stop` does, in other processes too."""
+        is_running_here = self.stop(is_forgotten=is_forgotten, **values)
+        if self.stop_elsewhere is None:
+            return is_running_here
+        asked = {"is_forgotten": is_forgotten, **values}
+        return await self.stop_elsewhere(asked) or is_running_here
