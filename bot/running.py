@@ -41,7 +41,7 @@ from bot.telegram.reminders import Reminding
 from bot.telegram.settings import speak_with
 from bot.turn import Turns
 from bot.updates.accept import introduce, point_webhook, poll, single_process
-from bot.updates.lanes import Lanes, Lock, of_one_process
+from bot.updates.lanes import Lanes, Lock, lock_of_one_process
 from bot.watchdog import watchdog
 from config import Settings
 from db.engine import is_passing
@@ -198,21 +198,27 @@ async def open_lanes(
             repositories = app.talk.repositories
             for queue in (repositories.trace_queue, repositories.score_queue):
                 await attempt("looking for traces that wait", queue.resume)
-            lanes = lanes_of(settings, app, repositories.inbox.lanes, of_one_process)
+            lanes = lanes_of(settings, app, repositories.inbox.lanes, lock_of_one_process)
         else:
             seconds = locks.look_seconds
             stack.push_async_callback(bounded, "the locks of lanes", locks.close)
             lanes = lanes_of(settings, app, locks.unowned, locks.lock)
             further.append(cancelled_at_stop(partial(hear_others, locks, lanes, app.talk.turns)))
         stack.push_async_callback(lanes.close)
-        yield lanes, [every(seconds, "looking for lanes that nobody runs", lanes.look), *further]
+        yield (
+            lanes,
+            [
+                every(seconds, "looking for lanes that nobody runs", lanes.schedule_unowned),
+                *further,
+            ],
+        )
 
 
 async def hear_others(locks: "ReplicaLocks", lanes: Lanes, turns: Turns) -> None:
     """Do what other processes tell: take in what came for a lane, stop what is to be stopped."""
     async for told in locks.told():
         if "lane" in told:
-            await lanes.heard(told["lane"])
+            await lanes.take_in(told["lane"])
         else:
             turns.running.stop(**told)
 
@@ -238,12 +244,12 @@ def lanes_of(
         metrics=app.talk.turns.metrics,
         handle=partial(dispatch, app.application),
         readable=partial(is_readable, bot=bot),
-        heard_press=partial(acknowledge_waiting_press, bot=bot),
+        acknowledge_press=partial(acknowledge_waiting_press, bot=bot),
         give_up=give_up,
-        passing=is_passing,
+        is_transient=is_passing,
         burst=timedelta(seconds=settings.updates.burst_seconds),
         max_tries=settings.updates.max_tries,
-        places=asyncio.Semaphore(TURNS_AT_ONCE),
+        concurrency=asyncio.Semaphore(TURNS_AT_ONCE),
     )
 
 

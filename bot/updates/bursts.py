@@ -1,4 +1,4 @@
-"""What several updates make one turn; told from raw JSON, in which anything may stand anywhere."""
+"""Group the updates that make one turn, from raw JSON in which any field may be malformed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -11,43 +11,43 @@ from db.models import UpdateRow
 
 LARGEST_BURST: Final = 50
 GROUP_SECONDS: Final = 1
-"""How much later somebody in a group still speaks to the bot."""
+"""How long after a message to the bot a user of a group still speaks to it."""
 LARGEST_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
 FORWARD: Final = "forward_"
-"""What the fields begin with that a forwarded message has, in the Bot API before 7 others."""
+"""The prefix of the fields of a forwarded message; those before Bot API 7 had other names."""
 INLINE: Final = "inline_query"
-"""What somebody types in any chat behind the name of the bot: nobody waits for it for long."""
+"""The update of a user who types behind the bot's name in any chat; it is soon outdated."""
 STOPPED: Final = "stopped_message_generation"
-"""What Telegram sends when the button under a draft is pressed; the library does not know it."""
+"""The update of the Stop button under a draft; python-telegram-bot does not know it."""
 ALBUM: Final = "album"
-"""What a message has that was made of several: the file of each, in their order."""
+"""The field of a merged message with the files of all, in their order."""
 BY_BOTS: Final = ("via_bot", "sender_business_bot")
-"""What a message has that a bot made: one that was typed to, or one that writes in an account."""
-FENCED: Final = (*BY_BOTS, "entities", "caption", "caption_entities")
+"""The fields of a message that a bot made: inline, or writing for a business account."""
+UNQUOTED: Final = (*BY_BOTS, "entities", "caption", "caption_entities")
 KINDS: Final = (
     *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
     STOPPED,
 )
 FOLLOW_UP: Final = "n"
-"""What the data of a button begins with by which somebody goes on."""
+"""The prefix of the data of a follow-up button."""
 STOP: Final = "/stop"
 PASSING: Final = frozenset({"/new", "/start", "/help", "/settings", "/language"})
 """Commands that do not wait for the answer to what was asked before."""
 
 
 def chat_of(payload: Payload) -> int:
-    """The id of the chat an update is from, 0 for one without."""
+    """Return the id of the chat of an update, 0 if it has none."""
     return number(part(message_in(payload), "chat").get("id"))
 
 
 def lane_of(payload: Payload) -> str:
-    """Whom an update waits for: the others of its topic, or those of its chat that go aside.
+    """Return the lane of an update: its chat or topic, or the lane beside it for what is quick.
 
-    A button ("v:…"), and a command that is no question, does not wait for the turn that runs:
-    whoever presses it is to see at once that it was heard, and what they chose before holds by
-    then. /stop waits for nothing. A follow-up ("n:…") is a question.
+    A button ("v:…"), and a command that is no question, does not wait for the turn that runs: the
+    user sees at once that it works, and one after the other, so that a choice holds for the next
+    press. /stop waits for nothing. A follow-up ("n:…") is a question.
     """
     chat_id, message = chat_of(payload), message_in(payload)
     kind = str(part(payload, "callback_query").get("data", "")).partition(":")[0]
@@ -62,49 +62,50 @@ def lane_of(payload: Payload) -> str:
 
 
 def is_follow_up(payload: Payload) -> bool:
-    """Whether somebody pressed a button by which they go on."""
+    """Return whether an update is the press of a follow-up button."""
     pressed = str(part(payload, "callback_query").get("data", ""))
     return pressed.startswith(f"{FOLLOW_UP}:")
 
 
 def message_in(payload: Payload) -> Payload:
-    """The message an update brings, or the one that a button stands under; empty without one."""
+    """Return the message of an update, or that above a pressed button; empty without one."""
     found = next((part(payload, kind) for kind in KINDS if kind in payload), {})
     return part(found, "message") if "data" in found else found
 
 
 def part(payload: Payload, name: str) -> Payload:
-    """An object inside another, empty if it is none."""
+    """Return an object inside another, empty if there is none."""
     found = payload.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
 def number(value: object) -> int:
-    """An id, 0 for what is none."""
+    """Return an id, 0 for what is none."""
     return value if type(value) is int and abs(value) <= LARGEST_ID else 0
 
 
-def together(
+def group_burst(
     updates: Sequence[UpdateRow], burst: timedelta, readable: Callable[[Payload], bool]
 ) -> list[UpdateRow]:
-    """The updates from the first on that make one turn with it; what cannot be read stays alone."""
+    """Return the updates, from the first on, that are one turn; one that is unreadable is alone."""
     group = [updates[0]]
     for update in updates[1:LARGEST_BURST]:
-        if not belongs(group[-1], update, burst) or not readable(update.payload):
+        if not is_same_burst(group[-1], update, burst) or not readable(update.payload):
             break
         group.append(update)
     return group if len(group) == 1 or readable(updates[0].payload) else group[:1]
 
 
-def belongs(earlier: UpdateRow, later: UpdateRow, burst: timedelta) -> bool:
-    """Whether `later` was sent in one go with `earlier`: of one album, or in quick succession."""
+def is_same_burst(earlier: UpdateRow, later: UpdateRow, burst: timedelta) -> bool:
+    """Return whether two messages are of one album, or were sent in quick succession."""
     one, other = message_in(earlier.payload), message_in(later.payload)
     if not (is_part_of_burst(earlier.payload) and is_part_of_burst(later.payload)):
         return False
     album = one.get("media_group_id")
     same_person = one.get("from") == other.get("from")
     same_thread = one.get("message_thread_id") == other.get("message_thread_id")
-    # Updates that were fetched together were received at the same moment, burst or none.
+    # Updates that were fetched together were received at the same moment: only a `burst` that is
+    # set makes them one.
     quick = bool(burst) and later.received_at - earlier.received_at <= burst
     return (
         same_person
@@ -113,15 +114,16 @@ def belongs(earlier: UpdateRow, later: UpdateRow, burst: timedelta) -> bool:
     )
 
 
-def joins(payloads: Sequence[Payload], later: Payload) -> bool:
-    """Whether what comes while a turn of these runs is meant for it.
+def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
+    """Return whether an update belongs to the turn of these, which runs.
 
-    That is what the same person writes then, in a group only at once, and the edit of a message.
+    It does if it edits one of their messages, or if the same user writes more; in a group, where
+    they may speak to others, only within a second.
     """
     if edited := part(later, "edited_message"):
-        ids = {number(message_in(each).get("message_id")) for each in payloads}
-        is_ours = number(edited.get("message_id")) in ids - {0}
-        return is_ours and is_part_of_burst({"message": edited})
+        ids = {number(message_in(payload).get("message_id")) for payload in payloads}
+        is_edit = number(edited.get("message_id")) in ids - {0}
+        return is_edit and is_part_of_burst({"message": edited})
     if len(payloads) >= LARGEST_BURST or not is_part_of_burst(later):
         return False
     one, other = message_in(payloads[-1]), message_in(later)
@@ -131,7 +133,7 @@ def joins(payloads: Sequence[Payload], later: Payload) -> bool:
 
 
 def is_part_of_burst(payload: Payload) -> bool:
-    """Whether more may belong to this update: a message with words or of an album, no command."""
+    """Return whether an update may be one of several: text, no command, or a part of an album."""
     message = part(payload, "message")
     words, _ = words_of(message)
     if not _is_wellformed(message):
@@ -141,18 +143,18 @@ def is_part_of_burst(payload: Payload) -> bool:
 
 
 def comes_in_parts(payload: Payload) -> bool:
-    """Whether more of the same is on its way: of an album, or of what was forwarded in one go."""
+    """Return whether more parts may be on their way: of an album, or of what is forwarded."""
     message = part(payload, "message")
     return "media_group_id" in message or is_forwarded(message)
 
 
 def is_forwarded(message: Payload) -> bool:
-    """Whether somebody wrote a message elsewhere, and it was sent on."""
+    """Return whether a message was forwarded."""
     return any(name.startswith(FORWARD) and message[name] is not None for name in message)
 
 
 def is_foreign(message: Payload) -> bool:
-    """Whether its words are not those of who sent it: it was forwarded, or a bot made it."""
+    """Return whether the words are not the sender's: it was forwarded, or made by a bot."""
     by_bot = any(message.get(name) is not None for name in BY_BOTS)
     return is_forwarded(message) or by_bot
 
@@ -160,32 +162,30 @@ def is_foreign(message: Payload) -> bool:
 def _is_wellformed(message: Payload) -> bool:
     words, marks = words_of(message)
     return isinstance(words, str) and all(
-        isinstance(each, Mapping) and type(each.get("offset")) is int for each in marks
+        isinstance(mark, Mapping) and type(mark.get("offset")) is int for mark in marks
     )
 
 
 def words_of(message: Payload) -> tuple[Any, Sequence[Any]]:
-    """What a message says, text or caption, and the entities in it, if that is what they are."""
+    """Return the text or caption of a message, and its entities if they are a list."""
     kind, marks = ("text", "entities") if message.get("text") else ("caption", "caption_entities")
     found = message.get(marks)
     return message.get(kind) or "", found if isinstance(found, list) else ()
 
 
-def joined(payloads: Sequence[Payload]) -> Payload:
-    """One update of all: one message of theirs, no longer than may be, and the id of the first."""
+def merge(payloads: Sequence[Payload]) -> Payload:
+    """Return one update with the text of all, cut at its limit, and the id of the first."""
     first = payloads[0]
     if len(payloads) == 1 and not _is_too_long(part(first, "message")):
         return first
     messages = list[Payload]()
-    for each in map(message_in, payloads):
-        # The edited form stands in the place of the message.
-        at = next((at for at, known in enumerate(messages) if _is_edit(known, each)), None)
+    for message in map(message_in, payloads):
+        at = next((at for at, known in enumerate(messages) if _is_edit(known, message)), None)
         if at is None:
-            messages.append(each)
+            messages.append(message)
         else:
-            messages[at] = each
-    message = one_message(messages)
-    return {"update_id": first["update_id"], "message": message}
+            messages[at] = message
+    return {"update_id": first["update_id"], "message": merge_messages(messages)}
 
 
 def _is_edit(message: Payload, later: Payload) -> bool:
@@ -200,54 +200,55 @@ def _is_too_long(message: Payload) -> bool:
     )
 
 
-def one_message(messages: Sequence[Payload]) -> dict[str, Any]:
-    """The last of these messages, with the words of all.
+def merge_messages(messages: Sequence[Payload]) -> dict[str, Any]:
+    """Return the last of these messages with the text of all, and the first message replied to.
 
-    Whom they address is kept: who is mentioned, and the message that the first reply was to. Words
-    of others among their own are fenced.
+    Text of others becomes a quote if the user added words of their own.
     """
     if not all(map(is_foreign, messages)):
-        messages = [_fenced(each) if is_foreign(each) else each for each in messages]
+        messages = [_quoted(message) if is_foreign(message) else message for message in messages]
     words, entities = _words(messages)
-    message = dict(messages[-1]) | {"text": words, "entities": entities}
+    merged = dict(messages[-1]) | {"text": words, "entities": entities}
     if not words:
-        del message["text"], message["entities"]
-    if len(files := [file for each in messages if (file := file_in(each))]) > 1:
-        message[ALBUM] = files
-    replied = [each["reply_to_message"] for each in messages if "reply_to_message" in each]
-    return message | ({"reply_to_message": replied[0]} if replied else {})
+        del merged["text"], merged["entities"]
+    if len(files := [file for message in messages if (file := file_in(message))]) > 1:
+        merged[ALBUM] = files
+    for message in reversed(messages):
+        if "reply_to_message" in message:
+            merged["reply_to_message"] = message["reply_to_message"]
+    return merged
 
 
 def file_in(message: Payload) -> Payload:
-    """The picture, in its largest size, or the document that a message brings; empty without."""
+    """Return the picture, in its largest size, or the document of a message; empty without."""
     sizes = message.get("photo")
     largest = sizes[-1] if isinstance(sizes, list) and sizes else message.get("document")
     return largest if isinstance(largest, Mapping) else {}
 
 
-def _fenced(message: Payload) -> Payload:
-    """What others wrote as a quote in one's own words."""
-    said = words_of(message)[0][: lengths.MESSAGE]
+def _quoted(message: Payload) -> Payload:
+    """Return a message of others with its text as a quote."""
+    words = words_of(message)[0][: lengths.MESSAGE]
     plain = {
-        name: each
-        for name, each in message.items()
-        if name not in FENCED and not name.startswith(FORWARD)
+        name: value
+        for name, value in message.items()
+        if name not in UNQUOTED and not name.startswith(FORWARD)
     }
-    return plain | {"text": "\n".join(f"> {line}" for line in said.splitlines())}
+    return plain | {"text": "\n".join(f"> {line}" for line in words.splitlines())}
 
 
 def _words(messages: Sequence[Payload]) -> tuple[str, list[dict[str, Any]]]:
-    """The words of messages, a line each, and the entities in them, as far as they are read."""
-    said, entities = "", list[dict[str, Any]]()
-    for each in messages:
-        words, marks = words_of(each)
-        left = lengths.MESSAGE - len(said) - bool(said)
-        if not words or left <= 0:
+    """Return the text of messages, a line each, with its entities, cut at the limit of one."""
+    text, entities = "", list[dict[str, Any]]()
+    for message in messages:
+        words, marks = words_of(message)
+        remaining = lengths.MESSAGE - len(text) - bool(text)
+        if not words or remaining <= 0:
             continue
-        said += "\n" if said else ""
-        start, words = utf16_units(said), words[:left]
+        text += "\n" if text else ""
+        start, words = utf16_units(text), words[:remaining]
         end = utf16_units(words)
-        whole = [each for each in marks if each["offset"] + number(each.get("length")) <= end]
+        whole = [mark for mark in marks if mark["offset"] + number(mark.get("length")) <= end]
         entities += [{**mark, "offset": mark["offset"] + start} for mark in whole]
-        said += words
-    return said, entities[: lengths.ENTITIES]
+        text += words
+    return text, entities[: lengths.ENTITIES]

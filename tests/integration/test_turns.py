@@ -21,7 +21,7 @@ from bot.outgoing import Delivery
 from bot.pending import pending_turn
 from bot.telegram.sender import Sender
 from bot.updates.bursts import chat_of
-from bot.updates.lanes import TRIES_IN_COMPANY, Lanes, Lock
+from bot.updates.lanes import SHARED_TRIES, Lanes, Lock
 from db.engine import Sessions, is_passing
 from db.models import OutboxRow
 from db.repositories.inbox import Inbox
@@ -46,7 +46,7 @@ class Resting(Lanes):
 
     calls: list[str] = field(default_factory=list)
 
-    def wake(self, lane: str) -> None:
+    def schedule(self, lane: str) -> None:
         self.calls.append(lane)
 
 
@@ -204,7 +204,7 @@ def world(sessions: Sessions) -> World:
         handle=handle,
         readable=lambda payload: True,
         give_up=give_up,
-        passing=is_passing,
+        is_transient=is_passing,
         burst=BURST,
         max_tries=3,
         now=clock,
@@ -366,11 +366,11 @@ async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
     assert [each.update_id for each in await world.inbox.set_aside_list()] == [1]
     assert await world.inbox.ask_retry(1)
     world.lanes.calls.clear()
-    await world.lanes.look()
+    await world.lanes.schedule_unowned()
     assert world.lanes.calls == [LANE]
     await world.run()
     assert world.texts() == ["a red\nfor lamb"]
-    await world.lanes.look()
+    await world.lanes.schedule_unowned()
     assert world.lanes.calls == [LANE]
     assert not await world.inbox.ask_retry(1)
 
@@ -440,14 +440,14 @@ async def test_turns_that_may_have_killed_the_process_run_alone(world: World) ->
         running += 1
         most = max(most, running)
         tries = sorted([(await stored(world, n)).tries for n in chats])
-        assert done or tries == [TRIES_IN_COMPANY] * 2 + [TRIES_IN_COMPANY + 1]
+        assert done or tries == [SHARED_TRIES] * 2 + [SHARED_TRIES + 1]
         done.append(1)
         await asyncio.sleep(0.02)
         running -= 1
 
     for chat in chats:
         await world.hear(chat, "/ask", chat={"id": chat, "type": "private"})
-        for _ in range(TRIES_IN_COMPANY):
+        for _ in range(SHARED_TRIES):
             await world.inbox.begin(chat)
     turns = replace(world.lanes, handle=handle)
     await asyncio.gather(*(turns.run(str(chat)) for chat in chats))
@@ -566,7 +566,7 @@ class TestWaking:
         await lanes.run(LANE)
         assert world.texts() == []
         held.clear()
-        await lanes.look()
+        await lanes.schedule_unowned()
         await eventually(lambda: world.texts() == ["/ask"], seconds=5, otherwise=str)
         await lanes.close()
 
@@ -648,7 +648,7 @@ class TestCorrections:
 
         @asynccontextmanager
         async def held(lane: str) -> AsyncIterator[bool]:
-            await lanes.heard(lane)
+            await lanes.take_in(lane)
             yield False
 
         other = world.awake(handle=nothing, lock=held)
