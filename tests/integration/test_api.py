@@ -570,7 +570,7 @@ class TestBudget:
         async with self._open(model_server, gone, everyone=DailyBudget(requests=1)) as it:
             rewritten = (await it.post("/api/rag/rewrite", json={"question": QUESTION})).json()
         assert rewritten["fallback_reason"] is None
-        assert "What was used today could not be read: DatabaseGone" in caplog.text
+        assert "The usage of today could not be read: DatabaseGone" in caplog.text
         assert QUESTION not in caplog.text
 
 
