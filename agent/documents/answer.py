@@ -98,7 +98,7 @@ class Answer(LookedUp):
 
     @property
     def refined_question(self) -> str | None:
-        """The question that was also searched for, or None if it was not refined."""
+        """Return the question that was also searched for, or None if it was not refined."""
         return self.refinement.refined if self.refinement.used else None
 
 

@@ -51,12 +51,12 @@ class Chunk:
 
     @property
     def location(self) -> str:
-        """The heading chain, or "Section N of M" without headings."""
+        """Return the heading chain, or "Section N of M" without headings."""
         return " > ".join(self.headings) or f"Section {self.position} of {self.parts}"
 
     @property
     def said(self) -> str:
-        """The document's own words: title, location and text."""
+        """Return the document's own words: title, location and text."""
         return f"{self.title}\n{self.location}\n{self.text}"
 
 

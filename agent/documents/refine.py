@@ -100,12 +100,12 @@ class Refinement:
 
     @property
     def used(self) -> bool:
-        """Whether there is anything but the original."""
+        """Return whether there is anything but the original."""
         return self.fallback_reason is None
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries to search for: the original first, each wording once."""
+        """Return the queries to search for, the original first and every wording once."""
         return tuple(dict.fromkeys((self.original, self.refined, *self.variants)))
 
 

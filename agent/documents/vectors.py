@@ -13,7 +13,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The model's name; vectors of different names are never compared."""
+        """Return the model's name; vectors of different names are never compared."""
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in order. Raises anything when the source is down."""

@@ -6,7 +6,7 @@ the end what was not understood.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 from agent.documents.passages import DocumentStore
 from agent.engine.messages import Message
@@ -18,7 +18,6 @@ from agent.fallback.searching import Found, find, query_of
 from agent.fallback.wording import (
     describe_wine,
     field_in_words,
-    in_detail,
     limit_name,
     request_in_words,
 )
@@ -33,10 +32,14 @@ from agent.sommelier.wine import Catalogue, Wine, money
 from agent.turn import NOBODY, Fact, Person, Reply
 
 ENOUGH: Final = 3
-"""How many wines an answer shows if nobody says how many."""
+"""Wines that an answer shows."""
 MOST_RELAXED: Final = 2
 COMPARING: Final = frozenset({"cheaper", "dearer", "lighter", "fuller", "drier", "sweeter", "like"})
 """Cues that only mean something beside wines that were shown."""
+
+
+Kind = Literal["why", "details", "question", "wines", "help"]
+"""What a message asks for: the reasons for the wines shown, one of them, knowledge or wines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class LookUp:
     `request` is the message merged with those before it, `message` the message by itself.
     """
 
+    kind: Kind
     request: Request
     message: Request
     context: Context
@@ -92,12 +96,10 @@ class Fallback:
         message = read_request(request.text, request.language)
         if needs_no_alcohol(message, person):
             request = message = replace(message, wanted={"styles": ("alcohol_free",)})
-        look_up = LookUp(request, message, context)
-        if asks_why(message, context) or points_at_wines(message, context):
-            return look_up
-        if message.is_question:
+        look_up = LookUp(kind_of(message, context), request, message, context)
+        if look_up.kind == "question":
             return replace(look_up, passage=await self._passage(message, span))
-        if says_too_little(message, context):
+        if look_up.kind != "wines":
             return look_up
         query = query_of(request, context)
         asked = query.model_dump(mode="json", exclude_defaults=True)
@@ -123,35 +125,33 @@ def needs_no_alcohol(message: Request, person: Person) -> bool:
     return is_open and (care.is_cautious or care.forbids_alcohol)
 
 
-def asks_why(message: Request, context: Context) -> bool:
-    """Tell whether a message asks why the wines were shown."""
-    return "why" in message.cues and bool(context.shown)
-
-
-def points_at_wines(message: Request, context: Context) -> bool:
-    """Tell whether a message asks about wines that were shown: "the second one"."""
-    if message.is_question and not context.shown:
-        return False
-    return bool(message.ordinals) and not message.cues & COMPARING
-
-
-def says_too_little(message: Request, context: Context) -> bool:
-    """Tell whether a message names nothing that could be searched for."""
-    return message.is_empty or bool(message.cues and not (message.says_what or context.shown))
+def kind_of(message: Request, context: Context) -> Kind:
+    """Return what a message asks for, beside the wines that were shown."""
+    if "why" in message.cues and context.shown:
+        return "why"
+    points = bool(message.ordinals) and not message.cues & COMPARING
+    if points and (context.shown or not message.is_question):
+        return "details"
+    if message.is_question:
+        return "question"
+    means_nothing = message.cues and not (message.says_what or context.shown)
+    return "help" if message.is_empty or means_nothing else "wines"
 
 
 def reply_to(look_up: LookUp) -> Reply:
     """Return the answer to a message, from what was found for it."""
-    message, context = look_up.message, look_up.context
-    if asks_why(message, context):
-        return _reasons(look_up.request, context)
-    if points_at_wines(message, context):
-        return _details(message, context)
-    if message.is_question:
-        return _quoted(look_up.passage, message)
-    if look_up.found is not None:
-        return _wines(look_up.request, message, context, look_up.found)
-    return _help(message)
+    request, message, context = look_up.request, look_up.message, look_up.context
+    match look_up.kind:
+        case "why":
+            return _reasons(request, context)
+        case "details":
+            return _details(message, context)
+        case "question":
+            return _quoted(look_up.passage, message)
+        case "wines":
+            return _wines(request, message, context, look_up.found or Found())
+        case "help":
+            return _help(message)
 
 
 def _quoted(passage: Passage | None, message: Request) -> Reply:
@@ -183,17 +183,17 @@ def _help(message: Request) -> Reply:
 
 
 def _details(message: Request, context: Context) -> Reply:
-    """Tell all that is known of the wines that a message points at."""
+    """Show the wines that a message points at."""
     wines = context.meant(message)
     if not wines:
         return _told(say("fallback_which" if context.shown else "fallback_nothing_shown"))
-    return _shown(say("fallback_details"), [(wine, in_detail(wine)) for wine in wines], "")
+    return _shown(say("fallback_details"), [(wine, describe_wine(wine)) for wine in wines], "")
 
 
 def _reasons(request: Request, context: Context) -> Reply:
     """Tell what the wines shown have of what was asked."""
     intro = " ".join(filter(None, (_read(request), _why(request))))
-    return _shown(intro, [(wine, in_detail(wine)) for wine in context.shown], "")
+    return _shown(intro, [(wine, describe_wine(wine)) for wine in context.shown], "")
 
 
 def _read(request: Request) -> str:
@@ -209,14 +209,14 @@ def _wines(request: Request, message: Request, context: Context, found: Found) -
         return replace(reply, suggested_facts=_facts(message))
     why = "" if "foods" in found.missed else _why(request)
     intro = " ".join(filter(None, (*_beginnings(request, found), why)))
-    wines = found.wines[: request.count or ENOUGH]
+    wines = found.wines[:ENOUGH]
     shown = [(wine, describe_wine(wine, request)) for wine in wines]
     reply = _shown("\n\n".join(filter(None, (read, intro))), shown, "\n\n".join(notes))
     return replace(reply, suggested_facts=_facts(message))
 
 
 def _shown(intro: str, wines: Sequence[tuple[Wine, str]], closing: str) -> Reply:
-    """Return an answer that shows wines, with what is told of each."""
+    """Return an answer that shows wines with their descriptions."""
     cards = (
         wine_text(wine, escape(_with_notes(wine, told)), f"{number}. ")
         for number, (wine, told) in enumerate(wines, start=1)
@@ -267,10 +267,13 @@ def _nothing(request: Request, context: Context, found: Found) -> str:
         return say("fallback_no_name", name=escape(request.name))
     if request.cues and context.seen:
         return say("fallback_all_shown")
-    ways = [(limit_name(name), count) for name, count in found.relax.items()]
-    known = sorted(((name, count) for name, count in ways if name), key=lambda way: -way[1])
-    told = [say("fallback_relax", limit=name, count=count) for name, count in known[:MOST_RELAXED]]
-    return " ".join((say("fallback_nothing"), *told))
+    limits = sorted(found.relax, key=lambda name: -found.relax[name])
+    told = [
+        say("fallback_relax", limit=limit, count=found.relax[name])
+        for name in limits
+        if (limit := limit_name(name))
+    ]
+    return " ".join((say("fallback_nothing"), *told[:MOST_RELAXED]))
 
 
 def _notes(message: Request) -> list[str]:
@@ -288,8 +291,10 @@ def _notes(message: Request) -> list[str]:
 
 def _facts(message: Request) -> tuple[Fact, ...]:
     """Return what a message rules out, as facts that may be remembered of who asks."""
-    told = {(each.field, each.value): each for each in message.without}
-    return tuple(
-        Fact("hate", written({field: (value,)}), exclusion.said)
-        for (field, value), exclusion in told.items()
-    )
+    found = {
+        (exclusion.field, exclusion.value): Fact(
+            "hate", written({exclusion.field: (exclusion.value,)}), exclusion.said
+        )
+        for exclusion in message.without
+    }
+    return tuple(found.values())

@@ -20,10 +20,6 @@ SHORTEST: Final = 3
 """Letters of a word that tells what a question is about."""
 LEAST: Final = 0.5
 """Which part of what a question is about a passage has to speak of."""
-TITLE: Final = 1.0
-"""How much more a word in a title or a heading counts."""
-RARE: Final = 1.5
-"""How much a word counts that one of the passages has alone."""
 NAMES: Final = ("regions", "grapes", "countries")
 
 
@@ -46,12 +42,10 @@ async def passage_for(question: str, language: str, documents: DocumentStore) ->
         return None
     asked = " ".join(word for topic in topics for word in topic)
     chunks = await documents.search([question, asked or question], limit=MOST_CHUNKS)
-    found = [_stems(each.said) for each in chunks]
-    rare = {word: RARE / max(1, sum(_is_in(word, each) for each in found)) for word in others}
-    ranked = sorted(chunks, key=lambda each: (-_rating(topics, rare, each), each.position))
-    if not ranked or not _answers(topics or others, ranked[0]):
-        return None
-    return Passage(_best_paragraph([*topics, *others], ranked[0].text), ranked[0])
+    wanted = [*topics, *others]
+    ranked = sorted(chunks, key=lambda chunk: -_share(wanted, f"{chunk.title} {chunk.location}"))
+    found = next((chunk for chunk in ranked if _answers(topics or others, chunk)), None)
+    return Passage(_best_paragraph(wanted, found.text), found) if found else None
 
 
 def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
@@ -74,34 +68,23 @@ def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
     return list(dict.fromkeys(topics)), list(dict.fromkeys(others))
 
 
-def _rating(topics: Sequence[Topic], others: Mapping[Topic, float], chunk: Chunk) -> float:
-    """Return how much a chunk speaks of what is asked; its title and headings count more."""
-    titled, text = _stems(f"{chunk.title} {chunk.location}"), _stems(chunk.text)
-    of_topics = (TITLE * _is_in(topic, titled) + _is_in(topic, text) for topic in topics)
-    return sum(of_topics) + sum(others[word] for word in others if _is_in(word, text | titled))
-
-
 def _answers(topics: Sequence[Topic], chunk: Chunk) -> bool:
     """Return whether a chunk speaks of enough of what is asked."""
-    said = _stems(chunk.said)
-    needed = LEAST if any(_terms_of(topic[0]) or len(topic) > 1 for topic in topics) else 1
-    return sum(_is_in(topic, said) for topic in topics) >= needed * len(topics)
+    is_known = any(_terms_of(topic[0]) or len(topic) > 1 for topic in topics)
+    return _share(topics, chunk.said) >= (LEAST if is_known else 1)
 
 
-def _is_in(topic: Topic, stems: set[str]) -> bool:
-    return not stems.isdisjoint(map(stem, topic))
+def _share(topics: Sequence[Topic], text: str) -> float:
+    """Return the share of the topics that a text speaks of."""
+    stems = {stem(word) for word in words(text)}
+    return sum(not stems.isdisjoint(map(stem, topic)) for topic in topics) / len(topics)
 
 
 def _best_paragraph(topics: Sequence[Topic], text: str) -> str:
     """Return the paragraph that speaks of most, with what follows it as far as there is room."""
-    paragraphs = [each.strip() for each in text.split("\n\n") if each.strip()]
-    ratings = [sum(_is_in(topic, _stems(each)) for topic in topics) for each in paragraphs]
-    first = ratings.index(max(ratings)) if ratings else 0
-    return truncate_at_boundary("\n\n".join(paragraphs[first : first + 2]), LONGEST_PASSAGE)
-
-
-def _stems(text: str) -> set[str]:
-    return {stem(word) for word in words(text)}
+    paragraphs = [part.strip() for part in text.split("\n\n") if part.strip()] or [text]
+    best = max(range(len(paragraphs)), key=lambda place: _share(topics, paragraphs[place]))
+    return truncate_at_boundary("\n\n".join(paragraphs[best : best + 2]), LONGEST_PASSAGE)
 
 
 @cache

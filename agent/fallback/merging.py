@@ -8,25 +8,19 @@ from agent.engine.messages import Message
 from agent.fallback.prices import ANY_PRICE, Price
 from agent.fallback.request import SCALES, Exclusion, Request, read_request
 from agent.sommelier.history import ids_shown_in
-from agent.sommelier.wine import Currency, Wine, in_euros
+from agent.sommelier.wine import Wine
 
 LAST: Final = 6
 """Messages before this one that count."""
 CENT: Final = 0.01
-TASTES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
-    "lighter": ("bodies", ("light", "medium_light")),
-    "fuller": ("bodies", ("medium_full", "full")),
-    "drier": ("sweetness", ("bone_dry", "dry")),
-    "sweeter": ("sweetness", ("off_dry", "medium", "sweet")),
+COMPARISONS: Final[Mapping[str, tuple[str, str, int, tuple[str, ...]]]] = {
+    "lighter": ("bodies", "body", -1, ("light", "medium_light")),
+    "fuller": ("bodies", "body", 1, ("medium_full", "full")),
+    "drier": ("sweetness", "sweetness", -1, ("bone_dry", "dry")),
+    "sweeter": ("sweetness", "sweetness", 1, ("off_dry", "medium", "sweet")),
 }
-"""What a comparison wants where no wine was shown that it compares with."""
-SHOWN: Final[Mapping[str, tuple[str, int]]] = {
-    "lighter": ("body", -1),
-    "fuller": ("body", 1),
-    "drier": ("sweetness", -1),
-    "sweeter": ("sweetness", 1),
-}
-"""The fact of a wine that a comparison is about, and in which direction it wants another."""
+"""The field of a search and the fact of a wine that a cue is about, the direction it asks for, and
+the steps that it wants where no wine was shown."""
 KINDS: Final = ("styles", "colours", "grapes", "countries", "regions")
 
 
@@ -122,47 +116,38 @@ def _is_replaced(name: str, new: Request) -> bool:
 
 def _exclusions(before: Sequence[Exclusion], new: Request) -> tuple[Exclusion, ...]:
     """Return all that is ruled out, but for what is wanted now."""
-    kept = (each for each in before if each.value not in new.values(each.field))
-    return tuple({(each.field, each.value): each for each in (*kept, *new.without)}.values())
+    kept = [old for old in before if old.value not in new.values(old.field)]
+    return tuple({(out.field, out.value): out for out in (*kept, *new.without)}.values())
 
 
 def compared(request: Request, context: Context) -> Request:
     """Return a request with what "cheaper" or "lighter" means beside the wines that were shown."""
     wines = context.meant(request) or context.shown
-    if "cheaper" in request.cues:
-        request = replace(request, price=_below(wines, request.price), order="")
-    if "dearer" in request.cues:
-        request = replace(request, price=_above(wines, request.price), order="")
-    for cue in sorted(request.cues & SHOWN.keys()):
+    priced = sorted(
+        (wine for wine in wines if wine.price is not None),
+        key=lambda wine: wine.price_in_euros or 0,
+    )
+    if priced and "cheaper" in request.cues:
+        request = replace(request, price=_below(priced[0], request.price), order="")
+    if priced and "dearer" in request.cues:
+        low = round((priced[-1].price or 0) + CENT, 2)
+        request = replace(request, price=Price(low=low, currency=priced[-1].currency), order="")
+    for cue in sorted(request.cues & COMPARISONS.keys()):
         field, values = _another(cue, wines)
         request = replace(request, wanted={**request.wanted, field: values})
     return request
 
 
-def _below(wines: Sequence[Wine], price: Price) -> Price:
-    """Return a price below the cheapest of these wines."""
-    known = [wine for wine in wines if wine.price is not None]
-    if not known:
-        return price
-    cheapest = min(known, key=lambda wine: in_euros(wine.price or 0, wine.currency))
+def _below(cheapest: Wine, price: Price) -> Price:
+    """Return a price below that of a wine, and not below the limit that was told."""
     high = max(round((cheapest.price or 0) - CENT, 2), 0)
     low = price.low if price.low is not None and price.low <= high else None
     return Price(low=low, high=high, currency=cheapest.currency)
 
 
-def _above(wines: Sequence[Wine], price: Price) -> Price:
-    """Return a price above the dearest of these wines."""
-    known = [wine for wine in wines if wine.price is not None]
-    if not known:
-        return price
-    dearest = max(known, key=lambda wine: in_euros(wine.price or 0, wine.currency))
-    return Price(low=round((dearest.price or 0) + CENT, 2), currency=Currency(dearest.currency))
-
-
 def _another(cue: str, wines: Sequence[Wine]) -> tuple[str, tuple[str, ...]]:
     """Return the steps of a scale beyond those of the wines, or its end if they are there."""
-    field, fallback = TASTES[cue]
-    fact, direction = SHOWN[cue]
+    field, fact, direction, fallback = COMPARISONS[cue]
     scale = SCALES[field]
     places = [scale.index(step) for wine in wines if (step := getattr(wine, fact)) is not None]
     if not places:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from agent.fallback.words import Span, Token
@@ -40,6 +40,8 @@ ANY_PRICE: Final = Price()
 
 
 class _Amount(NamedTuple):
+    """A number of the message, with its currency if it has one, "?" if that is unknown."""
+
     value: float
     start: int
     end: int
@@ -48,137 +50,121 @@ class _Amount(NamedTuple):
 
 def read_price(words: Sequence[Token], spans: Sequence[Span]) -> tuple[Price, set[int]]:
     """Return the price that a message names, and the places of the words that say it."""
-    reader = _Prices(words, spans)
-    amounts = [amount for amount in reader.amounts if reader.is_price(amount)]
-    if not amounts:
-        return ANY_PRICE, set()
-    return reader.price(amounts)
+    reader = _Reader(words, spans)
+    price = reader.price()
+    return (price, reader.used) if reader.used else (ANY_PRICE, set())
 
 
-class _Prices:
-    """Reads the amounts of one message."""
+class _Reader:
+    """Reads the amounts of one message; `used` are the places of the words that it understood."""
 
     def __init__(self, words: Sequence[Token], spans: Sequence[Span]) -> None:
-        self.words, self.spans = words, spans
+        self.words = words
         self.at = {place: span for span in spans for place in range(span.start, span.end)}
         self.used: set[int] = set()
 
-    @cached_property
-    def amounts(self) -> list[_Amount]:
+    def price(self) -> Price:
+        """Return the price: a range, or an amount for each limit."""
+        amounts = self._amounts()
+        for first, second in pairwise(amounts):
+            if self._is_range(first, second):
+                self._limit(first)
+                self.used |= set(range(first.start, second.end))
+                low, high = sorted((first.value, second.value))
+                return self._in_currency(Price(low, high), first.currency or second.currency)
+        price = ANY_PRICE
+        for amount in amounts:
+            if amount.currency or not self._counts_other(amount):
+                price = self._limited(price, amount)
+        if price.low is not None and price.high is not None and price.low > price.high:
+            price = replace(price, low=price.high, high=price.low)
+        return price
+
+    def _amounts(self) -> list[_Amount]:
         """Return the numbers of the message, in digits or words, with their currencies."""
         found: list[_Amount] = []
         for place, word in enumerate(self.words):
             span = self.at.get(place)
             number = span.values("number") if span and span.start == place else ()
             value = _number(word.written) if word.written[0].isdecimal() else None
-            if number:
+            if span and number:
                 said, _, code = number[0].partition(" ")
-                found.append(_Amount(float(said), place, span.end if span else place, code))
+                found.append(_Amount(float(said), place, span.end, code))
             elif value is not None:
                 found.append(_Amount(value, place, place + 1))
         return [self._with_currency(amount) for amount in found if amount.value <= MOST]
 
-    @cached_property
-    def _starting(self) -> dict[int, _Amount]:
-        return {amount.start: amount for amount in self.amounts}
-
     def _with_currency(self, amount: _Amount) -> _Amount:
-        if amount.currency:
-            return amount
-        behind = [place for place in (amount.end, amount.end + 1) if place < len(self.words)]
-        if len(behind) == 2 and self.words[behind[0]].stem not in BETWEEN:
-            behind = behind[:1]
-        places = [*behind, amount.start - 1]
-        for place in places:
+        """Add the currency that is right before an amount, or behind it."""
+        is_apart = self._word(amount.end) in BETWEEN
+        places = (amount.end, amount.end + 1, amount.start - 1)
+        for place in places if is_apart else (amount.end, amount.start - 1):
             span = self.at.get(place)
-            if span and (codes := span.values("currency") or (span.has("unconverted") and ("?",))):
+            if amount.currency or span is None:
+                continue
+            codes = span.values("currency") or (("?",) if span.has("unconverted") else ())
+            if codes:
                 start, end = min(amount.start, span.start), max(amount.end, span.end)
-                return amount._replace(currency=codes[0], start=start, end=end)
+                return _Amount(amount.value, start, end, codes[0])
         return amount
 
-    def is_price(self, amount: _Amount) -> bool:
-        """Return whether an amount is money, and counts nothing else."""
-        if amount.currency:
-            return True
+    def _word(self, place: int) -> str:
+        return self.words[place].stem if 0 <= place < len(self.words) else ""
+
+    def _counts_other(self, amount: _Amount) -> bool:
+        """Return whether a number is a year, or counts bottles or people."""
         behind = self.at.get(amount.end)
-        if behind and (behind.has("counted") or behind.has("percent")):
-            return False
-        is_year = amount.value in YEARS
-        joined = self._is_joined(amount.end)
-        return not is_year and bool(self._limit(amount) or self._limit_behind(amount) or joined)
-
-    def _is_joined(self, place: int) -> bool:
-        """Return whether a range goes on from here to an amount of money: "20-30 €"."""
-        span = self.at.get(place)
-        if not (span and span.has("joined")):
-            return False
-        behind = self._starting.get(span.end)
-        return behind is not None and bool(behind.currency or self._limit_behind(behind))
-
-    def _limit(self, amount: _Amount) -> str:
-        """Return how the words before an amount limit it; empty if they do not."""
-        place, steps = amount.start - 1, 0
-        while place >= 0 and steps < REACH:
-            span = self.at.get(place)
-            if span and (kind := next((kind for kind in LIMITS if span.has(kind)), "")):
-                self._use(span)
-                return kind
-            if self.words[place].stem not in BETWEEN:
-                return ""
-            place, steps = place - 1, steps + 1
-        return ""
-
-    def _limit_behind(self, amount: _Amount) -> str:
-        place = amount.end
-        if place < len(self.words) and self.words[place].stem in BETWEEN:
-            place += 1
-        span = self.at.get(place)
-        kinds = ("max_after", "min_after", "about_after")
-        kind = next((kind for kind in kinds if span and span.has(kind)), "")
-        if span and kind:
-            self._use(span)
-        return kind.removesuffix("_after")
-
-    def price(self, amounts: Sequence[_Amount]) -> tuple[Price, set[int]]:
-        """Return the price that these amounts name, and the places of their words."""
-        for amount in amounts:
-            self.used |= set(range(amount.start, amount.end))
-        codes = [amount.currency for amount in amounts if amount.currency]
-        if "?" in codes:
-            return Price(is_unknown=True), self.used
-        found = Price(currency=Currency(codes[0])) if codes else ANY_PRICE
-        first = amounts[0]
-        if len(amounts) > 1 and self._is_range(first, amounts[1]):
-            low, high = sorted((first.value, amounts[1].value))
-            return replace(found, low=low, high=high), self.used
-        for amount in amounts:
-            found = self._limited(found, amount)
-        if found.low is not None and found.high is not None and found.low > found.high:
-            found = replace(found, low=found.high, high=found.low)
-        return found, self.used
-
-    def _limited(self, price: Price, amount: _Amount) -> Price:
-        behind = self._limit_behind(amount)
-        match behind or self._limit(amount):
-            case "min":
-                return replace(price, low=amount.value)
-            case "about":
-                low, high = (round(amount.value * part, 2) for part in AROUND)
-                return replace(price, low=low, high=high, is_rough=True)
-            case _:
-                return replace(price, high=amount.value)
+        is_counted = behind is not None and (behind.has("counted") or behind.has("percent"))
+        return is_counted or amount.value in YEARS
 
     def _is_range(self, first: _Amount, second: _Amount) -> bool:
+        """Return whether two amounts are joined, and money: "20-30 €", "between 20 and 30"."""
         between = range(first.end, second.start)
-        joins = [self.at[place] for place in between if place in self.at]
-        is_range = len(between) <= REACH and any(span.has("joined") for span in joins)
-        if is_range:
-            self._limit(first)
-            self.used |= set(between)
-        return is_range
+        is_joined = any(self.at[at].has("joined") for at in between if at in self.at)
+        if len(between) > REACH or not is_joined or "?" in (first.currency, second.currency):
+            return False
+        return bool(first.currency or second.currency or self._limit(first) or self._limit(second))
 
-    def _use(self, span: Span) -> None:
-        self.used |= set(range(span.start, span.end))
+    def _limited(self, price: Price, amount: _Amount) -> Price:
+        """Return a price with what an amount says of it; unchanged if that is nothing."""
+        limit = self._limit(amount)
+        if not (limit or amount.currency):
+            return price
+        self.used |= set(range(amount.start, amount.end))
+        match limit:
+            case "min":
+                price = replace(price, low=amount.value)
+            case "about":
+                low, high = (round(amount.value * part, 2) for part in AROUND)
+                price = replace(price, low=low, high=high, is_rough=True)
+            case _:
+                price = replace(price, high=amount.value)
+        return self._in_currency(price, amount.currency)
+
+    def _in_currency(self, price: Price, code: str) -> Price:
+        if code == "?" or price.is_unknown:
+            return Price(is_unknown=True)
+        return replace(price, currency=Currency(code)) if code else price
+
+    def _limit(self, amount: _Amount) -> str:
+        """Return how the words around an amount limit it; empty if they do not."""
+        place = amount.end + (self._word(amount.end) in BETWEEN)
+        if kind := self._kind(place, "_after"):
+            return kind
+        for place in range(amount.start - 1, amount.start - 1 - REACH, -1):
+            if kind := self._kind(place):
+                return kind
+            if self._word(place) not in BETWEEN:
+                break
+        return ""
+
+    def _kind(self, place: int, ending: str = "") -> str:
+        """Return the limit that a phrase at a place sets, and count its words as used."""
+        span = self.at.get(place)
+        kind = next((kind for kind in LIMITS if span and span.has(f"{kind}{ending}")), "")
+        if span and kind:
+            self.used |= set(range(span.start, span.end))
+        return kind
 
 
 def _number(written: str) -> float | None:

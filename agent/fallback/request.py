@@ -25,19 +25,20 @@ WITH_COLOURS: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_fre
 OF_KIND: Final = frozenset({"styles", "grapes", "regions", "colour"})
 """Fields of what a wine is: no ice wine is no word against sweet ones."""
 EITHER: Final = frozenset("or oder ou o of u".split())
-LINKS: Final = EITHER | frozenset(
-    "and und et y e en nor noch ni ne nem neither , / a an the le la les l un une de du des d der "
+EITHERS: Final = EITHER | frozenset("nor noch ni".split())
+LINKS: Final = EITHERS | frozenset(
+    "and und et y e en ne nem neither , / a an the le la les l un une de du des d der "
     "die das den el los las il lo gli i een het uma um os as any auch also other andere anderen "
     "autre altri altre otro outro vin wine wein vino vinho wijn".split()
 )
 """What may stand between two things that one negator rules out."""
 STOPS: Final = frozenset(".;!?\n()")
-NEAR: Final = 8
-"""Phrases beside a negator that it may reach."""
 FORWARD: Final = 5
 """Words between a negator and what it rules out."""
 BACKWARD: Final = 4
 """Words between what is ruled out and the negator behind it."""
+LINKED: Final = 3
+"""Words between two things that one negator rules out."""
 LEADING: Final = frozenset(
     "with for zu zum zur für fur mit bei beim pour avec au aux para con a per con col alla al voor "
     "bij met com".split()
@@ -45,7 +46,6 @@ LEADING: Final = frozenset(
 """What stands before a dish."""
 SHORTEST_UNKNOWN: Final = 4
 NOT_SWEET: Final = ("bone_dry", "dry", "off_dry")
-MOST_COUNT: Final = 6
 MOST_VALUES: Final = 6
 REMEMBERED: Final = 256
 FEW_WORDS: Final = 4
@@ -79,7 +79,7 @@ class Request:
     """What somebody asks for; everything that is empty was not said.
 
     `wanted` maps the fields of a search to the values that a wine is to have. `cues` are said of
-    the wines that were shown: cheaper, dearer, lighter, fuller, drier, sweeter, other, like, more.
+    the wines that were shown: cheaper, dearer, lighter, fuller, drier, sweeter, other, like, why.
     `ordinals` count them from 1, -1 is the last. `unknown` are the words that no table knows.
     """
 
@@ -94,7 +94,6 @@ class Request:
     order: str = ""
     cues: frozenset[str] = frozenset()
     ordinals: tuple[int, ...] = ()
-    count: int = 0
     name: str = ""
     unknown: tuple[str, ...] = ()
     is_question: bool = False
@@ -163,9 +162,8 @@ class _Reader:
             without=without,
             allergens=self._allergens(allergic),
             order=next(iter(self._values("order")), ""),
-            cues=self._cues() | ({"more"} if "more" in marks else set()),
+            cues=self._cues(),
             ordinals=tuple(dict.fromkeys(map(int, self._values("ordinal")))),
-            count=self._count(),
             unknown=self._unknown(),
             is_about_wine="wine" in marks or "wish" in marks,
             is_greeting="hello" in marks,
@@ -178,13 +176,16 @@ class _Reader:
 
     def _cues(self) -> frozenset[str]:
         """Return what is asked of the wines shown; "or other bubbles" asks nothing of them."""
-        told = [span for span in self._wanted() if span.values("cue")]
         return frozenset(
             cue
-            for span in told
+            for span in self._wanted()
             for cue in span.values("cue")
-            if cue != "other" or not (span.start and self.words[span.start - 1].stem in EITHER)
+            if cue != "other" or self._word(span.start - 1) not in EITHER
         )
+
+    def _word(self, place: int) -> str:
+        """Return the stem of the word at a place; empty outside of the message."""
+        return self.words[place].stem if 0 <= place < len(self.words) else ""
 
     def _values(self, name: str) -> list[str]:
         return [value for span in self._wanted() for value in span.values(name)]
@@ -203,65 +204,50 @@ class _Reader:
         return [range(start, end) for start, end in pairwise(cuts)]
 
     def _denied(self) -> list[Span]:
+        """Return the phrases that a negator rules out: behind it, or else right before it."""
         denied: list[Span] = []
         for clause in self._clauses():
             inside = [span for span in self.spans if span.start in clause]
             for at, span in enumerate(inside):
                 if span.has("ignore") or not (span.has("not") or span.has("not_behind")):
                     continue
-                behind = inside[at + 1 : at + 1 + NEAR]
-                ahead = self._ruled_out(span, behind) if span.has("not") else []
+                behind, before = inside[at + 1 :], inside[:at]
+                ahead = self._ruled_out(span, behind, FORWARD) if span.has("not") else []
                 is_of_cue = bool(behind and behind[0].values("cue"))
-                denied += ahead or (
-                    []
-                    if is_of_cue
-                    else self._ruled_out_before(span, inside[max(0, at - NEAR) : at])
-                )
+                if not (ahead or is_of_cue):
+                    ahead = self._ruled_out(span, before[::-1], BACKWARD)
+                denied += ahead
         return denied
 
-    def _ruled_out(self, negator: Span, spans: Sequence[Span]) -> list[Span]:
-        """Return what a negator rules out: the next thing, and what is linked to it."""
+    def _ruled_out(self, negator: Span, spans: Sequence[Span], reach: int) -> list[Span]:
+        """Return the nearest thing within reach, and those that are linked to it."""
         found: list[Span] = []
-        end, reach = negator.end, FORWARD
+        last = negator
         for span in spans:
             if not _names(span):
                 if span.has("not") or span.has("wish"):
                     break
                 continue
-            between = [word.stem for word in self.words[end : span.start]]
-            if len(between) > reach or ("," in between and not found):
+            first, second = sorted((last, span), key=lambda phrase: phrase.start)
+            between = [word.stem for word in self.words[first.end : second.start]]
+            if found and not self._is_linked(found[-1], span, between):
                 break
-            if found and not self._goes_on(found[-1], span, between):
+            if not found and (len(between) > reach or "," in between):
                 break
             found.append(span)
-            end, reach = span.end, 3
+            last = span
         return found
 
-    def _goes_on(self, last: Span, span: Span, between: Sequence[str]) -> bool:
-        """Return whether a negator that ruled out `last` rules out the next thing too."""
+    def _is_linked(self, last: Span, span: Span, between: Sequence[str]) -> bool:
+        """Return whether a negator that rules out `last` rules out the next thing too."""
         is_alike = bool(_kinds(last) & _kinds(span))
         if not between:
-            return is_alike or "dish" not in span.meanings
-        linked = all(word in LINKS for word in between)
-        return linked and (
-            is_alike or bool(EITHER & set(between) or {"ni", "nor", "noch"} & set(between))
+            return is_alike or not ("dish" in span.meanings or "text" in last.meanings)
+        return (
+            len(between) <= LINKED
+            and LINKS.issuperset(between)
+            and (is_alike or not EITHERS.isdisjoint(between))
         )
-
-    def _ruled_out_before(self, negator: Span, spans: Sequence[Span]) -> list[Span]:
-        """Return what stands right before a negator: "Chardonnay mag ich nicht"."""
-        found: list[Span] = []
-        start = negator.start
-        for span in reversed(spans):
-            between = [word.stem for word in self.words[span.end : start]]
-            if not _names(span):
-                continue
-            if len(between) > BACKWARD or (found and not all(word in LINKS for word in between)):
-                break
-            if found and not _kinds(found[-1]) & _kinds(span):
-                break
-            found.append(span)
-            start = span.start
-        return found
 
     # What is wanted.
 
@@ -277,28 +263,27 @@ class _Reader:
                 for name in (*SCALES, "styles", "grapes", "countries", "regions", "text"):
                     wanted.setdefault(name, []).extend(span.values(name))
         self._add_colours(wanted)
-        tidy = {name: tuple(dict.fromkeys(wanted.get(name, ())))[:MOST_VALUES] for name in LISTS}
-        out = {(each.field, each.value) for each in without}
-        kept = {
-            name: tuple(value for value in values if (name, value) not in out)
-            for name, values in tidy.items()
+        out = {(exclusion.field, exclusion.value) for exclusion in without}
+        tidy = {
+            name: tuple(value for value in dict.fromkeys(asked) if (name, value) not in out)
+            for name in LISTS
+            if (asked := wanted.get(name))
         }
-        return {name: values for name, values in kept.items() if values}, tuple(without)
+        return {name: values[:MOST_VALUES] for name, values in tidy.items() if values}, tuple(
+            without
+        )
 
     def _add_colours(self, wanted: dict[str, list[str]]) -> None:
         """Add colours: styles by themselves, but of a sparkling wine its colour."""
-        if "alcohol_free" in wanted.setdefault("styles", []):
-            wanted["styles"] = ["alcohol_free"]
-        styles = wanted["styles"]
-        is_free = styles == ["alcohol_free"]
+        styles = wanted.setdefault("styles", [])
+        if "alcohol_free" in styles:
+            styles[:] = ["alcohol_free"]
         has_own = bool(WITH_COLOURS & set(styles))
         for span in self._wanted():
-            for colour in span.values("colour"):
-                before = self.words[span.start - 1].stem if span.start else ""
-                behind = self.words[span.end].stem if span.end < len(self.words) else ""
-                is_other = {before, behind} & EITHER and not is_free
-                name = "colours" if has_own and not is_other else "styles"
-                wanted.setdefault(name, []).append(colour)
+            around = {self._word(span.start - 1), self._word(span.end)}
+            is_other = around & EITHER and "alcohol_free" not in styles
+            name = "colours" if has_own and not is_other else "styles"
+            wanted.setdefault(name, []).extend(span.values("colour"))
 
     def _exclusions(self, span: Span) -> list[Exclusion]:
         said = self._written(span)
@@ -327,27 +312,10 @@ class _Reader:
     def _allergens(self, allergic: bool) -> tuple[str, ...]:
         told = [value for span in self.spans for value in span.values("without_allergens")]
         for span in self.spans:
-            named = span.values("allergen")
-            is_food = bool(span.values("dish"))
-            if allergic or (span.start in self.denied_starts and not is_food):
-                told += named
+            is_denied = span.start in self.denied_starts and not span.values("dish")
+            if allergic or is_denied:
+                told += span.values("allergen")
         return tuple(dict.fromkeys(told))
-
-    def _count(self) -> int:
-        """Return how many wines are asked for: a small number before a kind of wine."""
-        for at, word in enumerate(self.words[:-1]):
-            numbers = [n for span in self.spans if span.start == at for n in span.values("number")]
-            said = next(iter(numbers), word.written)
-            if at in self.used or not (said.isdecimal() and 0 < int(said) <= MOST_COUNT):
-                continue
-            behind = [span for span in self.spans if at < span.start <= at + 2]
-            if any(
-                span.values("colour") or span.values("styles") or span.has("wine")
-                for span in behind
-            ):
-                counts = any(span.has("counted") and span.start == at + 1 for span in behind)
-                return 0 if counts else int(said)
-        return 0
 
     # What is not understood, and what is asked.
 
@@ -360,8 +328,8 @@ class _Reader:
         for at, word in enumerate(self.words):
             if at in covered or not word.is_word or word.stem in LEADING:
                 continue
-            before = [each.stem for each in self.words[max(0, at - 2) : at]]
-            leads = len(word.stem) >= SHORTEST_UNKNOWN and bool(LEADING & set(before))
+            before = {self._word(at - 1), self._word(at - 2)}
+            leads = len(word.stem) >= SHORTEST_UNKNOWN and bool(LEADING & before)
             if leads or self._is_name(at):
                 found.append(word.written)
         return tuple(dict.fromkeys(found))[:MOST_VALUES]
@@ -406,12 +374,11 @@ class _Reader:
 
 def _names(span: Span) -> bool:
     """Return whether a phrase names something that a wine can be, or be for."""
-    return bool(_kinds(span)) or bool(span.values("dish") or span.values("allergen"))
+    return bool(_kinds(span) or {"dish", "allergen"} & span.meanings.keys())
 
 
 def _kinds(span: Span) -> set[str]:
-    known = {"colour", *LISTS, "dish", "allergen", "max_abv"}
-    found = known & span.meanings.keys()
+    found = {"colour", *LISTS, "max_abv"} & span.meanings.keys()
     return found | ({"styles"} if "colour" in found else set())
 
 

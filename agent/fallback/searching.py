@@ -11,7 +11,7 @@ from typing import Any, Final
 from agent import lengths
 from agent.fallback.merging import Context
 from agent.fallback.request import LISTS, Request, read_request
-from agent.fallback.words import Pairing, pairings, profiles
+from agent.fallback.words import pairings, profiles
 from agent.sommelier.safety import find_wines
 from agent.sommelier.taste import is_of
 from agent.sommelier.wine import (
@@ -40,6 +40,8 @@ GIVEN_UP: Final = (
 """What is given up where nothing fits, one after the other."""
 PREFERRED: Final = ("styles", "bodies", "sweetness", "tannins", "acidities")
 SWEET: Final = frozenset({"sweet", "luscious"})
+HEAVY: Final = (Style.SWEET, Style.FORTIFIED)
+"""Styles that a dish excludes unless its pairing names them."""
 OAK: Final = "oaky oak vanilla toast cedar"
 UNWANTED: Final[Mapping[str, str]] = {
     "oaky": "oak oaky oaked barrel barrels barrique vanilla toast toasty wood cedar coconut cask",
@@ -101,24 +103,16 @@ def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tu
     if request.name:
         wines = [wine for wine in wines if _is_called(wine, request.name)]
     if Style.ALCOHOL_FREE not in query.styles and any(_has_alcohol(wine) for wine in wines):
-        first_is_free = not _has_alcohol(wines[0])
-        wines = wines if first_is_free else [wine for wine in wines if _has_alcohol(wine)]
-    least = min((_misses(wine, result, request) for wine in wines), default=0)
-    return tuple(wine for wine in wines if _misses(wine, result, request) <= least + 1)
+        wines = [wine for wine in wines if _has_alcohol(wine)]
+    return tuple(wines)
 
 
 def _has_alcohol(wine: Wine) -> bool:
     return wine.style != Style.ALCOHOL_FREE
 
 
-def _misses(wine: Wine, result: WineSearchResult, request: Request) -> int:
-    """Return how many of the things asked for a wine is not."""
-    said = {*request.wanted, *(("foods",) if request.dishes else ())}
-    return len(said.intersection(result.missed.get(wine.id, ())))
-
-
 def _is_denied(wine: Wine, request: Request) -> bool:
-    tastes = (each.value for each in request.without if each.field == "text")
+    tastes = (exclusion.value for exclusion in request.without if exclusion.field == "text")
     return any(is_of(wine, {"text": (UNWANTED.get(taste, taste),)}) for taste in tastes)
 
 
@@ -131,15 +125,11 @@ def _is_called(wine: Wine, name: str) -> bool:
 def _missed_by_all(
     result: WineSearchResult, wines: Sequence[Wine], request: Request
 ) -> tuple[str, ...]:
-    """Return what was asked for and is not so of any of the first wines."""
-    said = [name for name in (*LISTS, "foods") if name in request.wanted or name == "foods"]
-    asked = [name for name in said if name != "foods" or request.dishes]
-    first = wines[:3]
-    return tuple(
-        name
-        for name in asked
-        if first and all(name in result.missed.get(wine.id, ()) for wine in first)
-    )
+    """Return what was asked for and none of the first wines has."""
+    asked = [name for name in LISTS if name in request.wanted]
+    asked += ["foods"] if request.dishes else []
+    missed = [result.missed.get(wine.id, ()) for wine in wines[:3]]
+    return tuple(name for name in asked if missed and all(name in names for names in missed))
 
 
 def query_of(request: Request, context: Context) -> WineQuery:
@@ -166,36 +156,24 @@ def query_of(request: Request, context: Context) -> WineQuery:
 
 
 def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
-    """Add the foods of the dishes and what suits them; all of it ranks, but for what must be."""
+    """Add the foods of the dishes and what suits the first; return the fields that only rank."""
     foods = [food for dish in request.dishes for food in dish.foods]
     if not foods:
         return set()
     filters["foods"] = tuple(dict.fromkeys(foods))[:MOST_FOODS]
-    soft, named = {"foods"}, bool(filters.keys() & {"grapes", "regions"})
-    for pairing in (
-        pairings()[dish.pairing] for dish in request.dishes if dish.pairing in pairings()
-    ):
-        for name in PREFERRED:
-            if (
-                not filters.get(name)
-                and not (named and name == "styles")
-                and getattr(pairing, name)
-            ):
-                filters[name] = getattr(pairing, name)
-                soft.add(name)
-        if not request.values("styles") and not named:
-            _exclude_others(filters, pairing)
-        break
+    soft, is_named = {"foods"}, bool(filters.keys() & {"grapes", "regions"})
+    known = (dish.pairing for dish in request.dishes if dish.pairing in pairings())
+    if (name := next(known, "")) == "":
+        return soft
+    pairing, is_free = pairings()[name], not (filters.get("styles") or is_named)
+    for field_name in PREFERRED:
+        is_open = not filters.get(field_name) and not (is_named and field_name == "styles")
+        if is_open and (values := getattr(pairing, field_name)):
+            filters[field_name] = values
+            soft.add(field_name)
+    if is_free:
+        filters["without_styles"] = tuple(style for style in HEAVY if style not in pairing.styles)
     return soft
-
-
-def _exclude_others(filters: dict[str, Any], pairing: Pairing) -> None:
-    """Leave out the kinds of wine that a food must not have."""
-    if pairing.must.styles:
-        others = [style for style in Style if style not in pairing.must.styles]
-        filters["without_styles"] = tuple(
-            style for style in others if style is not Style.ALCOHOL_FREE
-        )
 
 
 def _add_kin(filters: dict[str, Any]) -> set[str]:
@@ -217,7 +195,7 @@ def _exclusions(request: Request, filters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filters of what is ruled out."""
     found: dict[str, Any] = {"without_allergens": request.allergens}
     for name in ("styles", "grapes", "countries", "regions"):
-        values = [each.value for each in request.without if each.field == name]
+        values = [exclusion.value for exclusion in request.without if exclusion.field == name]
         known = (*filters.get(f"without_{name}", ()), *values)
         found[f"without_{name}"] = tuple(dict.fromkeys(known))[:MOST_NAMES]
     return found

@@ -24,15 +24,15 @@ OPINIONS: Final = {
 
 def request_in_words(request: Request) -> str:
     """Return what was understood of a request: `red · lamb · up to €20 · without Merlot`."""
-    kinds = " ".join(
-        filter(None, (_either(map(style_name, request.values("styles"))), *_colours(request)))
-    )
+    colours = [name for name in request.values("colours") if name not in request.values("styles")]
+    styles = _either(map(style_name, request.values("styles")))
+    kinds = " ".join(filter(None, (styles, *map(style_name, colours))))
     parts = [
         kinds,
         *_tastes(request),
         _either(request.values("grapes")),
         _either(map(region_name, request.values("regions"))),
-        _either(country_name(each, spoken()) for each in request.values("countries")),
+        _either(country_name(name, spoken()) for name in request.values("countries")),
         ", ".join(dish.name.strip() for dish in request.dishes),
         price_in_words(request.price),
         f"≤ {request.max_abv:g} % vol" if request.max_abv is not None else "",
@@ -76,14 +76,6 @@ def region_name(region: str) -> str:
     return (name_of("regions", (region,), spoken()) if spoken() != "en" else "") or region
 
 
-def _colours(request: Request) -> list[str]:
-    return [
-        style_name(each)
-        for each in request.values("colours")
-        if each not in request.values("styles")
-    ]
-
-
 def _tastes(request: Request) -> list[str]:
     """Return the sweetness, the body and the like that are wanted."""
     bodies = request.values("bodies")
@@ -95,7 +87,7 @@ def _tastes(request: Request) -> list[str]:
     for field, (low, high) in OPINIONS.items():
         if values := request.values(field):
             found.append(say(f"fallback_{high if 'high' in values else low}"))
-    found += [_named("text", (each,)) for each in request.values("text")]
+    found += [_named("text", (taste,)) for taste in request.values("text")]
     return found
 
 
@@ -103,7 +95,7 @@ def _named(field: str, values: Sequence[str]) -> str:
     """Return what these values are called together, or else one by one."""
     if not values:
         return ""
-    names = (name_of(field, (each,), spoken()) or _step(field, each) for each in values)
+    names = (name_of(field, (value,), spoken()) or _step(field, value) for value in values)
     return name_of(field, values, spoken()) or _either(names)
 
 
@@ -128,7 +120,7 @@ def price_in_words(price: Price) -> str:
 
 
 def _without(request: Request) -> str:
-    allergens = (name_of("allergen", (each,), spoken()) or each for each in request.allergens)
+    allergens = (name_of("allergen", (name,), spoken()) or name for name in request.allergens)
     left = dict.fromkeys((*map(exclusion_name, request.without), *allergens))
     return say("fallback_without", names=_either(left)) if left else ""
 
@@ -160,12 +152,8 @@ def field_in_words(name: str, request: Request) -> str:
     """Return what was asked of a field that no wine meets."""
     if name == "foods":
         return ", ".join(dish.name for dish in request.dishes)
-    only = Request(wanted={name: request.values(name)})
-    return (
-        request_in_words(only).lower()
-        if name not in ("grapes", "regions", "countries")
-        else request_in_words(only)
-    )
+    words = request_in_words(Request(wanted={name: request.values(name)}))
+    return words if name in ("grapes", "regions", "countries") else words.lower()
 
 
 def _either(names: Iterable[str]) -> str:
@@ -189,18 +177,3 @@ def describe_wine(wine: Wine, request: Request | None = None) -> str:
     ]
     told = BETWEEN.join(filter(None, parts))
     return told[:1].upper() + told[1:]
-
-
-def in_detail(wine: Wine) -> str:
-    """Return everything that is known of a wine besides its label, its origin and its price."""
-    allergens = ", ".join(
-        name_of("allergen", (str(each),), spoken()) or str(each) for each in wine.allergens
-    )
-    foods = ", ".join(food_name(food, spoken()) for food in wine.foods)
-    parts = [
-        describe_wine(wine.model_copy(update={"foods": ()})),
-        say("fallback_suits", foods=foods) if foods else "",
-        f"{wine.abv:g} % vol" if wine.abv is not None else "",
-        say("fallback_contains", names=allergens) if allergens else "",
-    ]
-    return BETWEEN.join(filter(None, parts))

@@ -27,8 +27,6 @@ SHORTEST_FOREIGN: Final = 4
 LEAST_LEAD: Final = 1.3
 """How many times more must speak for a language than for that of who writes."""
 LEAST_EVIDENCE: Final = 0.4
-LONG: Final = 9
-"""Letters of a word that is likely a compound of German."""
 GRAMMAR: Final = frozenset({"mark", "cue", "ordinal", "order", "cap", "number", "allergen"})
 """Fields whose words count in the message's own language alone."""
 COMPOUNDED: Final = frozenset({"dish", "colour", "styles", "countries", "regions", "grapes"})
@@ -110,14 +108,6 @@ class Dish(Entry):
     side: bool = False
 
 
-class Must(Strict):
-    """What a wine has to be for a food, whatever else it is."""
-
-    styles: tuple[Style, ...] = ()
-    sweetness: tuple[Sweetness, ...] = ()
-    tannins: tuple[Level, ...] = ()
-
-
 class Pairing(Strict):
     """What kind of wine suits a food, best first."""
 
@@ -126,7 +116,6 @@ class Pairing(Strict):
     sweetness: tuple[Sweetness, ...] = ()
     tannins: tuple[Level, ...] = ()
     acidities: tuple[Level, ...] = ()
-    must: Must = Must()
 
 
 class Build(Strict):
@@ -147,11 +136,10 @@ class Build(Strict):
 
 
 class Profile(Strict):
-    """What is known of a grape or a region: its build, what is like it, the grapes it is `of`."""
+    """The build of the wines of a grape or a region, and the grapes that a region is `of`."""
 
     any: Phrases = ()
     build: Build
-    like: Phrases = ()
     of: Phrases = ()
 
 
@@ -307,9 +295,13 @@ class Lexicon:
         foreign = next(iter(spoken.values()))
         return {field: values for field, values in foreign.items() if field not in GRAMMAR}
 
-    def longest(self, first: str) -> int:
-        """Return of how many words the longest phrase is that begins with a stem."""
-        return self._longest.get(first, 0)
+    def phrase_at(self, stems: Sequence[str], at: int, language: str = "") -> tuple[str, ...]:
+        """Return the longest phrase from a place on that has a meaning; empty if none has."""
+        most = min(self._longest.get(stems[at], 0), len(stems) - at)
+        keys = (tuple(stems[at : at + length]) for length in range(most, 0, -1))
+        if language:
+            return next((key for key in keys if self.meanings(key, language)), ())
+        return next((key for key in keys if self.languages(key)), ())
 
     @cached_property
     def parts(self) -> Mapping[str, Meanings]:
@@ -343,23 +335,18 @@ def lexicon() -> Lexicon:
 
 def scan(words: Sequence[Token], language: str) -> list[Span]:
     """Return the known phrases of a text from left to right, the longest where several begin."""
-    known, stems = lexicon(), tuple(token.stem for token in words)
+    known, stems = lexicon(), [token.stem for token in words]
     found: list[Span] = []
     at = 0
     while at < len(stems):
-        most = min(known.longest(stems[at]), len(stems) - at)
-        phrases = ((length, stems[at : at + length]) for length in range(most, 0, -1))
-        spans = (
-            Span(at, at + length, meanings)
-            for length, key in phrases
-            if (meanings := known.meanings(key, language))
-        )
-        span = next(spans, None)
-        if span is None and language in COMPOUNDING and (meanings := known.compound(stems[at])):
-            span = Span(at, at + 1, meanings)
-        if span is not None:
-            found.append(span)
-        at = span.end if span is not None else at + 1
+        key = known.phrase_at(stems, at, language)
+        meanings = known.meanings(key, language) if key else {}
+        if not key and language in COMPOUNDING:
+            meanings = known.compound(stems[at])
+        end = at + max(len(key), 1)
+        if meanings:
+            found.append(Span(at, end, meanings))
+        at = end
     return found
 
 
@@ -370,17 +357,12 @@ def language_of(text: str, default: str) -> str:
     """
     scores = language_evidence(text)
     known, at = lexicon(), 0
-    stems = tuple(token.stem for token in tokens(text))
+    stems = [token.stem for token in tokens(text)]
     while at < len(stems):
-        most = min(known.longest(stems[at]), len(stems) - at)
-        keys = (stems[at : at + length] for length in range(most, 0, -1))
-        key = next((key for key in keys if known.languages(key)), ())
+        key = known.phrase_at(stems, at)
         languages = known.languages(key) if len("".join(key)) >= SHORTEST_FOREIGN else []
         for language in languages:
             scores[language] += len(key) / len(languages)
-        is_unknown = not known.longest(stems[at]) and len(stems[at]) >= LONG
-        if is_unknown and known.compound(stems[at]):
-            scores["de"] += LEAST_EVIDENCE * 2
         at += max(len(key), 1)
     best = max(scores, key=lambda language: scores[language])
     own = next((score for language, score in scores.items() if language == default), 0.0)

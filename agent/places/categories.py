@@ -1,6 +1,6 @@
 """Kinds of places, and what they are called in the language that is spoken in a place."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -8,24 +8,11 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
-from agent.places.distinct import Name, countries, is_chinese, names_in, split_names, stems, words
+from agent.places.distinct import countries, names_in, stems, words
 from agent.tables import Strict, read_toml
-from agent.text import pattern
 
 ENGLISH: Final = "en"
-SCRIPTS: Final = {
-    "el": pattern(r"[\u0370-\u03ff\u1f00-\u1fff]"),
-    "uk": pattern("[іїєґІЇЄҐ]"),
-    "ru": pattern(r"[\u0400-\u04ff]"),
-    "ka": pattern(r"[\u10a0-\u10ff]"),
-    "he": pattern(r"[\u0590-\u05ff]"),
-    "ja": pattern(r"[\u3040-\u30ff]"),
-    "ko": pattern(r"[\uac00-\ud7af]"),
-    "zh": pattern(r"[\u3400-\u9fff]"),
-}
-"""The scripts that tell a language, in the order in which they are tried."""
-
-Names = Annotated[tuple[Name, ...], BeforeValidator(names_in)]
+Names = Annotated[tuple[str, ...], BeforeValidator(names_in)]
 Listed = Annotated[tuple[str, ...], BeforeValidator(lambda text: tuple(text.split(", ")))]
 
 
@@ -110,30 +97,17 @@ def phrases(category: str, place: str) -> tuple[str, ...]:
 def language_of_place(place: str) -> str:
     """Return the code of the language that is spoken in a place; empty where it is not known.
 
-    The last town or country that `languages.toml` knows tells it, else the script.
+    The last town or country that `languages.toml` knows tells it.
     """
-    named = [code for code in _codes(place) if code]
-    if named:
-        return named[-1]
-    return next((code for code, script in SCRIPTS.items() if script.search(place)), "")
-
-
-def _codes(place: str) -> Iterator[str]:
-    """Yield the language of each name in a place; empty for one of several languages."""
-    for name in split_names(words(place), _spoken()):
-        if name in _spoken():
-            yield _spoken()[name]
-        elif is_chinese(name[0]):
-            # Without spaces a name is a part of the word: 渋谷 in 東京都渋谷区.
-            yield from (
-                code
-                for (known, *_), code in _spoken().items()
-                if is_chinese(known) and known in name[0]
-            )
+    said = f" {' '.join(words(place))} "
+    places = {name: said.rfind(f" {name} ") for name in _spoken()}
+    last = max(places, key=lambda name: (places[name], len(name)))
+    return _spoken()[last] if places[last] >= 0 else ""
 
 
 @cache
-def _spoken() -> Mapping[Name, str]:
-    """Return the language of each name; empty where a country has several."""
-    found = dict.fromkeys(countries(), ENGLISH) | dict.fromkeys(_languages().neutral, "")
+def _spoken() -> Mapping[str, str]:
+    """Return the language of each name; a country that has several is left out."""
+    neutral = _languages().neutral
+    found = {name: ENGLISH for name in countries() if name not in neutral}
     return found | {name: code for code, language in languages().items() for name in language.names}

@@ -5,8 +5,9 @@ apart, nor does the place, which is in all of them. Two queries are the same whe
 their other words: at 0.6, with the place left out, "wine shop" and "natural wine shop" were one.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -16,38 +17,26 @@ from agent import text
 from agent.tables import Strict, read_toml
 
 SAME: Final = 0.7
-LEAST_STEM: Final = 3
-LEAST_PREFIX: Final = 4
+MIN_STEM: Final = 3
+MIN_PREFIX: Final = 4
 """Letters that a word shares with a name from the start: "Kölner Weinhandlung", "w Warszawie"."""
-LONGEST_NAME: Final = 4
-"""Words of a place's name."""
 POSTCODE: Final = text.pattern(r"\d{4,}")
 COORDINATE: Final = text.pattern(r"(?<!\d)\d+[.,]\d+")
 TRANSLITERATED: Final = text.pattern("aa|oo|[aou]e")
 """An umlaut, å or ø as it is written on a keyboard without them."""
 PLURAL: Final = text.pattern(r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиаь])\Z")
 """The endings that tell the singular of a word from its plural, in some languages."""
-ONE_SCRIPT: Final = text.pattern(
-    r"[\u3400-\u9fff々]+|[\u3040-\u309f]+|[\u30a0-\u30ff]+|[^\u3400-\u9fff々\u3040-\u30ff]+"
-)
-"""Chinese, hiragana, katakana, any other: Japanese has no spaces between them."""
-
-Name = tuple[str, ...]
 
 
 def words(said: str) -> list[str]:
-    """Return the words of a text in one spelling: no case, no accents, `o` for `ö`, `oe` and `ø`.
-
-    A word ends where its script does.
-    """
-    parts = (part for word in text.words(said) for part in ONE_SCRIPT.findall(word))
-    return [TRANSLITERATED.sub(lambda found: found[0][0], part) for part in parts]
+    """Return the words of a text in one spelling: no case, no accents, `o` for `ö`, `oe`, `ø`."""
+    return [TRANSLITERATED.sub(lambda found: found[0][0], word) for word in text.words(said)]
 
 
 def stem(word: str) -> str:
     """Return a word without its plural ending, if enough of it is left."""
     stripped = PLURAL.sub("", word)
-    return stripped if len(stripped) >= LEAST_STEM else word
+    return stripped if len(stripped) >= MIN_STEM else word
 
 
 def stems(said: str) -> list[str]:
@@ -55,9 +44,9 @@ def stems(said: str) -> list[str]:
     return [stem(word) for word in words(said)]
 
 
-def names_in(listed: str) -> tuple[Name, ...]:
-    """Return the names of places in a list, each as its words."""
-    return tuple(tuple(words(name)) for name in listed.split(","))
+def names_in(listed: str) -> tuple[str, ...]:
+    """Return the names of a list with commas, each in the spelling of `words`."""
+    return tuple(" ".join(words(name)) for name in listed.split(","))
 
 
 class _Data(Strict):
@@ -65,7 +54,7 @@ class _Data(Strict):
 
     filler: Annotated[frozenset[str], BeforeValidator(stems)]
     common_in_names: Annotated[frozenset[str], BeforeValidator(words)]
-    countries: Annotated[frozenset[Name], BeforeValidator(names_in)]
+    countries: Annotated[frozenset[str], BeforeValidator(names_in)]
 
 
 @cache
@@ -73,40 +62,26 @@ def _data() -> _Data:
     return read_toml(_Data, Path(__file__).with_name("words.toml"))
 
 
-def countries() -> frozenset[Name]:
-    """Return the names of countries and states in several languages, each as its words."""
+def countries() -> frozenset[str]:
+    """Return the names of countries and states in several languages."""
     return _data().countries
 
 
 def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
     """Return the pairs of queries that are the same, in order."""
-    named = [(query, _telling(query, place)) for query in queries]
-    return [
-        (first, second)
-        for position, (second, later) in enumerate(named)
-        for first, earlier in named[:position]
-        if _are_same(earlier, later)
-    ]
+    pairs = combinations(queries, 2)
+    return [(first, second) for first, second in pairs if _are_same(first, second, place)]
 
 
-def _are_same(first: Sequence[str], second: Sequence[str]) -> bool:
+def _are_same(first: str, second: str, place: str) -> bool:
+    common = {*stems(place), *_data().filler}
+    one, other = set(stems(first)) - common, set(stems(second)) - common
     # Some languages do without spaces: "wine-bar", "winebar".
-    one, other = set(map(stem, first)), set(map(stem, second))
-    return len(one & other) >= SAME * len(one | other) or "".join(first) == "".join(second)
+    return len(one & other) >= SAME * len(one | other) or _joined(first) == _joined(second)
 
 
-def _telling(query: str, place: str) -> list[str]:
-    """Return the words of a query that tell it from others for the same place."""
-    named = words(place)
-    for name in filter(is_chinese, named):
-        query = query.replace(name, " ")
-    common = {stem(name) for name in named} | _data().filler
-    return [word for word in words(query) if stem(word) not in common]
-
-
-def is_chinese(word: str) -> bool:
-    """Return whether a word begins with a Chinese character."""
-    return "\u3400" <= word[0] <= "\u9fff" or word[0] == "々"
+def _joined(query: str) -> str:
+    return "".join(words(query))
 
 
 def mentions(query: str, place: str) -> bool:
@@ -115,19 +90,18 @@ def mentions(query: str, place: str) -> bool:
     Of "Lyon, France" that is Lyon: the country alone is no place to look for a shop in. A name may
     be spelled with its accents, without them, or with `oe` for `ö`; a postcode is a part too.
     """
-    named, found = words(COORDINATE.sub(" ", place)), words(query)
-    in_country = [
-        word for name in split_names(named, countries()) if name not in countries() for word in name
-    ]
-    parts = _specific(in_country) or _specific(named)
-    return not parts or any(_is_named(part, found) for part in parts)
+    parts = [words(part) for part in COORDINATE.sub(" ", place).split(",")]
+    in_country = [part for part in parts if " ".join(part) not in countries()]
+    names = _specific(word for part in in_country for word in part)
+    names = names or _specific(word for part in parts for word in part)
+    return not names or any(_is_named(name, words(query)) for name in names)
 
 
-def _specific(named: Iterable[str]) -> set[str]:
+def _specific(names: Iterable[str]) -> set[str]:
     """Return the words of a place that few other places share."""
     return {
         word
-        for word in named
+        for word in names
         if (POSTCODE.fullmatch(word) or not word.isdigit())
         and word not in _data().common_in_names
         and stem(word) not in _data().filler
@@ -135,22 +109,10 @@ def _specific(named: Iterable[str]) -> set[str]:
     }
 
 
-def _is_named(part: str, found: Sequence[str]) -> bool:
-    prefix = stem(part) if len(stem(part)) > LEAST_PREFIX else part
-    if len(prefix) >= LEAST_PREFIX and any(word.startswith(prefix) for word in found):
+def _is_named(name: str, found: Sequence[str]) -> bool:
+    prefix = stem(name) if len(stem(name)) > MIN_PREFIX else name
+    if name in found or (len(prefix) >= MIN_PREFIX and any(w.startswith(prefix) for w in found)):
         return True
-    if part in found or part.isascii():
-        return part in found
     # Without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
-    pieces = {part[at : at + 2] for at in range(len(part) - 1)} if is_chinese(part) else {part}
-    return any(piece in word for piece in pieces or {part} for word in found)
-
-
-def split_names(named: Sequence[str], known: Collection[Name]) -> Iterator[Name]:
-    """Yield the words of a place in order, the longest `known` names as one."""
-    at = 0
-    while at < len(named):
-        sizes = range(LONGEST_NAME, 0, -1)
-        size = next((size for size in sizes if tuple(named[at : at + size]) in known), 1)
-        yield tuple(named[at : at + size])
-        at += size
+    pieces = {name[at : at + 2] for at in range(len(name) - 1)} or {name}
+    return not name.isascii() and any(piece in word for piece in pieces for word in found)

@@ -66,12 +66,12 @@ class FoundPlace:
 
     @property
     def said(self) -> str:
-        """The sources' own words; the queries are not theirs."""
+        """Return the sources' own words, without the queries."""
         return "\n".join(filter(None, (self.title, self.snippet, self.distance)))
 
     @property
     def distance(self) -> str:
-        """The distance in words; empty if it is not known."""
+        """Return the distance in words; empty if it is not known."""
         if self.kilometres is None:
             return ""
         return say("distance", kilometres=f"{self.kilometres:.1f}")
@@ -96,7 +96,7 @@ class Places:
 
     @property
     def links(self) -> list[SearchLink]:
-        """Links to search with by hand."""
+        """Return links to search with by hand."""
         return [SearchLink(query, SEARCH_URL + quote_plus(query)) for query in self.queries.queries]
 
     def reply(self, text: str) -> Reply:

@@ -94,7 +94,7 @@ class Queries:
 
     @property
     def as_text(self) -> str:
-        """The queries as a text file: one a line."""
+        """Return the queries as a text file, one a line."""
         return "".join(f"{query}\n" for query in self.queries)
 
 

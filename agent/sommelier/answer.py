@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
-from agent.documents.misquotes import misquoted, without_misquotes
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
@@ -128,9 +127,9 @@ def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
 
 
 def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
-    """Say what in a text no tool returned: a path, an address, a quote, a wine, or figures."""
+    """Say what in a text no tool returned: a path, an address, a wine, or figures."""
     evidence = grounds.evidence
-    rules = (unretrieved_path, unknown_address, misquoted, unknown_placeholder)
+    rules = (unretrieved_path, unknown_address, unknown_placeholder)
     if problem := next(filter(None, (rule(text, evidence) for rule in rules)), None):
         return problem
     wine = _wine(wine_id, evidence)
@@ -203,8 +202,7 @@ def trimmed(response: SommelierResponse, evidence: Evidence) -> SommelierRespons
     def supported(text: str, wine_id: str = "") -> str:
         if not _problem(text, wine_id, grounds):
             return text
-        quoted = without_misquotes(text, evidence)
-        return sentences_that(lambda said: not _problem(said, wine_id, grounds), quoted)
+        return sentences_that(lambda said: not _problem(said, wine_id, grounds), text)
 
     wines = [
         wine.model_copy(update={"description": supported(wine.description, wine.wine_id)})

@@ -211,7 +211,7 @@ def _question(text: str) -> str:
 
 @contextmanager
 def _failures(as_json: bool) -> Iterator[None]:
-    """With --json, print a failure as JSON too."""
+    """Print a failure as JSON too, with --json."""
     try:
         yield
     except Exception as error:

@@ -4,25 +4,19 @@ import json
 import os
 import pty
 import re
-import signal
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from db.documents.indexing import STARTER
 from tests.commands import sommelier, sommelier_here
-from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json
-from tests.doubles.server import eventually
 from tests.doubles.web import Web
 from tests.processes import Process
 
 QUESTION = "What does sur lie mean?"
 SUR_LIE = "starter/methods/sur-lie.md"
-TOKEN = "a-long-random-token-5c1f"
 REFINED = {
     "refined_query": "sur lie ageing on fine lees",
     "variants": ["ageing on the lees", "wine rested on lees", "lees contact"],
@@ -107,16 +101,6 @@ def test_quotes_stand_word_for_word_in_their_documents(home: dict[str, str]) -> 
         assert snippet["sourceTitle"] == "Cork taint"
     assert found["summary"] == "These are the best passages, as they are."
     assert found["note"] == "No language model is configured here."
-
-
-def test_a_quote_is_printed_with_its_source(home: dict[str, str]) -> None:
-    done = sommelier("quotes", "TCA threshold", environment=home)
-    first, source, *_ = done.stdout.splitlines()
-    quoted = re.fullmatch(r"1\. “(.*)”", first)
-    path = re.fullmatch(r"   .+ · .+ \((.*)\)", source)
-    assert quoted
-    assert path
-    assert quoted[1] in starter(path[1])
 
 
 def test_find_saves_ten_queries_and_shows_them_as_links(
@@ -229,7 +213,8 @@ def test_the_evaluation_prints_its_table_and_saves_it(
 ) -> None:
     model_server.default = no_results
     done = sommelier_here(
-        *("eval", "quotes", "--modes", "a,C", "--model", "gpt-4o-mini", "--save", "report"),
+        *("eval", "quotes", "--modes", "a,C", "--model", "gpt-4o-mini"),
+        *("--save", str(tmp_path / "report.json")),
         environment=empty_environment,
         **model_at(model_server),
     )
@@ -239,58 +224,13 @@ def test_the_evaluation_prints_its_table_and_saves_it(
         request.json.get("response_format", {}).get("type") for request in model_server.requests
     ]
     assert Counter(formats) == {None: 24, "json_schema": 24}
-    report = (tmp_path / "report" / "quotes-evaluation.md").read_text("utf-8")
-    rows = {
-        cells[0]: cells[1:]
-        for cells in (
-            [cell.strip() for cell in line.strip("|").split("|")]
-            for line in report.splitlines()
-            if line.startswith("|")
-        )
-    }
-    assert rows["Metric"] == ["Threshold", "gpt-4o-mini A", "gpt-4o-mini C"]
-    assert rows["json_parse"] == ["100%", "100% of 24", "100% of 24"]
-    assert rows["verbatim"] == ["> 80%", "0% of 18 ✗", "0% of 18 ✗"]
-    assert rows["negative"] == ["> 90%", "100% of 6", "100% of 6"]
-    assert "0% of 18 ✗" in done.stdout
-    saved = json.loads((tmp_path / "report" / "quotes-evaluation.json").read_text("utf-8"))
-    assert [each["label"] for each in saved["variants"]] == ["gpt-4o-mini A", "gpt-4o-mini C"]
+    assert "gpt-4o-mini A" in done.stdout
+    assert done.stdout.count("0% of 18 ✗") == 4
+    assert done.stdout.count("100% of 6") == 2
+    (saved,) = [json.loads(path.read_text("utf-8")) for path in tmp_path.glob("report.json")]
+    labels = [variant["label"] for variant in saved["variants"]]
+    assert labels == ["gpt-4o-mini A", "gpt-4o-mini C"]
     assert not (tmp_path / "data").exists()
-
-
-def test_without_a_model_there_is_nothing_to_evaluate(environment: dict[str, str]) -> None:
-    done = sommelier("eval", "quotes", environment=environment)
-    assert done.returncode == 2
-    assert done.stderr == (
-        "sommelier: there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL\n"
-    )
-
-
-async def test_run_serves_the_api_to_those_who_hold_the_token(
-    home: dict[str, str], bot_api: BotApi
-) -> None:
-    settings = {
-        "TELEGRAM_BOT_TOKEN": bot_api.token,
-        "TELEGRAM_BASE_URL": bot_api.base_url,
-        "HTTP_PORT": "0",
-        "API_TOKEN": TOKEN,
-    }
-    with Process("run", environment=home | settings) as process:
-        port = re.compile(r"HTTP on (\S+)\n")
-        await eventually(
-            lambda: bool(port.search(process.said)), seconds=60, otherwise=lambda: process.said
-        )
-        (found,) = port.findall(process.said)
-        async with httpx.AsyncClient(base_url=f"http://{found}", trust_env=False) as client:
-            body = {"question": QUESTION}
-            refused = await client.post("/api/rag/ask", json=body)
-            headers = {"authorization": f"Bearer {TOKEN}"}
-            answered = await client.post("/api/rag/ask", json=body, headers=headers)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == 0
-    assert refused.status_code == 401
-    assert SUR_LIE in {citation["path"] for citation in answered.json()["citations"]}
-    assert TOKEN not in process.said
 
 
 def test_each_look_up_is_a_turn_in_the_local_store(

@@ -156,7 +156,7 @@ def test_disliked_turns_become_a_dataset_that_can_be_run_again(
         "outcome": "answered",
         "trace_id": RETRIED,
     }
-    (conversation,) = dataset.read(file)
+    (conversation,) = dataset.read_conversations(file)
     assert conversation.messages == ("a red for lamb?",)
 
 

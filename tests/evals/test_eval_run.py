@@ -1,6 +1,5 @@
-"""Runs through the real loop: each planted failure is caught by the metric that is there for it."""
+"""`sommelier eval run` over the real loop: planted failures are caught, and the run is reported."""
 
-import asyncio
 import json
 import signal
 import time
@@ -14,11 +13,11 @@ from agent.deps import Deps, Prompts
 from agent.engine import run as engine
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
-from agent.evals.dataset import Conversation, parsed
+from agent.evals.dataset import Conversation, parse_conversation
 from agent.evals.run import Outcome, Result, SommelierVariant, Trial, evaluate
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
-from bot.commands.prompts import prompt_of_file
+from bot.commands.prompts import PromptRefused, prompt_of_file
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_prompts import LangfusePromptServer
 from tests.doubles.model_server import ModelServer, Script, answer, answer_json, error, tool_call
@@ -28,20 +27,13 @@ from tests.faults.turns import INFORMATIONAL, INVENTED, QUESTION, service
 from tests.processes import Process
 
 ALL = tool_call("search_wines", {})
+BRISK = "Be brisk. {{research_rules}} {{schema}}"
 
 
 def recommending(*wines: Any, intro: str = "For your lamb I would open this.") -> Step:
-    return answer_json(
-        {
-            "response_type": "recommendation",
-            "intro": intro,
-            "wines": [
-                {"wine_id": wine.id, "description": "It is fresh, and good with the meat."}
-                for wine in wines
-            ],
-            "closing": "",
-        }
-    )
+    wanted = [{"wine_id": wine.id, "description": "Good with the meat."} for wine in wines]
+    answer = {"response_type": "recommendation", "intro": intro, "wines": wanted, "closing": ""}
+    return answer_json(answer)
 
 
 def lamb(*messages: str, language: str = "en", id: str = "lamb", **expect: Any) -> Conversation:
@@ -56,204 +48,167 @@ def lamb(*messages: str, language: str = "en", id: str = "lamb", **expect: Any) 
         "must_not_contain": ["L-A-M-B"],
     }
     value = {"id": id, "language": language, "messages": list(messages or [QUESTION])}
-    return parsed(value | {"expect": expected | expect}, "here")
+    return parse_conversation(value | {"expect": expected | expect}, "here")
 
 
-class Run:
-    """Variants over a scripted server; `results` are in the order they were done."""
-
-    def __init__(self, server: ModelServer) -> None:
-        self.server = server
-        self.results: list[Result] = []
-
-    async def __call__(
-        self,
-        conversations: Sequence[Conversation],
-        prompts: Sequence[tuple[str, Prompts]] = (("gpt-4o", REPOSITORY),),
-        concurrency: int = 1,
-    ) -> list[Result]:
-        model = service(self.server)
-        try:
-            variants = [variant(label, model, each) for label, each in prompts]
-            await evaluate(
-                variants,
-                conversations,
-                run="test",
-                done=self.done,
-                concurrency=concurrency,
-            )
-        finally:
-            await model.close()
-        return self.results
-
-    async def done(self, result: Result) -> None:
-        self.results.append(result)
+async def run(
+    server: ModelServer,
+    *conversations: Conversation,
+    prompts: Sequence[tuple[str, Prompts]] = (("gpt-4o", REPOSITORY),),
+) -> list[Result]:
+    model = service(server)
+    try:
+        variants = [variant(label, model, texts) for label, texts in prompts]
+        found = evaluate(variants, conversations, run="test", concurrency=1)
+        return [result async for result in found]
+    finally:
+        await model.close()
 
 
 def variant(label: str, model: LLMService, prompts: Prompts) -> SommelierVariant:
-    run = engine.Run([model], limits=Limits(seconds=10), deps=Deps(prompts=prompts))
+    turn = engine.Run([model], limits=Limits(seconds=10), deps=Deps(prompts=prompts))
     catalogue = FakeCatalogue()
-    return SommelierVariant(label, Sommelier(catalogue=catalogue), catalogue, run)
-
-
-@pytest.fixture
-def run(model_server: ModelServer) -> Run:
-    return Run(model_server)
+    return SommelierVariant(label, Sommelier(catalogue=catalogue), catalogue, turn)
 
 
 def missed(result: Result) -> dict[str, float]:
-    """The metrics that are not at their best."""
-    return {name: mark.score for name, mark in result.marks.items() if not mark.passed}
+    """Return the metrics that are not at their best."""
+    marks = result.outcome.marks
+    return {name: mark.score for name, mark in marks.items() if not mark.passed}
 
 
-async def test_a_faultless_answer_passes(run: Run) -> None:
-    run.server.script(ALL, recommending(CHINON, RIOJA))
-    (result,) = await run([lamb()])
+async def test_a_faultless_answer_passes_and_its_costs_are_counted(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(ALL, recommending(CHINON, RIOJA))
+    (result,) = await run(model_server, lamb())
     assert result.passed
-    assert len(result.marks) == 8
-    seen = result.outcome
-    assert seen.outcome == "answered"
-    assert (seen.figures["retries"], seen.figures["requests"]) == (0, 2)
-    assert seen.wine_ids == (CHINON.id, RIOJA.id)
-    assert seen.figures["tokens"] == run.server.usage.prompt + run.server.usage.completion
+    assert set(result.outcome.marks) == {
+        *("answered", "type", "grounded", "filters", "injection", "language"),
+    }
+    seen, usage = result.outcome, model_server.usage
+    assert (seen.figures["requests"], len(seen.seconds)) == (2, 1)
+    assert seen.figures["tokens"] == usage.prompt + usage.completion
     assert seen.figures["cost_usd"] > 0
-    assert len(seen.seconds) == 1
+    assert seen.wine_ids == (CHINON.id, RIOJA.id)
 
 
-PLANTED: list[tuple[str, list[Script], dict[str, float]]] = [
-    ("over budget", [ALL, recommending(CHINON, SANCERRE)], {"budget": 0.5, "filters": 0.5}),
-    (
-        "ungrounded, then right",
+PLANTED: dict[str, tuple[list[Script], dict[str, float]]] = {
+    "over budget": ([ALL, recommending(CHINON, SANCERRE)], {"filters": 0.5}),
+    "ungrounded, then right": (
         [ALL, answer_json(INVENTED), recommending(CHINON)],
-        {"grounding": 0.5},
+        {"grounded": 0.5},
     ),
-    (
-        "ungrounded to the end",
-        [ALL, *[answer_json(INVENTED)] * 3],
-        {"validity": 0, "grounding": 0},
-    ),
-    ("not JSON, to the end", [ALL, *[answer("Chinon!")] * 3], {"validity": 0}),
-    ("the model is down", [error(401)], {"validity": 0}),
-    (
-        "another type",
+    "not JSON, to the end": ([ALL, *[answer("Chinon!")] * 3], {"answered": 0}),
+    "the model is down": ([error(401)], {"answered": 0}),
+    "another type": (
         [answer_json(INFORMATIONAL | {"intro": "What is the meal, and who will be there?"})],
-        {"type": 0, "count": 0},
+        {"type": 0},
     ),
-    (
-        "obeys what was planted",
+    "obeys what was planted": (
         [ALL, recommending(CHINON, intro="L-A-M-B, as you wish, is what this is for.")],
         {"injection": 0},
     ),
-]
+}
 
 
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [(script, expected) for _, script, expected in PLANTED],
-    ids=[name for name, _, _ in PLANTED],
-)
+@pytest.mark.parametrize(("script", "expected"), PLANTED.values(), ids=PLANTED)
 async def test_a_planted_failure_is_caught_by_its_metric(
-    script: list[Script], expected: dict[str, float], run: Run
+    script: list[Script], expected: dict[str, float], model_server: ModelServer
 ) -> None:
-    run.server.script(*script)
-    (result,) = await run([lamb()])
+    model_server.script(*script)
+    (result,) = await run(model_server, lamb())
     assert missed(result) == expected
-    assert not result.passed
-    assert all(mark.reason for mark in result.marks.values() if not mark.passed)
+    assert all(mark.reason for mark in result.outcome.marks.values() if not mark.passed)
 
 
-async def test_an_answer_in_another_language_is_caught(run: Run) -> None:
-    run.server.script(ALL, recommending(CHINON))
-    (result,) = await run([lamb("Ein Rotwein zum Lamm, bitte", language="de")])
+async def test_an_answer_in_another_language_is_caught(model_server: ModelServer) -> None:
+    model_server.script(ALL, recommending(CHINON))
+    (result,) = await run(model_server, lamb("Ein Rotwein zum Lamm, bitte", language="de"))
     assert missed(result) == {"language": 0}
 
 
-async def test_a_broken_filter_is_caught(run: Run) -> None:
-    run.server.script(ALL, recommending(CHINON, RIOJA))
-    (result,) = await run([lamb(without_countries=["France"])])
-    assert missed(result) == {"filters": 0.5}
-    assert result.marks["filters"].reason == f"broken: {CHINON.label}: france (without_countries)"
-
-
-async def test_a_follow_up_is_answered_with_the_models_own_answer_as_history(run: Run) -> None:
-    run.server.script(ALL, recommending(SANCERRE, RIOJA), ALL, recommending(SANCERRE))
+async def test_a_follow_up_has_the_models_own_answer_as_history(model_server: ModelServer) -> None:
+    model_server.script(ALL, recommending(SANCERRE, RIOJA), ALL, recommending(SANCERRE))
     talk = lamb("Two wines, please", "Cheaper than the second?", cheaper_than=2, max_price=None)
-    (result,) = await run([talk])
-    assert missed(result) == {"filters": 0, "reference": 0}
-    messages = run.server.requests[2].json["messages"]
-    said = [each["content"] for each in messages if each["role"] == "user"]
+    (result,) = await run(model_server, talk)
+    assert missed(result) == {"filters": 0, "follow_ups": 0}
+    messages = model_server.requests[2].json["messages"]
+    said = [message["content"] for message in messages if message["role"] == "user"]
     assert said == ["Two wines, please", "Cheaper than the second?"]
-    own = [str(each["content"]) for each in messages if each["role"] == "assistant"]
-    assert any(RIOJA.id in each for each in own)
+    own = [str(message["content"]) for message in messages if message["role"] == "assistant"]
+    assert any(RIOJA.id in text for text in own)
 
 
-async def test_the_history_of_a_conversation_comes_first(run: Run) -> None:
-    run.server.script(ALL, recommending(CHINON))
+async def test_the_history_of_a_conversation_comes_first(model_server: ModelServer) -> None:
+    model_server.script(ALL, recommending(CHINON))
     talk = lamb(cheaper_than=1).model_dump() | {
         "history": [
             {"role": "user", "content": "Something white?"},
             {"role": "assistant", "content": "This one.", "wine_ids": [SANCERRE.id]},
         ]
     }
-    (result,) = await run([parsed(talk, "here")])
+    (result,) = await run(model_server, parse_conversation(talk, "here"))
     assert result.passed
-    assert run.server.requests[0].json["messages"][1]["content"] == "Something white?"
+    assert model_server.requests[0].json["messages"][1]["content"] == "Something white?"
 
 
-async def test_every_message_is_a_turn_with_a_trace_of_its_own(run: Run) -> None:
-    run.server.script(ALL, recommending(CHINON), ALL, recommending(CHINON))
-    (result,) = await run([lamb("A red?", "And for lamb?")])
+async def test_every_message_is_a_turn_with_a_trace_of_its_own(model_server: ModelServer) -> None:
+    model_server.script(ALL, recommending(CHINON), ALL, recommending(CHINON))
+    (result,) = await run(model_server, lamb("A red?", "And for lamb?"))
     first, last = result.traces
     assert first.trace_id != last.trace_id
     assert {trace.session for trace in result.traces} == {"eval:test"}
     assert [trace.root.input for trace in result.traces] == ["A red?", "And for lamb?"]
     assert {"turn", "guard.input", "llm.plan"} <= {span.name for span in last.spans}
-    assert last.root.metadata["case"] == "lamb"
-    assert last.scores["eval_budget"].value == 1
+    assert last.scores["eval_filters"].value == 1
     assert last.scores["outcome"].value == "answered"
-    seen = result.outcome
-    assert last.scores["eval_seconds"].value == sum(seen.seconds) / 2
-    assert last.scores["eval_cost_usd"].value == seen.figures["cost_usd"] > 0
-    assert "eval_budget" not in first.scores
+    assert last.scores["eval_seconds"].value == sum(result.outcome.seconds) / 2
+    assert "eval_filters" not in first.scores
 
 
-async def test_prompts_are_compared_side_by_side(run: Run, tmp_path: Path) -> None:
+async def test_prompts_are_compared_side_by_side(model_server: ModelServer, tmp_path: Path) -> None:
     path = tmp_path / "brisk.md"
-    path.write_text("Be brisk. {{research_rules}} {{schema}}")
+    path.write_text(BRISK)
 
     def by_prompt(body: dict[str, Any]) -> Step:
         system, *_, last = body["messages"]
         if last["role"] == "user":
             return ALL
-        brisk = system["content"].startswith("Be brisk.")
-        return recommending(SANCERRE if brisk else CHINON)
+        return recommending(SANCERRE if system["content"].startswith("Be brisk.") else CHINON)
 
-    run.server.default = by_prompt
+    model_server.default = by_prompt
     prompts = [("repository", REPOSITORY), ("brisk", prompt_of_file(path))]
-    await run([lamb(id="one"), lamb(id="two")], prompts)
-    passed = {(each.variant, each.case.id): each.passed for each in run.results}
+    results = await run(model_server, lamb(id="one"), lamb(id="two"), prompts=prompts)
+    passed = {(result.variant, result.case.id): result.passed for result in results}
     assert passed == {
         ("repository", "one"): True,
         ("repository", "two"): True,
         ("brisk", "one"): False,
         ("brisk", "two"): False,
     }
-    assert len({trace.trace_id for each in run.results for trace in each.traces}) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("Be brisk. {{research_rules}}", "it lacks {{schema}}"), ("", "it is empty")],
+)
+def test_a_prompt_file_that_no_turn_could_use_is_refused(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "brisk.md"
+    path.write_text(text)
+    with pytest.raises(PromptRefused, match=r"brisk\.md cannot be the prompt sommelier") as refused:
+        prompt_of_file(path)
+    assert said in str(refused.value)
 
 
 class Broken:
-    """A variant that raises for one message, and counts how many it tries at a time."""
+    """A variant that raises for one message."""
 
     label = "x"
 
-    def __init__(self) -> None:
-        self.now = self.most = 0
-
     async def attempt(self, trial: Trial) -> Outcome:
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(0.01)
-        self.now -= 1
         assert isinstance(trial.case, Conversation)
         with trial.turn(trial.case.messages[0]):
             if trial.case.messages[0] == "break":
@@ -262,71 +217,45 @@ class Broken:
 
 
 async def test_a_conversation_that_fails_counts_as_failed_and_ends_nothing() -> None:
-    broken, results = Broken(), []
-
-    async def done(result: Result) -> None:
-        results.append(result)
-
-    talks = [lamb("break" if n == 1 else "fine", id=str(n)) for n in range(6)]
-    await evaluate([broken], talks, run="test", done=done, concurrency=2)
-    assert broken.most == 2
-    failed = [each for each in results if each.failure]
-    assert len(results) == 6
-    assert [(each.case.id, each.failure, missed(each)) for each in failed] == [
-        ("1", "OSError", {"validity": 0})
-    ]
-    assert failed[0].traces[-1].root.level == "ERROR"
+    talks = [lamb("break" if number == 1 else "fine", id=str(number)) for number in range(4)]
+    results = [result async for result in evaluate([Broken()], talks, run="test", concurrency=2)]
+    assert len(results) == 4
+    (failed,) = [result for result in results if result.failure]
+    assert (failed.case.id, failed.failure, missed(failed)) == ("1", "OSError", {"answered": 0})
+    assert failed.traces[-1].root.level == "ERROR"
 
 
-# --- the command ----------------------------------------------------------------------------
-
-
-def dataset(folder: Path, *conversations: Conversation) -> str:
+def write(folder: Path, *conversations: Conversation) -> str:
     path = folder / "mine.jsonl"
-    path.write_text("\n".join(each.model_dump_json() for each in conversations))
+    path.write_text("\n".join(talk.model_dump_json() for talk in conversations))
     return str(path)
 
 
-BUDGET = ("--kind", "budget", "--name", "first")
-
-
 def test_a_newcomer_evaluates_the_fallback(tmp_path: Path) -> None:
-    folder = str(tmp_path / "report")
-    status, shown, said = sommelier_eval(
-        "run", "--kind", "budget", "--name", "first", "--save", folder
+    file = tmp_path / "report.json"
+    status, shown, _ = sommelier_eval(
+        "run", "--kind", "budget", "--name", "first", "--save", str(file)
     )
     assert status == 0
     assert "fallback" in shown
-    assert "budget" in shown
     assert "100% of 6" in shown
-    names = ["evaluation.json", "evaluation.md"]
-    assert sorted(path.name for path in (tmp_path / "report").iterdir()) == names
-    assert "evaluation.md" in said
-    report = json.loads((tmp_path / "report" / "evaluation.json").read_text())
+    report = json.loads(file.read_text())
     assert len(report["results"]) == 6
     assert report["run"].startswith("first · 20")
 
 
 def test_models_are_compared_with_the_fallback(
-    monkeypatch: pytest.MonkeyPatch,
-    model_server: ModelServer,
-    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, model_server: ModelServer, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
     model_server.default = answer_json(INFORMATIONAL)
-    path = dataset(tmp_path, lamb(id="one"), lamb(id="two"))
+    path = write(tmp_path, lamb(id="one"), lamb(id="two"))
     models = ("--model", "gpt-4o", "--model", "gpt-4o-mini", "--model", "fallback")
     status, shown, _ = sommelier_eval("run", path, *models, "--json")
     assert status == 0
-    report = json.loads(shown)
-    assert [each["label"] for each in report["variants"]] == [
-        "gpt-4o",
-        "gpt-4o-mini",
-        "fallback",
-    ]
-    types = [each["metrics"]["type"]["score"] for each in report["variants"]]
-    assert types == [0, 0, 1]
-    assert [request.json["model"] for request in model_server.requests].count("gpt-4o-mini") == 2
+    variants = json.loads(shown)["variants"]
+    types = {variant["label"]: variant["metrics"]["type"]["score"] for variant in variants}
+    assert types == {"gpt-4o": 0, "gpt-4o-mini": 0, "fallback": 1}
 
 
 @pytest.fixture
@@ -345,33 +274,25 @@ def test_versions_of_a_managed_prompt_are_compared(
     model_server: ModelServer,
     tmp_path: Path,
 ) -> None:
-    for text in ("First.", "Second.", "Third."):
+    for text in ("First.", "Second."):
         managed.put("sommelier", f"{text} {{{{research_rules}}}} {{{{schema}}}}")
-    managed.put("sommelier", "Fourth. {{research_rules}} {{schema}}", "v1.5")
     monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
     model_server.default = answer_json(INFORMATIONAL)
-    path = dataset(tmp_path, lamb())
     asked = ["--prompt", "sommelier@1", "--prompt", "sommelier@production"]
-    asked += ["--prompt", "sommelier@v1.5", "--prompt", "repository"]
-    status, shown, _ = sommelier_eval("run", path, *asked, "--json", "--concurrency", "1")
+    asked += ["--prompt", "repository", "--concurrency", "1"]
+    status, shown, _ = sommelier_eval("run", write(tmp_path, lamb()), *asked, "--json")
     assert status == 0
-    labels = [each["label"] for each in json.loads(shown)["variants"]]
-    assert labels == [
-        "gpt-4o · sommelier@1",
-        "gpt-4o · sommelier@production",
-        "gpt-4o · sommelier@v1.5",
-        "gpt-4o · repository",
-    ]
+    labels = [variant["label"] for variant in json.loads(shown)["variants"]]
+    names = ["sommelier@1", "sommelier@production", "repository"]
+    assert labels == [f"gpt-4o · {name}" for name in names]
     systems = [request.json["messages"][0]["content"] for request in model_server.requests]
-    assert [system.split()[0] for system in systems[:3]] == ["First.", "Third.", "Fourth."]
-    assert managed.asked == [("sommelier", each) for each in ("1", "production", "v1.5")]
+    assert [system.split()[0] for system in systems[:2]] == ["First.", "Second."]
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
         ("sommelier@7", "Langfuse has no version 7 of the prompt sommelier"),
-        ("sommelier@old", "Langfuse has no version with the label old of the prompt sommelier"),
         ("refinement@1", "version 1 of Langfuse cannot be the prompt refinement: it lacks"),
         ("other@1", "other@1 cannot be read: No such file or directory"),
     ],
@@ -380,35 +301,10 @@ def test_a_managed_prompt_that_cannot_be_tried_is_said_in_one_line(
     asked: str, said: str, managed: LangfusePromptServer
 ) -> None:
     managed.put("refinement", "Rewrite it.")
-    status, shown, error = sommelier_eval("run", "--prompt", asked)
+    status, shown, message = sommelier_eval("run", "--prompt", asked)
     assert (status, shown) == (2, "")
-    assert said in error
-    assert len(error.strip().splitlines()) == 1
-
-
-def test_two_files_of_the_same_name_are_two_variants(tmp_path: Path) -> None:
-    paths = [tmp_path / folder / "brisk.md" for folder in ("a", "b")]
-    for path in paths:
-        path.parent.mkdir()
-        path.write_text("Be brisk. {{research_rules}} {{schema}}")
-    prompts = [part for path in paths for part in ("--prompt", str(path))]
-    _, shown, _ = sommelier_eval("run", dataset(tmp_path, lamb()), *prompts, "--json")
-    labels = [each["label"] for each in json.loads(shown)["variants"]]
-    assert labels == [f"fallback · {path}" for path in paths]
-
-
-def test_a_model_that_never_answers_is_told(
-    monkeypatch: pytest.MonkeyPatch, model_server: ModelServer, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
-    model_server.default = error(404)
-    path = dataset(tmp_path, lamb())
-    models = ("--model", "gpt-5o", "--model", "fallback")
-    status, shown, said = sommelier_eval("run", path, *models)
-    assert status == 0
-    assert "validity 0%: fallback after model_error, ModelRejected" in shown
-    assert "gpt-5o never answered (ModelRejected): check the model's name" in said
-    assert "fallback never" not in said
+    assert said in message
+    assert len(message.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -417,34 +313,28 @@ def test_a_model_that_never_answers_is_told(
         (["none.jsonl"], "none.jsonl cannot be read: No such file or directory"),
         (["--kind", "poetry"], "no conversation of starter is of this language and kind"),
         (["--model", "gpt-4o"], "there is no model to evaluate: set OPENAI_API_KEY"),
-        (["--prompt", "none.md"], "none.md cannot be read: No such file or directory"),
         (["langfuse:mine"], "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"),
     ],
 )
-def test_what_cannot_be_run_is_said_in_one_line(arguments: list[str], said: str) -> None:
-    status, shown, error = sommelier_eval("run", *arguments)
+def test_a_run_that_cannot_start_says_why_in_one_line(arguments: list[str], said: str) -> None:
+    status, shown, message = sommelier_eval("run", *arguments)
     assert (status, shown) == (2, "")
-    assert said in error
-    assert len(error.strip().splitlines()) == 1
-
-
-@pytest.fixture
-def slow_model() -> Iterator[ModelServer]:
-    """Answers once, and never again."""
-    with ModelServer(answer_json(INFORMATIONAL)) as server:
-        yield server
+    assert said in message
+    assert len(message.strip().splitlines()) == 1
 
 
 def test_an_interrupted_run_keeps_what_is_done(
-    slow_model: ModelServer, environment: dict[str, str], tmp_path: Path
+    model_server: ModelServer, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    slow_model.default = Step(ending="silent", seconds=60)
-    path = dataset(tmp_path, lamb(id="one"), lamb(id="two"))
+    model_server.script(answer_json(INFORMATIONAL))
+    model_server.default = Step(ending="silent", seconds=60)
+    path = write(tmp_path, lamb(id="one"), lamb(id="two"))
     command = ["eval", "run", path, "--concurrency", "1", "--json"]
-    here = environment | {"OPENAI_BASE_URL": slow_model.base_url}
+    here = environment | {"OPENAI_BASE_URL": model_server.base_url}
     with Process(*command, environment=here) as process:
-        while len(slow_model.requests) < 2 and process.poll() is None:
+        while len(model_server.requests) < 2 and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
-    assert [each["case"]["id"] for each in json.loads(process.shown)["results"]] == ["one"]
+    results = json.loads(process.shown)["results"]
+    assert [result["case"]["id"] for result in results] == ["one"]

@@ -11,7 +11,7 @@ from agent.sommelier.wine import LISTED, OF_LABEL, ReadWine
 from benchmarks.pictures import LOOKS, Picture, drawn, marked, pictures
 from tests.pictures import opened
 
-CASES = {each.id: each for each in pictures()}
+CASES = {picture.id: picture for picture in pictures()}
 CONTENTS: dict[str, Any] = {"label": "labels", "list": "wine_list"}
 
 
@@ -32,9 +32,9 @@ def as_read(picture: Picture) -> Attachment:
 
 
 def test_there_are_forty_labels_and_ten_lists_in_every_look() -> None:
-    assert Counter(each.kind for each in CASES.values()) == {"label": 40, "list": 10}
-    assert {each.look for each in CASES.values()} == LOOKS.keys()
-    assert sum(bool(each.wines[0].known_id) for each in CASES.values()) > 20
+    assert Counter(picture.kind for picture in CASES.values()) == {"label": 40, "list": 10}
+    assert {picture.look for picture in CASES.values()} == LOOKS.keys()
+    assert sum(bool(picture.wines[0].known_id) for picture in CASES.values()) > 20
 
 
 @pytest.mark.parametrize("name", ["label-03", "label-04", "list-04", "list-08"])
@@ -44,7 +44,7 @@ def test_a_picture_is_the_same_each_time_it_is_drawn(name: str) -> None:
 
 
 def _with(read: Attachment, **fields: object) -> tuple[ReadWine, ...]:
-    return tuple(each.model_copy(update=fields) for each in read.wines)
+    return tuple(wine.model_copy(update=fields) for wine in read.wines)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_each_metric_catches_what_it_is_there_for(
 ) -> None:
     picture = CASES["list-01"]
     read = as_read(picture)
-    assert all(each.passed for each in marked(picture, read).values())
+    assert all(mark.passed for mark in marked(picture, read).values())
     worse = marked(picture, read.model_copy(update=changed(read)))
     assert worse[metric].score < 1
     assert worse[metric].reason

@@ -162,7 +162,7 @@ async def test_what_it_cannot_do_it_says(text: str, fallback: Fallback) -> None:
         for language in languages()
         for name in ("fallback_help", "fallback_only", "fallback_nothing_shown")
     }
-    assert any(each in reply.text for each in told)
+    assert any(sentence in reply.text for sentence in told)
     assert not reply.wine_ids
 
 

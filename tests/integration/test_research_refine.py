@@ -52,12 +52,6 @@ class TestRewriting:
         assert '"additionalProperties":false' in rules
         assert "Keep the language of the question" in rules
 
-    async def test_the_original_is_kept_and_comes_first(self, model_server: ModelServer) -> None:
-        found = await refine(model_server, answer_json(REFINED))
-        assert found.used
-        assert found.queries == (QUESTION, REFINED["refined_query"], *REFINED["variants"])
-        assert (found.keywords, found.ambiguities) == (("lees", "yeast"), ("which wine",))
-
 
 FALLBACKS: dict[str, tuple[Step, str]] = {
     "no JSON": (answer("Lees are dead yeast."), "invalid"),
@@ -104,9 +98,6 @@ class TestFallback:
         async with open_model(model_server) as model:
             found = await refine_question(QUESTION, run=Run([model]), enabled=False)
         assert (found.fallback_reason, model_server.requests) == ("disabled", [])
-
-    async def test_without_a_model(self) -> None:
-        assert (await refine_question(QUESTION, run=Run())).fallback_reason == "no_model"
 
 
 class TestAnswering:

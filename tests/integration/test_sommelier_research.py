@@ -17,8 +17,6 @@ from tests.fakes import FakeCatalogue
 from tests.library import INJECTED, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
 
 LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
-QUOTED = "It says: “a wine rests on its fine lees” [methods/sur-lie.md]."
-INVENTED = "It says: “lees must be stirred at every full moon” [methods/sur-lie.md]."
 LOOK_UP = tool_call("search_documents", {"query": "lees"})
 FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
 
@@ -79,32 +77,6 @@ class TestInTheLoop:
         # Its path and wine are not taken for real: it stands there as a passage of that document.
         assert "> Lees are sediment." in reply
         assert "[1] Lees and more · Section 1 of 1" in reply
-
-    async def test_an_invented_quote_is_an_error_with_feedback(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(LOOK_UP, answer_json(informed(INVENTED)), answer_json(informed(QUOTED)))
-        reply = await reply_of(model_server, FakeLibrary([SUR_LIE]))
-        assert reply.startswith("It says: “a wine rests on its fine lees” [1].")
-        feedback = sent(model_server)["messages"][-1]["content"]
-        assert "the quote lees must be stirred at every full moon does not stand" in feedback
-
-    async def test_a_quote_that_stays_invented_is_left_out(self, model_server: ModelServer) -> None:
-        said = ("Ask on.", "Go on.", "Enjoy it.")
-        again = [answer_json(informed(f"{LEES} {INVENTED}", closing=each)) for each in said]
-        model_server.script(LOOK_UP, *again)
-        reply = await reply_of(model_server, FakeLibrary([SUR_LIE]))
-        assert "full moon" not in reply
-        assert reply.startswith("Lees are mostly dead yeast cells [1].\n\nEnjoy it.\n\n[1] Sur lie")
-
-    async def test_an_answer_that_is_nothing_but_an_invented_quote_is_never_shown(
-        self, model_server: ModelServer
-    ) -> None:
-        again = [f"> Lees must be stirred at every full moon.{' ' * n}" for n in range(3)]
-        model_server.script(LOOK_UP, *[answer_json(informed(said)) for said in again])
-        reply = await reply_of(model_server, FakeLibrary([SUR_LIE]))
-        assert "full moon" not in reply
-        assert "Lees are mostly dead   yeast cells." in reply
 
     async def test_without_research_the_prompt_does_not_speak_of_a_library(
         self, model_server: ModelServer

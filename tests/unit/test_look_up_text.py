@@ -3,17 +3,10 @@
 import pytest
 from telegram import Location, Venue
 
-from agent.documents.answer import Answer, footnotes
-from agent.documents.passages import Chunk
 from agent.documents.quotes import Quote, Quotes
-from agent.documents.refine import Refinement
-from agent.i18n import say
-from agent.places.find import FoundPlace, Places
-from agent.places.queries import queries_by_rules
 from bot.telegram import look_ups as text
 from bot.telegram.render import to_telegram_html, visible_text
 from tests.doubles.telegram_html import parse_html
-from tests.library import OYSTERS, SUR_LIE
 
 NASTY = "**5** [x](https://evil.example) <b> `c` _i_ # > - 1. \\ ~"
 
@@ -24,18 +17,6 @@ def seen(markdown: str) -> str:
 
 def marks(markdown: str) -> list[str]:
     return [entity["type"] for entity in parse_html(to_telegram_html(markdown))[1]]
-
-
-def answered(said: str, *chunks: Chunk, refined: str | None = None) -> Answer:
-    footnoted, cited = footnotes(said, chunks)
-    reason = None if refined else "disabled"
-    refinement = Refinement("q", refined or "q", fallback_reason=reason)  # type: ignore[arg-type]
-    return Answer("q", said, footnoted, cited, refinement, chunks=chunks, outcome="answered")
-
-
-def places(*results: FoundPlace, note: str = "", failed: int = 0) -> Places:
-    queries = queries_by_rules("WINE_BAR", "Lyon")
-    return Places(queries, results, note, failed)
 
 
 class TestArguments:
@@ -80,26 +61,6 @@ class TestArguments:
         assert text.place_of(here, Venue(here, "Ardo\n", "Calle 1")) == "Ardo, Calle 1"
 
 
-class TestAnswers:
-    def test_footnotes_have_title_section_and_the_folded_passage(self) -> None:
-        found = answered(f"Yeast [{SUR_LIE.path}]. Lean [{OYSTERS.path}].", SUR_LIE, OYSTERS)
-        assert text.answer_text(found) == "Yeast [1]. Lean [2]."
-        assert seen(text.sources_text(found)).splitlines() == [
-            "Sources",
-            "[1] Sur lie · What the lees are",
-            "Sur lie means that a wine rests on its fine lees.",
-            "Lees are mostly dead   yeast cells.",
-            "[2] Wine with oysters · Section 1 of 1",
-            OYSTERS.text,
-        ]
-        assert marks(text.sources_text(found)) == ["bold", *["expandable_blockquote"] * 2]
-
-    def test_the_refined_question_is_shown(self) -> None:
-        found = answered("I don't have enough information.", refined="lees *contact* in wine")
-        first = seen(text.answer_text(found)).splitlines()[0]
-        assert first == "I also searched for: lees *contact* in wine"
-
-
 class TestQuotes:
     def test_each_quote_is_a_message_and_then_the_summary(self) -> None:
         quote = Quote(NASTY, "doc", "T*tle", "A > B", "says\nwhy", "a.md", "c1")
@@ -112,24 +73,3 @@ class TestQuotes:
         assert seen(second).startswith("2. ")
         assert seen(summary) == "The model's words: All [in](https://evil.example) all."
         assert "text_link" not in marks(summary)
-
-
-class TestPlaces:
-    def test_results_are_links_with_domain_snippet_and_the_queries_that_hit(self) -> None:
-        bar = FoundPlace("Bar *A*", "https://www.a.example/x", "Open\n<late>.", ("one", "two"))
-        shown = text.places_text(places(bar))
-        assert seen(shown) == (
-            "Wine bar · Lyon\n\n1. Bar *A* · a.example\nOpen <late>.\nfound by 2 of 10 searches"
-        )
-        assert marks(shown) == ["bold", "text_link"]
-
-    def test_without_a_provider_there_are_ten_links_and_the_reason(self) -> None:
-        shown = text.searches_text(places(note=say("no_place_search")))
-        assert seen(shown).startswith(
-            f"Wine bar · Lyon\n\n{say('no_place_search')}\n\n1. bar à vin Lyon · duckduckgo"
-        )
-        assert marks(shown).count("text_link") == 10
-
-    def test_searches_that_failed_are_told(self) -> None:
-        bar = FoundPlace("Bar", "https://a.example", "", ("one",))
-        assert text.searches_text(places(bar, failed=3)).startswith("3 of these searches gave no")

@@ -1,0 +1,319 @@
+"""Datasets, the marks of answers and the report: each metric catches what it is there for."""
+
+import json
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.evals.dataset import (
+    STARTER,
+    Conversation,
+    DatasetError,
+    parse_conversation,
+    read_conversations,
+    select,
+)
+from agent.evals.evaluators import Mark, Observed, broken_filters, marks
+from agent.evals.report import rows, summaries, worst, worst_lines
+from agent.evals.run import Outcome, Result
+from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
+from agent.text import language_of
+from agent.turn import Reply
+from db.wines.importing import STARTER as STARTER_WINES
+from db.wines.importing import read_catalogue
+from tests.fakes import CHINON, RIOJA, SANCERRE
+
+OAKED = SANCERRE.model_copy(
+    update={
+        "id": "oaked",
+        "name": "Oaked",
+        "notes": "Vanilla and butter.",
+        "grapes": ("Chardonnay",),
+        "allergens": (Allergen.SULPHITES, Allergen.EGG),
+        "body": Body.FULL,
+        "colour": Colour.WHITE,
+        "sweetness": Sweetness.DRY,
+        "abv": 14.0,
+    }
+)
+
+
+@cache
+def cellar() -> list[Wine]:
+    return [wine for wine in read_catalogue(STARTER_WINES).wines if wine.in_stock]
+
+
+def write(folder: Path, *lines: object) -> Path:
+    path = folder / "mine.jsonl"
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts))
+    return path
+
+
+def conversation(language: str | None = "en", **expect: Any) -> Conversation:
+    value = {"id": "x", "messages": ["A wine?"], "language": language, "expect": expect}
+    return parse_conversation(value, "here")
+
+
+def observed(*wines: Wine, intro: str = "", text: str = "", **other: Any) -> Observed:
+    """An answer without fault, with these wines."""
+    names = ("outcome", "error_types", "retries")
+    given = {name: other.pop(name) for name in names if name in other}
+    answer = SommelierResponse.model_validate(
+        {
+            "response_type": "recommendation" if wines else "informational",
+            "intro": intro or "Here is what I would open for you this evening.",
+            "wines": [{"wine_id": wine.id, "description": "It is fresh."} for wine in wines],
+        }
+    )
+    shown = text or "\n".join([answer.intro, *(wine.label for wine in wines)])
+    reply = Reply(text=shown, answer=answer, **given)
+    return Observed(reply=reply, texts=(shown,), wines=wines, **other)
+
+
+def score(name: str, seen: Observed, **expect: Any) -> float | None:
+    mark = marks(seen, conversation(**expect)).get(name)
+    return mark.score if mark else None
+
+
+def test_the_starter_set_covers_six_languages_and_can_be_met() -> None:
+    conversations = read_conversations(STARTER)
+    assert len(conversations) == 83
+    by_language = Counter(talk.language for talk in conversations)
+    assert set(by_language) == {"en", "de", "fr", "es", "it", "nl"}
+    assert min(by_language.values()) >= 10
+    known = {wine.id for wine in cellar()}
+    for talk in conversations:
+        assert talk.expect.model_fields_set, talk.id
+        assert {wine_id for said in talk.history for wine_id in said.wine_ids} <= known
+        fitting = [wine for wine in cellar() if not [*broken_filters(wine, talk.expect)]]
+        assert len(fitting) >= 3, talk.id
+        if talk.kind != "nonsense":
+            assert language_of(" ".join(talk.messages)) in (None, talk.language), talk.id
+
+
+def test_a_file_may_have_unknown_fields_blank_lines_and_other_line_ends(tmp_path: Path) -> None:
+    path, said = tmp_path / "exported.jsonl", "A red?\u2028For lamb.\x85Bye"
+    line = json.dumps({"id": "a", "messages": [said], "verdict": "disliked"}, ensure_ascii=False)
+    path.write_bytes(f"\ufeff{line}\r\n\n".encode())
+    assert [(talk.id, talk.messages) for talk in read_conversations(path)] == [("a", (said,))]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([{"id": "a", "messages": []}], "line 1 of .*: messages: "),
+        ([{"id": "a", "messages": ["x"], "expect": {"max_prize": 5}}], "expect.max_prize: "),
+        ([{"id": "a", "messages": ["x"]}, "{"], "line 2 of .*: Invalid JSON"),
+        ([{"id": "a", "messages": ["x"]}] * 2, "two conversations have the id 'a'"),
+        (
+            [{"id": "a", "messages": ["x"], "expect": {"min_price": 9, "max_price": 5}}],
+            "line 1 of .*: expect: min_price is above max_price",
+        ),
+    ],
+)
+def test_a_wrong_line_is_named(lines: list[object], said: str, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=said):
+        read_conversations(write(tmp_path, *lines))
+
+
+def test_conversations_are_selected_by_language_kind_and_number() -> None:
+    found = select(read_conversations(STARTER), language="nl", kind="exclusion", limit=2)
+    assert [talk.id for talk in found] == ["nl-allergy-egg", "nl-no-chardonnay"]
+
+
+def test_a_faultless_answer_has_full_marks_and_an_absent_rule_none() -> None:
+    expected = conversation(
+        types=["recommendation"],
+        max_wines=3,
+        max_price=25,
+        styles=["red"],
+        without_grapes=["Merlot"],
+        must_not_contain=["hacked"],
+        must_contain_any=["evening"],
+    )
+    found = marks(observed(CHINON, RIOJA), expected)
+    assert set(found) == {
+        *("answered", "type", "grounded", "filters", "injection", "content", "language"),
+    }
+    assert set(found.values()) == {Mark(1)}
+    assert set(marks(observed(CHINON), conversation(None))) == {"answered", "grounded"}
+
+
+def test_only_a_models_own_valid_answer_counts_as_answered() -> None:
+    for outcome in ("salvaged", "fallback", "failed", "refused"):
+        seen = observed(CHINON, outcome=outcome, error_types=("invalid_json", "exhausted"))
+        found = marks(seen, conversation(types=["recommendation"]))["answered"]
+        assert found == Mark(0, f"{outcome} after invalid_json, exhausted")
+    refused = Observed(reply=Reply(text="No.", outcome="refused"), texts=("No.",))
+    assert score("answered", refused, types=["off_topic"]) == 1
+    assert score("type", refused, types=["off_topic"]) == 1
+    assert score("type", refused, types=["informational"]) == 0
+
+
+def test_an_answer_of_the_fallback_is_not_the_models_merit() -> None:
+    seen = observed(CHINON, outcome="fallback", error_types=("model_error",))
+    found = marks(seen, conversation(types=["recommendation"], max_price=25))
+    assert found == {"answered": Mark(0, "fallback after model_error")}
+
+
+def test_type_and_number_of_wines() -> None:
+    assert score("type", observed(CHINON), types=["informational", "off_topic"]) == 0
+    assert score("type", observed(CHINON), no_wines=True) == 0
+    assert score("type", observed(CHINON), min_wines=2) == 0
+    assert score("type", observed(CHINON, RIOJA), max_wines=1) == 0
+    assert score("type", observed(CHINON, RIOJA), min_wines=1, max_wines=2) == 1
+
+
+def test_a_wine_that_is_unknown_or_not_shown_is_ungrounded() -> None:
+    assert score("grounded", observed(CHINON, unknown=("chateau-x",))) == 0
+    assert score("grounded", observed(CHINON, text="Cheers.")) == 0
+    seen = observed(CHINON, error_types=("grounding", "invalid_json"), retries=2)
+    assert score("grounded", seen) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("expect", "expected"),
+    [
+        ({"max_price": 25}, 2 / 3),
+        ({"max_price": 21.99}, 1 / 3),
+        ({"min_price": 20, "max_price": 30}, 2 / 3),
+        ({"max_price": 25, "currency": "GBP"}, 2 / 3),
+        ({"max_price": 26, "currency": "GBP"}, 1),
+    ],
+)
+def test_a_share_of_the_wines_keeps_the_budget(expect: dict[str, Any], expected: float) -> None:
+    found = score("filters", observed(CHINON, RIOJA, SANCERRE), **expect)
+    assert found == pytest.approx(expected)
+    assert score("filters", observed(CHINON.model_copy(update={"price": None})), **expect) == 0
+
+
+@pytest.mark.parametrize(
+    ("broken", "kept"),
+    [
+        ({"styles": ["red"]}, {"styles": ["white", "orange"]}),
+        ({"colours": ["red"]}, {"colours": ["white"]}),
+        ({"sweetness": ["sweet"]}, {"sweetness": ["dry"]}),
+        ({"bodies": ["light"]}, {"bodies": ["full"]}),
+        ({"foods": ["lamb"]}, {"foods": ["oysters", "lamb"]}),
+        ({"countries": ["Spain"]}, {"countries": ["france"]}),
+        ({"regions": ["Rioja"]}, {"regions": ["SANCERRE"]}),
+        ({"grapes": ["Riesling"]}, {"grapes": ["chardonnay"]}),
+        ({"max_abv": 12}, {"max_abv": 14}),
+        ({"without_styles": ["white"]}, {"without_styles": ["red"]}),
+        ({"without_bodies": ["full"]}, {"without_bodies": ["light"]}),
+        ({"without_countries": ["france"]}, {"without_countries": ["Spain"]}),
+        ({"without_regions": ["loire valley"]}, {"without_regions": ["Rioja"]}),
+        ({"without_grapes": ["CHARDONNAY"]}, {"without_grapes": ["Merlot"]}),
+        ({"without_allergens": ["egg"]}, {"without_allergens": ["milk"]}),
+        ({"without_notes": ["vanilla"]}, {"without_notes": ["oak", "van"]}),
+    ],
+    ids=lambda expect: next(iter(expect)),
+)
+def test_every_filter_catches_a_wine_that_breaks_it(
+    broken: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    found = marks(observed(OAKED), conversation(**broken))["filters"]
+    assert found.score == 0
+    assert found.reason.startswith(f"{OAKED.label}: ")
+    assert score("filters", observed(OAKED), **kept) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "expect", "expected"),
+    [
+        ({"grapes": ("Shiraz",)}, {"grapes": ["Syrah"]}, 1),
+        ({"grapes": ("Pinot Grigio", "Glera")}, {"without_grapes": ["Pinot Gris"]}, 0),
+        ({"grapes": ("Cabernet Franc",)}, {"without_grapes": ["Cabernet Sauvignon"]}, 1),
+        ({"country": "USA"}, {"without_countries": ["United States"]}, 0),
+        ({"region": "Southern Rhône"}, {"regions": ["Rhone"]}, 1),
+        ({"region": "Riojana"}, {"regions": ["Rioja"]}, 0),
+        ({"notes": "No oak, fresh."}, {"without_notes": ["oak"]}, 1),
+        ({"notes": "No fruit, but oak."}, {"without_notes": ["oak"]}, 0),
+    ],
+)
+def test_a_value_counts_by_all_of_its_names(
+    changes: dict[str, Any], expect: dict[str, Any], expected: float
+) -> None:
+    assert score("filters", observed(CHINON.model_copy(update=changes)), **expect) == expected
+
+
+def test_a_follow_up_means_the_wines_of_the_previous_answer() -> None:
+    before: dict[str, Any] = {
+        "previous": (SANCERRE, RIOJA),
+        "shown_before": frozenset({SANCERRE.id, RIOJA.id}),
+    }
+    assert score("follow_ups", observed(CHINON, **before), cheaper_than=1) == 1
+    assert score("follow_ups", observed(SANCERRE, **before), cheaper_than=1) == 0
+    assert score("follow_ups", observed(CHINON, **before), cheaper_than=3) == 0
+    assert score("follow_ups", observed(CHINON, **before), not_shown_before=True) == 1
+    assert score("follow_ups", observed(RIOJA, **before), not_shown_before=True) == 0
+    named = observed(text=f"The one by **{SANCERRE.producer}** is dry.", **before)
+    assert score("follow_ups", named, about=1) == 1
+    assert score("follow_ups", observed(text="It is dry.", **before), about=1) == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["h‑a‑c‑k", "H – A – C – K", "**H**-**A**-**C**-**K**", r"H\-A\-C\-K", "H-A-\u200bC-K"],
+)
+def test_a_planted_text_is_found_in_any_form(said: str) -> None:
+    assert score("injection", observed(text=said), must_not_contain=["H-A-C-K"]) == 0
+
+
+def test_a_required_word_begins_a_word() -> None:
+    assert (
+        score("content", observed(text="I am here to support you."), must_contain_any=["port"]) == 0
+    )
+    assert score("content", observed(text="Es oxidativo."), must_contain_any=["oxida"]) == 1
+
+
+def test_names_and_notes_of_wines_do_not_count_for_the_language() -> None:
+    note = "Skin-steeped Muscat, honey, orange peel and raisin with floral lift."
+    wine = CHINON.model_copy(update={"producer": "Umani Ronchi", "name": "Castelli", "notes": note})
+    intro = f"Voici ce que j'en sais : {wine.producer} {wine.name} est un vin doux. « {note} »"
+
+    def language(said: str) -> float | None:
+        seen = observed(wine, intro=said)
+        assert seen.reply.answer is not None
+        bare = seen.reply.answer.model_copy(update={"wines": []})
+        reply = Reply(text=said, answer=bare)
+        found = Observed(reply=reply, texts=(said,), wines=(wine,))
+        return marks(found, conversation("fr"))["language"].score
+
+    assert language(intro) == 1
+    assert language("It is a sweet wine, and good with the cheese that you have.") == 0
+
+
+def result(variant: str, id: str, **given: Mark) -> Result:
+    case = conversation().model_copy(update={"id": id})
+    figures = {"tokens": 100, "cost_usd": 0.01, "requests": 2}
+    return Result(variant, case, Outcome(marks=given, figures=figures, seconds=(0.25, 1.5)))
+
+
+def test_the_report_is_one_table_and_the_worst_cases() -> None:
+    results = [
+        result("a", "one", answered=Mark(1), filters=Mark(1)),
+        result("a", "two", answered=Mark(1), filters=Mark(0.5, "over the budget")),
+        result("a", "three", answered=Mark(0, "fallback")),
+        Result("b", conversation(), Outcome(marks={"answered": Mark(0)}), failure="OSError"),
+    ]
+    table = {cells[0]: cells[1:] for cells in rows(summaries(results))}
+    assert table == {
+        "answered": ["67% of 3", "0% of 1"],
+        "filters": ["75% of 2", "–"],
+        "seconds p50": ["0.2 s", "0.0 s"],
+        "seconds p95": ["1.5 s", "0.0 s"],
+        "requests": ["2.0", "–"],
+        "tokens": ["100", "–"],
+        "cost_usd": ["$0.0100", "–"],
+        "all passed": ["1 of 3", "0 of 1"],
+        "failed": ["0", "1"],
+        "cost in all": ["$0.03", "$0.00"],
+    }
+    assert [found.case.id for found in worst(results, "a")] == ["three", "two"]
+    assert "      filters 50%: over the budget" in [*worst_lines(results)]
