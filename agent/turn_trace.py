@@ -11,8 +11,8 @@ from agent.engine.loop import AgenticResponse
 from agent.engine.span import Level, PromptRef, Span
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care", "stopped"]
-"""A valid answer (without a model: by rules); what was valid of one; the model declined; the house
-sommelier or the best passages because the model failed; an apology; help, and no model asked; what
+"""A valid answer (without a model: by rules); what was valid of one; the model declined; the
+fallback or the best passages because the model failed; an apology; help, and no model asked; what
 was written until the person stopped it."""
 
 BUDGET: Final = "budget"

@@ -141,7 +141,7 @@ async def wait_for(event: asyncio.Event) -> None:
 
 
 async def load_words_later() -> None:
-    """Load what the house sommelier understands, in time for when the model fails.
+    """Load what the fallback reads requests by, in time for when the model fails.
 
     In a thread: its first turn would hold the others up.
     """
