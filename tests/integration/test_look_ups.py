@@ -315,7 +315,7 @@ class TestFind:
         )
         assert searches.endswith(f"10. {TEN[-1]} · duckduckgo.com")
         assert [len(buttons(message)) for message in desk.shown] == [0, 1]
-        assert prompt_of(desk.tracer) == ("place-queries", "repository:2", True)
+        assert prompt_of(desk.tracer) == ("place-queries", "repository:3", True)
 
     @pytest.mark.parametrize(
         ("steps", "outcome", "errors"),
