@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
+from unittest.mock import patch
 
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from bot import running
 from bot.resources import open_database
 from config import load_settings
 from tests.doubles.bot_api import TOKEN, BotApi
@@ -105,7 +107,8 @@ async def price_of_a_turn(folder: Path) -> Price:
         }
         async with open_database(load_settings(None, environment)):
             pass  # To stock it takes longer than all that is counted.
-        with price.counting():
+        # Rounds would run beside each turn of a machine that is slow enough.
+        with price.counting(), patch.object(running, "LOOK_SECONDS", 3600):
             async with whole_bot(environment):
                 for number in range(1, MOST_TURNS + 1):
                     price.clear()

@@ -294,7 +294,7 @@ def test_in_a_terminal_buttons_are_pressed_by_their_numbers(environment: dict[st
     terminal = PseudoTerminal(environment)
     terminal.wait_for("you › ")
     terminal.type("a red for lamb\n")
-    for button, said in (("👎", say("disliked")), ("✍️", say("tell_me"))):
+    for button, said in (("👎", "👎 ✓"), ("✍️", say("tell_me"))):
         terminal.wait_for(button)
         terminal.wait_for("you › ")
         number = re.findall(rf"(\d+) {button}", terminal.shown)[-1]
