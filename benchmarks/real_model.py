@@ -20,8 +20,8 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from agent.conversation import StoredMessage
 from agent.deps import deps_of
-from agent.repositories import StoredMessage
 from agent.sommelier.history import window
 from agent.turn import Person, Reply, answer_turn, changed
 from bot.app import sommelier_of

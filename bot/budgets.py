@@ -9,8 +9,10 @@ from typing import Final, Literal, TypeVar
 from agent.engine.errors import or_else
 from agent.engine.limits import Limits, Spent
 from agent.i18n import say
-from agent.repositories import PeopleRepository, Spending, TurnRepository
 from bot.retries import retry_briefly
+from db.records import Spending
+from db.repositories.people import PeopleRepository
+from db.repositories.turns import TurnRepository
 
 N = TypeVar("N", int, float)
 

@@ -11,8 +11,8 @@ from agent.care.help import Help
 from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.repositories import CareRepository, MemoryRepository
 from agent.turn import SHARED, UNDER_AGE, Change, Fact, Person, Reply, Work
+from db.repositories.people import CareRepository, MemoryRepository
 
 LASTING: Final = frozenset({"under_age", "dependence"})
 """The concerns that /new does not forget."""

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
-from agent.repositories import Backlog
 from agent.turn_trace import Outcome
 from bot.outgoing import DeliveryError
+from db.records import Backlog
 
 UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]
 """What became of an update: accepted, made part of a turn that waits, set aside as poison or since

@@ -9,11 +9,11 @@ from datetime import datetime
 from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.run import Stop
 from agent.engine.span import TraceRecord
-from agent.repositories import EndedTurn
 from agent.turn import Fact
 from bot.budgets import UNLIMITED, Allowance
 from bot.outgoing import Delivery
 from db.models import OutboxRow
+from db.records import EndedTurn
 
 
 @dataclass(slots=True)

@@ -40,16 +40,16 @@ from db.repositories.broadcasts import Broadcasts
 from db.repositories.documents import SqlDocumentStore
 from db.repositories.inbox import Inbox
 from db.repositories.people import (
-    SqlCareRepository,
-    SqlChatRepository,
-    SqlMemoryRepository,
-    SqlMessageRepository,
-    SqlPeopleRepository,
+    CareRepository,
+    ChatRepository,
+    MemoryRepository,
+    MessageRepository,
+    PeopleRepository,
 )
 from db.repositories.privacy import SqlPersonalData
 from db.repositories.scores import score_queue
 from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows, trace_queue
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
+from db.repositories.turns import FeedbackRepository, TurnRepository
 from db.schema import newest_revision, schema_revision, upgrade_schema
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
@@ -60,14 +60,14 @@ class Repositories:
 
     def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACES) -> None:
         self.wines = SqlCatalogue(sessions)
-        self.messages = SqlMessageRepository(sessions)
+        self.messages = MessageRepository(sessions)
         self.inbox = Inbox(sessions, rows=rows)
-        self.chats = SqlChatRepository(sessions)
-        self.turns = SqlTurnRepository(sessions, rows=rows)
-        self.feedback = SqlFeedbackRepository(sessions, rows=rows)
-        self.people = SqlPeopleRepository(sessions)
-        self.cares = SqlCareRepository(sessions)
-        self.memory = SqlMemoryRepository(sessions)
+        self.chats = ChatRepository(sessions)
+        self.turns = TurnRepository(sessions, rows=rows)
+        self.feedback = FeedbackRepository(sessions, rows=rows)
+        self.people = PeopleRepository(sessions)
+        self.cares = CareRepository(sessions)
+        self.memory = MemoryRepository(sessions)
         self.personal = SqlPersonalData(sessions)
         self.broadcasts = Broadcasts(sessions)
         self.traces = SqlTraceStore(sessions, rows=rows)

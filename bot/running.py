@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo
 
 from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
-from agent.repositories import Payload
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import keyed_hash
 from agent.turn import Change
@@ -45,6 +44,7 @@ from bot.updates.lanes import Lanes, Lock, lock_of_one_process
 from bot.watchdog import watchdog
 from config import Settings
 from db.engine import is_passing
+from db.records import Payload
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute

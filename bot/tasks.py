@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from agent.engine.errors import Backoff
-from agent.repositories import Deletion, DeletionRepository
+from db.records import Deletion
+from db.repositories.privacy import DeletionRepository
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from agent.tracing.prompts import ManagedPrompts
 from bot.tasks import Forgetting, bounded
 from config import Settings
 from db.engine import Sessions
-from db.repositories.privacy import SqlDeletionRepository
+from db.repositories.privacy import DeletionRepository
 from db.repositories.scores import score_queue
 from db.repositories.traces import TraceRows, trace_queue
 
@@ -175,7 +175,7 @@ async def open_forgetting(settings: Settings, sessions: Sessions) -> AsyncIterat
             return await api.delete_traces(user, before)
 
     elsewhere = delete_traces if settings.tracing.has_langfuse else None
-    yield Forgetting(deletions=SqlDeletionRepository(sessions), elsewhere=elsewhere)
+    yield Forgetting(deletions=DeletionRepository(sessions), elsewhere=elsewhere)
 
 
 @asynccontextmanager

@@ -15,7 +15,6 @@ from agent.engine.run import Run, ShowDraft
 from agent.engine.span import NO_SPAN, Span
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
 from agent.memory.changes import with_changes_told
-from agent.repositories import EndedTurn, MessageRepository
 from agent.text import spoken_in
 from agent.tracing.recorder import Recorder, RootSpan
 from agent.turn import Person, Reply, Work, settings_of, worked_on
@@ -32,6 +31,8 @@ from bot.telegram.replies import Show, reply_messages
 from bot.telegram.sender import Sender, messages_of
 from bot.turn_record import conversation_part, ended_turn, seconds_since, trace_delivery
 from db.models import OutboxRow
+from db.records import EndedTurn
+from db.repositories.people import MessageRepository
 
 LOOK_UPS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 """Kinds of turns that answer, or help to answer, from documents or the web."""

@@ -2,13 +2,14 @@
 
 from datetime import UTC, datetime
 
+from agent.conversation import StoredMessage
 from agent.engine.span import Span
-from agent.repositories import EndedTurn, StoredMessage, TurnRecord
 from agent.text import truncate_at_boundary
 from agent.tracing.recorder import tell_root
 from agent.turn import Reply
 from bot.outgoing import Delivery
 from bot.question import Question
+from db.records import EndedTurn, TurnRecord
 
 
 def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0) -> EndedTurn:

@@ -15,7 +15,6 @@ from agent.engine.limits import Limits
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.places.search import PlaceSearch
-from agent.repositories import ChatRepository, MessageRepository
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import Recorder
 from agent.turn import Change, Fact
@@ -41,8 +40,8 @@ from bot.updates.accept import introduce, poll
 from bot.updates.lanes import Lanes
 from config import load_settings
 from db.engine import Sessions
-from db.repositories.people import SqlMessageRepository
-from db.repositories.privacy import SqlDeletionRepository
+from db.repositories.people import ChatRepository, MessageRepository
+from db.repositories.privacy import DeletionRepository
 from db.repositories.traces import TraceRows
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
@@ -194,7 +193,7 @@ async def running(
     )
     engine = await migrated_sqlite(Path("updates.sqlite3"))
     rows = TraceRows(exported=exported or langfuse is not None)
-    if sessions is None and isinstance(messages, SqlMessageRepository):
+    if sessions is None and isinstance(messages, MessageRepository):
         sessions = messages._sessions
     repositories = Repositories(sessions or Sessions(engine), rows)
     turns_with = {"save": repositories.turns.save, **turns_with}
@@ -227,7 +226,7 @@ async def running(
     look_ups = LookUps(conversation).handlers() if sources else []
     handlers = Handlers(conversation, access(conversation))
     handlers.register(application, [*further(conversation), *look_ups])
-    forgetting = Forgetting(deletions=SqlDeletionRepository(Sessions(engine)))
+    forgetting = Forgetting(deletions=DeletionRepository(Sessions(engine)))
     app = App(application=application, talk=conversation, forgetting=forgetting, exporter=None)
     async with open_lanes(settings, app) as (lanes, looking):
         serving = asyncio.create_task(serve())

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import httpx
 from starlette.routing import BaseRoute
 
-from agent.repositories import Backlog
 from bot.http.server import Webhook, http_app, listen, serve_http
 from bot.metrics import Metrics
+from db.records import Backlog
 
 
 @dataclass

@@ -8,12 +8,12 @@ from typing import Any
 
 from agent.engine.messages import Usage
 from agent.engine.span import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
-from agent.repositories import TraceSummary
 from agent.tracing.delivery import LangfuseApi, sender
 from agent.tracing.exporter import Channel, Exporter
 from agent.tracing.observations import Observations, Origin, observations_of
 from db.engine import Sessions
 from db.models import utc_now
+from db.records import TraceSummary
 from db.repositories.scores import score_queue
 from db.repositories.traces import SqlTraceStore, TraceRows, trace_queue
 from tests.doubles.otlp import OtlpReceiver

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, ClassVar, Final, Literal, Self
 
 from agent.engine.messages import Usage
@@ -168,3 +169,17 @@ class Span:
 
 
 NO_SPAN: Final = Span()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredScore:
+    """A score of a trace as it is sent; one without a value was taken back."""
+
+    score_id: str
+    trace_id: str
+    observation_id: str
+    name: str
+    value: float | str | None
+    kind: ScoreType
+    comment: str
+    at: datetime

@@ -18,8 +18,8 @@ from pydantic import (
     model_validator,
 )
 
+from agent.conversation import StoredMessage
 from agent.engine.errors import AgentError
-from agent.repositories import StoredMessage
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Colour, Currency, Food, Style, Sweetness
 from agent.tables import Strict

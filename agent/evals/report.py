@@ -9,7 +9,7 @@ from agent.engine.feedback import clip
 from agent.evals.evaluators import METRICS
 from agent.evals.quotes import THRESHOLDS
 from agent.evals.run import Result
-from agent.repositories import percentile
+from agent.numbers import percentile
 
 MAX_WORST: Final = 10
 MAX_REASON_CHARS: Final = 160

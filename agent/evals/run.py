@@ -19,7 +19,7 @@ from agent.engine.span import ScoreRecord, Span, TraceRecord
 from agent.evals.dataset import Case, Conversation, Question
 from agent.evals.evaluators import Mark, Observed, marks
 from agent.evals.quotes import quote_marks
-from agent.repositories import StoredMessage
+from agent.conversation import StoredMessage
 from agent.sommelier.history import window
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue

@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from agent.conversation import StoredMessage
 from agent.engine.messages import Message
 from agent.markdown import plain
-from agent.repositories import StoredMessage
 from agent.sommelier.cards import FIRST_CARD
 from agent.text import pattern
 

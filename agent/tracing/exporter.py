@@ -11,15 +11,28 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from agent.engine.errors import AgentError, Backoff, Sleep
 from agent.engine.feedback import fence
-from agent.repositories import SendQueue
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+class SendQueue(Protocol[T]):
+    """Rows that wait to be sent; every method commits before it returns."""
+
+    async def claim(self, limit: int, lease: timedelta) -> Sequence[T]:
+        """Return the oldest rows that are due, which nobody else gets before the lease ends."""
+
+    async def settle(self, items: Sequence[T], *, refused: bool = False) -> None:
+        """Note that these arrived, or never will; a row that changed meanwhile is due again."""
+
+    async def release(self, items: Sequence[T]) -> None:
+        """Have these be due again."""
+
 
 LARGEST_BATCH: Final = 32
 LOOK_SECONDS: Final = 2.0  # between two looks

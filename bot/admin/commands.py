@@ -16,7 +16,6 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 from agent.engine.errors import retry
 from agent.i18n import say, speaking
 from agent.markdown import link, live
-from agent.repositories import TurnRecord
 from agent.text import pattern
 from bot.outgoing import Button, Destination, Rows
 from bot.telegram.buttons import acknowledge, show_rows
@@ -26,6 +25,7 @@ from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 from bot.updates.bursts import is_forwarded
 from db.models import OutboxRow
+from db.records import TurnRecord
 
 DAYS: Final = 7
 LOOKS: Final = 3

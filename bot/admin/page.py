@@ -24,9 +24,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from agent.engine.span import TraceRecord
-from agent.repositories import DayStats, Stats, TracedTurn, TraceFilter, percentile
+from agent.numbers import percentile
 from bot.commands.traces import tree_text
 from bot.resources import Repositories
+from db.records import DayStats, Stats, TracedTurn, TraceFilter
 
 PATH: Final = "/admin"
 COOKIE: Final = "sommelier_admin"

@@ -20,7 +20,6 @@ from rich.tree import Tree
 from agent.engine.feedback import clip
 from agent.engine.messages import Usage
 from agent.engine.span import ScoreRecord, SpanRecord, TraceRecord
-from agent.repositories import TraceFilter, TraceSummary
 from agent.tracing.masking import Masking
 from bot.commands.output import (
     AsJson,
@@ -37,8 +36,9 @@ from bot.commands.output import (
 from bot.tracing import hide
 from config import Settings
 from db.engine import Sessions
+from db.records import TraceFilter, TraceSummary
 from db.repositories.traces import SqlTraceStore, plain
-from db.repositories.turns import SqlFeedbackRepository, exported_turns
+from db.repositories.turns import FeedbackRepository, exported_turns
 
 LONGEST_AGO: Final = 4  # digits
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -192,7 +192,7 @@ async def _read_trace(settings: Settings, sessions: Sessions, trace_id: str) -> 
             return None
         trace_id = newest[0].trace_id
     trace = await store.get(trace_id)
-    feedback = await SqlFeedbackRepository(sessions).of_trace(trace.trace_id)
+    feedback = await FeedbackRepository(sessions).of_trace(trace.trace_id)
     if feedback is not None and feedback.verdict is not None:
         liked, comment = float(feedback.verdict == "liked"), hide(settings)(feedback.comment)
         said = ": ".join(str(part) for part in (feedback.reason, comment) if part)

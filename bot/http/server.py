@@ -21,9 +21,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from uvicorn import Config, Server
 
-from agent.repositories import Backlog
 from bot.metrics import CONTENT_TYPE, Metrics, Refusal
 from bot.updates.accept import Accept, update_id_of, updates_in
+from db.records import Backlog
 
 T = TypeVar("T")
 

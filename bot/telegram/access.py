@@ -13,13 +13,13 @@ from agent import lengths
 from agent.engine.errors import or_else
 from agent.i18n import say, speaking
 from agent.markdown import visible
-from agent.repositories import Access as Decision
 from bot.outgoing import Button, Destination, Rows
 from bot.retries import retry_briefly
 from bot.telegram.buttons import acknowledge, answer_inline
 from bot.telegram.conversation import Conversation
 from bot.telegram.messages import is_addressed
 from bot.telegram.settings import spoken_by
+from db.records import Access as Decision
 
 log = logging.getLogger(__name__)
 

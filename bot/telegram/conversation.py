@@ -9,11 +9,11 @@ from pydantic import ValidationError
 from telegram import Bot, Update
 from telegram.ext import BaseHandler, ContextTypes
 
+from agent.conversation import StoredMessage
 from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.markdown import escape
-from agent.repositories import EndedTurn, StoredMessage
 from agent.senses.speech import Heard
 from agent.sommelier.attachment import Attached, Attachment
 from agent.sommelier.history import window
@@ -39,6 +39,7 @@ from bot.telegram.messages import (
 )
 from bot.telegram.sender import Sender
 from bot.turn import Turns
+from db.records import EndedTurn
 
 log = logging.getLogger(__name__)
 

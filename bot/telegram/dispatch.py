@@ -6,10 +6,10 @@ from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
 from agent.i18n import say, speaking
-from agent.repositories import Payload
 from bot.telegram.connection import AnyApplication
 from bot.updates.bursts import chat_of, message_in, part
 from bot.updates.lanes import Unreadable
+from db.records import Payload
 
 
 async def dispatch(application: AnyApplication, payload: Payload) -> None:

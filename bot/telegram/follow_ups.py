@@ -14,9 +14,9 @@ from pydantic import Field
 from telegram import CallbackQuery, Message, Update
 from telegram.ext import CallbackQueryHandler
 
+from agent.conversation import StoredMessage
 from agent.fallback import query_for
 from agent.i18n import say
-from agent.repositories import StoredMessage, TurnRecord
 from agent.sommelier.cards import country_name
 from agent.sommelier.wine import Wine, WineQuery
 from agent.tables import Strict, read_toml
@@ -28,6 +28,7 @@ from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
 from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
 from bot.telegram.messages import press_of
 from bot.updates.bursts import FOLLOW_UP
+from db.records import TurnRecord
 
 KINDS: Final = frozenset({"chat", "label"})
 MAX_BUTTONS: Final = 5

@@ -17,7 +17,6 @@ from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, MessageHandler, MessageReactionHandler, filters
 
 from agent.i18n import in_every_language, say
-from agent.repositories import Feedback, FeedbackReason, TurnRecord, Verdict
 from agent.tables import read_toml
 from agent.text import pattern
 from agent.tracing.masking import mask
@@ -26,6 +25,7 @@ from bot.retries import retry_briefly, retry_forever
 from bot.telegram.buttons import acknowledge, pressed_message, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import destination, message_of, names_of, people_of, press_of
+from db.records import Feedback, FeedbackReason, TurnRecord, Verdict
 
 ANSWER_SECONDS: Final = 0.5
 """A press that takes longer to store is acknowledged before it is stored."""

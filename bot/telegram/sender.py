@@ -37,13 +37,13 @@ from telegram.ext import ExtBot
 from agent.engine.errors import Backoff, Sleep, or_else, retry
 from agent.i18n import say
 from agent.markdown import live
-from agent.repositories import ChatRepository
 from agent.text import run_in_thread_if_large
 from bot.outgoing import Button, Delivery, DeliveryError, Destination, FileKind, Rows
 from bot.pending import pending_turn
 from bot.retries import retry_forever
 from bot.telegram.render import split_messages, utf16_units, visible_text
 from db.models import OutboxRow
+from db.repositories.people import ChatRepository
 
 log = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from telegram.error import InvalidToken
 
 from agent import lengths
 from agent.engine.errors import Backoff, retry
-from agent.repositories import Payload
 from agent.text import pattern
 from bot.telegram.connection import AnyApplication
 from bot.updates.bursts import STOPPED
+from db.records import Payload
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from agent import lengths
-from agent.repositories import Payload
 from bot.telegram.render import utf16_units
 from db.models import UpdateRow
+from db.records import Payload
 
 LARGEST_BURST: Final = 50
 GROUP_SECONDS: Final = 1

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from agent.repositories import Payload
 from bot.outgoing import Delivery
 from bot.pending import PendingTurn, TurnState
 from bot.updates.bursts import is_same_turn, merge
+from db.records import Payload
 
 
 class Superseded(Exception):

@@ -15,7 +15,6 @@ from functools import partial
 from traceback import format_tb
 from typing import Final
 
-from agent.repositories import Payload, ReceivedUpdate, TurnTaken
 from bot.metrics import Metrics, UpdateResult
 from bot.pending import PendingTurn, Placeholder, TurnState, pending
 from bot.retries import DATABASE, retry_forever
@@ -36,6 +35,7 @@ from bot.updates.bursts import (
 )
 from bot.updates.current import CurrentTurn, Superseded
 from db.models import OutboxRow, UpdateRow
+from db.records import Payload, ReceivedUpdate, TurnTaken
 from db.repositories.inbox import BegunTurn, Inbox
 
 log = logging.getLogger(__name__)

@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 
 class SqlDocumentStore:
-    """Fulfils `agent.repositories.DocumentStore` on SQLite and Postgres alike.
+    """The documents of a database, a `DocumentStore`.
 
     With an `embedder`, chunks are also found by meaning; while it fails, by their words only.
     """

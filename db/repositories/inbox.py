@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.engine.span import TraceRecord
-from agent.repositories import Backlog, EndedTurn, Payload, ReceivedUpdate, TurnTaken
 from db.engine import Sessions, count_rows
 from db.models import OutboxRow, TurnRow, UpdateRow, insert, utc_now
+from db.records import Backlog, EndedTurn, Payload, ReceivedUpdate, TurnTaken
 from db.repositories.traces import LOCAL_TRACES, TraceRows
 from db.repositories.turns import save_traces, save_turn
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, case, delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.repositories import Access, ChatState, Role, StoredMessage
+from agent.conversation import Role, StoredMessage
 from agent.text import storable
 from agent.turn import Bottles, Change, Fact, FactKind
 from db.engine import SqlRepository
@@ -28,6 +28,7 @@ from db.models import (
     insert,
     upsert,
 )
+from db.records import Access, ChatState
 from db.repositories.privacy import forget, forget_elsewhere
 
 UNDO: Final = "undo"
@@ -37,7 +38,7 @@ UNDOABLE: Final = timedelta(days=30)
 CHANGE: Final = TypeAdapter(Change)
 
 
-class SqlPeopleRepository(SqlRepository):
+class PeopleRepository(SqlRepository):
     """Stores who writes to the bot, and who may. Writes commit."""
 
     async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
@@ -106,7 +107,7 @@ def _seen_again(row: Inserting) -> dict[str, object]:
     }
 
 
-class SqlMessageRepository(SqlRepository):
+class MessageRepository(SqlRepository):
     """Stores the conversation of each chat, of each topic where there are topics."""
 
     async def create(
@@ -197,7 +198,7 @@ async def store_messages(
     await session.execute(insert(session, MessageRow).on_conflict_do_nothing(), rows)
 
 
-class SqlChatRepository(SqlRepository):
+class ChatRepository(SqlRepository):
     """Stores what was learned of chats while sending to them."""
 
     async def state(self, chat_id: int) -> ChatState:
@@ -244,7 +245,7 @@ async def _set(session: AsyncSession, chat_id: int, **columns: datetime | str | 
     await session.execute(row.on_conflict_do_update(index_elements=["chat_id"], set_=columns))
 
 
-class SqlCareRepository(SqlRepository):
+class CareRepository(SqlRepository):
     """Stores what people told of themselves in a chat that wine is offered by."""
 
     async def held(self, chat_id: int | None, user_id: int) -> frozenset[str]:
@@ -281,7 +282,7 @@ class SqlCareRepository(SqlRepository):
         return await self._write(delete(CareRow).where(CareRow.until <= self._now()))
 
 
-class SqlMemoryRepository(SqlRepository):
+class MemoryRepository(SqlRepository):
     """Stores what people told of themselves and own."""
 
     async def facts(self, user_id: int) -> list[Fact]:

@@ -9,7 +9,6 @@ from pydantic_core import to_jsonable_python
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.repositories import Deletion
 from db.engine import SqlRepository, count_rows
 from db.models import (
     Base,
@@ -31,6 +30,7 @@ from db.models import (
     table_of,
     upsert,
 )
+from db.records import Deletion
 from db.repositories.traces import unpacked
 
 Rows = Sequence[Mapping[str, object]]
@@ -75,7 +75,7 @@ class SqlPersonalData(SqlRepository):
         return gone
 
 
-class SqlDeletionRepository(SqlRepository):
+class DeletionRepository(SqlRepository):
     """Stores who is to be forgotten wherever traces of them are."""
 
     async def due(self) -> list[Deletion]:

@@ -18,7 +18,7 @@ REFUSED: Final = "refused"
 
 
 class RowQueue(SqlRepository, Generic[T]):
-    """Fulfils `agent.repositories.SendQueue` over a table with the columns `state` and `due_at`.
+    """The `SendQueue` of a table with the columns `state` and `due_at`.
 
     What a sender claims no other gets before the lease ends; if the process died, it comes again.
     """

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from agent.engine.span import ScoreRecord, TraceRecord
-from agent.repositories import Feedback, FeedbackReason, StoredScore
+from agent.engine.span import ScoreRecord, StoredScore, TraceRecord
 from agent.text import storable
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, insert, loaded, table_of, upsert, utc_now
+from db.records import Feedback, FeedbackReason
 from db.repositories.queues import RowQueue
 
 VERDICT: Final = "user_feedback"

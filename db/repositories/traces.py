@@ -29,10 +29,10 @@ from sqlalchemy import (
 )
 
 from agent.engine.span import Level, TraceRecord
-from agent.repositories import Feedback, TracedStep, TracedTurn, TraceFilter, TraceSummary
 from agent.text import storable
 from db.engine import Sessions, SqlRepository
 from db.models import FeedbackRow, TraceRow, TurnRow, loaded, table_of, upsert, utc_now
+from db.records import Feedback, TracedStep, TracedTurn, TraceFilter, TraceSummary
 from db.repositories.queues import KEPT, REFUSED, WAITING, RowQueue
 from db.repositories.scores import forget_scores, keep_scores, keep_verdict, scores_of
 

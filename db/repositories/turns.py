@@ -25,20 +25,10 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from agent.conversation import StoredMessage
 from agent.engine.limits import Spent
 from agent.engine.span import TraceRecord
-from agent.repositories import (
-    DayStats,
-    EndedTurn,
-    Feedback,
-    FeedbackReason,
-    Spending,
-    Stats,
-    StoredMessage,
-    TurnRecord,
-    Verdict,
-    percentile,
-)
+from agent.numbers import percentile
 from agent.text import storable
 from agent.turn import Change
 from db.engine import Sessions, take_turns
@@ -54,6 +44,16 @@ from db.models import (
     insert,
     storable_value,
     upsert,
+)
+from db.records import (
+    DayStats,
+    EndedTurn,
+    Feedback,
+    FeedbackReason,
+    Spending,
+    Stats,
+    TurnRecord,
+    Verdict,
 )
 from db.repositories.people import change, store_messages
 from db.repositories.traces import KeepingTraces, TraceRows
@@ -71,8 +71,8 @@ Asked = aliased(MessageRow)
 Said = aliased(MessageRow)
 
 
-class SqlTurnRepository(KeepingTraces):
-    """Fulfils `agent.repositories.TurnRepository` on SQLite and Postgres alike."""
+class TurnRepository(KeepingTraces):
+    """The turns that have ended."""
 
     async def record(
         self,
@@ -332,8 +332,8 @@ RATED: Final = "rated"
 LONGEST_COMMENT: Final = 1000  # characters
 
 
-class SqlFeedbackRepository(KeepingTraces):
-    """Fulfils `agent.repositories.FeedbackRepository` on SQLite and Postgres alike. Writes commit.
+class FeedbackRepository(KeepingTraces):
+    """The feedback of users on answers; writes commit.
 
     Whoever rates or comments on a turn that is not known (any more) gets None: old buttons are
     pressed every day.

@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from agent.evals import dataset
-from agent.repositories import TurnRecord
 from db.engine import Sessions, create_engine
-from db.repositories.people import SqlMessageRepository
+from db.records import TurnRecord
+from db.repositories.people import MessageRepository
 from db.repositories.traces import SqlTraceStore
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
+from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.commands import empty_home, sommelier_here
 from tests.doubles.server import eventually
 from tests.processes import Process
@@ -31,7 +31,7 @@ async def fill(url: str) -> None:
     now = datetime.now(UTC)
     engine = create_engine(url)
     sessions = Sessions(engine)
-    messages, turns = SqlMessageRepository(sessions), SqlTurnRepository(sessions)
+    messages, turns = MessageRepository(sessions), TurnRepository(sessions)
     for turn_id, question, answer in (
         (1, "hello", "Hello!"),
         (2, "a red for lamb?", "Try the Guigal."),
@@ -52,7 +52,7 @@ async def fill(url: str) -> None:
                 trace_id=trace_id,
             )
         )
-    feedback = SqlFeedbackRepository(sessions)
+    feedback = FeedbackRepository(sessions)
     await feedback.rate(2, "disliked")
     await feedback.reason(2, "wrong_wine")
     await feedback.comment(2, "I wanted a Rioja. ada@example.org")

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from agent.care.concerns import Care
+from agent.conversation import StoredMessage
 from agent.deps import Deps
 from agent.documents.passages import search_documents_tool
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.fallback import Fallback
-from agent.repositories import StoredMessage
 from agent.sommelier.history import window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Style, Wine

@@ -15,8 +15,6 @@ from agent.engine.limits import Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.i18n import languages, say, say_in
-from agent.repositories import Access as Decision
-from agent.repositories import Spending, TurnRecord
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
 from bot.admin.commands import AdminCommands
@@ -30,10 +28,12 @@ from bot.updates.lanes import Lanes
 from config import SettingsError, load_settings
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
+from db.records import Access as Decision
+from db.records import Spending, TurnRecord
 from db.repositories.broadcasts import Broadcasts
-from db.repositories.people import SqlCareRepository, SqlMessageRepository, SqlPeopleRepository
+from db.repositories.people import CareRepository, MessageRepository, PeopleRepository
 from db.repositories.traces import SqlTraceStore
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.turns import TurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi, Call
 from tests.doubles.model_server import ModelServer, answer
@@ -56,7 +56,7 @@ UNKNOWN = say("unknown_command")
 ASKED = "Somebody asks to be let in: person 7002. What they call themselves:\nAda"
 
 
-class Turns(SqlTurnRepository):
+class Turns(TurnRepository):
     """The turns, with the last one of a chat."""
 
     async def last(self, chat_id: int) -> TurnRecord | None:
@@ -86,12 +86,12 @@ class Rooms:
     allow_list: bool = False
 
     def __post_init__(self) -> None:
-        self.messages = SqlMessageRepository(self.sessions)
-        self.people = SqlPeopleRepository(self.sessions)
+        self.messages = MessageRepository(self.sessions)
+        self.people = PeopleRepository(self.sessions)
         self.turns = Turns(self.sessions, now=self.clock)
         self.traces = SqlTraceStore(self.sessions)
         self.broadcasts = Broadcasts(self.sessions)
-        self.cares = SqlCareRepository(self.sessions)
+        self.cares = CareRepository(self.sessions)
 
     @property
     def kept(self) -> dict[str, object]:
@@ -320,7 +320,7 @@ class TestAccess:
     async def test_when_the_database_is_silent_only_an_open_door_stays_open(
         self, bot_api: BotApi, rooms: Rooms, *, allow_list: bool, said: str
     ) -> None:
-        class Silent(SqlPeopleRepository):
+        class Silent(PeopleRepository):
             async def access(self, user_id: int) -> Decision | None:
                 raise OSError("the disk is gone")
 
@@ -336,7 +336,7 @@ class TestAccess:
     async def test_who_writes_is_kept_once_an_hour(self, bot_api: BotApi, rooms: Rooms) -> None:
         seen: list[tuple[int, int | None]] = []
 
-        class Noting(SqlPeopleRepository):
+        class Noting(PeopleRepository):
             async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
                 seen.append((user_id, chat_id))
 

@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 from pydantic import SecretStr
 
+from agent.conversation import StoredMessage
 from agent.engine.messages import Usage
 from agent.engine.span import TraceRecord
-from agent.repositories import StoredMessage, TurnRecord
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from agent.turn_trace import Outcome, record_turn
@@ -23,7 +23,8 @@ from bot.admin.page import COOKIE
 from bot.app import admin_page
 from config import load_settings
 from db.engine import Sessions
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
+from db.records import TurnRecord
+from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.browser import browser, needs_browser
 from tests.databases import migrated_sqlite
 from tests.serving import Running, serving
@@ -76,8 +77,8 @@ def traced(number: int, reply: Reply, model: str, ended: datetime) -> TraceRecor
 async def fill(sessions: Sessions, days: int = 30) -> None:
     """Some turns a day, one of them disliked."""
     turns, feedback, now = (
-        SqlTurnRepository(sessions),
-        SqlFeedbackRepository(sessions),
+        TurnRepository(sessions),
+        FeedbackRepository(sessions),
         datetime.now(UTC),
     )
     number = 0

@@ -17,11 +17,6 @@ from starlette.routing import BaseRoute
 from agent.documents.passages import Chunk
 from agent.engine.run import Run
 from agent.engine.span import TraceRecord
-from agent.repositories import (
-    DayStats,
-    EndedTurn,
-    Spending,
-)
 from agent.sommelier.service import Answerer, Sommelier
 from agent.tracing.recorder import Recorder, keyed_hash
 from agent.turn import Reply
@@ -32,8 +27,9 @@ from bot.turn import Save, Turns
 from config import Settings, load_settings
 from db.engine import Sessions
 from db.models import OutboxRow
-from db.repositories.people import SqlPeopleRepository
-from db.repositories.turns import SqlTurnRepository
+from db.records import DayStats, EndedTurn, Spending
+from db.repositories.people import PeopleRepository
+from db.repositories.turns import TurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, paced
 from tests.doubles.otlp import OtlpReceiver
@@ -499,27 +495,27 @@ class TestBudget:
     """What everyone may use in a day holds over HTTP too."""
 
     @pytest.fixture
-    async def turns(self, tmp_path: Path) -> AsyncIterator[SqlTurnRepository]:
+    async def turns(self, tmp_path: Path) -> AsyncIterator[TurnRepository]:
         engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-        yield SqlTurnRepository(Sessions(engine))
+        yield TurnRepository(Sessions(engine))
         await engine.dispose()
 
     @asynccontextmanager
     async def _open(
-        self, server: ModelServer, turns: SqlTurnRepository, **limits: Any
+        self, server: ModelServer, turns: TurnRepository, **limits: Any
     ) -> AsyncIterator[httpx.AsyncClient]:
-        people = SqlPeopleRepository(turns._sessions)
+        people = PeopleRepository(turns._sessions)
         budgets = Budgets(turns=turns, people=people, **limits)
         async with open_model(server) as model:
             served = api(sources(models=[model]), budgets=budgets, save=turns.save)
             async with serving(served.routes()) as it:
                 yield it
 
-    async def _today(self, turns: SqlTurnRepository) -> DayStats:
+    async def _today(self, turns: TurnRepository) -> DayStats:
         return (await turns.stats(datetime.now(UTC))).today
 
     async def test_when_it_is_used_up_no_model_is_asked_and_that_is_said(
-        self, model_server: ModelServer, turns: SqlTurnRepository
+        self, model_server: ModelServer, turns: TurnRepository
     ) -> None:
         model_server.script(answer(ANSWER, usage=(900, 100)))
         async with self._open(model_server, turns, everyone=DailyBudget(requests=1)) as it:
@@ -543,7 +539,7 @@ class TestBudget:
         assert today.outcomes == {"answered": 1, "fallback": 3}
 
     async def test_what_failed_counts_too(
-        self, model_server: ModelServer, turns: SqlTurnRepository
+        self, model_server: ModelServer, turns: TurnRepository
     ) -> None:
         model_server.script(answer_json(REFINED, finish_reason="stop"))
         async with open_model(model_server) as model:
@@ -556,9 +552,9 @@ class TestBudget:
         assert today.tokens > 0
 
     async def test_without_a_database_to_count_in_it_still_answers(
-        self, model_server: ModelServer, turns: SqlTurnRepository, caplog: pytest.LogCaptureFixture
+        self, model_server: ModelServer, turns: TurnRepository, caplog: pytest.LogCaptureFixture
     ) -> None:
-        class Gone(SqlTurnRepository):
+        class Gone(TurnRepository):
             async def begin(self, *_: Any, **__: Any) -> Spending:
                 raise DatabaseGone(QUESTION)
 

@@ -11,9 +11,9 @@ import pytest
 
 from agent.care.concerns import Care, Concern
 from agent.care.help import Help
+from agent.conversation import StoredMessage
 from agent.deps import Deps
 from agent.engine.run import Run
-from agent.repositories import StoredMessage
 from agent.sommelier.history import window
 from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier
@@ -22,7 +22,7 @@ from agent.turn import Person, Reply
 from bot.care import Carer
 from bot.telegram.care import CareButtons, care_buttons
 from db.engine import Sessions
-from db.repositories.people import SqlCareRepository, SqlMessageRepository
+from db.repositories.people import CareRepository, MessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
@@ -217,16 +217,16 @@ class Listener:
 
 
 @pytest.fixture
-async def cares(tmp_path: Path) -> AsyncIterator[SqlCareRepository]:
+async def cares(tmp_path: Path) -> AsyncIterator[CareRepository]:
     engine = await migrated_sqlite(tmp_path / "cares.sqlite3")
-    yield SqlCareRepository(Sessions(engine))
+    yield CareRepository(Sessions(engine))
     await engine.dispose()
 
 
 @pytest.fixture
-async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
+async def messages(tmp_path: Path) -> AsyncIterator[MessageRepository]:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield SqlMessageRepository(Sessions(engine))
+    yield MessageRepository(Sessions(engine))
     await engine.dispose()
 
 
@@ -238,7 +238,7 @@ async def say(bot_api: BotApi, *texts: str, **message: Any) -> None:
 
 
 async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(
-    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
+    bot_api: BotApi, messages: MessageRepository, cares: CareRepository
 ) -> None:
     listener = Listener()
     async with running(bot_api, listener, messages, carer=Carer(cares=cares)):
@@ -260,7 +260,7 @@ async def press(bot_api: BotApi, data: str, user_id: int = CHAT) -> None:
 
 
 async def test_a_concern_that_a_model_noticed_is_remembered_by_a_press_alone(
-    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
+    bot_api: BotApi, messages: MessageRepository, cares: CareRepository
 ) -> None:
     listener = Listener(notices=[frozenset({"dependence"})])
     async with with_buttons(bot_api, listener, messages, cares):
@@ -275,7 +275,7 @@ async def test_a_concern_that_a_model_noticed_is_remembered_by_a_press_alone(
 
 
 async def test_a_crisis_that_was_none_is_taken_back_by_a_press_of_its_person(
-    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
+    bot_api: BotApi, messages: MessageRepository, cares: CareRepository
 ) -> None:
     listener = Listener()
     async with with_buttons(bot_api, listener, messages, cares):
@@ -291,7 +291,7 @@ async def test_a_crisis_that_was_none_is_taken_back_by_a_press_of_its_person(
 
 
 def with_buttons(
-    bot_api: BotApi, listener: Listener, messages: SqlMessageRepository, cares: SqlCareRepository
+    bot_api: BotApi, listener: Listener, messages: MessageRepository, cares: CareRepository
 ) -> AbstractAsyncContextManager[Any]:
     return running(
         bot_api,
@@ -304,7 +304,7 @@ def with_buttons(
 
 
 async def test_in_a_group_care_is_for_who_told(
-    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository
+    bot_api: BotApi, messages: MessageRepository, cares: CareRepository
 ) -> None:
     carer = Carer(cares=cares)
     tracer = RecordingTracer()
@@ -317,7 +317,7 @@ async def test_in_a_group_care_is_for_who_told(
 
 
 async def test_help_is_said_without_the_answerer(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     tracer, listener = RecordingTracer(), Listener()
     library = Sources(documents=FakeLibrary())
@@ -336,7 +336,7 @@ async def test_help_is_said_without_the_answerer(
 
 @pytest.mark.parametrize("told", ["I'm 15", "I'm a recovering alcoholic"])
 async def test_nothing_is_looked_up_for_who_must_not_drink(
-    bot_api: BotApi, messages: SqlMessageRepository, cares: SqlCareRepository, told: str
+    bot_api: BotApi, messages: MessageRepository, cares: CareRepository, told: str
 ) -> None:
     tracer, carer = RecordingTracer(), Carer(cares=cares)
     sources = Sources(documents=FakeLibrary())
@@ -347,7 +347,7 @@ async def test_nothing_is_looked_up_for_who_must_not_drink(
     assert [turn.scores["outcome"] for turn in tracer.turns][1:] == ["care"] * 3
 
 
-async def test_what_holds_no_more_is_forgotten(cares: SqlCareRepository) -> None:
+async def test_what_holds_no_more_is_forgotten(cares: CareRepository) -> None:
     past = datetime.now(UTC) - timedelta(seconds=1)
     await cares.keep(1, 1, {"driving": past, "dependence": None})
     assert await cares.held(1, 1) == {"dependence"}

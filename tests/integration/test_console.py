@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from agent.i18n import say, say_in
-from agent.repositories import Feedback
 from bot.console import rich_text
+from db.records import Feedback
 from tests.acceptance.test_end_to_end import ANSWER
 from tests.commands import sommelier_here
 from tests.doubles.model_server import (

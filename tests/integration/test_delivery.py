@@ -15,7 +15,6 @@ from httpx2 import Limits
 from starlette.responses import JSONResponse, Response
 from telegram.ext import ExtBot
 
-from agent.repositories import ChatRepository, ChatState
 from bot.outgoing import Delivery, Destination
 from bot.pending import Placeholder
 from bot.telegram.connection import LIMITS, TelegramRequests
@@ -24,7 +23,8 @@ from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Sender
 from db.engine import Sessions
 from db.models import ChatRow
-from db.repositories.people import SqlChatRepository
+from db.records import ChatState
+from db.repositories.people import ChatRepository
 from tests.doubles.bot_api import CHAT, BotApi, Fault
 from tests.doubles.server import eventually
 from tests.doubles.telegram_chats import ApiError
@@ -114,7 +114,7 @@ def sender(bot: ExtBot[Any], waits: Waits) -> Sender:
 
 @pytest.fixture
 def chats(sessions: Sessions) -> ChatRepository:
-    return SqlChatRepository(sessions, now=lambda: NOON)
+    return ChatRepository(sessions, now=lambda: NOON)
 
 
 def bot_at(url: str, token: str, waits: Waits, read_seconds: float = 5) -> ExtBot[Any]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.conversation import StoredMessage
 from agent.deps import Deps
 from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
@@ -15,7 +16,6 @@ from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.memory.tools import memory_tools
 from agent.places.search import PlaceHit
-from agent.repositories import StoredMessage
 from agent.sommelier.answer import in_markdown, unknown_address, unsupported, with_names
 from agent.sommelier.history import window
 from agent.sommelier.service import Sommelier

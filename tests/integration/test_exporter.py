@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from agent.engine.span import ScoreRecord, TraceRecord
-from agent.repositories import TurnRecord
 from agent.tracing.exporter import LARGEST_BATCH, LEASE, Channel, Exporter, Unavailable
 from bot.metrics import Metrics
 from db.engine import Sessions
+from db.records import TurnRecord
 from db.repositories.queues import RowQueue
 from db.repositories.traces import SqlTraceStore, TraceRows, trace_queue
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
+from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.doubles.otlp import OtlpReceiver
 from tests.traces import NOON, bare_trace, export, exporter_to
 
@@ -183,7 +183,7 @@ async def test_what_cannot_be_masked_costs_its_trace_and_never_the_turn(
     def prepare(found: TraceRecord) -> TraceRecord:
         raise ValueError("what somebody wrote")
 
-    turns = SqlTurnRepository(sessions, rows=TraceRows(prepare, exported=True))
+    turns = TurnRepository(sessions, rows=TraceRows(prepare, exported=True))
     turn = TurnRecord(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered", seconds=1)
     await turns.record(turn, (), trace(1))
     assert await turns.get(1) == turn
@@ -217,7 +217,7 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
 
 
 class TestScores:
-    async def rated(self, sessions: Sessions) -> SqlFeedbackRepository:
+    async def rated(self, sessions: Sessions) -> FeedbackRepository:
         known = trace(1)
         turn = TurnRecord(
             turn_id=1,
@@ -228,8 +228,8 @@ class TestScores:
             trace_id=known.trace_id,
             root_id=known.root.span_id,
         )
-        await SqlTurnRepository(sessions, rows=EXPORTED).record(turn, (), known)
-        return SqlFeedbackRepository(sessions, rows=EXPORTED)
+        await TurnRepository(sessions, rows=EXPORTED).record(turn, (), known)
+        return FeedbackRepository(sessions, rows=EXPORTED)
 
     async def test_a_verdict_goes_onto_the_root_of_its_trace_and_is_changed_in_place(
         self, sessions: Sessions, otlp_receiver: OtlpReceiver

@@ -16,7 +16,6 @@ from agent.engine.errors import Backoff
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.i18n import say
-from agent.repositories import Feedback, TurnRecord
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from bot.tasks import unless
@@ -24,10 +23,11 @@ from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.rating import RatingButtons, rating
 from bot.turn import Save
 from db.engine import Sessions
-from db.repositories.people import SqlMessageRepository
+from db.records import Feedback, TurnRecord
+from db.repositories.people import MessageRepository
 from db.repositories.scores import score_queue
 from db.repositories.traces import TraceRows, trace_queue
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
+from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, answer, error
@@ -68,7 +68,7 @@ class FakeAnswerer:
 class SlowTurns:
     """A repository of turns that does not answer before it may."""
 
-    turns: SqlTurnRepository
+    turns: TurnRepository
     may_answer: asyncio.Event
 
     async def get(self, turn_id: int) -> TurnRecord | None:
@@ -83,9 +83,9 @@ class Room:
     bot_api: BotApi
     langfuse: OtlpReceiver
     answerer: FakeAnswerer
-    feedback: SqlFeedbackRepository
-    turns: SqlTurnRepository
-    messages: SqlMessageRepository
+    feedback: FeedbackRepository
+    turns: TurnRepository
+    messages: MessageRepository
     sessions: Sessions
     answers_read: asyncio.Event = field(default_factory=asyncio.Event)
     running_turns: Collection[int] = ()
@@ -196,9 +196,9 @@ async def room(bot_api: BotApi, otlp_receiver: OtlpReceiver) -> AsyncIterator[Ro
         bot_api,
         otlp_receiver,
         FakeAnswerer(),
-        SqlFeedbackRepository(sessions, rows=TraceRows(exported=True)),
-        SqlTurnRepository(sessions, rows=TraceRows(exported=True)),
-        SqlMessageRepository(sessions),
+        FeedbackRepository(sessions, rows=TraceRows(exported=True)),
+        TurnRepository(sessions, rows=TraceRows(exported=True)),
+        MessageRepository(sessions),
         sessions,
     )
     room.answers_read.set()

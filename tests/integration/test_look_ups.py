@@ -19,7 +19,7 @@ from agent.places.search import PlaceHit
 from agent.sommelier.service import Sommelier
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
-from db.repositories.people import SqlMessageRepository
+from db.repositories.people import MessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
@@ -72,9 +72,9 @@ class FakePlaces:
 
 
 @pytest.fixture
-async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
+async def messages(tmp_path: Path) -> AsyncIterator[MessageRepository]:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield SqlMessageRepository(Sessions(engine))
+    yield MessageRepository(Sessions(engine))
     await engine.dispose()
 
 
@@ -84,7 +84,7 @@ class Desk:
 
     bot_api: BotApi
     model_server: ModelServer
-    messages: SqlMessageRepository
+    messages: MessageRepository
     tracer: RecordingTracer = field(default_factory=RecordingTracer)
 
     @asynccontextmanager
@@ -115,7 +115,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(bot_api: BotApi, model_server: ModelServer, messages: SqlMessageRepository) -> Desk:
+def desk(bot_api: BotApi, model_server: ModelServer, messages: MessageRepository) -> Desk:
     return Desk(bot_api, model_server, messages)
 
 

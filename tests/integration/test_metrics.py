@@ -5,8 +5,8 @@ import math
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.repositories import Backlog
 from bot.metrics import Metrics
+from db.records import Backlog
 
 
 def samples(metrics: Metrics) -> dict[str, float]:

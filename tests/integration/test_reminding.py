@@ -14,8 +14,8 @@ from bot.telegram.conversation import Conversation
 from bot.telegram.reminders import OFF, Reminding
 from db.engine import Sessions
 from db.repositories.broadcasts import Broadcasts
-from db.repositories.people import SqlMemoryRepository
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.people import MemoryRepository
+from db.repositories.turns import TurnRepository
 from tests.databases import migrated_sqlite
 
 ADA, BOB, CLEO = 7100471, 8200482, 9300493
@@ -34,7 +34,7 @@ BAROLO = Wine(
 async def test_who_owns_what_is_due_is_reminded_once_a_month_in_their_day(tmp_path: Path) -> None:
     engine = await migrated_sqlite(tmp_path / "reminding.sqlite3")
     sessions = Sessions(engine)
-    turns, memory = SqlTurnRepository(sessions), SqlMemoryRepository(sessions)
+    turns, memory = TurnRepository(sessions), MemoryRepository(sessions)
     due, young = bottles_of(BAROLO, 6), bottles_of(replace_vintage(2024), 6)
     off = (Fact("setting", OFF),)
     await turns.change(

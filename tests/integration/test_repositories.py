@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from agent.repositories import MessageRepository, StoredMessage
+from agent.conversation import StoredMessage
 from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery
 from db.engine import Sessions
-from db.repositories.people import SqlMessageRepository
+from db.repositories.people import MessageRepository
 from db.repositories.privacy import SqlPersonalData
 from db.wines.catalogue import SqlCatalogue
 
@@ -27,7 +27,7 @@ def catalogue(cellar_sessions: Sessions) -> Catalogue:
 
 @pytest.fixture
 def messages(sessions: Sessions) -> MessageRepository:
-    return SqlMessageRepository(sessions, now=lambda: NOON)
+    return MessageRepository(sessions, now=lambda: NOON)
 
 
 async def similar(catalogue: Catalogue, wine_id: str, **query: Any) -> list[str]:
@@ -173,11 +173,11 @@ class TestRepositories:
 
     async def test_moments_are_kept_in_utc_and_need_a_time_zone(self, sessions: Sessions) -> None:
         summer = datetime(2026, 7, 1, 14, tzinfo=timezone(timedelta(hours=2)))
-        await SqlMessageRepository(sessions, now=lambda: summer).create(CHAT, "user", "hello")
-        (message,) = await SqlMessageRepository(sessions).recent(CHAT)
+        await MessageRepository(sessions, now=lambda: summer).create(CHAT, "user", "hello")
+        (message,) = await MessageRepository(sessions).recent(CHAT)
         assert message.created_at == datetime(2026, 7, 1, 12, tzinfo=UTC)
         assert message.created_at.utcoffset() == timedelta(0)
-        naive = SqlMessageRepository(sessions, now=lambda: summer.replace(tzinfo=None))
+        naive = MessageRepository(sessions, now=lambda: summer.replace(tzinfo=None))
         with pytest.raises(Exception, match="without a time zone"):
             await naive.create(CHAT, "user", "when?")
 

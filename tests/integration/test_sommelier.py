@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.conversation import StoredMessage
 from agent.deps import Deps
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
@@ -9,7 +10,6 @@ from agent.engine.run import Run
 from agent.i18n import say, say_in, speak, speaking
 from agent.memory.tools import memory_tools
 from agent.prompts import repository_prompts
-from agent.repositories import StoredMessage
 from agent.sommelier.history import window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult

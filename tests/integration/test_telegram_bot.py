@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from agent.conversation import Role, StoredMessage
 from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.i18n import say
-from agent.repositories import Role, StoredMessage
 from agent.turn import Reply
 from bot.telegram.render import to_telegram_html, visible_text
 from db.engine import Sessions
-from db.repositories.people import SqlMessageRepository
+from db.repositories.people import MessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
@@ -79,14 +79,14 @@ class BrokenMessages:
 
 
 @pytest.fixture
-async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
+async def messages(tmp_path: Path) -> AsyncIterator[MessageRepository]:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield SqlMessageRepository(Sessions(engine))
+    yield MessageRepository(Sessions(engine))
     await engine.dispose()
 
 
 async def test_a_message_is_answered_as_html_while_typing_is_shown(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     async with running(bot_api, answering("Try **Chinon** & lamb", seconds=0.2), messages):
         bot_api.say("a red for lamb")
@@ -104,7 +104,7 @@ async def test_a_message_is_answered_as_html_while_typing_is_shown(
     [("/start", "Hello! I am your sommelier."), ("/help", "What you can ask")],
 )
 async def test_start_and_help_say_what_this_is(
-    bot_api: BotApi, messages: SqlMessageRepository, command: str, beginning: str
+    bot_api: BotApi, messages: MessageRepository, command: str, beginning: str
 ) -> None:
     answerer = answering()
     async with running(bot_api, answerer, messages):
@@ -118,7 +118,7 @@ async def test_start_and_help_say_what_this_is(
 
 
 async def test_a_long_answer_arrives_whole_in_several_messages_in_order(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     paragraphs = [f"Wine {number} is **good**. " + "🍷" * 700 for number in range(7)]
     async with running(bot_api, answering("\n\n".join(paragraphs)), messages):
@@ -129,7 +129,7 @@ async def test_a_long_answer_arrives_whole_in_several_messages_in_order(
 
 
 async def test_a_turn_is_remembered_with_its_wines_and_shown_to_the_next(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering("Chinon. " * 400, "chinon-2020")
     async with running(bot_api, answerer, messages):
@@ -144,9 +144,7 @@ async def test_a_turn_is_remembered_with_its_wines_and_shown_to_the_next(
     assert answer == {"role": "assistant", "content": f"{kept}\n\n[wine ids: chinon-2020]"}
 
 
-async def test_new_forgets_the_conversation(
-    bot_api: BotApi, messages: SqlMessageRepository
-) -> None:
+async def test_new_forgets_the_conversation(bot_api: BotApi, messages: MessageRepository) -> None:
     answerer = answering("Chinon")
     async with running(bot_api, answerer, messages) as lanes:
         for number, text in enumerate(("/new", "a red", "/new", "a white"), 1):
@@ -172,7 +170,7 @@ async def test_new_forgets_the_conversation(
     ],
 )
 async def test_what_cannot_be_answered_gets_one_courteous_sentence(
-    bot_api: BotApi, messages: SqlMessageRepository, fields: dict[str, object], answer: str
+    bot_api: BotApi, messages: MessageRepository, fields: dict[str, object], answer: str
 ) -> None:
     answerer = answering()
     async with running(bot_api, answerer, messages):
@@ -200,7 +198,7 @@ WITH_WORDS |= {"of a business", "of a chat", "of a guest", "of a topic"}
 
 
 async def test_what_is_no_text_gets_a_sentence_and_what_nobody_said_none(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     kinds = json.loads((Path(__file__).parents[1] / "message_kinds.json").read_text("utf-8"))
     chats = {kind: 9000 + number for number, kind in enumerate(kinds) if kind not in WITH_WORDS}
@@ -217,7 +215,7 @@ async def test_what_is_no_text_gets_a_sentence_and_what_nobody_said_none(
 
 
 async def test_an_unknown_command_is_named_as_such(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering()
     async with running(bot_api, answerer, messages):
@@ -226,7 +224,7 @@ async def test_an_unknown_command_is_named_as_such(
     assert answerer.asked == []
 
 
-async def test_an_album_gets_one_sentence(bot_api: BotApi, messages: SqlMessageRepository) -> None:
+async def test_an_album_gets_one_sentence(bot_api: BotApi, messages: MessageRepository) -> None:
     for _ in range(3):
         bot_api.say("", photo=PHOTO, media_group_id="album")
     async with running(bot_api, answering(), messages, burst=1):
@@ -235,7 +233,7 @@ async def test_an_album_gets_one_sentence(bot_api: BotApi, messages: SqlMessageR
 
 
 async def test_an_edited_message_that_was_never_seen_gets_a_sentence(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering()
     async with running(bot_api, answerer, messages):
@@ -245,7 +243,7 @@ async def test_an_edited_message_that_was_never_seen_gets_a_sentence(
 
 
 async def test_an_edit_of_the_last_message_runs_its_turn_again(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering()
     async with running(bot_api, answerer, messages):
@@ -263,7 +261,7 @@ async def test_an_edit_of_the_last_message_runs_its_turn_again(
 
 
 async def test_an_edit_of_a_message_that_still_waits_changes_its_words(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     bot_api.say("a red", message_id=77)
     bot_api.push({"edited_message": message(text="a white", edit_date=1, message_id=77)})
@@ -276,7 +274,7 @@ async def test_an_edit_of_a_message_that_still_waits_changes_its_words(
 
 
 async def test_a_burst_of_messages_is_one_turn(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering()
     async with running(bot_api, answerer, messages, burst=2):
@@ -289,7 +287,7 @@ async def test_a_burst_of_messages_is_one_turn(
 
 
 async def test_a_message_of_4096_characters_is_answered(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering("Chinon")
     async with running(bot_api, answerer, messages):
@@ -299,7 +297,7 @@ async def test_a_message_of_4096_characters_is_answered(
 
 
 async def test_in_a_group_a_second_message_does_not_make_the_bot_overhear_the_first(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering()
     bot_api.say(f"@{BOT_NAME} a red 🍷", GROUP, entities=[mention(0)], message_id=41)
@@ -310,7 +308,7 @@ async def test_in_a_group_a_second_message_does_not_make_the_bot_overhear_the_fi
 
 
 async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering()
     own = {**message(text="earlier"), "from": {"id": 123456789, "is_bot": True, "first_name": "S"}}
@@ -339,7 +337,7 @@ async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
 
 
 async def test_an_answerer_that_raises_ends_in_a_sentence(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     async def fail(_: str) -> Reply:
         raise RuntimeError("a bug")
@@ -354,7 +352,7 @@ async def test_an_answerer_that_raises_ends_in_a_sentence(
 
 
 async def test_a_blank_answer_becomes_a_sentence(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     async with running(bot_api, answering(" \n"), messages):
         bot_api.say("a red")
@@ -380,7 +378,7 @@ async def test_without_a_database_people_are_still_answered(
 
 
 async def test_telegram_asking_to_wait_is_obeyed(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     bot_api.fail("sendMessage", 429, retry_after=1)
     async with running(bot_api, answering("Chinon"), messages):
@@ -391,7 +389,7 @@ async def test_telegram_asking_to_wait_is_obeyed(
 
 
 async def test_html_that_telegram_rejects_arrives_as_plain_text(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     bot_api.fail("sendMessage", 400, "Bad Request: can't parse entities: unsupported start tag")
     async with running(bot_api, answering("**Chinon** & <lamb>"), messages):
@@ -401,7 +399,7 @@ async def test_html_that_telegram_rejects_arrives_as_plain_text(
 
 
 async def test_a_passing_server_error_is_tried_again(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     bot_api.fail("sendMessage", 502, "Bad Gateway")
     tracer = RecordingTracer()
@@ -420,7 +418,7 @@ async def test_a_passing_server_error_is_tried_again(
 
 
 async def test_a_message_that_may_have_arrived_is_not_sent_twice(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     bot_api.drop_after("sendMessage")
     async with running(bot_api, answering(), messages):
@@ -431,7 +429,7 @@ async def test_a_message_that_may_have_arrived_is_not_sent_twice(
 
 
 async def test_a_person_who_blocked_the_bot_is_logged_once_and_not_asked_again(
-    bot_api: BotApi, messages: SqlMessageRepository, caplog: pytest.LogCaptureFixture
+    bot_api: BotApi, messages: MessageRepository, caplog: pytest.LogCaptureFixture
 ) -> None:
     bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=CHAT)
     async with running(bot_api, answering("One.\n\n" + "Two " * 1500), messages):
@@ -449,7 +447,7 @@ async def test_a_person_who_blocked_the_bot_is_logged_once_and_not_asked_again(
 
 
 async def test_an_answer_that_telegram_refuses_ends_in_a_sentence(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     bot_api.fail("sendMessage", 400, "Bad Request: message is too long")
     async with running(bot_api, answering("Chinon"), messages):
@@ -458,7 +456,7 @@ async def test_an_answer_that_telegram_refuses_ends_in_a_sentence(
 
 
 async def test_one_chat_is_answered_in_order_even_if_later_answers_are_quicker(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     active = most_active = 0
 
@@ -478,7 +476,7 @@ async def test_one_chat_is_answered_in_order_even_if_later_answers_are_quicker(
 
 
 async def test_a_slow_chat_and_its_queue_do_not_hold_up_the_others(
-    bot_api: BotApi, messages: SqlMessageRepository
+    bot_api: BotApi, messages: MessageRepository
 ) -> None:
     release = asyncio.Event()
 
@@ -499,7 +497,7 @@ async def test_a_slow_chat_and_its_queue_do_not_hold_up_the_others(
     assert seen == ["slow!"] + ["waiting!"] * 20
 
 
-async def test_stopping_lets_a_turn_finish(bot_api: BotApi, messages: SqlMessageRepository) -> None:
+async def test_stopping_lets_a_turn_finish(bot_api: BotApi, messages: MessageRepository) -> None:
     answerer = answering("Chinon", seconds=0.3)
     async with running(bot_api, answerer, messages):
         bot_api.say("a red")
@@ -509,7 +507,7 @@ async def test_stopping_lets_a_turn_finish(bot_api: BotApi, messages: SqlMessage
 
 
 async def test_telegram_unreachable_at_the_start_is_waited_for(
-    bot_api: BotApi, messages: SqlMessageRepository, caplog: pytest.LogCaptureFixture
+    bot_api: BotApi, messages: MessageRepository, caplog: pytest.LogCaptureFixture
 ) -> None:
     bot_api.fail("getMe", 502, "Bad Gateway")
     async with running(bot_api, answering("Chinon"), messages):
@@ -519,7 +517,7 @@ async def test_telegram_unreachable_at_the_start_is_waited_for(
 
 
 async def test_another_poller_is_named_and_polling_goes_on(
-    bot_api: BotApi, messages: SqlMessageRepository, caplog: pytest.LogCaptureFixture
+    bot_api: BotApi, messages: MessageRepository, caplog: pytest.LogCaptureFixture
 ) -> None:
     bot_api.fail("getUpdates", 409, "Conflict: terminated by other getUpdates request")
     async with running(bot_api, answering("Chinon"), messages):

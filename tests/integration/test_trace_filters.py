@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from agent.engine.span import TraceRecord
-from agent.repositories import TurnRecord
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from agent.turn_trace import record_turn
 from bot.commands.doctor import check_tracing
 from config import load_settings
 from db.engine import Sessions, create_engine
+from db.records import TurnRecord
 from db.repositories.traces import SqlTraceStore, TraceRows
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
+from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.commands import empty_home, sommelier_here
 from tests.doubles.langfuse_filters import matching
 from tests.doubles.otlp import OtlpReceiver, Span
@@ -118,10 +118,10 @@ async def fill(url: str, servers: Sequence[OtlpReceiver]) -> None:
     engine = create_engine(url)
     sessions, rows = Sessions(engine), TraceRows(exported=True)
     store = SqlTraceStore(sessions, rows=rows)
-    feedback = SqlFeedbackRepository(sessions, rows=rows)
+    feedback = FeedbackRepository(sessions, rows=rows)
     disliked = TRACES[7]
     known = {"trace_id": disliked.trace_id, "root_id": disliked.root.span_id}
-    await SqlTurnRepository(sessions).record(
+    await TurnRepository(sessions).record(
         TurnRecord(turn_id=8, chat_id=1, user_id=1, at=NOW, outcome="answered", **known)  # type: ignore[arg-type]
     )
     for server in servers:

@@ -15,7 +15,7 @@ from agent.sommelier.service import Sommelier
 from bot.outgoing import Rows
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
-from db.repositories.people import SqlMessageRepository
+from db.repositories.people import MessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import (
@@ -52,9 +52,9 @@ FALLBACK: list[Tree] = [("retrieve.wines", "retriever", [])]
 
 
 @pytest.fixture
-async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
+async def messages(tmp_path: Path) -> AsyncIterator[MessageRepository]:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield SqlMessageRepository(Sessions(engine))
+    yield MessageRepository(Sessions(engine))
     await engine.dispose()
 
 
@@ -62,7 +62,7 @@ async def messages(tmp_path: Path) -> AsyncIterator[SqlMessageRepository]:
 async def traced(
     bot_api: BotApi,
     otlp: OtlpReceiver,
-    messages: SqlMessageRepository,
+    messages: MessageRepository,
     models: Sequence[LLMService],
     limits: Limits | None = None,
 ) -> AsyncIterator[Lanes]:
@@ -89,7 +89,7 @@ async def over(queue: Lanes) -> None:
 async def answer_of(
     bot_api: BotApi,
     otlp: OtlpReceiver,
-    messages: SqlMessageRepository,
+    messages: MessageRepository,
     models: Sequence[LLMService],
     limits: Limits | None = None,
 ) -> str:
@@ -126,7 +126,7 @@ async def test_success(
     bot_api: BotApi,
     model_server: ModelServer,
     otlp_receiver: OtlpReceiver,
-    messages: SqlMessageRepository,
+    messages: MessageRepository,
 ) -> None:
     model_server.script(SEARCH, answer(VALID.message["content"], usage=(100, 20), cached=40))  # type: ignore[index]
     text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
@@ -160,7 +160,7 @@ async def test_retry(
     bot_api: BotApi,
     model_server: ModelServer,
     otlp_receiver: OtlpReceiver,
-    messages: SqlMessageRepository,
+    messages: MessageRepository,
 ) -> None:
     model_server.script(SEARCH, answer("{not json"), EMPTY, VALID)
     await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
@@ -188,7 +188,7 @@ async def test_exhaustion(
     bot_api: BotApi,
     model_server: ModelServer,
     otlp_receiver: OtlpReceiver,
-    messages: SqlMessageRepository,
+    messages: MessageRepository,
 ) -> None:
     model_server.script(SEARCH, EMPTY, answer("no"), answer("still no"))
     text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
@@ -203,7 +203,7 @@ async def test_refusal(
     bot_api: BotApi,
     model_server: ModelServer,
     otlp_receiver: OtlpReceiver,
-    messages: SqlMessageRepository,
+    messages: MessageRepository,
 ) -> None:
     model_server.script(refusal("I won't."))
     text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
@@ -217,7 +217,7 @@ async def test_fallback_model(
     bot_api: BotApi,
     model_server: ModelServer,
     otlp_receiver: OtlpReceiver,
-    messages: SqlMessageRepository,
+    messages: MessageRepository,
 ) -> None:
     model_server.script(error(401), SEARCH, VALID)
     models = [model(model_server, "gpt-4.1"), model(model_server)]
@@ -232,7 +232,7 @@ async def test_fallback_model(
 
 
 async def test_fallback(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
 ) -> None:
     await answer_of(bot_api, otlp_receiver, messages, [])
     root = expect(otlp_receiver, FALLBACK)
@@ -247,7 +247,7 @@ async def test_deadline(
     bot_api: BotApi,
     model_server: ModelServer,
     otlp_receiver: OtlpReceiver,
-    messages: SqlMessageRepository,
+    messages: MessageRepository,
 ) -> None:
     model_server.script(SEARCH, hang(30))
     limits = Limits(seconds=3)
@@ -259,7 +259,7 @@ async def test_deadline(
 
 
 async def test_send_failure(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
 ) -> None:
     bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", times=5)
     async with traced(bot_api, otlp_receiver, messages, []) as queue:
@@ -275,7 +275,7 @@ async def test_send_failure(
 
 
 async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
 ) -> None:
     def rating(turn_id: int) -> Rows:
         raise ValueError("a secret text")
@@ -294,7 +294,7 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
 
 
 async def test_a_turn_that_breaks_once_is_traced_once(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
 ) -> None:
     asked: list[int] = []
 
@@ -315,9 +315,9 @@ async def test_a_turn_that_breaks_once_is_traced_once(
 
 
 async def test_a_turn_that_fails_for_good_is_one_trace(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: SqlMessageRepository
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
 ) -> None:
-    class Broken(SqlMessageRepository):
+    class Broken(MessageRepository):
         async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
             raise OSError("a secret path")
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from agent.engine.messages import Usage
 from agent.engine.span import PromptRef, ScoreRecord, SpanRecord, TraceRecord
-from agent.repositories import TraceFilter, TraceSummary
 from db.engine import Sessions
+from db.records import TraceFilter, TraceSummary
 from db.repositories.traces import (
     SqlTraceStore,
     TraceRows,

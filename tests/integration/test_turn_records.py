@@ -8,22 +8,14 @@ import pytest
 from sqlalchemy import func, select
 
 from agent.engine.limits import Spent
-from agent.repositories import (
-    DayStats,
-    Feedback,
-    FeedbackRepository,
-    PeopleRepository,
-    Spending,
-    TurnRecord,
-    TurnRepository,
-    percentile,
-)
+from agent.numbers import percentile
 from db.engine import Sessions
 from db.models import FeedbackRow, OutboxRow, PersonRow, TurnRow
+from db.records import DayStats, Feedback, Spending, TurnRecord
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.inbox import Inbox
-from db.repositories.people import SqlChatRepository, SqlPeopleRepository
-from db.repositories.turns import SqlFeedbackRepository, SqlTurnRepository
+from db.repositories.people import ChatRepository, PeopleRepository
+from db.repositories.turns import FeedbackRepository, TurnRepository
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA, BOB = 8_000_000_001, 42
@@ -46,18 +38,18 @@ TURN = TurnRecord(
 
 
 @pytest.fixture
-def turns(sessions: Sessions) -> SqlTurnRepository:
-    return SqlTurnRepository(sessions, now=lambda: NOON)
+def turns(sessions: Sessions) -> TurnRepository:
+    return TurnRepository(sessions, now=lambda: NOON)
 
 
 @pytest.fixture
 def feedback(sessions: Sessions) -> FeedbackRepository:
-    return SqlFeedbackRepository(sessions, now=lambda: NOON)
+    return FeedbackRepository(sessions, now=lambda: NOON)
 
 
 @pytest.fixture
-def people(sessions: Sessions) -> SqlPeopleRepository:
-    return SqlPeopleRepository(sessions)
+def people(sessions: Sessions) -> PeopleRepository:
+    return PeopleRepository(sessions)
 
 
 @pytest.fixture
@@ -85,7 +77,7 @@ async def rows(sessions: Sessions) -> tuple[int, int, int]:
 
 class TestTurns:
     async def test_a_turn_comes_back_whole_by_its_id_and_by_each_message_of_its_answer(
-        self, turns: SqlTurnRepository
+        self, turns: TurnRepository
     ) -> None:
         await turns.record(TURN, messages=answers(11, 12))
         assert await turns.get(TURN.turn_id) == TURN
@@ -93,7 +85,7 @@ class TestTurns:
         assert await turns.of_message(GROUP, 12) == TURN
 
     async def test_messages_of_other_chats_and_unknown_turns_are_nothing(
-        self, turns: SqlTurnRepository
+        self, turns: TurnRepository
     ) -> None:
         await turns.record(TURN, messages=answers(11, 12))
         assert await turns.of_message(ADA, 11) is None
@@ -184,7 +176,7 @@ class TestTurns:
         assert stats.all.outcomes == {"answered": 3, "failed": 1}
 
     async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
-        self, turns: SqlTurnRepository, feedback: FeedbackRepository, sessions: Sessions
+        self, turns: TurnRepository, feedback: FeedbackRepository, sessions: Sessions
     ) -> None:
         old = replace(TURN, at=NOON - timedelta(days=7, seconds=1))
         await turns.record(old, messages=answers(11, 12))
@@ -226,7 +218,7 @@ class TestFeedback:
             answered_at=NOON,
         )
         assert await feedback.get(TURN.turn_id) == rated
-        assert isinstance(feedback, SqlFeedbackRepository)
+        assert isinstance(feedback, FeedbackRepository)
         assert await feedback.of_trace("a" * 32) == rated
 
     async def test_pressing_twice_changes_nothing(self, feedback: FeedbackRepository) -> None:
@@ -316,7 +308,7 @@ class TestPeople:
         await people.seen(1, None, NOON)
         await people.decide(2, "blocked")
         await people.decide(4, "allowed")
-        chats = SqlChatRepository(sessions)
+        chats = ChatRepository(sessions)
         await chats.unreachable(3, "blocked by the user")
         assert await people.private_chats() == [1, 4]
         assert await people.private_chats(only_allowed=True) == [4]
@@ -345,7 +337,7 @@ class TestPeople:
         assert await people.warned(BOB, today)
 
     async def test_when_a_person_was_seen_does_not_depend_on_the_order(
-        self, people: SqlPeopleRepository, sessions: Sessions
+        self, people: PeopleRepository, sessions: Sessions
     ) -> None:
         await people.decide(ADA, "allowed")
         for hours in (1, 0, 2):

@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
+from agent.conversation import StoredMessage
 from agent.engine.limits import Ledger, Spent
-from agent.repositories import EndedTurn, StoredMessage, TurnRecord
 from bot.metrics import Metrics
 from bot.outgoing import Delivery
 from bot.pending import pending_turn
@@ -24,9 +24,10 @@ from bot.updates.bursts import chat_of
 from bot.updates.lanes import SHARED_TRIES, Lanes, Lock
 from db.engine import Sessions, is_passing
 from db.models import OutboxRow
+from db.records import EndedTurn, TurnRecord
 from db.repositories.inbox import Inbox
-from db.repositories.people import SqlMessageRepository
-from db.repositories.turns import SqlTurnRepository
+from db.repositories.people import MessageRepository
+from db.repositories.turns import TurnRepository
 from tests.doubles.server import eventually
 
 CHAT = 7
@@ -467,9 +468,9 @@ async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: W
     await world.hear(1, "a red")
     await replace(world.lanes, handle=handle).run(LANE)
     sessions = world.inbox._sessions
-    kept = await SqlMessageRepository(sessions).recent(CHAT)
+    kept = await MessageRepository(sessions).recent(CHAT)
     assert [each.content for each in kept] == ["a red", "Chinon"]
-    assert await SqlTurnRepository(sessions).of_message(CHAT, 1) == record
+    assert await TurnRepository(sessions).of_message(CHAT, 1) == record
     async with sessions() as session:
         (message,) = await session.scalars(select(OutboxRow))
     assert (message.html, message.message_id) == ("", 1)

@@ -11,12 +11,12 @@ import httpx2
 import pytest
 
 from agent import lengths
-from agent.repositories import Payload
 from bot.updates.accept import Poller, TokenRejected
 from bot.updates.bursts import lane_of
 from db.engine import Sessions
+from db.records import Payload
 from db.repositories.inbox import Inbox
-from db.repositories.people import SqlMessageRepository
+from db.repositories.people import MessageRepository
 from tests.crash.harness import free_port
 from tests.databases import Databases, migrated_sqlite
 from tests.doubles.bot_api import BotApi
@@ -76,7 +76,7 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
 ) -> None:
     caplog.set_level(logging.INFO)
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    messages = SqlMessageRepository(Sessions(engine))
+    messages = MessageRepository(Sessions(engine))
     chats = {kind: 2000 + 1000 * number for number, kind in enumerate(KINDS)}
     async with running(bot_api, answering(), messages, tries=1):
         for kind, chat in chats.items():
@@ -200,7 +200,7 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
     bot_api: BotApi, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    messages = SqlMessageRepository(Sessions(engine))
+    messages = MessageRepository(Sessions(engine))
     async with running(bot_api, answering(), messages, burst=0.3):
         bot_api.say("before", 7)
         bot_api.push({"message": base(7) | DELETED_PIN})

@@ -12,10 +12,10 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from agent.repositories import Backlog, Payload
 from bot.http.server import SECRET_HEADER, WEBHOOK_PATH, CannotListen, Webhook, listen
 from bot.metrics import Metrics
 from bot.updates.accept import Accept
+from db.records import Backlog, Payload
 from tests.serving import Running
 from tests.serving import serving as serve
 

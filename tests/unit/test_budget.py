@@ -9,11 +9,6 @@ from hypothesis import strategies as st
 
 from agent.engine.limits import Ledger, Limits, Spent
 from agent.engine.messages import LLMResponse, Usage
-from agent.repositories import (
-    PeopleRepository,
-    Spending,
-    TurnRepository,
-)
 from bot.budgets import (
     NO_BUDGET,
     TYPICAL,
@@ -25,6 +20,9 @@ from bot.budgets import (
     duration_text,
     one_turn,
 )
+from db.records import Spending
+from db.repositories.people import PeopleRepository
+from db.repositories.turns import TurnRepository
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 NOTHING = Spent()

@@ -1,6 +1,6 @@
 """The window of a conversation that a model is shown."""
 
-from agent.repositories import StoredMessage
+from agent.conversation import StoredMessage
 from agent.sommelier.history import window
 
 

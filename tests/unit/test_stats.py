@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import date, timedelta
 
-from agent.repositories import DayStats, Stats
 from bot.admin.page import parts, stats_table
+from db.records import DayStats, Stats
 
 TODAY = date(2026, 5, 7)
 DAY = DayStats(

@@ -1,0 +1,230 @@
+"""The records of turns, users, chats and updates that the database gives and takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal, NamedTuple
+
+from agent.conversation import StoredMessage
+from agent.engine.limits import NOTHING_SPENT, Spent
+from agent.engine.span import Level, TraceRecord
+from agent.turn import Change
+
+Verdict = Literal["liked", "disliked"]
+
+
+FeedbackReason = Literal["wrong_wine", "not_what_i_asked", "wrong_facts", "tone"]
+
+
+Access = Literal["allowed", "blocked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecord:
+    """One turn that has ended; `turn_id` is the id of its update.
+
+    Money is US dollars, times are seconds.
+    """
+
+    turn_id: int
+    chat_id: int
+    user_id: int
+    at: datetime
+    outcome: str
+    seconds: float = 0.0
+    requests: int = 0
+    retries: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    error_types: tuple[str, ...] = ()
+    trace_id: str | None = None
+    root_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What was used since a moment, and how many further turns are under way.
+
+    `turns` are those of everyone that asked a model, so that it can be told what one takes.
+    """
+
+    by_person: Spent = NOTHING_SPENT
+    by_everyone: Spent = NOTHING_SPENT
+    turns: int = 0
+    persons_under_way: int = 0
+    under_way: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What a person thinks of a turn's answer; no `verdict`: they took it back.
+
+    `answered_at` is when the turn ended: a verdict is about that moment, however often it changes.
+    """
+
+    turn_id: int
+    verdict: Verdict | None
+    reason: FeedbackReason | None = None
+    comment: str = ""
+    trace_id: str | None = None
+    root_id: str | None = None
+    answered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DayStats:
+    """What happened on one day (UTC), or on several counted together from `day` on."""
+
+    day: date
+    people: int = 0
+    turns: int = 0
+    retried: int = 0
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    liked: int = 0
+    disliked: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    median_seconds: float = 0.0
+    p95_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What happened on some days, oldest first, and on `all` of them together."""
+
+    days: tuple[DayStats, ...]
+    all: DayStats
+
+    @property
+    def today(self) -> DayStats:
+        """The last of the days."""
+        return self.days[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSummary:
+    """What a list of traces shows of one; `session` and `user` are keyed hashes."""
+
+    trace_id: str
+    started_at: datetime
+    ended_at: datetime
+    session: str
+    user: str
+    question: str
+    outcome: str
+    level: Level
+    retry_count: int
+    cost_usd: float
+    tokens: int
+    error_types: tuple[str, ...] = ()
+    name: str = "chat"
+    tags: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """How long the turn took."""
+        return (self.ended_at - self.started_at).total_seconds()
+
+
+class TracedStep(NamedTuple):
+    """One span of a trace, in numbers; `model` is empty but for requests to one."""
+
+    name: str
+    model: str
+    seconds: float
+    cost_usd: float
+
+
+class TracedTurn(NamedTuple):
+    """What of a trace is counted; the first step is the turn itself."""
+
+    at: datetime
+    name: str
+    error_types: tuple[str, ...]
+    steps: tuple[TracedStep, ...]
+
+    @property
+    def seconds(self) -> float:
+        """How long the turn took."""
+        return self.steps[0].seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceFilter:
+    """Which traces are listed: all that is given holds of each. `level` is that or worse."""
+
+    since: datetime | None = None
+    level: Level | None = None
+    name: str = ""
+    outcome: str = ""
+    session: str = ""
+    user: str = ""
+    tags: tuple[str, ...] = ()
+    disliked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatState:
+    """Where messages for a chat go: `chat_id` after any migration, unless it is unreachable."""
+
+    chat_id: int
+    unreachable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Updates that are accepted and not done: how many, and how long the oldest has waited."""
+
+    waiting: int = 0
+    oldest_seconds: float = 0.0
+
+
+Payload = Mapping[str, Any]
+"""An update as Telegram delivered it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedUpdate:
+    """An update as it arrives; `edits` is the message whose new form it brings.
+
+    Those of a `lane` are answered one after the other.
+    """
+
+    update_id: int
+    chat_id: int
+    lane: str
+    payload: Payload
+    message_id: int | None = None
+    edits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTurn:
+    """What is kept of a turn: what it came to, what was said in it, its trace, what it changes.
+
+    Of what is no turn of its own, a press say, there is no record.
+    """
+
+    record: TurnRecord | None
+    said: tuple[StoredMessage, ...] = ()
+    trace: TraceRecord | None = None
+    changes: tuple[Change, ...] = ()
+
+
+class TurnTaken(BaseException):
+    """A turn was begun again by another process, so this one may record and send no more of it.
+
+    No `Exception`, as a cancellation is none: only who runs turns is to know what to do about it.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A person to be forgotten wherever traces of them are, told of before `at`.
+
+    `user` is their hash there, `tries` how often that was done already.
+    """
+
+    user: str
+    at: datetime
+    tries: int = 0
