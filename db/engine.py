@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
-from sqlalchemy import URL, Connection, CursorResult, Delete, Update, event, make_url, text
+from sqlalchemy import URL, CursorResult, Delete, Update, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -26,10 +26,6 @@ from db.models import utc_now
 
 log = logging.getLogger(__name__)
 
-R = TypeVar("R")
-
-Work = Callable[[Connection], R]
-"""What is done in a transaction. It may be done again if the transaction fails."""
 SQLITE: Final = "sqlite+aiosqlite"
 POSTGRES: Final = "postgresql+psycopg"
 CONNECTING: Final = {
@@ -83,16 +79,6 @@ class Sessions:
             except DataError as error:
                 raise Unstorable(type(error.orig).__name__) from None
             self._file.check()
-
-    async def read(self, work: Work[R]) -> R:
-        """Return what `work` reads."""
-        async with self._make() as session:
-            return await session.run_sync(lambda inner: work(inner.connection()))
-
-    async def write(self, work: Work[R]) -> R:
-        """Return what `work` returns once it is committed."""
-        async with self.begin() as session:
-            return await session.run_sync(lambda inner: work(inner.connection()))
 
     async def checkpoint(self) -> None:
         """Empty the log of an SQLite database, in which deleted rows may still be read."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from sqlalchemy import (
     JSON,
     BigInteger,
-    Connection,
     Date,
     DateTime,
     Dialect,
@@ -524,17 +523,16 @@ def table_of(model: type[Base]) -> Table:
 Inserting = postgresql.Insert | sqlite.Insert
 
 
-def insert(on: AsyncSession | Connection, model: type[Base]) -> Inserting:
+def insert(session: AsyncSession, model: type[Base]) -> Inserting:
     """Return an insert of a database, that can say what is to become of known rows."""
-    dialect = on.dialect if isinstance(on, Connection) else on.get_bind().dialect
-    if dialect.name == "sqlite":
+    if session.get_bind().dialect.name == "sqlite":
         return sqlite.insert(table_of(model))
     return postgresql.insert(table_of(model))
 
 
-def upsert(on: AsyncSession | Connection, model: type[Base], *changed: str) -> Inserting:
+def upsert(session: AsyncSession, model: type[Base], *changed: str) -> Inserting:
     """Return an insert that replaces a known row, or only the `changed` columns of it."""
-    statement, columns = insert(on, model), model.__table__.columns
+    statement, columns = insert(session, model), model.__table__.columns
     keys = [column.name for column in columns if column.primary_key]
     names = changed or [column.name for column in columns if not column.primary_key]
     values = {name: statement.excluded[name] for name in names}

@@ -240,7 +240,8 @@ class ChunkIndex:
         by_meaning = self._vectors.setdefault(kind, VectorIndex())
         async with self._updating:
             # The rows may be newer than the counter: the next search then compares once more.
-            changes = await self._sessions.read(lambda on: on.scalar(_CHANGES)) or 0
+            async with self._sessions() as session:
+                changes = await session.scalar(_CHANGES) or 0
             if changes != self._changes.get("words"):
                 await self._update(self._words, _WORDS)
                 self._changes["words"] = changes

@@ -6,12 +6,10 @@ import logging
 import struct
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sqlalchemy import (
     BindParameter,
-    Connection,
     Row,
     Select,
     bindparam,
@@ -23,13 +21,14 @@ from sqlalchemy import (
     select,
     text,
 )
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.passages import Chunk, StoredDocument
 from agent.documents.vectors import Embedder, EmbeddingError, embed
 from agent.text import storable
 from db.documents.chunking import chunk
 from db.documents.reading import Document
-from db.engine import Sessions
+from db.engine import Sessions, count_rows
 from db.models import ChunkRow, ChunkVectorRow, DocumentRow, loaded, table_of, utc_now
 
 if TYPE_CHECKING:
@@ -80,28 +79,31 @@ class SqlDocumentStore:
         vectors = await self._vectors_of(asked, SEARCH_SECONDS)
         index = await self._index()
         scores = await index.search(asked, self._model, vectors, max(CANDIDATES, limit * 5))
-        return await self._sessions.read(lambda on: _best_chunks(on, scores, limit))
+        async with self._sessions() as session:
+            return await _best_chunks(session, scores, limit)
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         wanted = {path for path in paths if path == storable(path)}
         known = select(DocumentRow.path).where(DocumentRow.path.in_(wanted))
-        return await self._sessions.read(lambda on: set(on.scalars(known)))
+        async with self._sessions() as session:
+            return set(await session.scalars(known))
 
     async def count(self) -> int:
         count = select(func.count(DocumentRow.id))
-        return await self._sessions.read(lambda on: on.scalar(count) or 0)
+        async with self._sessions() as session:
+            return await session.scalar(count) or 0
 
     async def documents(self) -> list[StoredDocument]:
         rows = select(table_of(DocumentRow))
-        documents = await self._sessions.read(
-            lambda on: [loaded(StoredDocument, row) for row in on.execute(rows)]
-        )
+        async with self._sessions() as session:
+            documents = [loaded(StoredDocument, row) for row in await session.execute(rows)]
         return sorted(documents, key=lambda document: document.path)
 
     async def hashes(self) -> dict[str, str]:
         """Return the content hash of every document by its path."""
         rows = select(DocumentRow.path, DocumentRow.content_hash)
-        return await self._sessions.read(lambda on: dict(on.execute(rows).all()))
+        async with self._sessions() as session:
+            return dict((await session.execute(rows)).all())
 
     async def remove(self, path: str) -> int:
         """Remove the document at `path`, or all below it, and return their number."""
@@ -110,12 +112,9 @@ class SqlDocumentStore:
             return 0
         below = DocumentRow.path.startswith(f"{wanted}/", autoescape=True)
         statement = delete(DocumentRow).where(or_(DocumentRow.path == wanted, below))
-
-        def write(on: Connection) -> int:
-            count_change(on)
-            return on.execute(statement).rowcount
-
-        return await self._sessions.write(write)
+        async with self._sessions.begin() as session:
+            await count_change(session)
+            return await count_rows(session, statement)
 
     async def save(self, *documents: Document) -> list[Fate]:
         """Store documents with their chunks in place of older versions: all of them, or none.
@@ -124,7 +123,8 @@ class SqlDocumentStore:
         """
         now = self._now()
         rows = await asyncio.to_thread(lambda: [_rows_of(item, now) for item in documents])
-        return await self._sessions.write(lambda on: [_save(on, *row) for row in rows])
+        async with self._sessions.begin() as session:
+            return [await _save(session, *row) for row in rows]
 
     async def embed_missing(self) -> int:
         """Give a vector to each chunk without one of this model, and return how many got one.
@@ -134,7 +134,8 @@ class SqlDocumentStore:
         done = last = 0
         while self._embedder is not None:
             wanted = _without_vector(self._model, last)
-            rows = await self._sessions.read(partial(_all_rows, wanted=wanted))
+            async with self._sessions() as session:
+                rows = (await session.execute(wanted)).all()
             vectors = await self._embedded([_embedded_text(row) for row in rows])
             found = {
                 row.number: vector
@@ -150,11 +151,12 @@ class SqlDocumentStore:
     async def _save_vectors(self, vectors: dict[int, list[float]]) -> None:
         """Store vectors by the numbers of their chunks, in place of other models' vectors."""
         numbers = list(vectors)
-
-        def write(on: Connection) -> None:
-            count_change(on)
-            on.execute(delete(ChunkVectorRow).where(ChunkVectorRow.chunk.in_(numbers)))
-            present = on.scalars(select(ChunkRow.number).where(ChunkRow.number.in_(numbers)))
+        async with self._sessions.begin() as session:
+            await count_change(session)
+            await session.execute(delete(ChunkVectorRow).where(ChunkVectorRow.chunk.in_(numbers)))
+            present = await session.scalars(
+                select(ChunkRow.number).where(ChunkRow.number.in_(numbers))
+            )
             rows = [
                 {
                     "chunk": number,
@@ -165,9 +167,7 @@ class SqlDocumentStore:
                 for number in present
             ]
             if rows:
-                on.execute(insert(table_of(ChunkVectorRow)), rows)
-
-        await self._sessions.write(write)
+                await session.execute(insert(table_of(ChunkVectorRow)), rows)
 
     async def _embedded(self, texts: Sequence[str]) -> Sequence[list[float] | None]:
         """Return the vectors of texts; None for a text that the source refuses by itself."""
@@ -211,12 +211,12 @@ def _new_index(sessions: Sessions) -> "ChunkIndex":
     return ChunkIndex(sessions)
 
 
-def count_change(on: Connection, chunks: int = 0) -> int:
+async def count_change(session: AsyncSession, chunks: int = 0) -> int:
     """Count a change of the documents; return the number for the first of `chunks` new chunks.
 
     This comes first in a transaction: until it ends, nobody else can change documents.
     """
-    changes: int = on.scalar(_CHANGE, {"count": chunks + 1})
+    changes: int = await session.scalar(_CHANGE, {"count": chunks + 1})
     return changes - chunks
 
 
@@ -249,16 +249,16 @@ def _rows_of(document: Document, now: datetime) -> tuple[Values, list[Values]]:
     ]
 
 
-def _save(on: Connection, row: Values, chunks: list[Values]) -> Fate:
-    first = count_change(on, len(chunks))
+async def _save(session: AsyncSession, row: Values, chunks: list[Values]) -> Fate:
+    first = await count_change(session, len(chunks))
     same_path = DocumentRow.id == row["id"]
-    stored = on.scalar(select(DocumentRow.content_hash).where(same_path))
+    stored = await session.scalar(select(DocumentRow.content_hash).where(same_path))
     if stored == row["content_hash"]:
         return "unchanged"
-    on.execute(delete(DocumentRow).where(same_path))
-    on.execute(insert(table_of(DocumentRow)), row)
+    await session.execute(delete(DocumentRow).where(same_path))
+    await session.execute(insert(table_of(DocumentRow)), row)
     numbered = [values | {"number": number} for number, values in enumerate(chunks, first)]
-    on.execute(insert(table_of(ChunkRow)), numbered)
+    await session.execute(insert(table_of(ChunkRow)), numbered)
     return "added" if stored is None else "updated"
 
 
@@ -274,10 +274,6 @@ def _without_vector(model: str, after: int) -> Select[*tuple[Any, ...]]:
         .order_by(ChunkRow.number)
         .limit(BATCH)
     )
-
-
-def _all_rows(on: Connection, wanted: Select[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
-    return on.execute(wanted).all()
 
 
 def _embedded_text(row: Row[*tuple[Any, ...]]) -> str:
@@ -298,17 +294,18 @@ _CHUNKS: Final = (
 )
 
 
-def _best_chunks(on: Connection, scores: dict[int, float], limit: int) -> list[Chunk]:
+async def _best_chunks(session: AsyncSession, scores: dict[int, float], limit: int) -> list[Chunk]:
     """Return the best of the chunks with these scores, without copies of others."""
     from db.documents.finding import spread  # noqa: PLC0415 - numpy, when first needed
 
-    found = {row.number: row for row in on.execute(_SOURCES, {"numbers": list(scores)})}
+    sources = await session.execute(_SOURCES, {"numbers": list(scores)})
+    found = {row.number: row for row in sources}
     first: dict[tuple[str, int], int] = {}
     for number in filter(found.__contains__, scores):
         # A file at two paths would take the place of another answer.
         first.setdefault((found[number].content_hash, found[number].position), number)
     best = spread(list(first.values()), limit, lambda number: found[number].id)
-    rows = {row.number: row for row in on.execute(_CHUNKS, {"numbers": best})}
+    rows = {row.number: row for row in await session.execute(_CHUNKS, {"numbers": best})}
     return [_to_chunk(rows[number], scores[number]) for number in best if number in rows]
 
 

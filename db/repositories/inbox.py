@@ -17,7 +17,7 @@ from db.engine import Sessions, count_rows
 from db.models import OutboxRow, TurnRow, UpdateRow, insert, utc_now
 from db.records import Backlog, EndedTurn, Payload, ReceivedUpdate, TurnTaken
 from db.repositories.traces import LOCAL_TRACES, TraceRows
-from db.repositories.turns import save_traces, save_turn
+from db.repositories.turns import save_turn
 
 WAITING: Final = "waiting"
 TAKEN: Final = "taken"
@@ -216,7 +216,7 @@ class Inbox:
     async def save_traces(self, traces: Sequence[TraceRecord]) -> None:
         """Store the traces of a turn that was set aside, which are whole."""
         async with self._sessions.begin() as session:
-            await save_traces(session, traces, self._now(), self._rows)
+            await self._rows.save(session, traces, self._now())
 
     async def done(self, update_id: int, epoch: int, traces: Sequence[TraceRecord] = ()) -> None:
         """End a turn that is sent: what its updates held is emptied, and its `traces` are whole.
@@ -238,7 +238,7 @@ class Inbox:
             if not traces and await session.get(TurnRow, update_id) is None:
                 nobody = {"chat_id": NOBODY, "lane": None, "message_id": None}
                 await session.execute(taken.values(nobody))
-            await save_traces(session, traces, self._now(), self._rows)
+            await self._rows.save(session, traces, self._now())
 
     async def set_aside_list(self) -> Sequence[UpdateRow]:
         """Return the updates that were set aside, the oldest first."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Row, func, select, update
 
 from db.engine import Sessions, SqlRepository
 from db.models import Base, table_of, utc_now
@@ -45,7 +45,8 @@ class RowQueue(SqlRepository, Generic[T]):
         due = due.order_by(columns.due_at).limit(limit).with_for_update(skip_locked=True)
         claimed = update(self._table).where(key.in_(due.scalar_subquery()))
         claimed = claimed.values(due_at=ends).returning(self._table)
-        items = await self._sessions.write(lambda on: [*map(self._load, on.execute(claimed))])
+        async with self._sessions.begin() as session:
+            items = [self._load(row) for row in await session.execute(claimed)]
         self._leases |= {getattr(item, self._key): ends for item in items}
         return items
 
@@ -70,14 +71,10 @@ class RowQueue(SqlRepository, Generic[T]):
     async def backlog(self) -> Mapping[str, int]:
         """Return how many rows are in each state."""
         query = select(self._table.c.state, func.count()).group_by(self._table.c.state)
-        rows = await self._sessions.read(lambda on: on.execute(query).all())
-        return {str(state): count for state, count in rows}
+        async with self._sessions() as session:
+            return {str(state): count for state, count in await session.execute(query)}
 
     async def _change(self, items: Sequence[T], where: Any, **values: object) -> None:
         keys = [getattr(item, self._key) for item in items]
         changed = update(self._table).where(self._table.c[self._key].in_(keys), where)
-
-        def write(on: Connection) -> None:
-            on.execute(changed.values(values))
-
-        await self._sessions.write(write)
+        await self._write(changed.values(values))

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.engine.span import ScoreRecord, StoredScore, TraceRecord
 from agent.text import storable
@@ -33,7 +34,9 @@ def score_queue(sessions: Sessions, now: Callable[[], datetime] = utc_now) -> Ro
     return RowQueue(sessions, ScoreRow, "score_id", lambda row: loaded(StoredScore, row), now)
 
 
-def keep_scores(on: Connection, traces: Sequence[TraceRecord], state: str, now: datetime) -> None:
+async def save_scores(
+    session: AsyncSession, traces: Sequence[TraceRecord], state: str, now: datetime
+) -> None:
     """Store the scores that turns gave themselves; a score of the same name is replaced."""
     rows = [
         {
@@ -49,11 +52,11 @@ def keep_scores(on: Connection, traces: Sequence[TraceRecord], state: str, now: 
         for score in trace.scores.values()
     ]
     if rows:
-        on.execute(upsert(on, ScoreRow), rows)
+        await session.execute(upsert(session, ScoreRow), rows)
 
 
-def keep_verdict(
-    on: Connection,
+async def save_verdict(
+    session: AsyncSession,
     feedback: Feedback,
     hide: Callable[[str], str],
     state: str,
@@ -64,21 +67,22 @@ def keep_verdict(
     of_trace = S.trace_id == feedback.trace_id
     for name in (VERDICT, REASON):
         named = of_trace & (S.name == name)
-        live = on.scalar(select(S.score_id).where(named, S.value.is_not(None)))
+        live = await session.scalar(select(S.score_id).where(named, S.value.is_not(None)))
         values = _given(given[name]) if name in given else {"value": None, "comment": ""}
         values |= {"state": state, "due_at": now}
         if live is not None:
             changed = update(table_of(ScoreRow)).where(S.score_id == live)
-            on.execute(changed.values(values))
+            await session.execute(changed.values(values))
         elif name in given:
-            earlier = on.scalar(select(func.count()).select_from(ScoreRow).where(named)) or 0
+            count = select(func.count()).select_from(ScoreRow).where(named)
+            earlier = await session.scalar(count) or 0
             row = {
                 "score_id": f"{feedback.trace_id}-{name}" + (f"-{earlier}" if earlier else ""),
                 "trace_id": feedback.trace_id,
                 "observation_id": feedback.root_id or "",
                 "at": feedback.answered_at or now,
             }
-            on.execute(insert(on, ScoreRow), row | values)
+            await session.execute(insert(session, ScoreRow), row | values)
 
 
 def verdict_scores(feedback: Feedback, hide: Callable[[str], str]) -> list[ScoreRecord]:
@@ -94,17 +98,18 @@ def verdict_scores(feedback: Feedback, hide: Callable[[str], str]) -> list[Score
     return scores
 
 
-def scores_of(on: Connection, trace_id: str) -> dict[str, ScoreRecord]:
+async def scores_of(session: AsyncSession, trace_id: str) -> dict[str, ScoreRecord]:
     """Return the scores of a trace by name."""
     query = select(S.name, S.value, S.kind, S.comment)
-    rows = on.execute(query.where(S.trace_id == trace_id, S.value.is_not(None)).order_by(S.name))
+    query = query.where(S.trace_id == trace_id, S.value.is_not(None)).order_by(S.name)
+    rows = await session.execute(query)
     return {row.name: ScoreRecord(row.name, row.value, row.kind, row.comment) for row in rows}
 
 
-def forget_scores(on: Connection) -> None:
+async def forget_scores(session: AsyncSession) -> None:
     """Delete the scores of traces that are gone."""
     known = select(TraceRow.trace_id)
-    on.execute(delete(table_of(ScoreRow)).where(S.trace_id.not_in(known)))
+    await session.execute(delete(table_of(ScoreRow)).where(S.trace_id.not_in(known)))
 
 
 def _given(score: ScoreRecord) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 from sqlalchemy import (
-    Connection,
     Select,
     String,
     case,
@@ -27,14 +26,15 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.engine.span import Level, TraceRecord
 from agent.text import storable
-from db.engine import Sessions, SqlRepository
+from db.engine import Sessions, SqlRepository, count_rows
 from db.models import FeedbackRow, TraceRow, TurnRow, loaded, table_of, upsert, utc_now
 from db.records import Feedback, TracedStep, TracedTurn, TraceFilter, TraceSummary
 from db.repositories.queues import KEPT, REFUSED, WAITING, RowQueue
-from db.repositories.scores import forget_scores, keep_scores, keep_verdict, scores_of
+from db.repositories.scores import forget_scores, save_scores, save_verdict, scores_of
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,9 @@ class TraceRows:
         """Return the state of a new row."""
         return WAITING if self.exported else KEPT
 
-    def keep(self, on: Connection, traces: Sequence[TraceRecord], now: datetime) -> None:
+    async def save(
+        self, session: AsyncSession, traces: Sequence[TraceRecord], now: datetime
+    ) -> None:
         """Store finished traces and their scores; what is stored already is replaced."""
         rows, prepared = {}, []
         for trace in traces:
@@ -80,13 +82,15 @@ class TraceRows:
                 # The turn is over and answered; only its trace is lost.
                 log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
         if rows:
-            on.execute(upsert(on, TraceRow), list(rows.values()))
-            keep_scores(on, prepared, self.state, now)
+            await session.execute(upsert(session, TraceRow), list(rows.values()))
+            await save_scores(session, prepared, self.state, now)
 
-    def keep_verdict(self, on: Connection, feedback: Feedback | None, now: datetime) -> None:
+    async def save_verdict(
+        self, session: AsyncSession, feedback: Feedback | None, now: datetime
+    ) -> None:
         """Store what is thought of a turn as scores of its trace."""
         if feedback is not None and feedback.trace_id is not None:
-            keep_verdict(on, feedback, self.hide, self.state, now)
+            await save_verdict(session, feedback, self.hide, self.state, now)
 
 
 LOCAL_TRACES: Final = TraceRows()
@@ -115,8 +119,8 @@ class SqlTraceStore(KeepingTraces):
 
     async def save(self, traces: Sequence[TraceRecord]) -> None:
         """Keep finished traces, all or none; one that is kept already is replaced."""
-        now = self._now()
-        await self._sessions.write(lambda on: self._rows.keep(on, traces, now))
+        async with self._sessions.begin() as session:
+            await self._rows.save(session, traces, self._now())
 
     async def get(self, trace_id: str) -> TraceRecord:
         """The trace with this id, or the only one whose id begins so.
@@ -124,15 +128,16 @@ class SqlTraceStore(KeepingTraces):
         Raises:
             LookupError: none does, or several do; the message says which.
         """
+        if not trace_id:
+            raise LookupError("there is no trace '' in the local store")
         begins = TraceRow.trace_id.startswith(trace_id.lower(), autoescape=True)
         query = select(T.trace_id, T.record).where(begins, T.record.is_not(None))
         query = query.order_by(T.trace_id).limit(3)
-
-        def read(on: Connection) -> list[TraceRecord]:
-            found = [unpacked(row.record) for row in on.execute(query)] if trace_id else []
-            return [replace(trace, scores=scores_of(on, trace.trace_id)) for trace in found]
-
-        traces = await self._sessions.read(read)
+        async with self._sessions() as session:
+            found = [unpacked(row.record) for row in await session.execute(query)]
+            traces = [
+                replace(trace, scores=await scores_of(session, trace.trace_id)) for trace in found
+            ]
         if not traces:
             raise LookupError(f"there is no trace {trace_id!r} in the local store")
         if len(traces) > 1:
@@ -150,9 +155,8 @@ class SqlTraceStore(KeepingTraces):
         if failing_first:
             query = query.order_by(case(FAILING_FIRST, value=TraceRow.level, else_=2))
         query = query.order_by(TraceRow.started_at.desc(), TraceRow.trace_id).limit(max(limit, 0))
-        return await self._sessions.read(
-            lambda on: [loaded(TraceSummary, row) for row in on.execute(query)]
-        )
+        async with self._sessions() as session:
+            return [loaded(TraceSummary, row) for row in await session.execute(query)]
 
     async def traced(self, since: datetime) -> list[TracedTurn]:
         """The numbers of all traces since a moment, also of those whose words are forgotten."""
@@ -174,26 +178,24 @@ class SqlTraceStore(KeepingTraces):
         still to be sent is returned.
         """
         now, traces = self._now(), table_of(TraceRow)
-
-        def write(on: Connection) -> int:
+        async with self._sessions.begin() as session:
             old = T.record.is_not(None) & (T.started_at < now - older_than)
-            if (since := _oldest_kept(on, most_bytes)) is not None:
+            if (since := await _oldest_kept(session, most_bytes)) is not None:
                 old |= T.record.is_not(None) & (T.started_at < since)
-            lost = on.execute(update(traces).where(old, T.state == WAITING).values(state=REFUSED))
-            on.execute(update(traces).where(old).values(record=None, question=""))
-            on.execute(delete(traces).where(T.started_at < now - numbers_older_than))
-            forget_scores(on)
-            return lost.rowcount
+            unsent = update(traces).where(old, T.state == WAITING).values(state=REFUSED)
+            lost = await count_rows(session, unsent)
+            await session.execute(update(traces).where(old).values(record=None, question=""))
+            await session.execute(delete(traces).where(T.started_at < now - numbers_older_than))
+            await forget_scores(session)
+            return lost
 
-        return await self._sessions.write(write)
 
-
-def _oldest_kept(on: Connection, most_bytes: int) -> datetime | None:
+async def _oldest_kept(session: AsyncSession, most_bytes: int) -> datetime | None:
     """From when on traces take `most_bytes` at most; None if all do."""
     size = func.sum(func.length(T.record)).over(order_by=T.started_at.desc())
     sizes = select(T.started_at, size.label("size")).where(T.record.is_not(None)).subquery()
     first = select(func.max(sizes.c.started_at)).where(sizes.c.size > most_bytes)
-    newest_over = on.scalar(first)
+    newest_over = await session.scalar(first)
     return None if newest_over is None else newest_over + timedelta(microseconds=1)
 
 

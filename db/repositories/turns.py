@@ -194,15 +194,8 @@ async def save_turn(
         row = {each.name: storable_value(getattr(turn, each.name)) for each in fields(turn)}
         await session.execute(upsert(session, TurnRow), row)
     if ended.trace is not None:
-        await save_traces(session, [ended.trace], now + waits, rows)
+        await rows.save(session, [ended.trace], now + waits)
     await change(session, ended.changes, now)
-
-
-async def save_traces(
-    session: AsyncSession, traces: Sequence[TraceRecord], now: datetime, rows: TraceRows
-) -> None:
-    """Store traces; one that is known is replaced."""
-    await session.run_sync(lambda inner: rows.keep(inner.connection(), traces, now))
 
 
 def _sums(since: datetime) -> Select[int, int, float, int]:
@@ -403,9 +396,7 @@ class FeedbackRepository(KeepingTraces):
     async def _scored(self, session: AsyncSession, turn_id: int) -> Feedback | None:
         """Return what is thought of a turn now, and make the scores of its trace say so."""
         feedback, now = await _load_feedback(session, FeedbackRow.turn_id == turn_id), self._now()
-        await session.run_sync(
-            lambda inner: self._rows.keep_verdict(inner.connection(), feedback, now)
-        )
+        await self._rows.save_verdict(session, feedback, now)
         return feedback
 
     async def _change(

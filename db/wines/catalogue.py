@@ -26,7 +26,6 @@ from typing import Any, Final
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
-    Connection,
     Select,
     Subquery,
     bindparam,
@@ -38,6 +37,7 @@ from sqlalchemy import (
     true,
     union_all,
 )
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
 from agent.text import storable
@@ -67,35 +67,36 @@ class SqlCatalogue:
         self._sessions = sessions
 
     async def search(self, query: WineQuery) -> WineSearchResult:
-        return await self._sessions.read(lambda on: _search(on, query, None))
+        async with self._sessions() as session:
+            return await _search(session, query, None)
 
     async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
-        def find(on: Connection) -> WineSearchResult:
-            wine = load_wines(on, [storable(wine_id)]).get(wine_id)
-            return _search(on, query, wine) if wine else WineSearchResult()
-
-        return await self._sessions.read(find)
+        async with self._sessions() as session:
+            wine = (await load_wines(session, [storable(wine_id)])).get(wine_id)
+            return await _search(session, query, wine) if wine else WineSearchResult()
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         wanted = [wine_id for wine_id in wine_ids if wine_id == storable(wine_id)]
-        found = await self._sessions.read(lambda on: load_wines(on, wanted))
+        async with self._sessions() as session:
+            found = await load_wines(session, wanted)
         return [found[wine_id] for wine_id in wanted if wine_id in found]
 
     async def count(self) -> int:
         count = select(func.count(WineRow.number))
-        return await self._sessions.read(lambda on: on.scalar(count) or 0)
+        async with self._sessions() as session:
+            return await session.scalar(count) or 0
 
 
-def _search(on: Connection, query: WineQuery, like: Wine | None) -> WineSearchResult:
-    conditions = _conditions(query, like, on.dialect.name)
-    rows = on.execute(conditions.best()).all()
+async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) -> WineSearchResult:
+    conditions = _conditions(query, like, session.get_bind().dialect.name)
+    rows = (await session.execute(conditions.best())).all()
     total = rows[0].total if rows else 0
-    relax = _relax(on, conditions, total) if total < ENOUGH else {}
+    relax = await _relax(session, conditions, total) if total < ENOUGH else {}
     if not rows:
         return WineSearchResult(relax=relax)
     placed = [(None, row) for row in rows] if like else preferred(rows, query)
     best = varied(placed, len(conditions.ranks), query.limit)
-    wines = load_wines(on, [row.id for row in best])
+    wines = await load_wines(session, [row.id for row in best])
     missed = {
         row.id: tuple(name for name in conditions.soft if not getattr(row, name)) for row in best
     }
@@ -154,14 +155,14 @@ def _conditions(query: WineQuery, like: Wine | None, dialect: str) -> _Condition
     return _Conditions(hard, soft, text, [*ranks(query, soft, text, like)], shuffled(query))
 
 
-def _relax(on: Connection, conditions: _Conditions, total: int) -> dict[str, int]:
+async def _relax(session: AsyncSession, conditions: _Conditions, total: int) -> dict[str, int]:
     """Return the number of wines without each filter, if they are more, in one round trip."""
     names = [name for name in conditions.hard if name != "like"]
     if not names:
         return {}
     count = select(func.count(WineRow.number))
     counts = (conditions.found(count, without=name).scalar_subquery().label(name) for name in names)
-    row = on.execute(select(*counts)).one()
+    row = (await session.execute(select(*counts))).one()
     return {name: found for name, found in row._mapping.items() if found > total}
 
 
@@ -193,37 +194,37 @@ LISTED: Final = union_all(
 ).order_by("position")
 
 
-def load_wines(on: Connection, wine_ids: Sequence[str]) -> dict[str, Wine]:
+async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, Wine]:
     """Return the wines with these ids by their ids; unknown ids are left out."""
     found: dict[str, Wine] = {}
     for ids in chunks(wine_ids):
         lists = defaultdict[str, dict[str, list[str]]](lambda: {name: [] for name in _LISTS})
-        for item in on.execute(LISTED, {"ids": ids}):
+        for item in await session.execute(LISTED, {"ids": ids}):
             lists[item.wine_id][item.name].append(item.value)
-        for row in on.execute(WINES, {"ids": ids}).mappings():
+        for row in (await session.execute(WINES, {"ids": ids})).mappings():
             own = {name: row[name] for name in Wine.model_fields.keys() - _LISTS.keys()}
             found[row["id"]] = Wine(**own, **lists[row["id"]])
     return found
 
 
-def sources_of(on: Connection, wine_ids: Sequence[str]) -> dict[str, str]:
+async def sources_of(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, str]:
     """Return the sources of these wines by their ids."""
     statement = select(WineRow.id, WineRow.source).where(WineRow.id.in_(wine_ids))
-    return {row.id: row.source for row in on.execute(statement)}
+    return {row.id: row.source for row in await session.execute(statement)}
 
 
-def save_wines(on: Connection, wines: Sequence[Wine], source: str = "") -> None:
+async def save_wines(session: AsyncSession, wines: Sequence[Wine], source: str = "") -> None:
     """Insert these wines of a file, or replace those whose ids exist. Does not commit."""
-    statement = insert(on, WineRow)
+    statement = insert(session, WineRow)
     kept = ("number", "id")
     changed = {c.key: statement.excluded[c.key] for c in WineRow.__table__.columns}
     changed = {name: value for name, value in changed.items() if name not in kept}
     upsert = statement.on_conflict_do_update(index_elements=["id"], set_=changed)
-    on.execute(upsert, [_to_record(wine) | {"source": source} for wine in wines])
+    await session.execute(upsert, [_to_record(wine) | {"source": source} for wine in wines])
     for name, model in _LISTS.items():
-        on.execute(delete(model).where(model.wine_id.in_([wine.id for wine in wines])))
+        await session.execute(delete(model).where(model.wine_id.in_([wine.id for wine in wines])))
         if items := [item for wine in wines for item in _items(wine, name)]:
-            on.execute(insert(on, model), items)
+            await session.execute(insert(session, model), items)
 
 
 def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, exists, func, select, update
+from sqlalchemy import exists, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.memory.cellar import YEARS, bottles_of, guessed, window_of, wine_of
 from agent.sommelier.wine import Wine, folded
@@ -86,7 +87,9 @@ async def import_catalogue(
 
 async def load_starter(sessions: Sessions, path: Path = STARTER) -> ImportReport | None:
     """Import the starter catalogue into an empty database; return None if it holds wines."""
-    if await sessions.read(lambda on: on.scalar(select(exists(select(WineRow.number))))):
+    async with sessions() as session:
+        has_wines = await session.scalar(select(exists(select(WineRow.number))))
+    if has_wines:
         return None
     return await import_catalogue(sessions, path, source=SAMPLES)
 
@@ -104,44 +107,42 @@ async def import_wines(
     Wines of an earlier file of this name that are missing now are out of stock from now on, and so
     are those of the starter catalogue with `without_samples`.
     """
-
-    def write(on: Connection) -> ImportReport:
-        fates: Counter[str] = Counter()
+    fates: Counter[str] = Counter()
+    async with sessions.begin() as session:
         for wines in chunks(file.wines):
-            stored = load_wines(on, [wine.id for wine in wines])
-            sources = sources_of(on, list(stored))
+            stored = await load_wines(session, [wine.id for wine in wines])
+            sources = await sources_of(session, list(stored))
             changed = [wine for wine in wines if stored.get(wine.id) != wine]
             moved = [w for w in wines if stored.get(w.id) == w and sources[w.id] != file.source]
             fates["added"] += sum(wine.id not in stored for wine in wines)
             fates["updated"] += sum(wine.id in stored for wine in changed)
             fates["unchanged"] += len(wines) - len(changed)
             if (to_save := changed + moved) and not dry_run:
-                save_wines(on, to_save, file.source)
+                await save_wines(session, to_save, file.source)
             if progress:
                 progress(fates.total(), len(file.wines))
-        gone = _gone(on, file, without_samples=without_samples)
+        gone = await _gone(session, file, without_samples=without_samples)
         if not dry_run:
             for ids in chunks(gone):
                 away = update(WineRow).where(WineRow.id.in_(ids)).values(in_stock=False)
-                on.execute(away)
-        return ImportReport(**fates, gone=len(gone))
-
-    return await sessions.write(write)
+                await session.execute(away)
+    return ImportReport(**fates, gone=len(gone))
 
 
-def _gone(on: Connection, file: CatalogueFile, *, without_samples: bool) -> list[str]:
+async def _gone(session: AsyncSession, file: CatalogueFile, *, without_samples: bool) -> list[str]:
     """Return the ids of wines in stock from an earlier file of this name that are not in `file`."""
     sources = {file.source, *([SAMPLES] if without_samples else [])} - {""}
     of_source = WineRow.source.in_(sources) & WineRow.in_stock
     here = {wine.id for wine in file.wines}
-    found = on.scalars(select(WineRow.id).where(of_source))
+    found = await session.scalars(select(WineRow.id).where(of_source))
     return [wine_id for wine_id in found if wine_id not in here]
 
 
 async def count_samples(sessions: Sessions) -> int:
     """Count the wines of the starter catalogue that are in stock."""
     samples = (WineRow.source == SAMPLES) & WineRow.in_stock
-    return await sessions.read(lambda on: on.scalar(select(func.count()).where(samples)) or 0)
+    async with sessions() as session:
+        return await session.scalar(select(func.count()).where(samples)) or 0
 
 
 def read_catalogue(path: Path, encoding: str | None = None) -> CatalogueFile:
