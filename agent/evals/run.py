@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, cast
 
+from agent.conversation import StoredMessage
 from agent.documents.passages import DocumentStore
 from agent.documents.quotes import find_quotes
 from agent.engine.errors import log_failure
@@ -19,7 +20,6 @@ from agent.engine.span import ScoreRecord, Span, TraceRecord
 from agent.evals.dataset import Case, Conversation, Question
 from agent.evals.evaluators import Mark, Observed, marks
 from agent.evals.quotes import quote_marks
-from agent.conversation import StoredMessage
 from agent.sommelier.history import window
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue

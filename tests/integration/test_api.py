@@ -22,7 +22,7 @@ from agent.tracing.recorder import Recorder, keyed_hash
 from agent.turn import Reply
 from bot.budgets import Budgets, DailyBudget
 from bot.http.api import Api
-from bot.running import api_routes
+from bot.serving import api_routes
 from bot.turn import Save, Turns
 from config import Settings, load_settings
 from db.engine import Sessions

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bot.running import while_leading
+from bot.leading import while_leading
 from bot.watchdog import watchdog
 from tests.doubles.server import eventually
 
