@@ -1,4 +1,4 @@
-"""Calls of the database that are tried again: it is restarted, locked or full, and soon is not."""
+"""Retry calls of a database that is restarting, locked or full, and soon is not."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -8,7 +8,7 @@ from agent.engine.errors import Backoff, retry
 R = TypeVar("R")
 
 PERMANENT_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What is wrong in a call itself; no database that is down answers so."""
+"""Errors of the call itself: a database that is away raises others."""
 DATABASE: Final = Backoff(first=0.4, longest=2.0)
 BRIEF_TRIES: Final = 4
 
@@ -19,18 +19,18 @@ async def retry_briefly(call: Callable[[], Awaitable[R]]) -> R:
     Raises:
         Exception: what the last try raised.
     """
-    return await retry(call, tries=BRIEF_TRIES, on=_may_pass, backoff=DATABASE)
+    return await retry(call, tries=BRIEF_TRIES, on=_is_transient, backoff=DATABASE)
 
 
 async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
-    """Return what `call` returns, however long the database refuses: no turn is lost for that.
+    """Return what `call` returns, however long the database is away: no turn is lost for that.
 
     Raises:
-        Exception: the call itself is wrong, and would be for ever.
+        Exception: the call itself is wrong, so that trying again would not help.
     """
     what = "A call of the database"
-    return await retry(call, tries=None, on=_may_pass, backoff=DATABASE, what=what)
+    return await retry(call, tries=None, on=_is_transient, backoff=DATABASE, what=what)
 
 
-def _may_pass(error: Exception) -> bool:
+def _is_transient(error: Exception) -> bool:
     return not isinstance(error, PERMANENT_ERRORS)

@@ -1,4 +1,4 @@
-"""Ends a process whose event loop hangs, so that others take over what it runs."""
+"""End a process whose event loop hangs, so that others take over its lanes."""
 
 import asyncio
 import faulthandler

@@ -1,6 +1,6 @@
-"""Updates come in as raw JSON and are committed before Telegram is told that they arrived.
+"""Fetch updates as raw JSON, and acknowledge them only once they are committed.
 
-Nothing here parses more of an update than its id, so none can keep the others from being fetched.
+Nothing of an update but its id is parsed here, so none can keep the others from being fetched.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 WATCH_SECONDS: Final = 60.0
 LARGEST_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
-DEEPEST: Final = 200
-"""How deep an update may be nested: who reads it next may bear less than who read it first."""
-UNREAD: Final[Payload] = {"message": {}}
-"""What stands in the place of an update that cannot be held; the library reads no such one."""
+MAX_DEPTH: Final = 200
+"""The deepest nesting of an update that is stored: code that reads it later has less stack left."""
+UNREADABLE: Final[Payload] = {"message": {}}
+"""The content that replaces that of an update which cannot be stored; it is set aside then."""
 SIGN: Final = pattern(r'(?s)"(?:[^"\\]|\\.)*"|[\[\]{}]')
 UPDATE_ID: Final = pattern(r'"update_id"\s{0,9}:\s{0,9}([0-9]{1,19})')
-OF_ANSWER: Final = 3
-"""How deep each update stands in an answer of Telegram."""
+ANSWER_LEVEL: Final = 3
+"""The nesting level of the updates in an answer of Telegram."""
 
 CONFLICT: Final = (
     "Telegram answers 409 Conflict: another process is polling with this bot's token, "
@@ -66,7 +66,7 @@ class AlreadyRunning(Exception):
 
 
 class NotFetched(Exception):
-    """Updates could not be fetched; `wait` is how many seconds Telegram wants to be left alone."""
+    """Updates could not be fetched; Telegram may ask to `wait` for so many seconds."""
 
     def __init__(self, why: str, wait: float | None = None) -> None:
         super().__init__(why)
@@ -75,9 +75,9 @@ class NotFetched(Exception):
 
 @contextmanager
 def single_process(database_url: str) -> Iterator[None]:
-    """Hold the lock of an SQLite file; Postgres is made for several processes.
+    """Hold the lock of an SQLite file, whose turns a second process would take for interrupted.
 
-    A second process would take the first one's turns for interrupted.
+    Postgres is made for several processes: there nothing is locked.
 
     Raises:
         AlreadyRunning: another process holds it.
@@ -99,9 +99,9 @@ def single_process(database_url: str) -> Iterator[None]:
 
 
 def updates_in(text: str, level: int = 1) -> list[object]:
-    """Return each update that stands whole at a level of a text, even where others are no JSON.
+    """Return the updates at a nesting level of a text, even if some are no valid JSON.
 
-    Of one that cannot be held its id is left alone, so that it is set aside.
+    Of an update that cannot be stored only the id is returned, so that it alone is set aside.
     """
     depth, start, found = 0, 0, list[object]()
     for sign in SIGN.finditer(text):
@@ -110,28 +110,28 @@ def updates_in(text: str, level: int = 1) -> list[object]:
             start = sign.start() if depth == level else start
         elif sign[0] in ("]", "}"):
             if depth == level:
-                found.append(_held(text[start : sign.end()]))
+                found.append(_read_update(text[start : sign.end()]))
             depth -= 1
     return found if depth == 0 else []
 
 
-def _held(text: str) -> object:
+def _read_update(text: str) -> object:
     try:
         update = read_json(text)
     except ValueError:
         numbered = UPDATE_ID.search(text)
-        return {"update_id": int(numbered[1]), **UNREAD} if numbered else None
-    return as_held(update)
+        return {"update_id": int(numbered[1]), **UNREADABLE} if numbered else None
+    return storable_update(update)
 
 
-def as_held(update: object) -> object:
-    """Return an update; its id alone if it is nested too deeply."""
+def storable_update(update: object) -> object:
+    """Return an update, or only its id if it is nested too deeply."""
     inner = [update]
-    for _ in range(DEEPEST):
-        inner = [part for each in inner for part in _parts(each)]
+    for _ in range(MAX_DEPTH):
+        inner = [part for value in inner for part in _parts(value)]
         if not inner:
             return update
-    return {"update_id": update_id_of(update), **UNREAD}
+    return {"update_id": update_id_of(update), **UNREADABLE}
 
 
 def _parts(value: object) -> Iterable[object]:
@@ -141,7 +141,7 @@ def _parts(value: object) -> Iterable[object]:
 
 
 def read_json(body: bytes | str) -> object:
-    """Return what JSON says, in values that every database can store as JSON again.
+    """Return the value of a JSON text; numbers that no database stores become None.
 
     Raises:
         ValueError: it is not JSON, or nested too deeply.
@@ -158,7 +158,7 @@ def _finite(digits: str) -> float | None:
 
 
 def update_id_of(update: object) -> int | None:
-    """The id of an update; None of what is no update."""
+    """Return the id of an update, None for anything else."""
     found = update.get("update_id") if isinstance(update, dict) else None
     return found if type(found) is int and 0 <= found <= LARGEST_ID else None
 
@@ -176,7 +176,7 @@ class Poller:
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
     async def run(self) -> None:
-        """Until cancelled. Whatever fails is tried again.
+        """Fetch until cancelled; a failure is tried again.
 
         Raises:
             TokenRejected: Telegram does not know the token.
@@ -195,16 +195,16 @@ class Poller:
                 await self.sleep(wait)
 
     async def _round(self, offset: int) -> int:
-        """Fetch and accept once; the next offset."""
+        """Fetch and accept once; return the next offset."""
         fetched = await self._fetch(offset)
-        updates = [each for each in fetched if update_id_of(each) is not None]
-        ids: list[int] = [each["update_id"] for each in updates]
+        updates = [update for update in fetched if update_id_of(update) is not None]
+        ids: list[int] = [update["update_id"] for update in updates]
         if len(updates) < len(fetched):
             log.error("%s updates have no id and are left out", len(fetched) - len(updates))
         if updates:
             await self.accept(updates)
         elif fetched:
-            raise NotFetched("Telegram sends what is no update")
+            raise NotFetched("Telegram sends no updates but something else")
         return max([offset, *(update_id + 1 for update_id in ids)])
 
     async def _fetch(self, offset: int) -> list[Any]:
@@ -220,13 +220,13 @@ class Poller:
         try:
             answer = read_json(body)
         except ValueError:
-            if found := updates_in(body.decode("utf-8", "replace"), OF_ANSWER):
+            if found := updates_in(body.decode("utf-8", "replace"), ANSWER_LEVEL):
                 return found
             raise NotFetched(f"Telegram's answer {response.status_code} is not JSON") from None
         if not isinstance(answer, dict):
             raise NotFetched(f"Telegram's answer {response.status_code} is no JSON object")
         if answer.get("ok") is True and isinstance(answer.get("result"), list):
-            return [as_held(each) for each in answer["result"]]
+            return [storable_update(update) for update in answer["result"]]
         raise _refusal(response.status_code, answer)
 
 
@@ -241,7 +241,7 @@ def _refusal(status: int, answer: dict[str, Any]) -> Exception:
 
 
 async def introduce(application: AnyApplication) -> None:
-    """Make Telegram tell who we are, however long it takes to answer.
+    """Ask Telegram for the bot's own name until it answers.
 
     Raises:
         TokenRejected: Telegram does not know the token.
@@ -251,7 +251,7 @@ async def introduce(application: AnyApplication) -> None:
 
 
 async def poll(application: AnyApplication, accept: Accept) -> None:
-    """Fetch updates until cancelled; a webhook would keep them from us and is removed.
+    """Fetch updates until cancelled; a webhook would take them instead, and is removed.
 
     Raises:
         TokenRejected: Telegram does not know the token.
@@ -264,9 +264,9 @@ async def poll(application: AnyApplication, accept: Accept) -> None:
 
 
 async def point_webhook(application: AnyApplication, url: str, secret: str) -> None:
-    """Point Telegram here; every replica says the same, so it matters not which is the last.
+    """Set the webhook; all replicas set the same. Then watch the token until cancelled.
 
-    Then, until cancelled, notice a token that was revoked: a webhook falls dry in silence.
+    Without that, a revoked token would only show in that no more updates arrive.
 
     Raises:
         TokenRejected: Telegram does not know the token, or not any more.
@@ -284,16 +284,16 @@ async def point_webhook(application: AnyApplication, url: str, secret: str) -> N
 
 
 async def until_reached(call: Callable[[], Awaitable[object]], what: str) -> None:
-    """Call until Telegram answers, and with what the library can read.
+    """Call until Telegram answers with what the library can read.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
 
-    def is_passing(error: Exception) -> bool:
+    def is_transient(error: Exception) -> bool:
         return not isinstance(error, InvalidToken)
 
     try:
-        await retry(call, tries=None, on=is_passing, backoff=BACKOFF, what=what)
+        await retry(call, tries=None, on=is_transient, backoff=BACKOFF, what=what)
     except InvalidToken:
         raise TokenRejected from None

@@ -1,14 +1,13 @@
-"""The lanes of several replicas, on Postgres: a lock has one process at a time run each of them.
+"""The locks of lanes on Postgres: of several replicas, one at a time runs a lane.
 
-It is an advisory lock of a session of ours, so it goes with the process that holds it, by itself:
-no heartbeat has to be tuned, no clocks are compared. What it cannot tell is whether a free lock is
-one that Postgres' own restart dropped and whose owner is about to take it again. So whoever lost
-the connection takes back what it held, and nothing else for a while; and what nobody seems to run
-is looked at a few times before somebody else does. Should a lane be run twice all the same, it is
-the epoch of its turn that says whose it is.
+A lock is an advisory lock of our own session, so Postgres releases it when the process dies: there
+is no heartbeat to tune and no clock to compare. A lock may also be free because Postgres restarted
+and its holder is about to take it again. So a process that lost its connection first takes back the
+locks it held, and no others for a while; and a lane must be seen unlocked a few times before
+another process takes it over. Should two run a lane all the same, the epoch of the turn decides.
 
-What belongs to a turn that runs elsewhere, and that it is to stop, is told by NOTIFY. That takes a
-lock of the whole database at its commit, so it is sent only when a lane is found held.
+Corrections and Stop reach the process that runs a turn by NOTIFY. That locks the whole database at
+its commit, so it is sent only when a lane is found locked.
 """
 
 import asyncio
@@ -29,15 +28,15 @@ from bot.retries import retry_forever
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 1.0
-"""How often it is looked for lanes that nobody runs, and so for the loss of our own connection."""
+"""How often we look for lanes that no process runs, and so notice a lost connection of our own."""
 
 LOOKS: Final = 2
-"""How often a lane must have been seen so; whoever lost its connection is back by then."""
+"""How often a lane must be seen unlocked; a process that lost its connection is back by then."""
 
 SETTLE_SECONDS: Final = LOOK_SECONDS * LOOKS
 ANSWER_SECONDS: Final = 5
 TOLD_SECONDS: Final = 0.1
-"""How long more is waited for when something was told: psycopg looks ten times a second then."""
+"""How long we wait for more after a notification: psycopg polls ten times a second meanwhile."""
 AT_ONCE: Final = Backoff(first=0.2)
 
 KEEPALIVE: Final = {
@@ -47,7 +46,7 @@ KEEPALIVE: Final = {
     "keepalives_count": "3",
 }
 THEIRS: Final = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
-"""Either side of the connection notices within some 11 s that the other's machine is gone."""
+"""Each side of the connection notices within some 11 s that the other's machine is gone."""
 
 TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 LET_GO: Final = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
@@ -104,24 +103,24 @@ class ReplicaLocks:
 
     @asynccontextmanager
     async def lock(self, lane: str) -> AsyncIterator[bool]:
-        """Hold a lane, waiting for Postgres if it is away.
+        """Hold a lane, waiting for Postgres if it is away; yield whether we hold it.
 
-        False if another process does, which is told that something came for it.
+        If another process does, it is notified that updates arrived for it.
         """
-        ours = bool(await retry_forever(lambda: self._take(lane)))
-        if not ours:
-            with suppress(psycopg.Error, OSError):  # then it will be a turn of its own
+        acquired = bool(await retry_forever(lambda: self._take(lane)))
+        if not acquired:
+            with suppress(psycopg.Error, OSError):  # then the update is a turn of its own
                 await self._ask(TELL, json.dumps({"lane": lane}))
         try:
-            yield ours
+            yield acquired
         finally:
             if lane in self._held:
                 self._held.discard(lane)
-                with suppress(psycopg.Error, OSError):  # it went with the connection
+                with suppress(psycopg.Error, OSError):  # the lock went with the connection
                     await self._ask(LET_GO, lane)
 
     async def stop(self, asked: Mapping[str, int]) -> bool:
-        """Tell other processes what to stop; False if no turn of that chat is begun."""
+        """Tell other processes what to stop; return whether a turn of that chat has begun."""
         try:
             ((_, is_begun),) = await self._ask(STOP, json.dumps(asked), asked.get("chat_id"))
         except (psycopg.Error, OSError) as error:
@@ -130,9 +129,9 @@ class ReplicaLocks:
         return bool(is_begun)
 
     async def told(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what other processes tell, for ever: of a `lane`, or what to stop.
+        """Yield the notices of other processes for ever: of a `lane`, or of what to stop.
 
-        By a connection of its own, made again when it is lost; what is told meanwhile is lost too.
+        They come by a connection of its own. While it is lost and made again, notices are lost.
         """
         while True:
             try:
@@ -141,15 +140,15 @@ class ReplicaLocks:
                     await connection.execute(f"LISTEN {CHANNEL}")
                     while True:
                         await _readable(connection.fileno())
-                        async for said in connection.notifies(timeout=TOLD_SECONDS):
-                            if said.pid != self._pid:
-                                yield json.loads(said.payload)
+                        async for notice in connection.notifies(timeout=TOLD_SECONDS):
+                            if notice.pid != self._pid:
+                                yield json.loads(notice.payload)
             except (psycopg.Error, OSError) as error:
                 log.warning("Other processes are not heard: %s", type(error).__name__)
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def unowned(self) -> list[str]:
-        """The lanes in which something waits and that nobody runs; at the start all of them.
+        """Return the lanes with work that no process runs; the first time all of them, at once.
 
         Raises:
             OSError, psycopg.Error: Postgres is away.
@@ -167,29 +166,30 @@ class ReplicaLocks:
         return [lane for lane in lanes if self._seen[lane] >= LOOKS]
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Close the connection, and so release every lock."""
         if self._connection is not None:
             with suppress(psycopg.Error, OSError):
                 await self._connection.close()
             self._connection = None
 
     async def _take(self, lane: str) -> bool:
-        for (ours,) in await self._ask(TAKE, lane):
-            if ours:
+        for (acquired,) in await self._ask(TAKE, lane):
+            if acquired:
                 self._held.add(lane)
-            return bool(ours)
+            return bool(acquired)
+        # We have just reconnected: other processes first take back what they held.
         await asyncio.sleep(self._unsettled)
         return await self._take(lane)
 
     @property
     def _unsettled(self) -> float:
-        """How many seconds others are left to take back what they held."""
+        """How many seconds other processes still have to take back what they held."""
         return max(0.0, self._settled_at - time.monotonic())
 
     async def _ask(self, statement: LiteralString, *values: object) -> Sequence[Any]:
-        """What Postgres answers; if it does not, the connection is closed, and nothing is held.
+        """Return the rows that Postgres answers with; no answer closes the connection.
 
-        Nothing if a lane is to be taken and others may come first.
+        No rows if a lane is to be taken while other processes may still take theirs back.
 
         Raises:
             OSError, psycopg.Error: it is away.
@@ -207,7 +207,7 @@ class ReplicaLocks:
                 raise
 
     async def _connect(self) -> psycopg.AsyncConnection:
-        """Connect; at any time but the first, take back what was held."""
+        """Connect, and take back the locks that were held if this is not the first time."""
         self._connection = connection = await psycopg.AsyncConnection.connect(
             self._address, autocommit=True
         )
@@ -224,7 +224,7 @@ class ReplicaLocks:
 
 
 async def _readable(file: int) -> None:
-    """Return when something can be read."""
+    """Wait until a file can be read."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(file, ready.set)
     try:
