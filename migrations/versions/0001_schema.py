@@ -40,6 +40,8 @@ POSTGRES_FULL_TEXT = (
     "CREATE INDEX wines_fts_gin ON wines USING gin (wines_fts)",
 )
 NOT_SENT = sa.text("state = 'waiting'")
+NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+"""A key that SQLite counts up only if it is called INTEGER."""
 TABLES = (
     *("wines", "wine_grapes", "wine_foods", "wine_allergens"),
     *("library", "documents", "chunks", "chunk_vectors", "messages", "updates", "chats"),
@@ -47,6 +49,11 @@ TABLES = (
     *("deletions", "broadcasts", "traces", "scores", "outbox"),
 )
 """In the order in which they refer to each other."""
+
+
+def references(column: str) -> sa.ForeignKey:
+    """Return a reference to a column of another table; a row goes with the row it refers to."""
+    return sa.ForeignKey(column, ondelete="CASCADE")
 
 
 def upgrade() -> None:
@@ -78,15 +85,15 @@ def downgrade() -> None:
 def _create_wines() -> None:
     op.create_table(
         "wines",
-        sa.Column("number", sa.Integer, nullable=False),
-        sa.Column("id", sa.String, nullable=False),
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("id", sa.String, nullable=False, unique=True),
         sa.Column("producer", sa.String, nullable=False),
         sa.Column("name", sa.String, nullable=False),
         sa.Column("vintage", sa.Integer),
         sa.Column("country", sa.String, nullable=False),
         sa.Column("region", sa.String, nullable=False),
         sa.Column("appellation", sa.String, nullable=False),
-        sa.Column("style", sa.String, nullable=False),
+        sa.Column("style", sa.String, nullable=False, index=True),
         sa.Column("colour", sa.String),
         sa.Column("sweetness", sa.String),
         sa.Column("body", sa.String),
@@ -98,16 +105,12 @@ def _create_wines() -> None:
         sa.Column("notes", sa.String, nullable=False),
         sa.Column("in_stock", sa.Boolean, nullable=False),
         sa.Column("source", sa.String, nullable=False, server_default=""),
-        sa.Column("price_in_euros", sa.Double),
-        sa.Column("country_key", sa.String, nullable=False),
+        sa.Column("price_in_euros", sa.Double, index=True),
+        sa.Column("country_key", sa.String, nullable=False, index=True),
         sa.Column("places", sa.String, nullable=False),
         sa.Column("shuffle", sa.BigInteger, nullable=False),
         sa.Column("search_text", sa.String, nullable=False),
-        sa.PrimaryKeyConstraint("number", name="pk_wines"),
-        sa.UniqueConstraint("id", name="uq_wines_id"),
     )
-    for column in ("style", "price_in_euros", "country_key"):
-        op.create_index(f"ix_wines_{column}", "wines", [column])
 
 
 def _create_wine_lists() -> None:
@@ -121,14 +124,11 @@ def _create_wine_lists() -> None:
 def _create_list(name: str, second: str, *more: sa.Column[str], key: str) -> None:
     op.create_table(
         name,
-        sa.Column("wine_id", sa.String, nullable=False),
+        sa.Column("wine_id", sa.String, references("wines.id"), nullable=False),
         sa.Column(key, sa.String, nullable=False),
         sa.Column("position", sa.Integer, nullable=False),
         *more,
-        sa.PrimaryKeyConstraint("wine_id", second, name=f"pk_{name}"),
-        sa.ForeignKeyConstraint(
-            ["wine_id"], ["wines.id"], name=f"fk_{name}_wine_id_wines", ondelete="CASCADE"
-        ),
+        sa.PrimaryKeyConstraint("wine_id", second),
     )
     op.create_index(f"ix_{name}_{key}_wine_id", name, [key, "wine_id"])
 
@@ -136,41 +136,31 @@ def _create_list(name: str, second: str, *more: sa.Column[str], key: str) -> Non
 def _create_documents() -> None:
     op.create_table(
         "library",
-        sa.Column("id", sa.Integer, autoincrement=False, nullable=False),
+        sa.Column("id", sa.Integer, autoincrement=False, primary_key=True),
         sa.Column("changes", sa.Integer, nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_library"),
     )
     op.execute("INSERT INTO library VALUES (1, 0)")
     op.create_table(
         "documents",
-        sa.Column("id", sa.String, nullable=False),
-        sa.Column("path", sa.String, nullable=False),
+        sa.Column("id", sa.String, primary_key=True),
+        sa.Column("path", sa.String, nullable=False, unique=True),
         sa.Column("title", sa.String, nullable=False),
         sa.Column("kind", sa.String, nullable=False),
         sa.Column("content_hash", sa.String, nullable=False),
         sa.Column("size", sa.BigInteger, nullable=False),
         sa.Column("parts", sa.Integer, nullable=False),
         sa.Column("added_at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_documents"),
-        sa.UniqueConstraint("path", name="uq_documents_path"),
     )
 
 
 def _create_chunks() -> None:
     op.create_table(
         "chunks",
-        sa.Column("number", sa.Integer, nullable=False),
-        sa.Column("document_id", sa.String, nullable=False),
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("document_id", sa.String, references("documents.id"), nullable=False),
         sa.Column("position", sa.Integer, nullable=False),
         sa.Column("headings", sa.JSON, nullable=False),
         sa.Column("text", sa.String, nullable=False),
-        sa.PrimaryKeyConstraint("number", name="pk_chunks"),
-        sa.ForeignKeyConstraint(
-            ["document_id"],
-            ["documents.id"],
-            name="fk_chunks_document_id_documents",
-            ondelete="CASCADE",
-        ),
     )
     op.create_index(
         "ix_chunks_document_id_position", "chunks", ["document_id", "position"], unique=True
@@ -180,14 +170,10 @@ def _create_chunks() -> None:
 def _create_vectors() -> None:
     op.create_table(
         "chunk_vectors",
-        sa.Column("chunk", sa.Integer, autoincrement=False, nullable=False),
+        sa.Column("chunk", sa.Integer, references("chunks.number"), primary_key=True),
         sa.Column("model", sa.String, nullable=False),
         sa.Column("dimensions", sa.Integer, nullable=False),
         sa.Column("vector", sa.LargeBinary, nullable=False),
-        sa.PrimaryKeyConstraint("chunk", name="pk_chunk_vectors"),
-        sa.ForeignKeyConstraint(
-            ["chunk"], ["chunks.number"], name="fk_chunk_vectors_chunk_chunks", ondelete="CASCADE"
-        ),
     )
     op.create_index("ix_chunk_vectors_model_dimensions", "chunk_vectors", ["model", "dimensions"])
 
@@ -195,7 +181,7 @@ def _create_vectors() -> None:
 def _create_messages() -> None:
     op.create_table(
         "messages",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
+        sa.Column("id", NUMBER, primary_key=True),
         sa.Column("chat_id", sa.BigInteger, nullable=False),
         sa.Column("role", sa.String, nullable=False),
         sa.Column("content", sa.String, nullable=False),
@@ -204,8 +190,7 @@ def _create_messages() -> None:
         sa.Column("turn_id", sa.BigInteger),
         sa.Column("thread_id", sa.BigInteger, nullable=False, server_default="0"),
         sa.Column("attachment", sa.String, nullable=False, server_default=""),
-        sa.PrimaryKeyConstraint("id", name="pk_messages"),
-        sa.UniqueConstraint("turn_id", "role", name="uq_messages_turn_id_role"),
+        sa.UniqueConstraint("turn_id", "role"),
     )
     columns = ["chat_id", "thread_id", "id"]
     op.create_index("ix_messages_chat_id_thread_id_id", "messages", columns)
@@ -214,41 +199,38 @@ def _create_messages() -> None:
 def _create_updates() -> None:
     op.create_table(
         "updates",
-        sa.Column("update_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("update_id", sa.BigInteger, autoincrement=False, primary_key=True),
         sa.Column("chat_id", sa.BigInteger, nullable=False),
         sa.Column("lane", sa.String),
         sa.Column("message_id", sa.BigInteger),
         sa.Column("payload", sa.JSON, nullable=False),
         sa.Column("received_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("state", sa.String, nullable=False),
-        sa.Column("turn_id", sa.BigInteger),
+        sa.Column("turn_id", sa.BigInteger, index=True),
         sa.Column("tries", sa.Integer, nullable=False),
         sa.Column("epoch", sa.Integer, nullable=False),
         sa.Column("placeholder_id", sa.BigInteger),
         sa.Column("error", sa.String),
-        sa.PrimaryKeyConstraint("update_id", name="pk_updates"),
     )
     op.create_index("ix_updates_chat_id_state", "updates", ["chat_id", "state"])
     op.create_index("ix_updates_state_received_at", "updates", ["state", "received_at"])
     op.create_index("ix_updates_lane_state_update_id", "updates", ["lane", "state", "update_id"])
-    op.create_index("ix_updates_turn_id", "updates", ["turn_id"])
     op.create_table(
         "chats",
-        sa.Column("chat_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("chat_id", sa.BigInteger, autoincrement=False, primary_key=True),
         sa.Column("unreachable_since", sa.DateTime(timezone=True)),
         sa.Column("unreachable_reason", sa.String),
         sa.Column("migrated_to", sa.BigInteger),
-        sa.PrimaryKeyConstraint("chat_id", name="pk_chats"),
     )
 
 
 def _create_turns() -> None:
     op.create_table(
         "turns",
-        sa.Column("turn_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("turn_id", sa.BigInteger, autoincrement=False, primary_key=True),
         sa.Column("chat_id", sa.BigInteger, nullable=False),
         sa.Column("user_id", sa.BigInteger, nullable=False),
-        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False, index=True),
         sa.Column("outcome", sa.String, nullable=False),
         sa.Column("seconds", sa.Double, nullable=False),
         sa.Column("requests", sa.Integer, nullable=False),
@@ -256,85 +238,73 @@ def _create_turns() -> None:
         sa.Column("tokens", sa.BigInteger, nullable=False),
         sa.Column("cost_usd", sa.Double, nullable=False),
         sa.Column("error_types", sa.JSON, nullable=False),
-        sa.Column("trace_id", sa.String),
+        sa.Column("trace_id", sa.String, index=True),
         sa.Column("root_id", sa.String),
-        sa.PrimaryKeyConstraint("turn_id", name="pk_turns"),
     )
-    op.create_index("ix_turns_at", "turns", ["at"])
-    op.create_index("ix_turns_trace_id", "turns", ["trace_id"])
     op.create_index("ix_turns_user_id_at", "turns", ["user_id", "at"])
     op.create_index("ix_turns_chat_id_at", "turns", ["chat_id", "at"])
     op.create_table(
         "turns_under_way",
-        sa.Column("turn_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("turn_id", sa.BigInteger, autoincrement=False, primary_key=True),
         sa.Column("user_id", sa.BigInteger, nullable=False),
         sa.Column("since", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("turn_id", name="pk_turns_under_way"),
     )
 
 
 def _create_feedback() -> None:
     op.create_table(
         "feedback",
-        sa.Column("turn_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("turn_id", sa.BigInteger, references("turns.turn_id"), primary_key=True),
         sa.Column("verdict", sa.String),
         sa.Column("reason", sa.String),
         sa.Column("comment", sa.String, nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["turn_id"], ["turns.turn_id"], name="fk_feedback_turn_id_turns", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("turn_id", name="pk_feedback"),
     )
 
 
 def _create_people() -> None:
     op.create_table(
         "people",
-        sa.Column("user_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("user_id", sa.BigInteger, autoincrement=False, primary_key=True),
         sa.Column("access", sa.String),
         sa.Column("first_seen", sa.DateTime(timezone=True)),
         sa.Column("last_seen", sa.DateTime(timezone=True)),
         sa.Column("chat_id", sa.BigInteger),
         sa.Column("warned_on", sa.Date),
         sa.Column("introduced_on", sa.Date),
-        sa.PrimaryKeyConstraint("user_id", name="pk_people"),
     )
     op.create_table(
         "cares",
-        sa.Column("chat_id", sa.BigInteger, autoincrement=False, nullable=False),
-        sa.Column("user_id", sa.BigInteger, autoincrement=False, nullable=False),
-        sa.Column("told", sa.String, nullable=False),
+        sa.Column("chat_id", sa.BigInteger, autoincrement=False, primary_key=True),
+        sa.Column("user_id", sa.BigInteger, autoincrement=False, primary_key=True),
+        sa.Column("told", sa.String, primary_key=True),
         sa.Column("until", sa.DateTime(timezone=True)),
-        sa.PrimaryKeyConstraint("chat_id", "user_id", "told", name="pk_cares"),
     )
     op.create_table(
         "broadcasts",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
+        sa.Column("id", NUMBER, primary_key=True),
         sa.Column("text", sa.String, nullable=False),
         sa.Column("created_by", sa.BigInteger, nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("state", sa.String, nullable=False),
         sa.Column("sent", sa.Integer, nullable=False),
         sa.Column("failed", sa.Integer, nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_broadcasts"),
     )
 
 
 def _create_memory() -> None:
     op.create_table(
         "facts",
-        sa.Column("user_id", sa.BigInteger, autoincrement=False, nullable=False),
-        sa.Column("kind", sa.String, nullable=False),
-        sa.Column("value", sa.String, nullable=False),
-        sa.Column("turn_id", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("user_id", sa.BigInteger, autoincrement=False, primary_key=True),
+        sa.Column("kind", sa.String, primary_key=True),
+        sa.Column("value", sa.String, primary_key=True),
+        sa.Column("turn_id", sa.BigInteger, autoincrement=False, primary_key=True),
         sa.Column("said", sa.String, nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("user_id", "kind", "value", "turn_id", name="pk_facts"),
     )
     op.create_table(
         "bottles",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
+        sa.Column("id", NUMBER, primary_key=True),
         sa.Column("user_id", sa.BigInteger, nullable=False),
         sa.Column("key", sa.String, nullable=False),
         sa.Column("wine", sa.JSON, nullable=False),
@@ -343,24 +313,22 @@ def _create_memory() -> None:
         sa.Column("drink_until", sa.Integer),
         sa.Column("note", sa.String, nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_bottles"),
-        sa.UniqueConstraint("user_id", "key", name="uq_bottles_user_id_key"),
+        sa.UniqueConstraint("user_id", "key"),
     )
     op.create_table(
         "deletions",
-        sa.Column("user", sa.String, nullable=False),
+        sa.Column("user", sa.String, primary_key=True),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("tries", sa.Integer, nullable=False),
-        sa.PrimaryKeyConstraint("user", name="pk_deletions"),
     )
 
 
 def _create_traces() -> None:
     op.create_table(
         "traces",
-        sa.Column("trace_id", sa.String, nullable=False),
-        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("trace_id", sa.String, primary_key=True),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False, index=True),
         sa.Column("ended_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("session", sa.String, nullable=False),
         sa.Column("user", sa.String, nullable=False),
@@ -377,16 +345,14 @@ def _create_traces() -> None:
         sa.Column("state", sa.String, nullable=False),
         sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("record", sa.LargeBinary),
-        sa.PrimaryKeyConstraint("trace_id", name="pk_traces"),
     )
-    op.create_index("ix_traces_started_at", "traces", ["started_at"])
     op.create_index(
         "ix_traces_waiting", "traces", ["due_at"], sqlite_where=NOT_SENT, postgresql_where=NOT_SENT
     )
     op.create_table(
         "scores",
-        sa.Column("score_id", sa.String, nullable=False),
-        sa.Column("trace_id", sa.String, nullable=False),
+        sa.Column("score_id", sa.String, primary_key=True),
+        sa.Column("trace_id", sa.String, nullable=False, index=True),
         sa.Column("observation_id", sa.String, nullable=False),
         sa.Column("name", sa.String, nullable=False),
         sa.Column("value", sa.JSON),
@@ -395,24 +361,20 @@ def _create_traces() -> None:
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("state", sa.String, nullable=False),
         sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("score_id", name="pk_scores"),
     )
-    op.create_index("ix_scores_trace_id", "scores", ["trace_id"])
     op.create_index(
         "ix_scores_waiting", "scores", ["due_at"], sqlite_where=NOT_SENT, postgresql_where=NOT_SENT
     )
 
 
 def _create_outbox() -> None:
-    references = {"turn_id": "turns.turn_id", "asks_about": "turns.turn_id"}
-    references["broadcast_id"] = "broadcasts.id"
     op.create_table(
         "outbox",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), nullable=False),
-        sa.Column("update_id", sa.BigInteger),
-        sa.Column("turn_id", sa.BigInteger),
-        sa.Column("asks_about", sa.BigInteger),
-        sa.Column("broadcast_id", sa.BigInteger().with_variant(sa.Integer, "sqlite")),
+        sa.Column("id", NUMBER, primary_key=True),
+        sa.Column("update_id", sa.BigInteger, index=True),
+        sa.Column("turn_id", sa.BigInteger, references("turns.turn_id"), index=True),
+        sa.Column("asks_about", sa.BigInteger, references("turns.turn_id"), index=True),
+        sa.Column("broadcast_id", NUMBER, references("broadcasts.id"), index=True),
         sa.Column("chat_id", sa.BigInteger, nullable=False),
         sa.Column("thread_id", sa.BigInteger),
         sa.Column("reply_to", sa.BigInteger),
@@ -427,17 +389,5 @@ def _create_outbox() -> None:
         sa.Column("file", sa.LargeBinary),
         sa.Column("message_id", sa.BigInteger),
         sa.Column("error", sa.String),
-        sa.PrimaryKeyConstraint("id", name="pk_outbox"),
-        *(
-            sa.ForeignKeyConstraint(
-                [column],
-                [target],
-                name=f"fk_outbox_{column}_{target.partition('.')[0]}",
-                ondelete="CASCADE",
-            )
-            for column, target in references.items()
-        ),
     )
-    for column in ("update_id", *references):
-        op.create_index(f"ix_outbox_{column}", "outbox", [column])
     op.create_index("ix_outbox_chat_id_message_id", "outbox", ["chat_id", "message_id"])
