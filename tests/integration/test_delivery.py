@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 from urllib.parse import parse_qs
 
 import pytest
@@ -370,7 +370,7 @@ async def test_a_refusal_that_never_ends_is_given_up(telegram: Telegram, sender:
 async def test_a_memory_that_fails_stops_no_answer(
     telegram: Telegram, bot: ExtBot[Any], waits: Waits, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sender = sender_of(bot, waits, BrokenChats())
+    sender = sender_of(bot, waits, cast("ChatRepository", BrokenChats()))
     await sender.reachable(CHAT)
     telegram.fail("sendMessage", 403, BLOCKED)
     assert (await sender.send(Destination(CHAT), "Chinon")).error == "unreachable"

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -362,7 +363,7 @@ async def test_a_blank_answer_becomes_a_sentence(
 async def test_without_a_database_people_are_still_answered(
     bot_api: BotApi, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running(bot_api, answering("Chinon"), BrokenMessages()):
+    async with running(bot_api, answering("Chinon"), cast("MessageRepository", BrokenMessages())):
         bot_api.say("a red")
         await bot_api.wait_for_message()
         update_id = bot_api.say("/new")
