@@ -49,7 +49,8 @@ async def run_tasks(tasks: Sequence[Task], stop: asyncio.Event) -> None:
     stopped = asyncio.Event()
     running = [asyncio.create_task(task(stopped)) for task in tasks]
     try:
-        if not await unless(stop, _until_one_fails(running)):
+        await unless(stop, _until_one_fails(running))
+        if stop.is_set():
             log.info("Stopping")
     finally:
         stopped.set()

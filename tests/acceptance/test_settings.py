@@ -7,7 +7,7 @@ from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import eventually
 
 ADA, BOB = 7100480, 7100481
-SERVING = "At what temperature do I serve red wine?"
+SERVING = "At what temperature do I serve Cabernet Sauvignon?"
 
 
 async def chosen(bot_api: BotApi, person: int, setting: str, choice: str) -> None:

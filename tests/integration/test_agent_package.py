@@ -23,7 +23,7 @@ from agent.engine.messages import Heard, OutputSchema, ToolSchema
 from tests.doubles.model_server import ModelServer, answer, paced, tool_call
 from tests.doubles.server import eventually
 
-GUIDE = Path(__file__).parents[2] / "docs" / "agent.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "embedding.md"
 
 
 def test_the_names_are_sorted_and_all_that_the_guide_uses() -> None:

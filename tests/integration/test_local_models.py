@@ -136,7 +136,7 @@ def test_doctor_names_a_server_that_runs_here_and_tries_the_one_that_is_set(
     assert "A model server runs here with gpt-4o: `sommelier model` takes it" in found.stdout
     model_server.default = answer_json({"colour": "white", "is_served_cold": True})
     tried = sommelier("doctor", environment=environment, OPENAI_BASE_URL=model_server.base_url)
-    assert "answers: a valid answer after 1 request(s)" in tried.stdout
+    assert "gpt-4o gave a valid answer after 1 request(s)" in tried.stdout
 
 
 @pytest.mark.parametrize(

@@ -277,11 +277,11 @@ async def test_send_failure(
 async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
     bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
 ) -> None:
-    def rating(turn_id: int) -> Rows:
+    def buttons(question: Question, reply: Reply) -> Rows:
         raise ValueError("a secret text")
 
     sommelier = Sommelier(catalogue=FakeCatalogue())
-    further: dict[str, Any] = {"rating": rating, "langfuse": otlp_receiver}
+    further: dict[str, Any] = {"buttons": buttons, "langfuse": otlp_receiver}
     async with running(bot_api, sommelier, messages, **further) as queue:
         bot_api.say(QUESTION)
         assert await bot_api.wait_for_message(timeout=20) == [say("set_aside")]
@@ -298,14 +298,14 @@ async def test_a_turn_that_breaks_once_is_traced_once(
 ) -> None:
     asked: list[int] = []
 
-    def rating(turn_id: int) -> Rows:
-        asked.append(turn_id)
+    def buttons(question: Question, reply: Reply) -> Rows:
+        asked.append(question.id)
         if len(asked) == 1:
             raise ValueError
         return ()
 
     sommelier = Sommelier(catalogue=FakeCatalogue())
-    further: dict[str, Any] = {"rating": rating, "langfuse": otlp_receiver}
+    further: dict[str, Any] = {"buttons": buttons, "langfuse": otlp_receiver}
     async with running(bot_api, sommelier, messages, **further) as queue:
         bot_api.say(QUESTION)
         await bot_api.wait_for_message(timeout=20)
