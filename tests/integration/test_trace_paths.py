@@ -12,7 +12,9 @@ from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.sommelier.service import Sommelier
+from agent.turn import Reply
 from bot.outgoing import Rows
+from bot.question import Question
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
