@@ -95,7 +95,8 @@ class Fallback:
         request, context = request_of(exchanges, wines, language or spoken())
         message = read_request(request.text, request.language)
         if needs_no_alcohol(message, person):
-            request = message = replace(message, wanted={"styles": ("alcohol_free",)})
+            wanted = {"styles": ("alcohol_free",)}
+            request = message = replace(message, wanted=wanted, is_question=False)
         look_up = LookUp(kind_of(message, context), request, message, context)
         if look_up.kind == "question":
             return replace(look_up, passage=await self._passage(message, span))
@@ -119,10 +120,15 @@ class Fallback:
 
 
 def needs_no_alcohol(message: Request, person: Person) -> bool:
-    """Tell whether "what can we toast with?" is asked for who had better not drink."""
+    """Tell whether "what can we toast with?" is asked for who had better not drink.
+
+    A question in which nobody tells of a concern is one of knowledge: "what does sur lie mean?"
+    """
     care = person.care
+    if care.forbids_alcohol and message.is_empty:
+        return bool(care.own) or not message.is_question
     is_open = message.is_empty and message.is_about_wine and not message.is_question
-    return is_open and (care.is_cautious or care.forbids_alcohol)
+    return is_open and care.is_cautious
 
 
 def kind_of(message: Request, context: Context) -> Kind:

@@ -227,3 +227,12 @@ async def test_a_toast_for_who_must_not_drink_is_without_alcohol(fallback: Fallb
     reply = await Conversation(fallback, person).say("what can we toast with?")
     assert reply.wine_ids
     assert wines_of(reply)[0].style == Style.ALCOHOL_FREE
+
+
+async def test_a_minor_who_asks_what_to_drink_is_shown_what_holds_no_alcohol(
+    fallback: Fallback,
+) -> None:
+    person = Person(care=Care(own=frozenset({"under_age"})))
+    reply = await Conversation(fallback, person).say("I am 16, what can I drink?")
+    assert reply.wine_ids
+    assert all(wine.style == Style.ALCOHOL_FREE for wine in wines_of(reply))
