@@ -31,6 +31,7 @@ def stop_on_signals() -> asyncio.Event:
     signals = (signal.SIGTERM, signal.SIGINT)
 
     def stopping() -> None:
+        log.info("Stopping")
         stop.set()
         for number in signals:
             loop.remove_signal_handler(number)
@@ -50,8 +51,6 @@ async def run_tasks(tasks: Sequence[Task], stop: asyncio.Event) -> None:
     running = [asyncio.create_task(task(stopped)) for task in tasks]
     try:
         await unless(stop, _until_one_fails(running))
-        if stop.is_set():
-            log.info("Stopping")
     finally:
         stopped.set()
         await asyncio.gather(*running, return_exceptions=True)

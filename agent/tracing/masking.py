@@ -310,7 +310,8 @@ def _masked_name(found: Match) -> str:
     Written small it is no name if it is short, a word of the trade, or part of a wine's id.
     """
     text, (start, end) = found.string, found.span()
-    is_within = (_joins(text, start - 1) or _joins(text, end)) and found[0] < UNSPACED
+    follows = not found[0].startswith("@") and _joins(text, start - 1)
+    is_within = (follows or _joins(text, end)) and found[0] < UNSPACED
     is_small = found[0] == found[0].lower() != found[0].upper()
     beside = text[start - 1 : start] + text[end : end + 1]
     is_word = len(found[0]) < 3 or found[0] in TRADE_WORDS or not {*beside}.isdisjoint("-.")
