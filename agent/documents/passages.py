@@ -95,7 +95,7 @@ class DocumentStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookedUp:
-    """What an answer and quotes have in common.
+    """Hold what an answer and quotes have in common.
 
     `note` says why no model was involved; it is empty if one was.
     """

@@ -14,7 +14,7 @@ ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
 
 @dataclass(frozen=True, slots=True)
 class PromptRef:
-    """Which prompt a generation was made with.
+    """Name the prompt that a generation was made with.
 
     `version` counts up in prompt management; a prompt of the repository has its own version and
     `is_fallback`.

@@ -44,7 +44,7 @@ Kind = Literal["why", "details", "question", "wines", "help"]
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """What was found for a message: wines, or the passage that answers its question.
+    """Hold the wines found for a message, or the passage that answers its question.
 
     `request` is the message merged with those before it, `message` the message by itself.
     """

@@ -34,7 +34,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a message is said of: the wines shown last, and the ids of all that were shown."""
+    """Hold the wines shown last, which a message may refer to, and the ids of all shown."""
 
     shown: tuple[Wine, ...] = ()
     seen: tuple[str, ...] = ()

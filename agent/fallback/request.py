@@ -76,7 +76,7 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What somebody asks for; everything that is empty was not said.
+    """Hold what a user asks for; a field is empty if the message does not mention it.
 
     `wanted` maps the fields of a search to the values that a wine is to have. `cues` are said of
     the wines that were shown: cheaper, dearer, lighter, fuller, drier, sweeter, other, like, why.

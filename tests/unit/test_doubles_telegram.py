@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncIterator
 
 import httpx
@@ -230,14 +229,6 @@ async def test_a_dropped_answer_leaves_the_work_done(bot_api: BotApi, bot: Bot) 
         await bot.send_message(CHAT, "ambiguous")
     assert bot_api.sent() == ["ambiguous"]
     assert [one.status for one in bot_api.calls_of("sendMessage")] == [None]
-
-
-@pytest.mark.timing
-async def test_a_delayed_method_is_slow(bot_api: BotApi, bot: Bot) -> None:
-    bot_api.delay("sendMessage", 0.2)
-    began = time.monotonic()
-    await bot.send_message(CHAT, "slow")
-    assert time.monotonic() - began >= 0.2
 
 
 async def test_waiting_for_a_message_that_never_comes_says_what_was_seen(
