@@ -16,7 +16,7 @@ help:  ## this list
 chat: $(VENV)/.main  ## talk to the sommelier in this terminal
 	@$(BIN)/sommelier chat
 
-test: $(VENV)/.dev  ## run every test, but those that measure time
+test: $(VENV)/.dev  ## run every test
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal
 
 test-real: $(VENV)/.dev  ## send traces to a real Phoenix, installed beside (900 MB); skipped where it cannot be
@@ -39,8 +39,7 @@ format: $(VENV)/.dev  ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, streaming, retrieval; run tests of time
-	@$(BIN)/python -m pytest -m timing
+bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, streaming, retrieval
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.first_request
 	@$(BIN)/python -m benchmarks.durability
