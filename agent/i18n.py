@@ -24,7 +24,8 @@ LOCALES: Final = Path(__file__).with_name("locales")
 ENGLISH: Final = "en"
 FAHRENHEIT: Final = "fahrenheit"
 _CELSIUS: Final = pattern(
-    r"(?<!\d)(?:(?P<low>\d{1,2})(?P<to> ?[-–—] ?| (?:to|and|bis|und|à|et|a|y|e|tot|en) ))?"
+    r"(?P<before>\A|\D)"
+    r"(?:(?P<low>\d{1,2})(?P<to> ?[-–—] ?| (?:to|and|bis|und|à|et|a|y|e|tot|en) ))?"
     r"(?P<high>\d{1,2}) ?° ?C\b"
 )
 _SPOKEN: Final = ContextVar("spoken", default=(ENGLISH, False))
@@ -100,7 +101,8 @@ def _converted(found: Match) -> str:
     low, high = (
         each and str(round(int(each) * 9 / 5 + 32)) for each in (found["low"], found["high"])
     )
-    return f"{low}{found['to']}{high} °F" if low else f"{high} °F"
+    degrees = f"{low}{found['to']}{high}" if low else high
+    return f"{found['before']}{degrees} °F"
 
 
 def in_every_language(name: str, /, **values: str | float) -> dict[str, str]:

@@ -15,7 +15,7 @@ from agent.engine.run import Run, ShowDraft
 from agent.engine.span import NO_SPAN, Span
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
 from agent.memory.changes import with_changes_told
-from agent.text import spoken_in
+from agent.text import language_of
 from agent.tracing.recorder import Recorder, RootSpan
 from agent.turn import Person, Reply, Work, settings_of, worked_on
 from agent.turn_trace import BUDGET, record_turn
@@ -132,7 +132,7 @@ class Turns:
     async def _transcribe(self, question: Question, run: Run, hear: Hear) -> Question:
         """Return a spoken question with its words, and answer in their language."""
         question = replace(question, text=await hear(run))
-        if not is_chosen() and (language := spoken_in(question.text)):
+        if not is_chosen() and (language := language_of(question.text)):
             speak(language)
         run.span.update(input=question.text)
         return question

@@ -33,7 +33,7 @@ YOUNGEST: Final = 8
 """From how many years on a number may be the age of somebody who writes."""
 MAX_CHARS: Final = 4096
 _TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,!?;:\n]")
-_DIGITS: Final = pattern(r"(?<!\d)[0-9]{1,2}(?!\d)")
+_DIGITS: Final = pattern("[0-9]+")
 _MARK: Final = "[.,!?;:\n]"
 
 
@@ -215,7 +215,7 @@ def _numbers() -> Mapping[str, int]:
 
 def _is_minor(match: Match, full_age: int) -> bool:
     """Return whether the age of a match, if it names one, is below the legal age."""
-    named = [int(digits) for digits in _DIGITS.findall(match[0])]
+    named = [int(digits) for digits in _DIGITS.findall(match[0]) if len(digits) <= 2]
     named += [number for word, number in _numbers().items() if f" {word} " in match[0]]
     return not named or any(YOUNGEST <= number < full_age for number in named)
 

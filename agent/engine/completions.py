@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from agent import lengths
 from agent.engine.errors import ModelUnavailable
-from agent.engine.messages import ECHOED, Heard, LLMResponse, ToolCall, Usage, sendable
+from agent.engine.messages import ECHOED, Heard, LLMResponse, ToolCall, Usage
+from agent.text import storable
 
 FINISH_REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("max_tokens", "model_length"), "length"),
@@ -37,7 +38,7 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
         finish_reason=FINISH_REASONS.get(finish, finish),
         refusal=text_of(message.get("refusal")) or None,
         usage=_usage(_mapping(data.get("usage"))),
-        model=sendable(str(data.get("model") or model)),
+        model=storable(str(data.get("model") or model)),
         has_reasoning=bool(message.get("reasoning_content") or message.get("reasoning")),
         echo=_echo(message),
     )
@@ -150,14 +151,14 @@ def text_of(content: object) -> str:
 def _json_text(value: object) -> str:
     """Return text as it is, nothing as no text, anything else as JSON."""
     if isinstance(value, str):
-        return sendable(value)
-    return "" if value is None else sendable(json.dumps(value))
+        return storable(value)
+    return "" if value is None else storable(json.dumps(value))
 
 
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     function = _mapping(call.get("function"))
     return ToolCall(
-        sendable(str(call.get("id") or "")),
+        storable(str(call.get("id") or "")),
         text_of(function.get("name"))[: lengths.NAME],
         _json_text(function.get("arguments"))[: lengths.ARGUMENTS + 1],
         _echo(call),

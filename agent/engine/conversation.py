@@ -18,13 +18,12 @@ from agent.engine.messages import (
     Message,
     ToolCall,
     api_name,
-    sendable,
     with_images,
     without_echoes,
 )
 from agent.engine.parsing import ParseResult
 from agent.engine.tools import ToolResult, is_json_object
-from agent.text import pattern, truncate_at_boundary
+from agent.text import pattern, storable, truncate_at_boundary
 
 WRITER: Final = "writer"
 """The key of a message that holds the place of the model that wrote it; it is never sent."""
@@ -52,9 +51,9 @@ class Conversation:
         images: Sequence[str] = (),
     ) -> None:
         self.messages: list[Message] = [
-            {"role": "system", "content": sendable(instructions)},
+            {"role": "system", "content": storable(instructions)},
             *map(_whole, history),
-            {"role": "user", "content": sendable(message)},
+            {"role": "user", "content": storable(message)},
         ]
         self._began, self._images = len(history) + 1, images
         self._pair_at: int | None = None
@@ -173,7 +172,7 @@ class Conversation:
 def _whole(message: Message) -> Message:
     """Return a message without halves of characters, which cannot be sent."""
     content = message.get("content")
-    return message | {"content": sendable(content)} if isinstance(content, str) else message
+    return message | {"content": storable(content)} if isinstance(content, str) else message
 
 
 def tokens_of(message: Message) -> int:

@@ -13,7 +13,6 @@ from agent import lengths
 from agent.text import pattern
 
 NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
-UNSENDABLE: Final = pattern(r"[\ud800-\udfff\x00]")
 
 Message = dict[str, Any]
 """One chat message in the wire format of OpenAI-compatible servers."""
@@ -168,13 +167,6 @@ class LLM(Protocol):
 def api_name(name: str) -> str:
     """Write a name as a server accepts it: letters, digits, _ and -, at most 64."""
     return NOT_IN_A_NAME.sub("_", name)[: lengths.NAME]
-
-
-def sendable(text: str) -> str:
-    """Leave out NULs and halves of characters: JSON holds them, UTF-8 and databases don't."""
-    if not UNSENDABLE.search(text):
-        return text
-    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def without_echoes(message: Message) -> Message:

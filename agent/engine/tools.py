@@ -20,10 +20,10 @@ from pydantic_core import to_jsonable_python
 from agent import lengths
 from agent.engine.errors import ToolError, log_failure
 from agent.engine.feedback import describe_validation_error, fence
-from agent.engine.messages import ToolCall, ToolSchema, sendable
+from agent.engine.messages import ToolCall, ToolSchema
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.text import truncate_at_boundary
+from agent.text import storable, truncate_at_boundary
 
 ERROR_PREFIX: Final = "Error: "
 BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -203,7 +203,7 @@ async def _run(wanted: Tool, arguments: BaseModel, run: Run) -> ToolResult:
             output = ToolOutput(output)
         return ToolResult(bounded(as_text(output.content), most), output.found)
     except ToolError as error:
-        return _failed("tool_error", bounded(sendable(str(error)), most))
+        return _failed("tool_error", bounded(storable(str(error)), most))
     except Exception as error:
         if limit.expired():
             return _failed("timeout", f"{wanted.name} took longer than {seconds:g} s")
@@ -229,7 +229,7 @@ def as_text(content: object) -> str:
     if not isinstance(content, str):
         plain = to_jsonable_python(content, exclude_none=True)
         content = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-    return sendable(content)
+    return storable(content)
 
 
 def bounded(text: str, max_chars: int) -> str:

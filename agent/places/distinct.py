@@ -21,7 +21,7 @@ MIN_STEM: Final = 3
 MIN_PREFIX: Final = 4
 """Letters that a word shares with a name from the start: "Kölner Weinhandlung", "w Warszawie"."""
 POSTCODE: Final = text.pattern(r"\d{4,}")
-COORDINATE: Final = text.pattern(r"(?<!\d)\d+[.,]\d+")
+COORDINATE: Final = text.pattern(r"\d+[.,]\d+")
 TRANSLITERATED: Final = text.pattern("aa|oo|[aou]e")
 """An umlaut, å or ø as it is written on a keyboard without them."""
 PLURAL: Final = text.pattern(r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиаь])\Z")

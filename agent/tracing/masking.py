@@ -32,10 +32,10 @@ TOKENS: Final = (
     pattern(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----"),
     pattern(r"\d{6,12}:[A-Za-z0-9_-]{30,}"),  # of a Telegram bot
     pattern(
-        r"(?<!\w)(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|hf|gsk|npm|xox[abprs]|AKIA|AIza)"
+        r"\b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|hf|gsk|npm|xox[abprs]|AKIA|AIza)"
         r"[_-]?[A-Za-z0-9_-]{16,}"
     ),
-    pattern(r"(?<!\w)eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"),  # a JSON Web Token
+    pattern(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"),  # a JSON Web Token
 )
 OPAQUE: Final = pattern(r"\b[A-Za-z0-9_]{28,}")
 CREDENTIALS: Final = (

@@ -20,7 +20,7 @@ from bot.telegram.render import from_html, utf16_units, visible_text
 
 TOKEN: Final = "0:terminal"  # noqa: S105 - no server ever sees it
 BOT: Final = {"id": 0, "is_bot": True, "first_name": "Sommelier", "username": "sommelier_bot"}
-COMMAND: Final = pattern(r"/\w{1,32}(?!\S)")
+COMMAND: Final = pattern(r"(/\w{1,32})(?:\s|\Z)")
 
 JsonObject = dict[str, Any]
 
@@ -106,7 +106,7 @@ class LocalTelegram(BaseRequest):
             return {"update_id": number, "callback_query": query}
         message = self._message(number, line) | {"from": user}
         if command := COMMAND.match(line):
-            entity = {"type": "bot_command", "offset": 0, "length": command.end()}
+            entity = {"type": "bot_command", "offset": 0, "length": command.end(1)}
             message["entities"] = [entity]
         elif replied_to is not None:
             message["reply_to_message"] = replied_to

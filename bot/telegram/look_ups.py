@@ -48,7 +48,7 @@ DEFAULT_CATEGORY: Final = "WINE_SHOP"
 
 SHOWN_PLACES: Final = 10
 SNIPPET_CHARS: Final = 200
-FLAG: Final = pattern(r"(?i)(?:\A|\s)(?:--|[—–])refine(?=\s|\Z)")
+FLAG: Final = pattern(r"(?i)(?:\A|\s)(?:--|[—–])refine(?:\s|\Z)")
 """`--refine`; telephones make a dash of two hyphens."""
 
 BEFORE_PLACE: Final = pattern(r"(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+")

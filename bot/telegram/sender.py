@@ -37,7 +37,7 @@ from telegram.ext import ExtBot
 from agent.engine.errors import Backoff, Sleep, or_else, retry
 from agent.i18n import say
 from agent.markdown import live
-from agent.text import run_in_thread_if_large
+from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, Delivery, DeliveryError, Destination, FileKind, Rows
 from bot.pending import pending_turn
 from bot.retries import retry_forever
@@ -244,8 +244,10 @@ class _Attempt:
 
 async def messages_of(to: Destination, markdown: str, buttons: Rows = ()) -> list[OutboxRow]:
     """Return Markdown as messages that Telegram takes, with the buttons under the last."""
-    split = partial(split_messages, markdown)
-    parts = await run_in_thread_if_large(split, size=len(markdown))
+    if len(markdown) > MAX_INLINE_CHARS:
+        parts = await asyncio.to_thread(split_messages, markdown)
+    else:
+        parts = split_messages(markdown)
     messages = [
         message_to(to if number == 0 else to.next, html=html, follows=number > 0)
         for number, html in enumerate(parts)

@@ -17,7 +17,7 @@ from telegram.ext import CallbackQueryHandler, CommandHandler
 from agent.engine.errors import or_else
 from agent.i18n import ENGLISH, FAHRENHEIT, in_every_language, languages, say, say_in, speak, spoken
 from agent.memory.wording import price_range
-from agent.text import fold, spoken_in
+from agent.text import fold, language_of
 from agent.turn import PRICES, Change, Fact, facts_of, settings_of
 from bot.outgoing import Button, Rows, in_rows
 from bot.pending import pending_turn
@@ -229,7 +229,7 @@ def language_written(update: Update) -> str | None:
     message = update.message or update.edited_message
     if message is None or not is_own(message):
         return None
-    return spoken_in(behind_command((message.text or message.caption or "")[:MAX_READ_CHARS]))
+    return language_of(behind_command((message.text or message.caption or "")[:MAX_READ_CHARS]))
 
 
 def language_named(words: str) -> str | None:

@@ -1,10 +1,11 @@
 """What looks like an attempt to steer the model, and what does not."""
 
 import tomllib
+from typing import get_args
 
 import pytest
 
-from agent.text import LANGUAGES
+from agent.text import Language
 from agent.turn import FILE, security_flags
 
 
@@ -62,4 +63,4 @@ def test_talk_about_wine_is_not_flagged(message: str) -> None:
 
 
 def test_every_language_is_watched() -> None:
-    assert set(tomllib.loads(FILE.read_text("utf-8"))) == set(LANGUAGES)
+    assert set(tomllib.loads(FILE.read_text("utf-8"))) == set(get_args(Language))

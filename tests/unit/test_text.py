@@ -113,6 +113,8 @@ SPOKEN = [
     ("it", "Ecco che cosa si adatta meglio con il pesce."),
     ("nl", "Bij het lamsvlees past deze rode wijn, die niet te zwaar is."),
     ("nl", "Hier zijn twee witte wijnen voor bij de mosselen."),
+    ("pt", "Para o seu cordeiro, um tinto com taninos firmes, que não passa dos 20 euros."),
+    ("de", "einen roten für das Lamm"),
 ]
 UNCLEAR = [
     "",
@@ -120,7 +122,6 @@ UNCLEAR = [
     "Château Margaux 2015",
     "Sangiovese, Merlot e Cabernet",
     "Raspberry, graphite, fine tannin.",
-    "Para o seu cordeiro, um tinto com taninos firmes, que não passa dos 20 euros.",
     "Αυτό το κρασί ταιριάζει με το αρνί.",
     "ラム肉には、この赤ワインがよく合います。",
 ]
