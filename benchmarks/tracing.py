@@ -16,10 +16,10 @@ from typing import Final
 from sqlalchemy import create_engine as create_sync_engine
 
 from agent.engine.messages import Usage
-from agent.engine.span import TraceRecord
 from agent.tracing.masking import masked_trace
 from agent.tracing.observations import Origin, observations_of
 from agent.tracing.recorder import Recorder
+from agent.tracing.records import TraceRecord
 from db.engine import Sessions, create_engine
 from db.models import Base, utc_now
 from db.repositories.traces import SqlTraceStore, TraceRows, to_row

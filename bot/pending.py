@@ -8,7 +8,7 @@ from datetime import datetime
 
 from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.run import Stop
-from agent.engine.span import TraceRecord
+from agent.tracing.records import TraceRecord
 from agent.turn import Fact
 from bot.budgets import UNLIMITED, Allowance
 from bot.outgoing import Delivery

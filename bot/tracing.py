@@ -12,11 +12,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from agent.deps import Prompts
-from agent.engine.span import TraceRecord
 from agent.prompts import REPOSITORY
 from agent.tracing.exporter import Channel, Exporter
 from agent.tracing.masking import Masking, masked_trace
 from agent.tracing.prompts import ManagedPrompts
+from agent.tracing.records import TraceRecord
 from bot.tasks import Forgetting, bounded
 from config import Settings
 from db.engine import Sessions

@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from agent.conversation import StoredMessage
 from agent.engine.limits import NOTHING_SPENT, Spent
-from agent.engine.span import Level, TraceRecord
+from agent.engine.span import Level
+from agent.tracing.records import TraceRecord
 from agent.turn import Change
 
 Verdict = Literal["liked", "disliked"]

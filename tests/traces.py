@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from agent.engine.messages import Usage
-from agent.engine.span import Level, PromptRef, ScoreRecord, SpanRecord, TraceRecord
+from agent.engine.span import Level, PromptRef
 from agent.tracing.delivery import LangfuseApi, sender
 from agent.tracing.exporter import Channel, Exporter
 from agent.tracing.observations import Observations, Origin, observations_of
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from db.engine import Sessions
 from db.models import utc_now
 from db.records import TraceSummary

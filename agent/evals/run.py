@@ -16,7 +16,7 @@ from agent.documents.quotes import find_quotes
 from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.run import Run
-from agent.engine.span import ScoreRecord, Span, TraceRecord
+from agent.engine.span import Span
 from agent.evals.dataset import Case, Conversation, Question
 from agent.evals.evaluators import Mark, Observed, marks
 from agent.evals.quotes import quote_marks
@@ -24,6 +24,7 @@ from agent.sommelier.history import window
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
 from agent.tracing.recorder import Recorder, trace_id_of
+from agent.tracing.records import ScoreRecord, TraceRecord
 from agent.turn import Reply, answer_turn
 
 USER: Final = "eval"

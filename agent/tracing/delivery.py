@@ -17,10 +17,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from agent import lengths
 from agent.engine.feedback import fence
-from agent.engine.span import StoredScore, TraceRecord
 from agent.text import storable
 from agent.tracing.exporter import UNKNOWN_KEYS, Unavailable
 from agent.tracing.observations import Observations
+from agent.tracing.records import StoredScore, TraceRecord
 
 log = logging.getLogger(__name__)
 

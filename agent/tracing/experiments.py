@@ -9,9 +9,9 @@ from typing import Any
 from langfuse import Langfuse
 from langfuse.api import DatasetStatus
 
-from agent.engine.span import TraceRecord
 from agent.tracing.observations import observe
 from agent.tracing.recorder import Item
+from agent.tracing.records import TraceRecord
 
 Traced = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
 """The traces of each case of each variant; the last one has the scores."""

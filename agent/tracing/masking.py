@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final, Literal
 
-from agent.engine.span import TraceRecord
 from agent.text import Match, Pattern, escape, pattern
+from agent.tracing.records import TraceRecord
 
 Content = Literal["full", "masked", "none"]
 """What is kept of what people and models wrote: all but credentials, no personal data, nothing."""

@@ -28,8 +28,9 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Tracer
 
 from agent.engine.messages import Usage
-from agent.engine.span import PromptRef, SpanRecord, TraceRecord
+from agent.engine.span import PromptRef
 from agent.text import storable
+from agent.tracing.records import SpanRecord, TraceRecord
 
 LONGEST_ATTRIBUTE: Final = 100_000  # characters
 REASONS: Final = ("error_types", "error_type", "send_error", "error")

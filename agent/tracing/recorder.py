@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Final
 
 from pydantic import SecretStr
 
-from agent.engine.span import ScoreRecord, ScoreType, Span, SpanRecord, SpanType, TraceRecord
+from agent.engine.span import ScoreType, Span, SpanType
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 
 LONGEST_TAG: Final = 100  # characters
 MOST_TAGS: Final = 40

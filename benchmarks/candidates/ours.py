@@ -10,8 +10,9 @@ from agent import (
     generate_agentic_response,
 )
 from agent import tool as as_tool
-from agent.engine.span import NO_SPAN, Span, TraceRecord
+from agent.engine.span import NO_SPAN, Span
 from agent.tracing.recorder import Recorder, RootSpan
+from agent.tracing.records import TraceRecord
 from benchmarks.scenario import (
     INSTRUCTIONS,
     MAX_TOKENS,

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from sqlalchemy import create_engine as create_sync_engine
 
-from agent.engine.span import TraceRecord
 from agent.tracing.delivery import LangfuseApi, sender
 from agent.tracing.exporter import LARGEST_BATCH, Channel, Exporter
 from agent.tracing.masking import masked_trace
 from agent.tracing.observations import Origin, observations_of
+from agent.tracing.records import TraceRecord
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
 from db.engine import Sessions, create_engine

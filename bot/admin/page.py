@@ -23,8 +23,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from agent.engine.span import TraceRecord
 from agent.numbers import percentile
+from agent.tracing.records import TraceRecord
 from bot.commands.traces import tree_text
 from bot.resources import Repositories
 from db.records import DayStats, Stats, TracedTurn, TraceFilter

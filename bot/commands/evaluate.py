@@ -19,7 +19,6 @@ from agent.documents.passages import DocumentStore
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLM, ResponseMode
 from agent.engine.run import Run
-from agent.engine.span import TraceRecord
 from agent.evals import report
 from agent.evals.dataset import (
     STARTER,
@@ -40,6 +39,7 @@ from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
 from agent.tracing.exporter import trouble
 from agent.tracing.recorder import Item
+from agent.tracing.records import TraceRecord
 from bot.commands.output import (
     AsJson,
     fail,

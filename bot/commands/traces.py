@@ -19,8 +19,8 @@ from rich.tree import Tree
 
 from agent.engine.feedback import clip
 from agent.engine.messages import Usage
-from agent.engine.span import ScoreRecord, SpanRecord, TraceRecord
 from agent.tracing.masking import Masking
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from bot.commands.output import (
     AsJson,
     fail,

@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.engine.span import TraceRecord
+from agent.tracing.records import TraceRecord
 from db.engine import Sessions, count_rows
 from db.models import OutboxRow, TurnRow, UpdateRow, insert, utc_now
 from db.records import Backlog, EndedTurn, Payload, ReceivedUpdate, TurnTaken

@@ -11,8 +11,8 @@ from typing import Any, Final
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.engine.span import ScoreRecord, StoredScore, TraceRecord
 from agent.text import storable
+from agent.tracing.records import ScoreRecord, StoredScore, TraceRecord
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, insert, loaded, table_of, upsert, utc_now
 from db.records import Feedback, FeedbackReason

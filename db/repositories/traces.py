@@ -28,8 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.engine.span import Level, TraceRecord
+from agent.engine.span import Level
 from agent.text import storable
+from agent.tracing.records import TraceRecord
 from db.engine import Sessions, SqlRepository, count_rows
 from db.models import FeedbackRow, TraceRow, TurnRow, loaded, table_of, upsert, utc_now
 from db.records import Feedback, TracedStep, TracedTurn, TraceFilter, TraceSummary

@@ -27,9 +27,9 @@ from sqlalchemy.orm import aliased
 
 from agent.conversation import StoredMessage
 from agent.engine.limits import Spent
-from agent.engine.span import TraceRecord
 from agent.numbers import percentile
 from agent.text import storable
+from agent.tracing.records import TraceRecord
 from agent.turn import Change
 from db.engine import Sessions, take_turns
 from db.models import (

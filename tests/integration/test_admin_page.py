@@ -15,8 +15,8 @@ from pydantic import SecretStr
 
 from agent.conversation import StoredMessage
 from agent.engine.messages import Usage
-from agent.engine.span import TraceRecord
 from agent.tracing.recorder import Recorder
+from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from agent.turn_trace import Outcome, record_turn
 from bot.admin.page import COOKIE

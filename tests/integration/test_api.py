@@ -16,9 +16,9 @@ from starlette.routing import BaseRoute
 
 from agent.documents.passages import Chunk
 from agent.engine.run import Run
-from agent.engine.span import TraceRecord
 from agent.sommelier.service import Answerer, Sommelier
 from agent.tracing.recorder import Recorder, keyed_hash
+from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from bot.budgets import Budgets, DailyBudget
 from bot.http.api import Api

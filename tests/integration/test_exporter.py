@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from agent.engine.span import ScoreRecord, TraceRecord
 from agent.tracing.exporter import LARGEST_BATCH, LEASE, Channel, Exporter, Unavailable
+from agent.tracing.records import ScoreRecord, TraceRecord
 from bot.metrics import Metrics
 from db.engine import Sessions
 from db.records import TurnRecord

@@ -14,11 +14,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from agent.engine.messages import Usage
-from agent.engine.span import PromptRef, TraceRecord
+from agent.engine.span import PromptRef
 from agent.tracing.delivery import Backend, LangfuseApi
 from agent.tracing.exporter import Unavailable
 from agent.tracing.observations import observations_of
 from agent.tracing.recorder import Recorder
+from agent.tracing.records import TraceRecord
 from bot.tracing import otlp_backend
 from config import SettingsError, load_settings
 from db.engine import Sessions

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.span import TraceRecord
 from agent.tracing.recorder import Recorder
+from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from agent.turn_trace import record_turn
 from bot.commands.doctor import check_tracing

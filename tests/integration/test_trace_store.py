@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.engine.messages import Usage
-from agent.engine.span import PromptRef, ScoreRecord, SpanRecord, TraceRecord
+from agent.engine.span import PromptRef
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from db.engine import Sessions
 from db.records import TraceFilter, TraceSummary
 from db.repositories.traces import (

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from agent.engine.messages import Usage
-from agent.engine.span import TraceRecord
 from agent.tracing.recorder import Recorder
+from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from agent.turn_trace import record_turn
 from bot.commands.doctor import check_tracing

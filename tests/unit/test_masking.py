@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.engine.messages import Usage
-from agent.engine.span import ScoreRecord, SpanRecord, TraceRecord
 from agent.tracing.masking import DEEPEST, Masking, mask, masked_trace
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 
 NAMES = ("José", "Müller", "anna_k", "Al", "田中", "Anna Maria 🍷")
 SECRETS = ('s3cr3t/with"quote', "secret", "12:telegram")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from agent.engine.messages import Usage
-from agent.engine.span import TraceRecord
+from agent.tracing.records import TraceRecord
 from bot.commands.traces import (
     cost_text,
     since_moment,
