@@ -368,6 +368,13 @@ class PlaceSettings(Group):
     """A key of the Brave Search API; with neither, users get links to search with."""
 
 
+class ToolSettings(Group):
+    """Further tools for the model."""
+
+    mcp_servers: SecretStr | None = Field(None, alias="MCP_SERVERS")
+    """Servers of the Model Context Protocol, as JSON: {"NAME": {"command": ..., "args": [...]}}."""
+
+
 class DatabaseSettings(Group):
     """The database."""
 
@@ -488,6 +495,7 @@ class Settings(BaseModel):
     http: HttpSettings = Field(default_factory=HttpSettings)
     documents: DocumentSettings = Field(default_factory=DocumentSettings)
     places: PlaceSettings = Field(default_factory=PlaceSettings)
+    tools: ToolSettings = Field(default_factory=ToolSettings)
     database: DatabaseSettings = Field(default_factory=DatabaseSettings)
     tracing: TracingSettings = Field(default_factory=TracingSettings)
     access: AccessSettings = Field(default_factory=AccessSettings)

@@ -13,6 +13,7 @@ from agent import lengths
 from agent.care.concerns import NO_CARE, Care, Concern
 from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, Spent
+from agent.engine.mcp import Proposal
 from agent.engine.run import Run
 from agent.engine.span import PromptRef, Span
 from agent.i18n import say
@@ -153,7 +154,8 @@ class Reply:
     taken back. `changes` are made at its end to what is kept of them. `lead` is a line above the
     text: what was heard. `attachment` is what was read from pictures, as JSON, to be remembered
     with the question, `audio` the answer read aloud. `suggested_facts` are what a button may offer
-    to remember of who asks. What the turn took, `spent` and `seconds`, is filled in at its end.
+    to remember of who asks, `proposals` are calls of tools that a button may run. What the turn
+    took, `spent` and `seconds`, is filled in at its end.
     """
 
     text: str
@@ -170,6 +172,7 @@ class Reply:
     lead: str = ""
     attachment: str = ""
     suggested_facts: tuple[Fact, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
     audio: bytes = field(default=b"", repr=False)
     spent: Spent = NOTHING_SPENT
     seconds: float = 0.0

@@ -4,13 +4,19 @@
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
 
+from agent.engine.mcp import McpServers, open_servers
 from agent.fallback import Fallback
 from agent.memory.tools import memory_tools
 from agent.senses.sent_files import SentFiles
@@ -52,6 +58,7 @@ from bot.telegram.rating import RatingButtons, rating
 from bot.telegram.reminders import Reminders
 from bot.telegram.sender import Sender
 from bot.telegram.settings import SettingsCommands
+from bot.telegram.tool_buttons import ToolButtons, tool_buttons
 from bot.tracing import open_exporter, open_forgetting, trace_link, words
 from bot.turn import Turns
 from config import Settings
@@ -102,11 +109,12 @@ async def open_app(
             metrics=Metrics(lambda: exporter.given_up if exporter else 0),
             running=RunningTurns(locks.stop if locks else None),
         )
+        servers = await stack.enter_async_context(open_mcp(settings))
         talk = Conversation(
             resources=resources,
             turns=turns,
             sender=sender,
-            answerer=sommelier_of(resources),
+            answerer=sommelier_of(resources, servers),
         )
         access = None
         if telegram is None:
@@ -114,7 +122,8 @@ async def open_app(
             access = Access(talk, admins, allow_list=allow_list)
         changed = exporter.wake if exporter else lambda: None
         further = handlers_of(settings, talk, admins, changed)
-        Handlers(talk, access).register(application, further)
+        tools = ToolButtons(talk, servers).handlers()
+        Handlers(talk, access).register(application, [*tools, *further])
         yield App(application=application, talk=talk, exporter=exporter, forgetting=forgetting)
 
 
@@ -145,7 +154,8 @@ def turns_of(
 def buttons_below(question: Question, reply: Reply) -> Rows:
     """Return the buttons below an answer."""
     return (
-        care_buttons(question, reply)
+        tool_buttons(question, reply)
+        + care_buttons(question, reply)
         + memory_buttons(question, reply)
         + follow_up_buttons(question, reply)
         + (rating(question.id) if reply.outcome != "care" else ())
@@ -171,7 +181,13 @@ def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]
     )
 
 
-def sommelier_of(resources: Resources) -> Sommelier:
+def open_mcp(settings: Settings) -> AbstractAsyncContextManager[McpServers]:
+    """Open the servers of further tools, in the background."""
+    given = settings.tools.mcp_servers
+    return open_servers(given.get_secret_value()) if given else nullcontext(McpServers())
+
+
+def sommelier_of(resources: Resources, servers: McpServers | None = None) -> Sommelier:
     """Return what answers messages, with every tool."""
     tools = research_tools(resources.documents, resources.search, cache=resources.cache)
     return Sommelier(
@@ -180,6 +196,7 @@ def sommelier_of(resources: Resources) -> Sommelier:
         research_tools=[*tools, *memory_tools()],
         help=resources.help,
         small=resources.small,
+        servers=servers,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from agent.engine.contract import strict_schema
 from agent.engine.messages import (
     ECHOED,
     Message,
@@ -45,6 +46,8 @@ class Dialect:
     schema_in_object: bool = False
     """True if mode `json_schema` is asked for as a `json_object` with a schema."""
     temperature: bool = True
+    strict_tools: bool = False
+    """True if the schema of a tool must be closed, with every property required."""
     streams: Literal["with_usage", "plain", "no"] = "with_usage"
     """Answers are streamed with their usage at the end, without it, or not at all."""
     echoes: Literal["own", "blank", "none"] = "own"
@@ -69,9 +72,12 @@ class Dialect:
             return self._with_other_habits(text)
         if self.format_beside_tools and "tool" in text:
             return replace(self, format_beside_tools=False)
-        return self._with_looser_format()
+        return self._with_looser_format(text)
 
-    def _with_looser_format(self) -> "Dialect | None":
+    def _with_looser_format(self, complaint: str) -> "Dialect | None":
+        is_of_tools = "function" in complaint and "additionalproperties" in complaint
+        if is_of_tools and not self.strict_tools:
+            return replace(self, strict_tools=True)
         if self.mode == "json_schema" and not self.schema_in_object:
             return replace(self, schema_in_object=True)
         return replace(self, mode=LOOSER_MODES[self.mode]) if self.mode in LOOSER_MODES else None
@@ -100,7 +106,9 @@ class Dialect:
         tools, output = self._together(messages, tools, output)
         asked: dict[str, Any] = {"messages": self._echoed(messages)}
         if tools:
-            asked["tools"] = [tool.wire for tool in tools]
+            asked["tools"] = [
+                strict_wire(tool) if self.strict_tools else tool.wire for tool in tools
+            ]
         if max_tokens is not None:
             asked[self.token_parameters[0]] = max_tokens
         if temperature is not None and self.temperature:
@@ -151,6 +159,23 @@ def response_format(output: OutputSchema, dialect: Dialect) -> dict[str, Any]:
         return {"type": "json_object", "schema": schema}
     named = {"name": output.name, "strict": True, "schema": schema}
     return {"type": "json_schema", "json_schema": named}
+
+
+def strict_wire(tool: ToolSchema) -> dict[str, Any]:
+    """Return a tool with a strict schema, if there is one; what is optional may be null."""
+    properties = tool.parameters.get("properties", {})
+    required = tool.parameters.get("required", ())
+    nullable = {
+        name: value if name in required else {"anyOf": [value, {"type": "null"}]}
+        for name, value in properties.items()
+    }
+    schema = strict_schema({**tool.parameters, "properties": nullable})
+    if schema is None:
+        return tool.wire
+    return {
+        "type": "function",
+        "function": tool.wire["function"] | {"parameters": schema, "strict": True},
+    }
 
 
 def _without_schema(message: Message, output: OutputSchema) -> Message:

@@ -186,7 +186,7 @@ class Toolbox:
         if len(call.arguments) > lengths.ARGUMENTS:
             problem = f"the arguments have more than {lengths.ARGUMENTS} characters"
             return _failed("invalid_arguments", problem)
-        written = call.arguments if call.arguments.strip() not in {"", "null"} else "{}"
+        written = _without_nulls(call.arguments)
         try:
             arguments = wanted.arguments.model_validate_json(written)
         except ValidationError as error:
@@ -218,6 +218,14 @@ def is_json_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def _without_nulls(arguments: str) -> str:
+    """Return arguments without those that are null: some servers have a model name them all."""
+    if "null" in arguments and is_json_object(arguments):
+        given = json.loads(arguments).items()
+        return json.dumps({name: value for name, value in given if value is not None})
+    return "{}" if arguments.strip() in {"", "null"} else arguments
 
 
 def _failed(kind: str, problem: str) -> ToolResult:

@@ -1,6 +1,6 @@
 """Hold the figures of a model's words to evidence: amounts of money, vintages and scores.
 
-Each must be a fact of a wine that a tool found, stand in a document that was retrieved or in an
+Each must be a fact of a wine that a tool found, stand in another source that one returned or in an
 earlier answer, or be the user's own. Sums, differences and multiples of prices follow from them, a
 year from a vintage and a span. Questions pass. No other word of a model is judged.
 """
@@ -12,8 +12,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Final
 
-from agent.documents.passages import Chunk
-from agent.engine.contract import Evidence
+from agent.engine.contract import Evidence, Source
 from agent.sommelier.figures import Amount, amounts, numbers, scores, years
 from agent.sommelier.wine import AnyWine
 from agent.text import pattern, sentences
@@ -46,10 +45,10 @@ class Grounds:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The texts of documents and earlier answers."""
+        """The texts of documents, other sources and earlier answers."""
         found = self.evidence.found.values()
-        chunks = [chunk.said for chunk in found if isinstance(chunk, Chunk)]
-        return [*chunks, *self.evidence.answered]
+        sources = (one for one in found if isinstance(one, Source) and not isinstance(one, AnyWine))
+        return [*(source.said for source in sources), *self.evidence.answered]
 
     def wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures of a text that nothing grounds; a `wine` is the one it describes."""

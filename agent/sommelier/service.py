@@ -10,6 +10,7 @@ from agent.care.help import Help
 from agent.deps import deps_of
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.mcp import McpServers, Proposal
 from agent.engine.messages import Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.span import Prompt
@@ -61,7 +62,8 @@ class Sommelier:
 
     `research_tools` are offered beside those of the catalogue: documents, places, memory. The
     `fallback` answers where there is no model or none that answers. `help` holds what is said to
-    those who should not drink. For a `small` model the search is made first (`small.py`).
+    those who should not drink. For a `small` model the search is made first (`small.py`). The
+    tools of `servers` are offered as well, to those who may drink.
     """
 
     def __init__(
@@ -72,9 +74,11 @@ class Sommelier:
         help: Help | None = None,
         small: bool = False,
         fallback: Fallback | None = None,
+        servers: McpServers | None = None,
     ) -> None:
         self._tools = [*wine_tools(catalogue), *research_tools]
         self._research = [tool.name for tool in research_tools]
+        self._servers = servers or McpServers()
         self._is_small = small
         self._prompt = WINES if small else "sommelier"
         self._catalogue = catalogue
@@ -122,8 +126,12 @@ class Sommelier:
             reply = await self._reply(message, run, response, attached)
             reply = self._introduced(reply, run, response)
         found = response.found.values() if response else ()
+        proposals = [one for one in found if isinstance(one, Proposal)]
+        proposals = proposals if response and response.ok else []
         return replace(
             reply,
+            notes=(*reply.notes, *map(proposal_note, proposals)),
+            proposals=tuple(proposals),
             concerns=care.own - before.own,
             changes=tuple(change for change in found if isinstance(change, Change)),
             retries=response.retry_count if response else 0,
@@ -156,6 +164,8 @@ class Sommelier:
             for tool in self._tools
             if tool.name not in hidden and (tool.name in due or has_reason(tool.name, said))
         ]
+        if not person.care.forbids_alcohol:  # nothing keeps wine out of what other programs return
+            offered += [tool for tool in self._servers.tools if person.user_id or not tool.asks]
         return [attached.tool(self._catalogue), *offered] if attached else offered
 
     async def _ask_small(
@@ -283,6 +293,11 @@ class Sommelier:
         name = calls[0].name
         query = search_in_words(calls[0].arguments, spoken()) if name == "search_wines" else ""
         return f"_{say(PROGRESS.get(name, 'at_work'))}{f': {query}' if query else ''} …_"
+
+
+def proposal_note(proposal: Proposal) -> str:
+    """Return the note that shows a user the call that a button below it runs."""
+    return f"{say('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
 
 
 def _own_words(message: str, run: Run) -> list[str]:

@@ -19,6 +19,7 @@ from agent.documents.vectors import Embedder
 from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
 from agent.engine.loop import generate_agentic_response
+from agent.engine.mcp import Connection, open_servers
 from agent.engine.run import Run
 from agent.senses.pictures import misread
 from agent.senses.speech import hears
@@ -264,6 +265,29 @@ async def check_hearing(settings: Settings) -> str:
     return f"{transcriber.model} takes recordings"
 
 
+async def check_servers(settings: Settings) -> str:
+    """Start the MCP servers, and return the tools of each."""
+    if settings.tools.mcp_servers is None:
+        raise NotConfigured("the model has no tools of other programs; set MCP_SERVERS")
+    async with open_servers(settings.tools.mcp_servers.get_secret_value(), stderr=True) as servers:
+        for connection in servers.connections:
+            await connection.settled.wait()
+        found = [f"{one.name}: {_tools_of(one)}" for one in servers.connections if one.tools]
+        wrong = [
+            f"{one.name} does not run ({one.problem})" for one in servers.connections if one.problem
+        ]
+    if problems := [*servers.problems, *wrong]:
+        raise Ailment("; ".join([*problems, *found]))
+    return "; ".join(found)
+
+
+def _tools_of(connection: Connection) -> str:
+    return ", ".join(
+        f"{tool.remote_name} (asks the user)" if tool.asks else tool.remote_name
+        for tool in connection.tools
+    )
+
+
 async def check_telegram(settings: Settings) -> str:
     """Return the name by which Telegram knows the bot."""
     telegram = settings.telegram
@@ -339,6 +363,7 @@ CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
     "model": check_model,
     "pictures": check_sight,
     "voices": check_hearing,
+    "tools": check_servers,
     "Telegram": check_telegram,
     "tracing": check_tracing,
 }

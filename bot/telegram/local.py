@@ -119,7 +119,7 @@ class LocalTelegram(BaseRequest):
     def _send(self, html: str, markup: Mapping[str, Any] | None = None) -> JsonObject:
         self.draft = ""
         message = self._message(next(self._ids), visible_text(html))
-        message |= {"from": BOT, "entities": quotes(html)}
+        message |= {"from": BOT, "entities": blocks(html)}
         self._sent[message["message_id"]] = html
         if markup and markup.get("force_reply"):
             self._reply_wanted = message
@@ -145,13 +145,14 @@ class LocalTelegram(BaseRequest):
         self._buttons = {str(number): found for number, found in enumerate([*others, *own], 1)}
 
 
-def quotes(html: str) -> list[JsonObject]:
-    """Return the entities of a message's quotes; the handlers read no others."""
+def blocks(html: str) -> list[JsonObject]:
+    """Return the entities of a message's quotes and code; the handlers read no others."""
     found, offset = list[JsonObject](), 0
     for piece in from_html(html):
         length = utf16_units(piece.text)
-        if any(mark.tag == "blockquote" for mark in piece.marks):
-            found.append({"type": "blockquote", "offset": offset, "length": length})
+        for mark in piece.marks:
+            if mark.tag in ("blockquote", "pre"):
+                found.append({"type": mark.tag, "offset": offset, "length": length})
         offset += length
     return found
 

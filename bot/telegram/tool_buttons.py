@@ -1,0 +1,102 @@
+"""Buttons that run what the model proposed: calls of tools that need the user's consent.
+
+The message shows the whole call, and the button carries a digest of it: what runs is what the user
+read, also after a restart. Only the user who asked may press, and a call runs once at most.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from telegram import Message, MessageEntity, Update
+from telegram.ext import CallbackQueryHandler
+
+from agent.engine.mcp import McpServers, Proposal
+from agent.engine.messages import ToolCall
+from agent.engine.run import Run
+from agent.engine.tools import ERROR_PREFIX, Toolbox
+from agent.i18n import say
+from agent.markdown import escape
+from agent.text import truncate_at_boundary
+from agent.turn import Reply
+from bot.outgoing import Button, Rows
+from bot.pending import is_retry
+from bot.question import Question
+from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
+from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
+from bot.telegram.messages import people_of, press_of
+
+PREFIX: Final = "t:"
+"""The beginning of the data: `t:USER:DIGEST`."""
+MAX_SHOWN: Final = 1_500
+"""Characters of a result that the user is shown."""
+
+
+def tool_buttons(question: Question, reply: Reply) -> Rows:
+    """Return the buttons that run the calls which a reply proposes."""
+    return tuple(
+        (Button(f"▶ {proposal.tool}", f"{PREFIX}{question.user_id}:{_digest(proposal)}"),)
+        for proposal in reply.proposals
+    )
+
+
+def _digest(proposal: Proposal) -> str:
+    call = f"{proposal.tool} {proposal.arguments}"
+    return hashlib.sha256(call.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolButtons:
+    """Handle the presses on `tool_buttons`."""
+
+    talk: Conversation
+    servers: McpServers
+
+    def handlers(self) -> list[AnyHandler]:
+        """Return the handlers."""
+        return [CallbackQueryHandler(self.press, pattern=f"^{PREFIX}")]
+
+    async def press(self, update: Update, context: Context) -> None:
+        """Run a proposed call in a turn of its own."""
+        query, (_, user_id) = press_of(update), people_of(update)
+        if (message := await pressed_message(query, say("button_too_old"))) is None:
+            return
+        owner, _, digest = (query.data or "").removeprefix(PREFIX).partition(":")
+        proposal = proposed_in(message, digest)
+        if owner != str(user_id) or proposal is None:
+            await acknowledge(query, say("not_yours" if proposal else "button_too_old"))
+            return
+        if not await is_first_press(message, lambda data: data == query.data):
+            await acknowledge(query, say("one_moment"))
+            return
+        await acknowledge(query)
+        is_again = is_retry()
+
+        async def work(run: Run) -> Reply:
+            return await self._run(proposal, run, is_again=is_again)
+
+        question = question_of(update, context.bot, f"▶ {proposal.tool} {proposal.arguments}")
+        await self.talk.turns.turn(question, work)
+
+    async def _run(self, proposal: Proposal, run: Run, *, is_again: bool) -> Reply:
+        """Return what a call came to; a call that was cut off may have run, and is left alone."""
+        tool = self.servers.confirmed(proposal.tool)
+        if is_again:
+            return Reply(text=say("tool_uncertain", tool=escape(proposal.tool)), outcome="failed")
+        if tool is None:
+            return Reply(text=say("tool_down", tool=escape(proposal.tool)), outcome="failed")
+        call = ToolCall("pressed", proposal.tool, proposal.arguments)
+        result = await Toolbox([tool]).call(call, run)
+        text = truncate_at_boundary(result.text.removeprefix(ERROR_PREFIX), MAX_SHOWN)
+        is_done, name = result.error_type is None, escape(proposal.tool)
+        said = say("tool_done", tool=name) if is_done else say("tool_failed", tool=name)
+        return Reply(text=f"{said}\n\n{escape(text)}", outcome="answered" if is_done else "failed")
+
+
+def proposed_in(message: Message, digest: str) -> Proposal | None:
+    """Return the call with this digest that a message shows."""
+    for shown in message.parse_entities([MessageEntity.PRE]).values():
+        tool, _, arguments = shown.partition(" ")
+        if _digest(proposal := Proposal(tool, arguments)) == digest:
+            return proposal
+    return None

@@ -1,0 +1,121 @@
+"""Entries of MCP_SERVERS, results of tools, and schemas for servers that want them strict."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from mcp.types import (
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
+
+from agent.engine.contract import Evidence
+from agent.engine.dialect import Dialect
+from agent.engine.mcp import read_servers, statements, text_of, without_echoes
+from agent.engine.messages import ToolCall, ToolSchema
+from agent.engine.run import Run
+from agent.engine.tools import Toolbox
+
+
+def test_entries_are_read_as_other_programs_write_them_and_wrong_ones_are_told() -> None:
+    servers, problems = read_servers(
+        json.dumps(
+            {
+                "mcpServers": {
+                    "time": {"type": "stdio", "command": "uvx", "env": {"KEY": "s3cret"}},
+                    "web.one": {"url": "https://x.example/mcp", "headers": {"X": "s3cret"}},
+                    "off": {"command": "x", "disabled": True},
+                    "both": {"command": "x", "url": "https://x.example"},
+                    "none": {},
+                    "number": 3,
+                }
+            }
+        )
+    )
+    assert list(servers) == ["time", "web_one"]
+    assert servers["time"].secrets == servers["web_one"].secrets == ["s3cret"]
+    assert "s3cret" not in str(servers)
+    assert [problem.partition(":")[0] for problem in problems] == ["both", "none", "number"]
+    for text in ("[", "[1]", "null", '{"servers": 3}'):
+        assert read_servers(text)[1][0].startswith("must be JSON like")
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ([], ""),
+        ([TextContent(text=" a\x00\u202eb ")], "ab"),
+        ([ImageContent(data="AA==", mime_type="image/png")], "[image, not shown]"),
+        (
+            [EmbeddedResource(resource=BlobResourceContents(uri="x://y", blob="AA=="))],
+            "[resource, not shown] x://y",
+        ),
+        (
+            [ResourceLink(name="n", uri="https://x.example")],
+            "[resource_link, not shown] https://x.example",
+        ),
+        ([TextContent(text="x" * 10_000_000)], "x" * 700 + "\n[cut: 10000000 characters in all]"),
+    ],
+)
+def test_a_result_is_bounded_text(result: list[TextContent], text: str) -> None:
+    assert text_of(CallToolResult(content=list(result)), 1000) == text
+
+
+def test_a_result_without_text_is_its_structured_content() -> None:
+    result = CallToolResult(content=[], structured_content={"at": "8 pm"})
+    assert text_of(result, 1000) == '{"at": "8 pm"}'
+
+
+def test_what_a_model_wrote_itself_is_no_evidence() -> None:
+    said = without_echoes(
+        "Page https://made.up/x links https://real.example/y", {"url": "https://made.up/x", "n": 3}
+    )
+    evidence = Evidence(found=statements("web__get#1", said))
+    assert evidence.links == {"https://real.example/y"}
+    assert "made.up" not in "".join(evidence.texts)
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 3}},
+    "required": ["city"],
+}
+
+
+def test_a_server_that_wants_strict_tools_gets_them_after_its_complaint() -> None:
+    dialect = Dialect("json_object").without(
+        "Invalid schema for function 'fair': 'additionalProperties' is required to be false"
+    )
+    assert dialect == replace(Dialect("json_object"), strict_tools=True)
+    tool = ToolSchema("fair", "When.", SCHEMA)
+    asked = dialect.parameters([], [tool], None, max_tokens=1, temperature=None, streamed=False)
+    function = asked["tools"][0]["function"]
+    assert function["strict"] is True
+    assert function["parameters"] == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        },
+        "required": ["city", "days"],
+        "additionalProperties": False,
+    }
+    nested = {"type": "object", "properties": {"anything": {"type": "object"}}}
+    open_schema = ToolSchema("any", "Any.", nested)
+    asked = dialect.parameters(
+        [], [open_schema], None, max_tokens=1, temperature=None, streamed=False
+    )
+    assert asked["tools"] == [open_schema.wire]
+
+
+async def test_arguments_that_are_null_are_not_given() -> None:
+    def fair(city: str, days: int = 3) -> str:
+        """When."""
+        return f"{city} {days}"
+
+    called = ToolCall("1", "fair", '{"city": "Graz", "days": null}')
+    assert (await Toolbox([fair]).call(called, Run())).text == "Graz 3"
