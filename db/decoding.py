@@ -8,7 +8,7 @@ ASCII: Final = bytes(range(128))
 LATIN_SHARE: Final = 0.25
 """Text in Latin letters has a smaller share of bytes beyond ASCII."""
 ENCODINGS: Final = (
-    *("cp1251", "koi8_r", "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1253"),
+    *("cp1251", "koi8_r", "cp932", "euc_jis_2004", "gb18030", "big5", "cp949", "cp1253"),
     *("cp1255", "cp1256"),
 )
 """Common encodings of other scripts."""
@@ -42,8 +42,8 @@ def _decode(data: bytes) -> tuple[str, str]:
     if 2 * text.count("\ufffd") <= beyond_ascii:
         return text, "utf-8"  # whole, or with a few damaged bytes
     if len(data.translate(None, ASCII)) > LATIN_SHARE * len(data) and len(data) >= MIN_GUESSED:
-        from charset_normalizer import from_bytes  # noqa: PLC0415 - heavy, and seldom needed
+        from trafilatura.utils import detect_encoding  # noqa: PLC0415 - heavy, and seldom needed
 
-        if best := from_bytes(data, cp_isolation=[*ENCODINGS]).best():
-            return str(best), best.encoding
+        if guesses := [name for name in detect_encoding(data) if name in ENCODINGS]:
+            return data.decode(guesses[0], "replace"), guesses[0]
     return data.decode("cp1252", "replace"), "cp1252"

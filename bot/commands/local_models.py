@@ -1,7 +1,6 @@
 """`sommelier model`: find a model server on this machine and write its model to .env."""
 
 import asyncio
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import Any, Final
 
 import httpx2
 import typer
-from dotenv import set_key
 
+from agent.text import pattern
 from config import Settings, load_settings
 
 ENV_FILE: Final = Path(".env")
@@ -22,6 +21,8 @@ USUAL_PORTS: Final[Mapping[int, str]] = {
 }
 TIMEOUT_SECONDS: Final = 2
 MAX_LISTED: Final = 50
+NAME: Final = pattern(r"[\w./:@+-]{1,200}")
+"""The names that fit on a line of .env as they are."""
 NOT_FOR_CHAT: Final = ("embed", "rerank", "whisper", "tts")
 
 
@@ -49,8 +50,12 @@ async def find_servers(ports: Sequence[int]) -> list[ModelServer]:
 async def _find_server(http: httpx2.AsyncClient, port: int) -> ModelServer | None:
     listed = (await _get_json(http, f"http://127.0.0.1:{port}/v1/models")).get("data")
     entries = listed[:MAX_LISTED] if isinstance(listed, list) else []
-    names = [str(entry.get("id", ""))[:200] for entry in entries if isinstance(entry, dict)]
-    chat = [name for name in names if name and not any(part in name for part in NOT_FOR_CHAT)]
+    names = [str(entry.get("id")) for entry in entries if isinstance(entry, dict)]
+    chat = [
+        name
+        for name in names
+        if NAME.fullmatch(name) and not any(part in name for part in NOT_FOR_CHAT)
+    ]
     return ModelServer(USUAL_PORTS.get(port, "A model server"), port, tuple(chat)) if chat else None
 
 
@@ -107,7 +112,8 @@ def find_model(settings: Settings, port: int | None, name: str | None) -> bool:
 
 def write_settings(values: Mapping[str, str]) -> None:
     """Write variables into .env, which only its owner may read."""
-    if not ENV_FILE.exists():
-        os.close(os.open(ENV_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
-    for name, value in values.items():
-        set_key(ENV_FILE, name, value, quote_mode="auto")
+    lines = ENV_FILE.read_text(encoding="utf-8").splitlines() if ENV_FILE.exists() else []
+    others = [line for line in lines if line.partition("=")[0].strip() not in values]
+    written = [*others, *(f"{name}={value}" for name, value in values.items())]
+    ENV_FILE.touch(mode=0o600)
+    ENV_FILE.write_text("\n".join(written) + "\n", encoding="utf-8")

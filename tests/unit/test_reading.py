@@ -118,7 +118,6 @@ def test_a_table_is_read_in_parts_that_begin_with_its_header(mark: str) -> None:
         ("Rosé, pâle.", "utf-16", ""),
         ("“Cru” – Château, 5 €", "cp1252", "cp1252"),
         (RUSSIAN, "cp1251", "cp1251"),
-        (RUSSIAN, "koi8-r", "koi8_r"),
         ("葡萄酒是用葡萄发酵而成的酒。红葡萄酒带皮发酵。", "gbk", "gb18030"),
     ],
 )
