@@ -3,6 +3,8 @@
 The conversations of `real_model.jsonl`, or of the file that is named, are answered one after the
 other by the model of the settings, from the starter wines. Prints a line for each turn, with what
 was answered, and a table of what the turns took. docs/local-models.md shows one.
+
+A message is a text, or `{"text": …, "picture": …}` with the lines of a picture to be drawn.
 """
 
 import asyncio
@@ -16,16 +18,21 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 from pydantic import SecretStr
 
 from agent.conversation import StoredMessage
 from agent.deps import deps_of
+from agent.engine.run import Run
+from agent.senses.pictures import as_shown, read_pictures
+from agent.sommelier.attachment import Attached
 from agent.sommelier.history import window
 from agent.turn import Person, Reply, answer_turn, changed
+from benchmarks.pictures import sketched
 from bot.app import sommelier_of
-from bot.resources import open_resources
+from bot.resources import Resources, open_resources
+from bot.telegram.conversation import attached_in
 from config import DatabaseSettings, Settings, load_settings
 
 CONVERSATIONS: Final = Path(__file__).with_suffix(".jsonl")
@@ -49,26 +56,54 @@ class Turn:
         return self.requests > 0 and self.reply.outcome in BY_THE_MODEL
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a conversation, with the lines of a picture if it has one."""
+
+    text: str
+    picture: tuple[str, ...] = ()
+
+    async def answer(self, run: Run, resources: Resources, history: list[StoredMessage]) -> Reply:
+        """Return the reply to the message, as the chat makes it."""
+        attached, read = attached_in(history), ""
+        if self.picture:
+            attachment = await read_pictures([self._shown], run, resources.repositories.wines)
+            attached, read = Attached(attachment), attachment.model_dump_json()
+        reply = await sommelier_of(resources).answer(self.text, run, attached)
+        return replace(reply, attachment=read)
+
+    async def _shown(self) -> str:
+        return as_shown(sketched(self.picture))
+
+
+def message_of(written: str | dict[str, Any]) -> Message:
+    """Return a message of the file."""
+    if isinstance(written, str):
+        return Message(written)
+    return Message(written["text"], tuple(written["picture"]))
+
+
 async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIterator[Turn]:
     """Yield the turns of conversations, each a line of JSON with `language` and `messages`."""
     async with open_resources(settings) as resources:
-        sommelier = sommelier_of(resources)
         for line in conversations:
             conversation, history = json.loads(line), list[StoredMessage]()
             guest = Person(user_id=1)
-            for message in conversation["messages"]:
+            for message in map(message_of, conversation["messages"]):
                 run = resources.run.turn(history=window(history))
                 run = replace(run, deps=replace(deps_of(run), person=guest))
                 began = time.monotonic()
-                reply = await answer_turn(run, partial(sommelier.answer, message))
+                answer = partial(message.answer, resources=resources, history=history)
+                reply = await answer_turn(run, answer)
                 spent = run.ledger.spent
                 seconds = time.monotonic() - began
                 language = conversation["language"]
                 for change in reply.changes:
                     guest = changed(guest, change)
-                yield Turn(language, message, reply, spent.requests, spent.tokens, seconds)
+                asked = " ".join(filter(None, (message.text, "(picture)" * bool(message.picture))))
+                yield Turn(language, asked, reply, spent.requests, spent.tokens, seconds)
                 history += [
-                    StoredMessage("user", message),
+                    StoredMessage("user", message.text, attachment=reply.attachment),
                     StoredMessage("assistant", reply.text, reply.wine_ids),
                 ]
 
