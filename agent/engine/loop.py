@@ -7,8 +7,9 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
-from agent.engine.drafts import Drafts
+from agent.engine.drafts import Drafts, draft_of, settled
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, Stopped
+from agent.engine.extraction import without_thoughts
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Message, ToolCall
 from agent.engine.models import ModelChain, Request
@@ -268,10 +269,18 @@ class _Turn(Generic[T]):
         if outcome in {"refusal", "content_filter"}:
             return None
         for attempt in reversed(self.attempts):
-            answer, keep = attempt.result.answer, self.contract.salvage
+            answer, keep = self._answer_in(attempt), self.contract.salvage
             if kept := await valid_part(keep, answer, self.contract, self.evidence):
                 return kept
         return None
+
+    def _answer_in(self, attempt: _Attempt[T]) -> T | None:
+        """Return the answer of an attempt; of one that was cut off the part that is whole."""
+        if attempt.result.error_type != "truncated":
+            return attempt.result.answer
+        begun = settled(without_thoughts(attempt.reply.content))
+        draft = draft_of(begun, self.contract, self.evidence)
+        return draft.answer if draft else None
 
 
 def require_parts(run: Run, contract: OutputContract[T]) -> None:

@@ -58,7 +58,7 @@ class Tool:
     The function takes that model, or its fields by name if it is `by_name`. A plain function runs
     in a thread, where one that hangs stays: functions that may hang are better coroutines. A
     parameter annotated `Run` is given the turn's run, traced on the span of the tool; the model
-    does not see it.
+    does not see it. A call may take `seconds`, or as long as the run's limits say.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Tool:
     arguments: type[BaseModel]
     function: Callable[..., object]
     by_name: bool = False
+    seconds: float | None = None
 
     @cached_property
     def schema(self) -> ToolSchema:
@@ -195,7 +196,8 @@ class Toolbox:
 
 
 async def _run(wanted: Tool, arguments: BaseModel, run: Run) -> ToolResult:
-    seconds, most = min(run.limits.tool_seconds, run.seconds_left), run.limits.result_chars
+    seconds = min(wanted.seconds or run.limits.tool_seconds, run.seconds_left)
+    most = run.limits.result_chars
     try:
         async with asyncio.timeout(seconds) as limit:
             output = await wanted.run(arguments, run)

@@ -193,13 +193,14 @@ def _details(message: Request, context: Context) -> Reply:
     wines = context.meant(message)
     if not wines:
         return _told(say("fallback_which" if context.shown else "fallback_nothing_shown"))
-    return _shown(say("fallback_details"), [(wine, describe_wine(wine)) for wine in wines], "")
+    shown = [(wine, describe_wine(wine)) for wine in wines]
+    return _shown(say("fallback_details"), shown, message)
 
 
 def _reasons(request: Request, context: Context) -> Reply:
     """Tell what the wines shown have of what was asked."""
     intro = " ".join(filter(None, (_read(request), _why(request))))
-    return _shown(intro, [(wine, describe_wine(wine)) for wine in context.shown], "")
+    return _shown(intro, [(wine, describe_wine(wine)) for wine in context.shown], request)
 
 
 def _read(request: Request) -> str:
@@ -217,14 +218,17 @@ def _wines(request: Request, message: Request, context: Context, found: Found) -
     intro = " ".join(filter(None, (*_beginnings(request, found), why)))
     wines = found.wines[:ENOUGH]
     shown = [(wine, describe_wine(wine, request)) for wine in wines]
-    reply = _shown("\n\n".join(filter(None, (read, intro))), shown, "\n\n".join(notes))
+    intro = "\n\n".join(filter(None, (read, intro)))
+    reply = _shown(intro, shown, message, "\n\n".join(notes))
     return replace(reply, suggested_facts=_facts(message))
 
 
-def _shown(intro: str, wines: Sequence[tuple[Wine, str]], closing: str) -> Reply:
+def _shown(
+    intro: str, wines: Sequence[tuple[Wine, str]], message: Request, closing: str = ""
+) -> Reply:
     """Return an answer that shows wines with their descriptions."""
     cards = (
-        wine_text(wine, escape(_with_notes(wine, told)), f"{number}. ")
+        wine_text(wine, escape(_with_notes(wine, told)), f"{number}. ", asked=[message.text])
         for number, (wine, told) in enumerate(wines, start=1)
     )
     return Reply(

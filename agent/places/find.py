@@ -47,9 +47,9 @@ SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 
 SHOWN_RESULTS: Final = 8
 SHOWN_LINKS: Final = 3
-TOOL_LIMITS: Final = Limits(seconds=9)
-TOOL_SECONDS: Final = 5.0
-"""With the time for the queries this stays below a tool's own time limit."""
+QUERIES_LIMITS: Final = Limits(seconds=40)
+"""A slow model may take so long for the ten queries of the tool."""
+TOOL_SECONDS: Final = QUERIES_LIMITS.seconds + SEARCH_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +257,9 @@ def find_places_tool(search: PlaceSearch | None = None) -> Tool:
                 category,
                 place,
                 # Links to search with are worth no request.
-                run=replace(run, limits=TOOL_LIMITS, models=run.models if search else ()),
+                run=replace(run, limits=QUERIES_LIMITS, models=run.models if search else ()),
                 wish=wish,
                 search=search,
-                search_seconds=TOOL_SECONDS,
             )
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
@@ -272,4 +271,4 @@ def find_places_tool(search: PlaceSearch | None = None) -> Tool:
             content["note"] = found.note
         return ToolOutput(content, {result.url: result for result in shown})
 
-    return replace(tool(find), name="find_places")
+    return replace(tool(find), name="find_places", seconds=TOOL_SECONDS)

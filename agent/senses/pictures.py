@@ -8,19 +8,19 @@ it copied itself is left out.
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from agent import lengths
 from agent.deps import deps_of
 from agent.documents.passages import as_data
-from agent.engine.contract import OutputContract
+from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.loop import generate_agentic_response
@@ -31,6 +31,7 @@ from agent.prompts import instructed, prompt_for
 from agent.sommelier.attachment import Attachment, Contents, with_ours
 from agent.sommelier.figures import NUMBER
 from agent.sommelier.figures import value as number_of
+from agent.sommelier.sommelier_prompts import compact
 from agent.sommelier.wine import (
     LISTED,
     OF_LABEL,
@@ -220,6 +221,8 @@ Year = Annotated[int | None, BeforeValidator(_year)]
 class WineText(BaseModel):
     """A wine as it stands on a label or a list."""
 
+    model_config = ConfigDict(json_schema_extra=compact)
+
     line: Line = Field(default="", description="What stands there, word for word.")
     producer: Line = ""
     name: Line = ""
@@ -235,6 +238,8 @@ class WineText(BaseModel):
 class PictureText(BaseModel):
     """What a picture says."""
 
+    model_config = ConfigDict(json_schema_extra=compact)
+
     shows: Annotated[Contents, BeforeValidator(_shows)]
     wines: list[WineText] = Field(default_factory=list)
     unreadable: Annotated[int, BeforeValidator(_count)] = Field(default=0, ge=0, le=1000)
@@ -247,7 +252,22 @@ def _is_empty(text: PictureText) -> str | None:
     return None
 
 
-CONTRACT: Final = OutputContract(PictureText, semantic=_is_empty, temperature=0.0)
+def _whole_entries(written: Mapping[str, Any], evidence: Evidence) -> PictureText | None:
+    """Return the wines that are written whole in a transcription that was cut off."""
+    begun = written.get("wines")
+    if not isinstance(begun, list) or len(begun) < 2:
+        return None
+    # The last may lack its end; it counts as a line that was not read.
+    return PictureText.model_validate({**written, "wines": begun[:-1], "unreadable": 1})
+
+
+def _all(text: PictureText, evidence: Evidence) -> PictureText:
+    return text
+
+
+CONTRACT: Final = OutputContract(
+    PictureText, semantic=_is_empty, temperature=0.0, partial=_whole_entries, salvage=_all
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
     named = [with_names(text, evidence) for text in numbered]
     intro, *descriptions, closing = (in_markdown(text, evidence) for text in named)
     cards = (
-        wine_text(wine, description, f"{number}. ")
+        wine_text(wine, description, f"{number}. ", asked=evidence.asked)
         for number, (wine, description) in enumerate(zip(wines, descriptions, strict=True), start=1)
     )
     return "\n\n".join(part for part in (intro, *cards, closing, notes) if part)

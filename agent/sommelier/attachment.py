@@ -13,19 +13,13 @@ from pydantic import BaseModel, ConfigDict
 
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
+from agent.fallback import query_for
 from agent.i18n import say
 from agent.markdown import escape
 from agent.sommelier.cards import facts_line, read_line
-from agent.sommelier.safety import find_wines, may_be_shown, person_in
-from agent.sommelier.wine import (
-    Catalogue,
-    ReadWine,
-    Wine,
-    WineQuery,
-    known_names,
-    money,
-    record,
-)
+from agent.sommelier.safety import find_wines, may_be_shown, note, person_in
+from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, money, record
+from agent.sommelier.wine_tools import in_full
 from agent.text import words
 from agent.turn import NOBODY, Person, Reply
 
@@ -38,12 +32,10 @@ TELL: Final = (
 )
 ONLY_LISTED: Final = "recommend only wines of this list, by these ids; its prices hold"
 NOT_HERE: Final = "not in the cellar; search_wines by what was read finds what is closest"
-UNREAD: Final = "{lines} lines, {pictures} pictures: say so, guess nothing"
+TOO_LITTLE: Final = "too little was read to know: ask the guest"
 CLOSEST: Final = 3
 SHOWN: Final = 15
 LONGEST_TEXT: Final = 300
-LONGEST_NAME: Final = 4
-MOST_NAMES: Final = 6
 
 
 class Attachment(BaseModel):
@@ -72,6 +64,25 @@ class Attachment(BaseModel):
         shown = tuple(wine for wine in wines if may_be_shown(wine, person))
         return self.model_copy(update={"wines": shown})
 
+    async def for_model(self, catalogue: Catalogue, person: Person) -> ToolOutput:
+        """Tell a model what was read, what the catalogue knows of it, and what is left out why."""
+        known = await self.known_in(catalogue, person)
+        content: dict[str, Any] = {
+            "shows": self.seen or self.shows,
+            "wines": [_row(wine) for wine in known.wines],
+        }
+        unread = {"lines": self.unreadable, "pictures": self.failed, "further": self.left_out}
+        if any(unread.values()):
+            content["not_read"] = {name: count for name, count in unread.items() if count}
+        if hidden := len(self.wines) - len(known.wines):
+            content["left_out"] = f"{hidden}: {note(person)}"
+        found: dict[str, object] = {wine.id: wine for wine in known.wines}
+        if self.shows == "wine_list":
+            content["rule"] = ONLY_LISTED
+        else:
+            found |= {wine.known.id: wine.known for wine in known.wines if wine.known}
+        return ToolOutput(content, found)
+
 
 @dataclass(frozen=True, slots=True)
 class Attached:
@@ -89,29 +100,13 @@ class Attached:
         """Make the tool that tells what was read, and what the catalogue knows of it."""
 
         async def read_pictures(arguments: NoArguments, run: Run) -> ToolOutput:
-            return for_model(await self.attachment.known_in(catalogue, person_in(run)))
+            return await self.attachment.for_model(catalogue, person_in(run))
 
         return Tool(READ, TELL, NoArguments, read_pictures)
 
 
 class NoArguments(BaseModel):
     """The arguments of a tool that takes none."""
-
-
-def for_model(attachment: Attachment) -> ToolOutput:
-    """Tell a model what was read, and what the catalogue knows of it."""
-    content: dict[str, Any] = {
-        "shows": attachment.seen or attachment.shows,
-        "wines": [_row(wine) for wine in attachment.wines],
-    }
-    if attachment.unreadable or attachment.failed:
-        content["not_read"] = UNREAD.format(lines=attachment.unreadable, pictures=attachment.failed)
-    found: dict[str, object] = {wine.id: wine for wine in attachment.wines}
-    if attachment.shows == "wine_list":
-        content["rule"] = ONLY_LISTED
-    else:
-        found |= {wine.known.id: wine.known for wine in attachment.wines if wine.known}
-    return ToolOutput(content, found)
 
 
 def _row(wine: ReadWine) -> dict[str, Any]:
@@ -124,14 +119,14 @@ def _row(wine: ReadWine) -> dict[str, Any]:
     if wine.sure != "certain":
         row["sure"] = wine.sure
     if wine.known:
-        row["here"] = record(wine.known) if not wine.is_listed else _facts(wine.known)
+        row["here"] = _beyond(wine.known) if wine.is_listed else in_full(wine.known)
     elif not wine.is_listed:
-        row["here"] = NOT_HERE
+        row["here"] = NOT_HERE if wine.producer and wine.sure == "certain" else TOO_LITTLE
     return row
 
 
-def _facts(wine: Wine) -> dict[str, Any]:
-    """Write what the catalogue knows of a wine on a list beyond what the list says."""
+def _beyond(wine: Wine) -> dict[str, Any]:
+    """Return what the catalogue knows of a wine on a list beyond what the list says."""
     beside = ("wine_id", "name", "price", "from", "notes")
     return {name: value for name, value in record(wine).items() if name not in beside}
 
@@ -202,22 +197,18 @@ async def _label_text(
 
 async def _closest(read: ReadWine, catalogue: Catalogue, person: Person) -> list[Wine]:
     """Find wines like one that we do not have, by what its label says; none if that is nothing."""
-    said = words(f"{read.region} {read.name} {read.line}")
-    named: dict[str, tuple[str, ...]] = {}
-    for kind in ("grapes", "regions", "countries"):
-        known = known_names(kind)
-        runs = (
-            " ".join(said[start : start + length])
-            for length in range(LONGEST_NAME, 0, -1)
-            for start in range(len(said) - length + 1)
-        )
-        named[kind] = tuple(dict.fromkeys(run for run in runs if run in known))[:MOST_NAMES]
-    styles = (read.style,) if read.style else ()
-    if not styles and not any(named.values()):
+    told = query_for(f"{read.region}; {read.name}; {read.line}"[:LONGEST_TEXT])
+    filters = {
+        "grapes": told.grapes,
+        "regions": told.regions,
+        "countries": told.countries,
+        "styles": (read.style,) if read.style else told.styles,
+    }
+    if not any(filters.values()):
         return []
-    filters = {**named, "styles": styles, "soft": tuple(named), "limit": CLOSEST}
-    found = await find_wines(catalogue, WineQuery().with_filters(filters), person)
-    return list(found.wines)
+    soft = ("grapes", "regions", "countries")
+    query = WineQuery().with_filters({**filters, "soft": soft, "limit": CLOSEST})
+    return list((await find_wines(catalogue, query, person)).wines)
 
 
 def _list_text(attachment: Attachment) -> str:

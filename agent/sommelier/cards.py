@@ -1,25 +1,32 @@
 """Write a wine as a card: its name and facts, from the catalogue, in the language of the turn."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
 from agent.i18n import say, spoken
 from agent.markdown import escape
-from agent.sommelier.wine import OWN, AnyWine, ReadWine, Wine, money, names
+from agent.sommelier.wine import OWN, VEGAN, AnyWine, ReadWine, Wine, money, names
+from agent.text import pattern, words
 
 SURE: Final = {"likely": "read_likely", "unsure": "read_unsure"}
 MARK_UPS: Final = (1.1, 20.0)
 """Between how many times our price a list's is told as such; a greater one was misread."""
+TITLE: Final = pattern(r"\A\*\*([0-9]{1,2}\. .+)\*\*\n")
+"""The title of a card, with its number."""
 
 
-FIRST_CARD: Final = "\n\n**1. "
-"""The beginning of the first card of an answer."""
+def wine_text(
+    wine: AnyWine, description: str, number: str = "", *, asked: Iterable[str] = ()
+) -> str:
+    """Write a wine as Markdown: its name, its facts, and a description in Markdown.
 
-
-def wine_text(wine: AnyWine, description: str, number: str = "") -> str:
-    """Write a wine as Markdown: its name, its facts, and a description in Markdown."""
-    return f"**{number}{escape(wine.label)}**\n{escape(facts_line(wine))}\n{description}".strip()
+    If the user `asked` for vegan wines, the card says whether it is one.
+    """
+    facts = facts_line(wine)
+    if any(word.startswith(VEGAN) for text in asked for word in words(text)):
+        facts = f"{facts} · {say(f'vegan_{wine.facts.vegan}')}"
+    return f"**{number}{escape(wine.label)}**\n{escape(facts)}\n{description}".strip()
 
 
 def facts_line(wine: AnyWine) -> str:

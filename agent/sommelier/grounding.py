@@ -9,20 +9,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 from typing import Final
 
 from agent.engine.contract import Evidence, Source
 from agent.sommelier.figures import Amount, amounts, numbers, scores, years
-from agent.sommelier.wine import AnyWine
+from agent.sommelier.serving import drinking_years
+from agent.sommelier.wine import AnyWine, Wine
 from agent.text import pattern, sentences
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """What stands for the name of a wine in a model's words."""
 MAX_BOTTLES: Final = 60
-FEW_BOTTLES: Final = range(2, 13)
+PACKS: Final = frozenset({2, 3, 6, 12})
+"""Bottles that are bought together: a pair, half a case, a case."""
 MAX_SUMMED: Final = 6
 """Wines whose prices may be added up."""
+MOST_SUMMED: Final = 5
+"""One more than the bottles whose prices may be added up: two of the first and one of another."""
 
 
 @dataclass(frozen=True)
@@ -68,29 +72,38 @@ class Grounds:
     def _wrong_amounts(
         self, text: str, meant: Sequence[AnyWine], *, is_description: bool
     ) -> Iterator[str]:
-        counts = {count for count in numbers(text) | self.own_numbers if count <= MAX_BOTTLES}
-        shown = [wine for wine in self.wines if wine.id in self.shown] or meant
+        named = numbers(text) | self.own_numbers | PACKS
+        counts = {count for count in named if count <= MAX_BOTTLES}
+        shown = [wine for wine in self.wines if self._is_shown(wine)] or meant
+        # "Two of the first and one of the second" counts; "together" does not.
+        has_counts = not PACKS.isdisjoint(numbers(text))
+        choose = combinations_with_replacement if has_counts else combinations
         for amount in amounts(text):
-            single = {*_prices(meant if is_description else self.wines, amount)}
+            every = {*_prices(self.wines, amount)}
             listed = _prices(shown[:MAX_SUMMED], amount)
-            sums = {sum(some) for size in range(2, 7) for some in combinations(listed, size)}
-            limits = {told.value for said in self.evidence.asked for told in amounts(said)}
-            if not is_description:
-                counts.update(FEW_BOTTLES)
-            multiples = {count * one for one in (*single, sum(listed)) for count in counts}
-            differences = {abs(one - other) for one in single | limits for other in listed}
+            sums = {sum(some) for size in range(2, MOST_SUMMED) for some in choose(listed, size)}
+            sums.add(sum(listed))
+            single = {*_prices(meant, amount)} if is_description else every | sums
+            bought = _prices(meant, amount) if is_description else [*listed, *self.own_numbers]
+            multiples = {count * one for one in (*bought, sum(listed)) for count in counts}
+            differences = {abs(one - other) for one in every for other in self.own_numbers}
+            differences |= {abs(one - other) for one in listed for other in listed}
             told = {one.value for said in self.texts for one in amounts(said)} | self.own_numbers
-            own = single | multiples | (set() if is_description else sums)
-            if not (amount.is_one_of(own) or amount.value in told | differences):
+            if not (amount.is_one_of(single | multiples) or amount.value in told | differences):
                 yield amount.text
+
+    def _is_shown(self, wine: AnyWine) -> bool:
+        """Tell whether the answer or an earlier one shows a wine."""
+        return wine.id in self.shown or any(wine.id in said for said in self.evidence.answered)
 
     def _wrong_years(
         self, text: str, meant: Sequence[AnyWine], told: Sequence[str], *, is_description: bool
     ) -> Iterator[str]:
         known = self.own_numbers.union(*map(numbers, told))
-        vintages = {wine.vintage for wine in meant if wine.vintage}
         spans = known | numbers(text)
-        derived = {vintage + span for vintage in vintages for span in spans}
+        derived = {wine.vintage + span for wine in meant if wine.vintage for span in spans}
+        ours = (wine if isinstance(wine, Wine) else wine.known for wine in meant)
+        derived.update(year for wine in ours if wine for year in drinking_years(wine) or ())
         for year in years(text, is_description=is_description):
             if year <= self.this_year and year not in known | derived:
                 yield str(year)

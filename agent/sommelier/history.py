@@ -7,7 +7,7 @@ from typing import Final
 from agent.conversation import StoredMessage
 from agent.engine.messages import Message
 from agent.markdown import plain
-from agent.sommelier.cards import FIRST_CARD
+from agent.sommelier.cards import TITLE
 from agent.text import pattern
 
 SHOWN_IDS: Final = pattern(r"\[wine ids: ([^\]\n]*)\]\s*\Z")
@@ -39,15 +39,21 @@ def window(stored: Sequence[StoredMessage]) -> list[Message]:
 def as_written(message: Message) -> Message:
     """Return a message of the history; an answer as the JSON that a model is to write.
 
-    Of an answer that showed wines the words before the cards, and the ids, are kept.
+    Of an answer that showed wines the ids are kept, and the words before and behind the cards; of
+    wines that were read their names.
     """
     if message["role"] != "assistant":
         return message
     content = str(message["content"])
-    shown, text = ids_shown_in(content), SHOWN_IDS.sub("", content)
-    intro = plain(f"\n\n{text}".partition(FIRST_CARD)[0] if shown else text).strip()
+    shown, parts = ids_shown_in(content), SHOWN_IDS.sub("", content).split("\n\n")
+    titles = {place: found[1] for place, part in enumerate(parts) if (found := TITLE.search(part))}
+    first, behind = min(titles, default=len(parts)), max(titles, default=len(parts)) + 1
+    names = () if shown else titles.values()
+    intro = plain("\n\n".join((*parts[:first], *names))).strip()
     answer: dict[str, object] = {"response_type": "informational", "intro": intro}
     if shown:
         wines = [{"wine_id": wine_id} for wine_id in shown]
         answer |= {"response_type": "recommendation", "wines": wines}
+    if closing := plain("\n\n".join(parts[behind:])).strip():
+        answer["closing"] = closing
     return {**message, "content": json.dumps(answer, ensure_ascii=False)}

@@ -74,8 +74,7 @@ def may_be_shown(wine: AnyWine, person: Person) -> bool:
         return False
     if care.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
         return False
-    facts = wine if isinstance(wine, Wine) else wine.facts
-    return not any(is_of(facts, hated) for hated, _ in taste_of(person.facts).hates)
+    return not any(is_of(wine.facts, hated) for hated, _ in taste_of(person.facts).hates)
 
 
 def is_without_alcohol(wine: AnyWine, max_abv: float = MAX_ABV) -> bool:

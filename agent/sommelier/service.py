@@ -37,6 +37,9 @@ OF_MEMORY: Final = frozenset({"remember", "forget", "change_cellar"})
 """The tools that change what is kept of a person: not offered where nothing can be kept."""
 CATALOGUE_TOOLS: Final = frozenset({"search_wines", "get_wine"})
 """The tools that find wines of the catalogue: beside a wine list they are not offered."""
+FEW: Final = 2
+MOST_SHOWN: Final = 8
+"""Wines whose facts go along with a follow-up."""
 CHOSEN: Final = "- Answer in {language}, as the guest chose, whatever language they write in."
 PROGRESS: Final[Mapping[str, str]] = {
     "search_wines": "searching",
@@ -188,9 +191,9 @@ class Sommelier:
         names = [tool.name for tool in tools if tool.name in (*self._research, READ)]
         lines = (research_rules(names), instructions(person_in(run)), chosen)
         rules, schema = "\n".join(filter(None, lines)), SOMMELIER.output.text
-        shown = ids_shown_in(str(run.history[-1]["content"])) if run.history else ()
+        shown = _shown_last(run)
         first: tuple[ToolCall, ...] = ()
-        if attached and attached.now:
+        if attached and (attached.now or not shown):
             first = (ToolCall("", READ, "{}"),)
         elif shown and not care_in(run).forbids_alcohol:
             first = (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
@@ -304,6 +307,15 @@ def _own_words(message: str, run: Run) -> list[str]:
     """Return what the person said in a conversation, the message last."""
     said = (str(one["content"]) for one in run.history if one["role"] == "user")
     return [*said, message]
+
+
+def _shown_last(run: Run) -> tuple[str, ...]:
+    """Return the ids of the wines that the last answer showed, or the two last if it had few."""
+    answers = [str(said["content"]) for said in run.history if said["role"] == "assistant"]
+    shown = ids_shown_in(answers[-1]) if answers else ()
+    if len(shown) < FEW and len(answers) > 1:
+        shown = tuple(dict.fromkeys((*shown, *ids_shown_in(answers[-2]))))
+    return shown[:MOST_SHOWN]
 
 
 def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:

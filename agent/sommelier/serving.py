@@ -37,13 +37,20 @@ def best_years(wine: Wine) -> Range:
     return found or tables.styles[wine.style]
 
 
+def drinking_years(wine: Wine) -> Range | None:
+    """Return from and until which year a wine is at its best; None without a vintage."""
+    if wine.vintage is None:
+        return None
+    begin, end = best_years(wine)
+    return wine.vintage + begin, wine.vintage + end
+
+
 def serving(wine: Wine) -> dict[str, str]:
     """Return what a guest asks next of a wine: when to drink it, and how warm."""
     tables = _tables()
     full = tables.degrees_if_full if wine.body in FULL else {}
     low, high = full.get(wine.style) or tables.degrees[wine.style]
     told = {"serve": f"{low}-{high} °C"}
-    if wine.vintage:
-        begin, end = best_years(wine)
-        told["drink"] = f"{wine.vintage + begin}-{wine.vintage + end}"
+    if years := drinking_years(wine):
+        told["usually_best"] = f"{years[0]}-{years[1]}"
     return told

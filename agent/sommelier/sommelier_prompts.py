@@ -62,7 +62,7 @@ def heard_concern(value: object) -> str:
     return next((concern for concern in get_args(HeardConcern)[1:] if concern in said), "none")
 
 
-def _compact(schema: dict[str, Any]) -> None:
+def compact(schema: dict[str, Any]) -> None:
     """Leave out of a schema what tells a model nothing."""
     schema.pop("description", None)
     for part in (schema, *schema["properties"].values()):
@@ -78,7 +78,7 @@ def _inline(schema: dict[str, Any]) -> None:
 class WineRecommendation(BaseModel):
     """One wine of an answer; facts are shown from the catalogue, never from the model."""
 
-    model_config = ConfigDict(json_schema_extra=_compact)
+    model_config = ConfigDict(json_schema_extra=compact)
 
     wine_id: str = Field(
         validation_alias=AliasChoices("wine_id", "id"),
@@ -90,7 +90,7 @@ class WineRecommendation(BaseModel):
 class SommelierResponse(BaseModel):
     """The structured answer of a turn."""
 
-    model_config = ConfigDict(json_schema_extra=_compact)
+    model_config = ConfigDict(json_schema_extra=compact)
 
     response_type: ResponseType = Field(
         description="recommendation: wines to choose from, or one asked about; informational: an "

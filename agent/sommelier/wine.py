@@ -218,6 +218,8 @@ class Allergen(StrEnum):
     FISH = "fish"
 
 
+NOT_VEGAN: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
+VEGAN: Final = "vegan"
 OWN: Final = "own:"
 """What the ids of wines begin with that guests own themselves; no wine of a list has such an id."""
 
@@ -267,6 +269,18 @@ class Wine(BaseModel):
         return "\n".join([self.label, *listed])
 
     @property
+    def vegan(self) -> Literal["yes", "no", "unknown"]:
+        """Tell whether the wine is vegan, as far as its notes and its allergens say."""
+        if not NOT_VEGAN.isdisjoint(self.allergens):
+            return "no"
+        return "yes" if VEGAN in words(f"{self.name} {self.notes}") else "unknown"
+
+    @property
+    def facts(self) -> "Wine":
+        """Return the wine itself, as a wine that was read returns what is known of it."""
+        return self
+
+    @property
     def prices(self) -> tuple[float, ...]:
         """Return what it may be said to cost."""
         return () if self.price is None else (self.price,)
@@ -299,6 +313,7 @@ def record(wine: Wine) -> dict[str, Any]:
         "price": None if wine.price is None else money(wine.price, wine.currency),
         "foods": ", ".join(wine.foods),
         "allergens": ", ".join(declared) if wine.allergens else "unknown",
+        "vegan": wine.vegan if wine.vegan != "unknown" else None,
         "notes": wine.notes,
         "in_stock": None if wine.in_stock else False,
     }
@@ -453,6 +468,7 @@ class WineQuery(BaseModel):
     min_abv: Strength = None
     max_abv: Strength = None
     oak: bool | None = Field(None, description="Only with, or without.")
+    vegan: bool | None = Field(None, description="Not what is known not to be.")
     without_allergens: tuple[Allergen, ...] = Field((), max_length=4)
     without_styles: tuple[Style, ...] = Field((), max_length=8)
     without_grapes: Names = ()

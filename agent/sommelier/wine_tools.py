@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
@@ -11,15 +12,15 @@ from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput
 from agent.sommelier.safety import find_wines, get_wines, note, person_in
-from agent.sommelier.serving import serving
+from agent.sommelier.serving import drinking_years, serving
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult, record
 from agent.tables import Strict
 from agent.turn import NOBODY, Person
 
 SEARCH = (
     "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "
-    "no filter says. `like`: a wine_id, for wines like it. Not told: dry, in stock, no tannin, "
-    "sulphites."
+    "no filter says. `like`: a wine_id, for wines like it. Left out of results: dry, in stock, no "
+    "tannin, allergens if none but sulphites."
 )
 GET = "The facts of wines by id."
 NO_WINE = "there is no wine with these ids; use search_wines to find ids; {why}"
@@ -52,14 +53,14 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         with retrieving(name, query, run) as span:
             result = await find_wines(catalogue, query, person, like=query.like)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return found(result, person)
+        return found(result, query, person)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, person_in(run))
         unknown = set(arguments.wine_ids) - {wine.id for wine in wines}
         if not wines:
             raise ToolError(NO_WINE.format(why=note(person_in(run))).rstrip("; "))
-        content: dict[str, Any] = {"wines": [record(wine) | serving(wine) for wine in wines]}
+        content: dict[str, Any] = {"wines": [in_full(wine) for wine in wines]}
         if unknown:
             content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
         return ToolOutput(content, by_id(wines))
@@ -76,15 +77,31 @@ def retrieving(name: str, query: BaseModel, run: Run) -> AbstractContextManager[
     return run.span.child(name, "retriever", input=asked)
 
 
-def found(result: WineSearchResult, person: Person = NOBODY) -> ToolOutput:
+def in_full(wine: Wine) -> dict[str, Any]:
+    """Write a wine with what a guest asks next of it."""
+    return record(wine) | serving(wine) | {"vegan": wine.vegan}
+
+
+def found(result: WineSearchResult, query: WineQuery, person: Person = NOBODY) -> ToolOutput:
     """Tell a model what a search found, which soft filters each wine misses, what was left out."""
-    wines = [record(wine) for wine in result.wines]
-    for wine in wines:
-        if missed := result.missed.get(wine["wine_id"]):
-            wine["misses"] = list(missed)
-    content: dict[str, Any] = {"found": result.total, "wines": wines}
+    content: dict[str, Any] = {
+        "found": result.total,
+        "wines": [_found(wine, result, query) for wine in result.wines],
+    }
     if why := note(person):
         content["note"] = why
-    if result.relax or not wines:
+    if result.relax or not result.wines:
         content["relax"] = dict(result.relax)
     return ToolOutput(content, by_id(result.wines))
+
+
+def _found(wine: Wine, result: WineSearchResult, query: WineQuery) -> dict[str, Any]:
+    """Write a wine of a search, with what speaks against it."""
+    told = record(wine)
+    if query.vegan:
+        told["vegan"] = wine.vegan
+    if (years := drinking_years(wine)) and years[1] < datetime.now(UTC).year:
+        told["usually_best_until"] = years[1]
+    if missed := result.missed.get(wine.id):
+        told["misses"] = list(missed)
+    return told

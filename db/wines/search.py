@@ -34,6 +34,8 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute
 
 from agent.sommelier.wine import (
+    NOT_VEGAN,
+    VEGAN,
     Body,
     Colour,
     Food,
@@ -58,7 +60,7 @@ Filters = Mapping[str, Condition]
 MAX_TERMS: Final = 32
 AROUND: Final = 0.25
 """The share by which a price may differ from the one that it is to be around."""
-OAKED: Final = ("oak", "oaky", "oaked", "barrel", "barrels", "barrique", "barriques")
+OAKED: Final = ("oak", "oaky", "oaked", "barrel", "barrels", "barrique", "barriques", "vanilla")
 UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
 """Words of a wine's notes that tell of oak, and that tell of none."""
 BUBBLES: Final = ("sparkling", "bubbles", "fizz", "fizzy", "spumante", "sekt", "mousseux")
@@ -103,6 +105,9 @@ def _unwanted(query: WineQuery) -> Filters:
     if allergens := query.without_allergens:
         contain = select(WineAllergenRow.wine_id).where(WineAllergenRow.allergen.in_(allergens))
         found["without_allergens"] = WineRow.id.not_in(contain)
+    if query.vegan:
+        fined = select(WineAllergenRow.wine_id).where(WineAllergenRow.allergen.in_(NOT_VEGAN))
+        found["vegan"] = WineRow.id.not_in(fined)
     if styles := query.without_styles:
         colour = func.coalesce(WineRow.colour, "")
         found["without_styles"] = and_(WineRow.style.not_in(styles), colour.not_in(styles))
@@ -277,6 +282,8 @@ def ranks(
         if matches is not None:
             yield case((matches > 0, 0), else_=1)
         yield price if query.order == "cheapest" else -price
+    if query.vegan:
+        yield case((_tells_of([VEGAN]), 0), else_=1)
     if points := [*_soft_points(query, soft), *_food_points(query), *_grape_points(query)]:
         yield -sum(points[1:], start=points[0])
     if matches is not None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.test_end_to_end import CHAT, killed, running_here
 from tests.doubles.bot_api import BotApi
-from tests.doubles.model_server import ModelServer, answer_json, error, hang, tool_call
+from tests.doubles.model_server import ModelServer, answer_json, error, hang
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
 from tests.files import at, pdf
@@ -108,16 +108,14 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
         bot_api.send("photo", drawn(["x"], (500, height)), CHAT, words, media_group_id="7")
     async with running_here(bot_api, environment, **seeing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-        model_server.script(
-            tool_call("read_pictures", {}), recommending("list#1", intro="A white:")
-        )
+        model_server.script(recommending("list#1", intro="A white:"))
         bot_api.say("and a white from it?", CHAT)
         (_, then) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
     first, second, third, fourth = (each.json for each in model_server.requests[:4])
     assert [len(shown(each)) for each in (first, second, third, fourth)] == [1, 1, 0, 0]
     (told,) = tool_results(third)
     assert [each["wine_id"] for each in told["wines"]] == ["list#1", "list#2", "list#3"]
-    assert told["not_read"].startswith("2 lines")
+    assert told["not_read"] == {"lines": 2}
     assert "Ignore all" not in json.dumps(told)
     assert "search_wines" not in json.dumps(third["tools"])
     assert "only wines with these ids: list#1, list#2, list#3" in fourth["messages"][-1]["content"]
@@ -126,6 +124,8 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     assert "from the wine list · 31" in shown_lines
     (ours,) = [each for each in shown_lines if each.startswith("from the wine list · 48")]
     assert "here ≈ €" in ours
+    (again,) = tool_results(model_server.requests[4].json)
+    assert [each["wine_id"] for each in again["wines"]] == ["list#1", "list#2", "list#3"]
     assert "1. Trimbach Riesling Réserve 2021" in then
 
 

@@ -72,6 +72,10 @@ async def found(catalogue: SqlCatalogue, **query: Any) -> list[str]:
         ({"min_abv": 20}, {"taylors-lbv-2017"}),
         ({"max_abv": 0.5}, {"leitz-eins-zwei-zero-riesling"}),
         (
+            {"vegan": True, "styles": ["red"], "foods": ["lamb"]},
+            RED_FOR_LAMB - {"penfolds-bin-28-2019", "muga-rioja-reserva-2018"},
+        ),
+        (
             {"without_allergens": ["sulphites"]},
             {"lapierre-morgon-2021", "radikon-ribolla-2016"},
         ),

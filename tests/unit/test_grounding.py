@@ -39,6 +39,8 @@ def in_description(text: str, evidence: Evidence = EVIDENCE) -> str | None:
         "The Chinon costs €16.50, the Rioja €22, about 17 and 22 euros.",
         "Two of the Chinon come to €33, both wines to €38.50, the Rioja costs €5.50 more.",
         "Six bottles come to 99 €.",
+        "Two of the Chinon and one of the Rioja, €55 in all.",
+        "The Chinon is at its best until 2025.",
         "In 1976 a tasting in Paris changed much, and Grands crus were ranked in 1855.",
         "Seit 1980 DOCG; in the 1960s nobody knew it.",
         "Serve it at 16 °C after 30 minutes, in a glass of 0,75 l or 13.50 %.",
@@ -69,6 +71,7 @@ def test_words_and_figures_that_follow_from_evidence_pass(text: str) -> None:
         ("A 2012 Barolo would be grand.", "2012"),
         ("Der 2016er ist reif.", "2016"),
         ("The Margaux 1900 was grand.", "1900"),
+        ("On the market it costs €88 or more.", "€88"),
         ("It has 97 points.", "97 points"),
         ("A 96-point wine, 18/20 in France.", "96 points"),
         ("Mit 19 von 20 Punkten bewertet.", "19 points"),
@@ -86,11 +89,13 @@ def test_a_figure_that_nothing_grounds_is_named(text: str, named: str) -> None:
         "We stay within 60, bleiben unter Ihrer Grenze von 50 Euro, below €60.",
         "I'm sorry, Château Margaux 2015 isn't in our cellar.",
         "Ein Château Margaux 2015 mit 98 Punkten haben wir nicht.",
+        "The Chinon stays €43.50 under your limit.",
+        "Two at fifty come to €100.",
     ],
 )
 def test_what_the_user_named_is_free_in_the_whole_chat(text: str) -> None:
     asked = ["do you have Château Margaux 2015, 98 points?", "up to sixty", "höchstens fünfzig"]
-    assert in_intro(text, Evidence(asked=asked)) is None
+    assert in_intro(text, Evidence(by_id(WINES), asked)) is None
 
 
 def test_a_description_holds_the_figures_of_its_own_wine() -> None:
@@ -116,6 +121,8 @@ def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
         unsupported(recommend(*three, intro="Together €67.50, or 405 € for six."), evidence) is None
     )
     assert unsupported(recommend(*three, intro="Together €61."), evidence)
+    two = recommend(*three[:2], intro="Yours for €58, the pair.")
+    assert unsupported(two, evidence), "it is twice the price of a wine that is not shown"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """The window of a conversation that a model is shown."""
 
+import json
+
 from agent.conversation import StoredMessage
-from agent.sommelier.history import window
+from agent.sommelier.history import as_written, window, with_ids_shown
 
 
 def test_the_window_tells_the_ids_of_wines_shown_and_leaves_blanks_out() -> None:
@@ -14,3 +16,26 @@ def test_the_window_tells_the_ids_of_wines_shown_and_leaves_blanks_out() -> None
         {"role": "user", "content": "A red?"},
         {"role": "assistant", "content": "Two:\n\n[wine ids: a-2020, b-2019]"},
     ]
+
+
+def test_a_model_reads_its_answers_as_it_wrote_them() -> None:
+    cards = "**1. Pinot 2019**\nBaden\nRipe.\n\n**2. Merlot 2018**\nItaly"
+    shown = with_ids_shown(f"Two reds:\n\n{cards}\n\nFor a roast?", ("pinot", "merlot"))
+    assert said_by_model(shown) == {
+        "response_type": "recommendation",
+        "intro": "Two reds:",
+        "wines": [{"wine_id": "pinot"}, {"wine_id": "merlot"}],
+        "closing": "For a roast?",
+    }
+    assert said_by_model(f"On your list:\n\n{cards}") == {
+        "response_type": "informational",
+        "intro": "On your list:\n\n1. Pinot 2019\n\n2. Merlot 2018",
+    }
+    assert said_by_model("Wine from Jerez.")["intro"] == "Wine from Jerez."
+
+
+def said_by_model(content: str) -> dict[str, object]:
+    answer: dict[str, object] = json.loads(
+        str(as_written({"role": "assistant", "content": content})["content"])
+    )
+    return answer

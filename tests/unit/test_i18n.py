@@ -38,6 +38,7 @@ BUILT = (
     "kept_",
     "memory_",
     "cellar_",
+    "vegan_",
     "next_",
     "wish_",
     "sent_",

@@ -1,7 +1,9 @@
 """Pictures made ready for a model, and what it transcribed, held to itself. Nothing is asked."""
 
 import base64
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,13 +11,28 @@ from PIL import Image
 
 from agent import lengths
 from agent.care.concerns import Care
+from agent.deps import Deps
+from agent.engine.limits import Limits
 from agent.engine.messages import without_images
+from agent.engine.run import Run
+from agent.engine.tools import as_text
 from agent.i18n import speaking
-from agent.senses.pictures import LONGEST_SIDE, PictureText, Unusable, as_shown, held_to_itself
+from agent.senses.pictures import (
+    LONGEST_SIDE,
+    VISION,
+    PictureText,
+    Unusable,
+    as_shown,
+    held_to_itself,
+    read_pictures,
+)
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.cards import read_line
 from agent.sommelier.wine import Allergen, Currency, ReadWine, Style, Wine
 from agent.turn import Fact, Person
+from tests.doubles.model_server import ModelServer, answer_json
+from tests.fakes import FakeCatalogue
+from tests.library import open_model
 from tests.pictures import drawn, opened, saved
 
 ORIENTATION = 0x0112
@@ -167,6 +184,36 @@ async def test_of_a_list_nobody_is_shown_what_they_must_or_would_not_drink(
     read = Attachment(shows="wine_list", wines=wines)
     found = await read.known_in(OneWine(), person)  # type: ignore[arg-type]
     assert [wine.name for wine in found.wines] == left
+
+
+async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
+    model_server: ModelServer,
+) -> None:
+    wines = [
+        {
+            "line": f"Weingut Berg, Lage {number} 2021 {number}",
+            "name": f"Lage {number}",
+            "price": number,
+        }
+        for number in range(1, 101)
+    ]
+    written = json.dumps({"shows": "wine_list", "wines": wines})
+    steps = [answer_json({}), answer_json({})]
+    for step in steps:
+        assert step.message is not None
+        step.message["content"] = written[:-45]
+    model_server.script(*(replace(step, finish_reason="length") for step in steps))
+
+    async def shown() -> str:
+        return as_shown(drawn(["Weinkarte"]))
+
+    async with open_model(model_server) as model:
+        run = Run([model], deps=Deps(models={VISION: model}))
+        read = await read_pictures([shown], run, FakeCatalogue(()))
+        told = await read.for_model(FakeCatalogue(()), Person())
+    assert (len(read.wines), read.unreadable) == (99, 1)
+    assert [wine.price for wine in read.wines] == list(range(1, 100))
+    assert len(as_text(told.content)) < Limits().result_chars
 
 
 def test_a_line_says_that_it_was_read_and_how_surely() -> None:
