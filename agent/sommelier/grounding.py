@@ -86,8 +86,8 @@ class Grounds:
             single = {*_prices(meant, amount)} if is_description else every | sums
             bought = _prices(meant, amount) if is_description else [*listed, *self.own_numbers]
             multiples = {count * one for one in (*bought, sum(listed)) for count in counts}
-            differences = {abs(one - other) for one in every for other in self.own_numbers}
-            differences |= {abs(one - other) for one in listed for other in listed}
+            compared = self.own_numbers.union(listed)
+            differences = {abs(one - other) for one in every for other in compared}
             told = {one.value for said in self.texts for one in amounts(said)} | self.own_numbers
             if not (amount.is_one_of(single | multiples) or amount.value in told | differences):
                 yield amount.text

@@ -477,7 +477,7 @@ class WineQuery(BaseModel):
     not_ids: tuple[Text, ...] = Field((), max_length=100, description="To leave out.")
     in_stock_only: SkipJsonSchema[bool] = True
     text: str = Field("", max_length=300, description="'smoky', a producer, a name.")
-    order: Order = "match"
+    order: Order = Field("match", description="With `text`: its matches first.")
     limit: int = Field(6, ge=1, le=12)
     soft: SkipJsonSchema[tuple[SoftFilter, ...]] = ()
 

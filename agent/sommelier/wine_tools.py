@@ -19,8 +19,8 @@ from agent.turn import NOBODY, Person
 
 SEARCH = (
     "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "
-    "no filter says. `like`: a wine_id, for wines like it. Left out of results: dry, in stock, no "
-    "tannin, allergens if none but sulphites."
+    "no filter says. `like`: a wine_id, for wines like it. Left out: dry, in stock, no tannin, no "
+    "allergens but sulphites."
 )
 GET = "The facts of wines by id."
 NO_WINE = "there is no wine with these ids; use search_wines to find ids; {why}"

@@ -4,9 +4,13 @@ import json
 
 import pytest
 
+from agent.documents.passages import search_documents_tool
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox, as_text
+from agent.memory.tools import memory_tools
+from agent.prompts import REPOSITORY, render, research_rules
+from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.wine import (
     Allergen,
     Food,
@@ -19,6 +23,7 @@ from agent.sommelier.wine import (
 )
 from agent.sommelier.wine_tools import found, wine_tools
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
+from tests.library import FakeLibrary
 
 EXCLUSIONS = {
     "without_allergens",
@@ -50,13 +55,13 @@ def test_a_model_is_offered_every_filter(search: Tool) -> None:
     assert properties["foods"].items() >= foods.items()
 
 
-def test_the_schemas_cost_few_tokens(tools: dict[str, Tool]) -> None:
-    written = json.dumps([tool.schema.parameters for tool in tools.values()])
-    assert "title" not in written
-    assert "null" not in written
-    assert '"default": []' not in written
-    assert '"default": "EUR"' in written
-    assert len(written) < 3250
+def test_the_fixed_text_of_a_request_is_short(tools: dict[str, Tool]) -> None:
+    offered = [*tools.values(), search_documents_tool(FakeLibrary()), memory_tools()[0]]
+    rules = research_rules([tool.name for tool in offered])
+    prompt = render(REPOSITORY.get("sommelier"), research_rules=rules, schema=SOMMELIER.output.text)
+    schemas = [[tool.name, tool.description, tool.schema.parameters] for tool in offered]
+    assert "title" not in str(schemas)
+    assert len(prompt.text) + len(as_text(schemas)) < 7300
 
 
 async def test_similar_wines_take_the_filters_of_a_search(tools: dict[str, Tool]) -> None:
