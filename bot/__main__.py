@@ -132,6 +132,20 @@ def run() -> None:
 
 
 @app.command()
+def mcp() -> None:
+    """Serve wines and documents to another program's agent, over standard input and output."""
+    settings = open_settings()
+    from bot.mcp_server import serve_stdio
+    from bot.resources import open_resources
+
+    async def serve() -> None:
+        async with open_resources(settings) as resources:
+            await serve_stdio(resources)
+
+    asyncio.run(serve())
+
+
+@app.command()
 def model(
     port: Annotated[int | None, typer.Option(help="Where its server listens.")] = None,
     name: Annotated[str | None, typer.Option(help="One of those that it lists.")] = None,

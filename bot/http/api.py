@@ -37,7 +37,9 @@ from agent.deps import deps_of
 from agent.documents.answer import Answer, answer_question
 from agent.documents.quotes import Quotes, Snippet, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
+from agent.engine.messages import ToolCall
 from agent.engine.run import Run
+from agent.engine.tools import Toolbox, ToolResult
 from agent.i18n import speak
 from agent.markdown import visible
 from agent.sommelier.service import Answerer
@@ -117,6 +119,12 @@ class Api:
     token: SecretStr
     user: str
 
+    @property
+    def guard(self) -> Middleware:
+        """Return what lets in those who send the token."""
+        backend = BearerToken(self.token)
+        return Middleware(AuthenticationMiddleware, backend=backend, on_error=refuse)
+
     def routes(self) -> list[Mount]:
         """Return the routes that `bot.http.server.http_app` serves."""
         api = FastAPI(
@@ -127,11 +135,7 @@ class Api:
             telemetry=NO_TELEMETRY,
             dependencies=[Depends(HTTPBearer(auto_error=False)), Depends(set_language)],
             responses=ERRORS,
-            middleware=[
-                Middleware(
-                    AuthenticationMiddleware, backend=BearerToken(self.token), on_error=refuse
-                )
-            ],
+            middleware=[self.guard],
             exception_handlers={
                 HTTPException: show_http_error,
                 RequestValidationError: show_invalid_fields,
@@ -236,6 +240,17 @@ class Api:
         )
         found = replace(reply.answer, note=" ".join(reply.notes))
         return EventSourceResponse(quote_events(found, reply.seconds), headers=STREAM_HEADERS)
+
+    async def call_tool(self, tools: Toolbox, call: ToolCall) -> ToolResult:
+        """Run a call of another program's agent as a turn; in a crisis the result is help."""
+        results = list[ToolResult]()
+
+        async def work(run: Run) -> Reply:
+            results.append(await tools.call(call, run))
+            return Reply(text=results[0].text)
+
+        reply = await self._turn("find", call.arguments, work)
+        return results[0] if results else ToolResult(reply.text, error_type=reply.outcome)
 
     async def _look_up(
         self,

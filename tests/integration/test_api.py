@@ -22,7 +22,7 @@ from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from bot.budgets import Budgets, DailyBudget
 from bot.http.api import Api
-from bot.serving import api_routes
+from bot.serving import api_of
 from bot.turn import Save, Turns
 from config import Settings, load_settings
 from db.engine import Sessions
@@ -474,8 +474,9 @@ async def test_a_call_is_a_turn_in_the_trace(
     async with open_model(model_server) as model:
         found = sources(models=[model]).resources()
         turns = Turns(run=found.run, tracer=Recorder(), save=save)
-        routes = api_routes(token, found, turns, NOBODY)
-        async with serving(routes) as it:
+        served = api_of(token, found, turns, NOBODY)
+        assert served is not None
+        async with serving(served.routes()) as it:
             await it.post("/api/rag/rewrite", json={"question": QUESTION})
             await it.post("/api/rag/ask", json={"question": QUESTION})
     await deliver(otlp_receiver, sessions, *traces)
@@ -571,4 +572,4 @@ class TestBudget:
 
 
 def test_there_is_no_api_without_a_token() -> None:
-    assert api_routes(Settings(), sources().resources(), Turns(), NOBODY) == []
+    assert api_of(Settings(), sources().resources(), Turns(), NOBODY) is None

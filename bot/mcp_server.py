@@ -1,0 +1,127 @@
+"""Serve wines and documents to the agents of others, by the Model Context Protocol.
+
+`sommelier mcp` serves one program over standard input and output; `sommelier run` serves those who
+have the token of the API at /mcp. The tools are those of our own model, without what is known of a
+user. Importing this loads the protocol's library, which takes most of a second.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any, Final
+
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import (
+    StreamableHTTPASGIApp,
+    StreamableHTTPSessionManager,
+)
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    TextContent,
+    ToolAnnotations,
+)
+from mcp.types import Tool as ListedTool
+
+from agent.documents.passages import search_documents_tool
+from agent.documents.quotes import quote_documents_tool
+from agent.engine.messages import ToolCall
+from agent.engine.run import Run
+from agent.engine.tools import Tool, Toolbox, ToolOutput, ToolResult, tool
+from agent.sommelier.wine import Catalogue, Text
+from agent.sommelier.wine_tools import SearchWines, wine_tools
+from bot.resources import Resources
+
+NAME: Final = "sommelier"
+INSTRUCTIONS: Final = (
+    "Wines that exist in this catalogue, and documents about wine. Recommend only wines that a "
+    "tool returned; cite documents by their [path]."
+)
+
+Call = Callable[[ToolCall], Awaitable[ToolResult]]
+"""Runs one call of a tool."""
+
+
+def served_tools(resources: Resources) -> Toolbox:
+    """Return the tools that are served."""
+    quotes = quote_documents_tool(resources.documents, cache=resources.cache)
+    return Toolbox(
+        [
+            *wine_tools(resources.repositories.wines),
+            similar_wines_tool(resources.repositories.wines),
+            search_documents_tool(resources.documents),
+            replace(quotes, name="quotes"),
+        ]
+    )
+
+
+def similar_wines_tool(catalogue: Catalogue) -> Tool:
+    """Return the tool find_similar_wines over `catalogue`."""
+    search, _ = wine_tools(catalogue)
+
+    async def find_similar_wines(wine_id: Text, run: Run) -> ToolOutput:
+        """Wines of the catalogue that are like one of it, most alike first."""
+        found = await search.run(SearchWines(like=wine_id), run)
+        assert isinstance(found, ToolOutput)  # noqa: S101 - as that tool says
+        return found
+
+    return tool(find_similar_wines)
+
+
+def mcp_server(tools: Toolbox, call: Call) -> Server[Any]:
+    """Return a server of `tools`, which `call` runs."""
+
+    async def list_tools(*_: object) -> ListToolsResult:
+        return ListToolsResult(
+            tools=[
+                ListedTool(
+                    name=schema.name,
+                    description=schema.description,
+                    input_schema=dict(schema.parameters),
+                    annotations=ToolAnnotations(read_only_hint=True),
+                )
+                for schema in tools.schemas
+            ]
+        )
+
+    async def call_tool(_: object, asked: CallToolRequestParams) -> CallToolResult:
+        arguments = json.dumps(asked.arguments or {})
+        result = await call(ToolCall("", asked.name, arguments))
+        content = TextContent(text=result.text)
+        return CallToolResult(content=[content], is_error=result.error_type is not None)
+
+    return Server(
+        NAME,
+        version=version("sommelier"),
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def serve_stdio(resources: Resources) -> None:
+    """Serve the program at the other end of standard input and output, until it closes them."""
+    tools = served_tools(resources)
+
+    async def call(called: ToolCall) -> ToolResult:
+        return await tools.call(called, resources.run.turn())
+
+    server = mcp_server(tools, call)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def http_server(
+    tools: Toolbox, call: Call
+) -> tuple[StreamableHTTPASGIApp, AbstractAsyncContextManager[None]]:
+    """Return an app for HTTP, and what has to be entered while it is served.
+
+    It keeps no sessions: any replica answers any request.
+    """
+    server = mcp_server(tools, call)
+    sessions = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True)
+    return StreamableHTTPASGIApp(sessions), sessions.run()
