@@ -76,7 +76,8 @@ def main() -> None:
 def _status(error: Exception) -> int | None:
     """The exit status of an expected error, None for any other."""
     from bot.http.server import CannotListen
-    from bot.updates.accept import AlreadyRunning, TokenRejected
+    from bot.leading import AlreadyRunning
+    from bot.updates.accept import TokenRejected
     from config import SettingsError
     from db.engine import DatabaseUnavailable
     from db.wines.tables import CatalogueFileError

@@ -28,13 +28,14 @@ from agent.turn import Reply
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets, DailyBudget
 from bot.care import Carer
+from bot.forgetting import Forgetting
 from bot.metrics import Metrics
 from bot.outgoing import Rows
 from bot.pending import pending_turn
 from bot.question import Question, RunningTurns
 from bot.resources import Repositories, Resources, research_tools
 from bot.retries import retry_forever
-from bot.tasks import Forgetting, bounded
+from bot.tasks import bounded
 from bot.telegram.access import Access
 from bot.telegram.care import CareButtons, care_buttons
 from bot.telegram.connection import (
@@ -69,7 +70,7 @@ from db.wines.importing import read_bottles, write_bottles
 
 if TYPE_CHECKING:
     from bot.admin.page import AdminPage
-    from bot.updates.replicas import ReplicaLocks
+    from bot.leading import Locks
 
 TRACED: Final = "the service for traces"
 
@@ -90,7 +91,7 @@ async def open_app(
     resources: Resources,
     token: str,
     *,
-    locks: "ReplicaLocks | None" = None,
+    locks: "Locks | None" = None,
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
     """Open the bot; `telegram` takes the place of the network if given."""
@@ -165,8 +166,7 @@ def buttons_below(question: Question, reply: Reply) -> Rows:
 async def store_placeholder(inbox: Inbox, message_id: int) -> None:
     """Store the id of the group message that becomes the answer of the current turn."""
     if (turn := pending_turn()) is not None:
-        keep = partial(inbox.keep_placeholder, turn.update_id, turn.epoch, message_id)
-        await retry_forever(keep)
+        await retry_forever(lambda: inbox.keep_placeholder(turn.update, message_id))
 
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:

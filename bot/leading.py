@@ -1,13 +1,20 @@
-"""One process leads: it does what only one of all replicas may do, until another takes over."""
+"""Which process runs a lane, and which one leads: does what only one of all replicas may do."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
-from functools import partial
-from typing import Final, Protocol
+import fcntl
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from bot.tasks import Task, run_tasks, unless
-from bot.updates.lanes import Lock
+from db.repositories.inbox import Inbox
+
+if TYPE_CHECKING:
+    from bot.updates.replicas import ReplicaLocks
+
+
+Locks: TypeAlias = "LocalLocks | ReplicaLocks"
 
 LEADER: Final = "/leader"
 """The name of the leader's lock; no lane is called so."""
@@ -15,41 +22,65 @@ LEAD_SECONDS: Final = 1.0
 """How often a process that does not lead tries to."""
 
 
-class LostLead(Exception):
-    """Another process may lead: the lock was lost."""
+class AlreadyRunning(Exception):
+    """Another process answers people from this database; stop it first."""
 
 
-class LosesLocks(Protocol):
-    """Knows when the lock of a lane is lost."""
+@contextmanager
+def single_process(database_url: str) -> Iterator[None]:
+    """Hold the lock of an SQLite file, whose turns a second process would take for interrupted.
 
-    def lost(self, lane: str) -> asyncio.Event:
-        """Return an event that is set when the lock of a lane that is held here was lost."""
-
-
-def while_leading(lock: Lock, tasks: Sequence[Task], locks: LosesLocks | None) -> Task:
-    """Return a task that runs others while this process leads."""
-
-    async def run(stopped: asyncio.Event) -> None:
-        while not stopped.is_set():
-            async with lock(LEADER) as leads:
-                if leads:
-                    lost = locks.lost(LEADER) if locks else asyncio.Event()
-                    with suppress(LostLead):
-                        await run_tasks([*tasks, partial(fail_when, lost)], stopped)
-            await unless(stopped, asyncio.sleep(LEAD_SECONDS))
-
-    return run
-
-
-async def fail_when(lost: asyncio.Event, stopped: asyncio.Event) -> None:
-    """Wait until told to stop.
+    Postgres is made for several processes: there nothing is locked.
 
     Raises:
-        LostLead: the lock was lost before.
+        AlreadyRunning: another process holds it.
     """
+    scheme, _, rest = database_url.partition("://")
+    if not scheme.startswith("sqlite"):
+        yield
+        return
+    path = Path(rest.removeprefix("/")).expanduser()
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(
+                f"Another process answers people from {path}; stop it first, or use Postgres "
+                "to run several."
+            ) from None
+        yield
 
-    async def wait() -> None:
-        await lost.wait()
 
-    if await unless(stopped, wait()):
-        raise LostLead
+class LocalLocks:
+    """The locks of lanes where there is no other process: all are ours."""
+
+    look_seconds: Final = 5.0
+    """How often updates are looked for that an operator wants tried again."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self.unowned = inbox.lanes
+
+    def lock(self, lane: str) -> AbstractAsyncContextManager[bool]:
+        """Hold a lane; yield True."""
+        return nullcontext(True)
+
+    async def stop(self, wanted: Mapping[str, int]) -> bool:
+        """Have other processes stop turns: there are none."""
+        return False
+
+    def lost(self, lane: str) -> asyncio.Event:
+        """Return an event that is set when the lock of a lane was lost: never."""
+        return asyncio.Event()
+
+
+def while_leading(locks: "Locks", tasks: Sequence[Task]) -> Task:
+    """Return a task that runs others while this process leads."""
+
+    async def run(stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            async with locks.lock(LEADER) as leads:
+                if leads:
+                    await unless(locks.lost(LEADER), run_tasks(tasks, stop))
+            await unless(stop, asyncio.sleep(LEAD_SECONDS))
+
+    return run

@@ -1,10 +1,9 @@
-"""The turn of an update until its answer is committed: what it says, and what it changes."""
+"""The turn of an update until its answer is committed: its messages, and what it changes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.run import Stop
@@ -12,7 +11,7 @@ from agent.tracing.records import TraceRecord
 from agent.turn import Fact
 from bot.budgets import UNLIMITED, Allowance
 from bot.outgoing import Delivery
-from db.models import OutboxRow
+from db.models import OutboxRow, UpdateRow
 from db.records import EndedTurn
 
 
@@ -25,11 +24,10 @@ class Placeholder:
 
 @dataclass(slots=True)
 class TurnState:
-    """The state of a turn while it runs: its usage, its progress message, how others stop it.
+    """The state of a turn in all its tries: its usage, its progress message, how others stop it.
 
-    `before` and `trace` are of tries that a correction made void: their usage still counts. All
-    tries show their answer in the message of `placeholder`. `facts` are those of the user, if they
-    were read before the turn began.
+    `before` and `trace` are of earlier tries, whose usage still counts. `facts` are those of the
+    user, if they were read before the turn began.
     """
 
     stop: Stop = field(default_factory=Stop)
@@ -43,56 +41,50 @@ class TurnState:
 
     @property
     def spent(self) -> Spent:
-        """What was used so far, by all tries."""
+        """Return the usage of all tries so far."""
         return self.ledger.spent if self.ledger else self.before
+
+    def restart(self) -> None:
+        """Prepare for another try."""
+        self.before, self.ledger, self.stop = self.spent, None, Stop()
 
 
 @dataclass(slots=True)
 class PendingTurn:
-    """The turn of an update as it is handled: its messages, and what is stored with them.
+    """The turn of an update while it is handled: its messages, and what is stored with them.
 
-    It `is_open` until it is handled: a correction is taken into it until then. `delivered` is told
-    what became of its messages.
+    `delivered` is called with the result of sending the messages.
     """
 
-    update_id: int
-    epoch: int
-    tries: int = 1
-    accepted_at: datetime | None = None
+    update: UpdateRow
     state: TurnState = field(default_factory=TurnState)
     messages: list[OutboxRow] = field(default_factory=list)
     ended: list[EndedTurn] = field(default_factory=list)
     delivered: Callable[[Delivery], None] = lambda delivery: None
-    is_open: bool = True
 
     @property
     def traces(self) -> list[TraceRecord]:
-        """Return the traces of what ended in it."""
+        """Return the traces of the turns that ended in it."""
         return [ended.trace for ended in self.ended if ended.trace is not None]
-
-    @property
-    def is_retry(self) -> bool:
-        """Whether the turn was begun before, and cut off or failed."""
-        return self.tries > 1
 
 
 _pending: ContextVar[PendingTurn | None] = ContextVar("pending turn", default=None)
 
 
 def pending_turn() -> PendingTurn | None:
-    """Return the turn that is handled here, None outside of one."""
+    """Return the turn that is handled in this context, None outside of one."""
     return _pending.get()
 
 
 def is_retry() -> bool:
-    """Return whether what is handled here was begun before, and cut off or failed."""
+    """Return whether the turn that is handled was begun before, and was cut off or failed."""
     turn = pending_turn()
-    return turn is not None and turn.is_retry
+    return turn is not None and turn.update.tries > 1
 
 
 @contextmanager
 def pending(turn: PendingTurn) -> Iterator[None]:
-    """Have what is said and changed in the block wait for the commit of a turn."""
+    """Collect the messages and changes made in the block for the commit of a turn."""
     token = _pending.set(turn)
     try:
         yield

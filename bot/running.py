@@ -18,7 +18,7 @@ from agent.fallback.words import lexicon
 from agent.turn import Change
 from bot.announcing import Announcing
 from bot.app import App, open_app
-from bot.leading import while_leading
+from bot.leading import LocalLocks, single_process, while_leading
 from bot.question import RunningTurns
 from bot.resources import Resources, open_resources
 from bot.serving import serve
@@ -32,30 +32,26 @@ from bot.tasks import (
     stop_on_signals,
 )
 from bot.telegram.connection import AnyApplication
-from bot.telegram.conversation import question_of
-from bot.telegram.dispatch import acknowledge_waiting_press, dispatch, is_readable, origin
+from bot.telegram.dispatch import Dispatcher
 from bot.telegram.local import TOKEN, LocalTelegram
 from bot.telegram.menu import show_commands
 from bot.telegram.reminders import Reminding
-from bot.telegram.settings import speak_with
-from bot.updates.accept import introduce, point_webhook, poll, single_process
-from bot.updates.lanes import Lanes, Lock, lock_of_one_process
+from bot.updates.accept import introduce, point_webhook, poll
+from bot.updates.lanes import Lanes
 from bot.watchdog import watchdog
 from config import Settings
-from db.engine import is_passing
-from db.records import Payload
+from db.repositories.inbox import Inbox
 
 if TYPE_CHECKING:
+    from bot.leading import Locks
     from bot.updates.replicas import ReplicaLocks
 
 FORGET_SECONDS: Final = 3600.0
 REMIND_SECONDS: Final = 900.0
 RULES_SECONDS: Final = 5.0
-TURNS_AT_ONCE: Final = 64
 TRACE_STORE_BYTES: Final = 500_000_000
 """The most that traces may take in the database; the oldest go first."""
-LOOK_SECONDS: Final = 5.0
-"""How often the only process looks for updates that an operator wants tried again."""
+FORGET_PEOPLE_SECONDS: Final = 5.0
 
 
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
@@ -75,11 +71,11 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         stack.enter_context(watchdog())
         resources = await stack.enter_async_context(open_resources(settings))
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
-        locks = replica_locks(settings)
+        locks = locks_of(settings, resources.repositories.inbox)
         app = await stack.enter_async_context(open_app(settings, resources, token, locks=locks))
         lanes, lane_tasks = await stack.enter_async_context(open_lanes(settings, app, locks))
         tasks = [*tasks_of(settings, resources, app, lanes), *lane_tasks]
-        tasks.append(while_leading(lanes.lock, tasks_of_leader(settings, app, lanes), locks))
+        tasks.append(while_leading(locks, tasks_of_leader(settings, app, lanes)))
         if settings.model.is_set:
             await load_client()
             tasks.append(cancelled_at_stop(load_words_later))
@@ -127,77 +123,54 @@ async def load_words_later() -> None:
     gc.freeze()
 
 
-def replica_locks(settings: Settings) -> "ReplicaLocks | None":
-    """Return the locks by which several processes share lanes; None on SQLite."""
+def locks_of(settings: Settings, inbox: Inbox) -> "Locks":
+    """Return the locks of lanes, which several processes share on Postgres."""
     url = settings.database.url.get_secret_value()
     if url.startswith("sqlite"):
-        return None
-    from bot.updates.replicas import ReplicaLocks  # noqa: PLC0415
+        return LocalLocks(inbox)
+    from bot.updates.replicas import ReplicaLocks  # noqa: PLC0415 - loads psycopg
 
     return ReplicaLocks(url)
 
 
 @asynccontextmanager
 async def open_lanes(
-    settings: Settings, app: App, locks: "ReplicaLocks | None" = None
+    settings: Settings, app: App, locks: "Locks"
 ) -> AsyncIterator[tuple[Lanes, Sequence[Task]]]:
-    """Open the lanes, shared with other replicas by `locks`; yield them and their tasks."""
-    repositories = app.talk.repositories
-    async with AsyncExitStack() as stack:
-        tasks = list[Task]()
-        if locks is None:
-            seconds = LOOK_SECONDS
-            for queue in (repositories.trace_queue, repositories.score_queue):
-                await attempt("looking for traces that wait", queue.resume)
-            lanes = lanes_of(settings, app, repositories.inbox.lanes, lock_of_one_process)
-        else:
-            seconds = locks.look_seconds
-            stack.push_async_callback(bounded, "the locks of lanes", locks.close)
-            lanes = lanes_of(settings, app, locks.unowned, locks.lock)
-            listening = partial(listen_to_replicas, locks, lanes, app.talk.turns.running)
-            tasks.append(cancelled_at_stop(listening))
-        tasks.append(every(seconds, "looking for lanes that nobody runs", lanes.schedule_unowned))
-        stack.push_async_callback(lanes.close)
+    """Open the lanes; yield them and their tasks."""
+    talk, tasks = app.talk, list[Task]()
+    lanes = Lanes(
+        inbox=talk.repositories.inbox,
+        sender=talk.sender,
+        dispatcher=Dispatcher(app.application, talk),
+        locks=locks,
+        metrics=talk.turns.metrics,
+        burst=timedelta(seconds=settings.updates.burst_seconds),
+        max_tries=settings.updates.max_tries,
+    )
+    look = lanes.schedule_unowned
+    tasks.append(every(locks.look_seconds, "looking for lanes that nobody runs", look))
+    if isinstance(locks, LocalLocks):
+        for queue in (talk.repositories.trace_queue, talk.repositories.score_queue):
+            await attempt("looking for traces that wait", queue.resume)
+    else:
+        listening = partial(listen_to_replicas, locks, lanes, talk.turns.running)
+        tasks.append(cancelled_at_stop(listening))
+    try:
         yield lanes, tasks
+    finally:
+        await lanes.close()
+        if not isinstance(locks, LocalLocks):
+            await bounded("the locks of lanes", locks.close)
 
 
 async def listen_to_replicas(locks: "ReplicaLocks", lanes: Lanes, running: RunningTurns) -> None:
     """Take in the corrections and stop the turns that other processes notify us of."""
-    async for notice in locks.told():
+    async for notice in locks.notices():
         if "lane" in notice:
             await lanes.take_in(notice["lane"])
         else:
             running.stop(**notice)
-
-
-def lanes_of(
-    settings: Settings, app: App, unowned: Callable[[], Awaitable[Sequence[str]]], lock: Lock
-) -> Lanes:
-    """Return what makes turns of updates, in the order of each chat."""
-    bot, talk = app.application.bot, app.talk
-
-    async def give_up(payload: Payload, error: str) -> None:
-        update = origin(payload, bot)
-        if update is not None and update.effective_message:
-            text = update.effective_message.text or ""
-            await speak_with(talk, update)
-            await talk.turns.give_up(question_of(update, bot, text), error)
-
-    return Lanes(
-        inbox=talk.repositories.inbox,
-        sender=talk.sender,
-        lock=lock,
-        unowned=unowned,
-        metrics=talk.turns.metrics,
-        handle=partial(dispatch, app.application),
-        readable=partial(is_readable, bot=bot),
-        acknowledge_press=partial(acknowledge_waiting_press, bot=bot),
-        give_up=give_up,
-        is_transient=is_passing,
-        burst=timedelta(seconds=settings.updates.burst_seconds),
-        max_tries=settings.updates.max_tries,
-        concurrency=asyncio.Semaphore(TURNS_AT_ONCE),
-    )
 
 
 def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> list[Task]:
@@ -220,7 +193,7 @@ def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> Sequence[Task
     forget = partial(forget_old, settings, app, of_updates=True)
     tasks = [
         every(FORGET_SECONDS, "forgetting what is old", forget),
-        every(LOOK_SECONDS, "forgetting people", app.forgetting.round),
+        every(FORGET_PEOPLE_SECONDS, "forgetting people", app.forgetting.round),
         every(REMIND_SECONDS, "reminding", reminding.round),
         Announcing(app.talk).run,
     ]

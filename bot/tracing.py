@@ -17,7 +17,8 @@ from agent.tracing.exporter import Channel, Exporter
 from agent.tracing.masking import Masking, masked_trace
 from agent.tracing.prompts import ManagedPrompts
 from agent.tracing.records import TraceRecord
-from bot.tasks import Forgetting, bounded
+from bot.forgetting import Forgetting
+from bot.tasks import bounded
 from config import Settings
 from db.engine import Sessions
 from db.repositories.privacy import DeletionRepository
@@ -175,7 +176,7 @@ async def open_forgetting(settings: Settings, sessions: Sessions) -> AsyncIterat
             return await api.delete_traces(user, before)
 
     elsewhere = delete_traces if settings.tracing.has_langfuse else None
-    yield Forgetting(deletions=DeletionRepository(sessions), elsewhere=elsewhere)
+    yield Forgetting(deletions=DeletionRepository(sessions), delete_elsewhere=elsewhere)
 
 
 @asynccontextmanager

@@ -539,6 +539,11 @@ def upsert(session: AsyncSession, model: type[Base], *changed: str) -> Inserting
     return statement.on_conflict_do_update(index_elements=keys, set_=values)
 
 
+def values_of(row: Base) -> dict[str, object]:
+    """Return the columns of a row that are set."""
+    return {name: value for name, value in vars(row).items() if name in row.__table__.columns}
+
+
 def storable_value(value: object) -> object:
     """Return a value as every database stores it."""
     if isinstance(value, str):

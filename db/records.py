@@ -184,21 +184,6 @@ Payload = Mapping[str, Any]
 """An update as Telegram delivered it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceivedUpdate:
-    """An update as it arrives; `edits` is the message whose new form it brings.
-
-    Those of a `lane` are answered one after the other.
-    """
-
-    update_id: int
-    chat_id: int
-    lane: str
-    payload: Payload
-    message_id: int | None = None
-    edits: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
     """What is kept of a turn: what it came to, what was said in it, its trace, what it changes.
@@ -210,22 +195,3 @@ class EndedTurn:
     said: tuple[StoredMessage, ...] = ()
     trace: TraceRecord | None = None
     changes: tuple[Change, ...] = ()
-
-
-class TurnTaken(BaseException):
-    """A turn was begun again by another process, so this one may record and send no more of it.
-
-    No `Exception`, as a cancellation is none: only who runs turns is to know what to do about it.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """A person to be forgotten wherever traces of them are, told of before `at`.
-
-    `user` is their hash there, `tries` how often that was done already.
-    """
-
-    user: str
-    at: datetime
-    tries: int = 0

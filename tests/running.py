@@ -20,9 +20,11 @@ from agent.tracing.recorder import Recorder
 from agent.turn import Change, Fact
 from bot.announcing import Announcing
 from bot.app import App, store_placeholder
+from bot.forgetting import Forgetting
+from bot.leading import LocalLocks
 from bot.resources import Repositories, Resources
 from bot.running import open_lanes, run_bot
-from bot.tasks import Forgetting, cancelled_at_stop, run_tasks, unless
+from bot.tasks import cancelled_at_stop, run_tasks, unless
 from bot.telegram.access import Access
 from bot.telegram.connection import (
     AnyApplication,
@@ -228,7 +230,7 @@ async def running(
     handlers.register(application, [*further(conversation), *look_ups])
     forgetting = Forgetting(deletions=DeletionRepository(Sessions(engine)))
     app = App(application=application, talk=conversation, forgetting=forgetting, exporter=None)
-    async with open_lanes(settings, app) as (lanes, looking):
+    async with open_lanes(settings, app, LocalLocks(repositories.inbox)) as (lanes, looking):
         serving = asyncio.create_task(serve())
         try:
             yield lanes

@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Route
 from uvicorn import Config, Server
 
 from bot.metrics import CONTENT_TYPE, Metrics, Refusal
-from bot.updates.accept import Accept, update_id_of, updates_in
+from bot.updates.accept import Accept, read_update
 from db.records import Backlog
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Webhook:
         given = request.headers.get(SECRET_HEADER, "").encode("latin-1")
         if not given or not hmac.compare_digest(given, self.secret.get_secret_value().encode()):
             raise self._refused("secret")
-        update = parse_update(await request.body())
+        update = read_update(await request.body())
         if update is None:
             raise self._refused("malformed")
         try:
@@ -74,16 +74,6 @@ class Webhook:
     def _refused(self, reason: Refusal) -> HTTPException:
         self.metrics.webhook_refused(reason)
         return HTTPException(*REFUSALS[reason])
-
-
-def parse_update(body: bytes) -> dict[str, object] | None:
-    """Return the update in `body`; None if it is not a JSON object with an integer `update_id`."""
-    try:
-        found = updates_in(body.decode())
-    except UnicodeDecodeError:
-        return None
-    update = found[0] if len(found) == 1 else None
-    return update if isinstance(update, dict) and update_id_of(update) is not None else None
 
 
 def http_app(

@@ -1,46 +1,78 @@
 """Make updates of stored payloads, and hand them to the handlers."""
 
 from contextlib import suppress
+from dataclasses import dataclass
 
 from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
 from agent.i18n import say, speaking
 from bot.telegram.connection import AnyApplication
+from bot.telegram.conversation import Conversation, question_of
+from bot.telegram.settings import speak_with
 from bot.updates.bursts import chat_of, message_in, part
-from bot.updates.lanes import Unreadable
 from db.records import Payload
 
 
-async def dispatch(application: AnyApplication, payload: Payload) -> None:
-    """Hand an update to the first handler of each group that takes it; let its errors through.
-
-    Raises:
-        Unreadable: the library cannot make an update of it.
-    """
-    update = read(payload, application.bot)
-    for group in sorted(application.handlers):
-        for handler in application.handlers[group]:
-            check = handler.check_update(update)
-            if check is None or check is False:
-                continue
-            context = application.context_types.context.from_update(update, application)
-            try:
-                await handler.handle_update(update, application, check, context)
-            except ApplicationHandlerStop:
-                return
-            break
+class Unreadable(Exception):
+    """The library cannot read an update: something that it needs is missing or malformed."""
 
 
-async def acknowledge_waiting_press(payload: Payload, bot: Bot) -> None:
-    """Tell who pressed a button that it is handled in a moment.
+@dataclass(frozen=True, slots=True)
+class Dispatcher:
+    """Hands stored updates to the handlers of an application."""
 
-    Raises:
-        TelegramError: Telegram refuses that.
-    """
-    query = part(payload, "callback_query")
-    with speaking(str(part(query, "from").get("language_code") or "")):
-        await bot.answer_callback_query(str(query.get("id")), say("one_moment"))
+    application: AnyApplication
+    talk: Conversation
+
+    async def handle(self, payload: Payload) -> None:
+        """Hand an update to the first handler of each group that takes it; raise its errors.
+
+        Raises:
+            Unreadable: the library cannot make an update of it.
+        """
+        application = self.application
+        update = read(payload, application.bot)
+        for group in sorted(application.handlers):
+            for handler in application.handlers[group]:
+                check = handler.check_update(update)
+                if check is None or check is False:
+                    continue
+                context = application.context_types.context.from_update(update, application)
+                try:
+                    await handler.handle_update(update, application, check, context)
+                except ApplicationHandlerStop:
+                    return
+                break
+
+    async def give_up(self, payload: Payload, error: str) -> None:
+        """Tell the user that their update was set aside."""
+        bot = self.application.bot
+        update = origin(payload, bot)
+        if update is not None and update.effective_message:
+            text = update.effective_message.text or ""
+            await speak_with(self.talk, update)
+            await self.talk.turns.give_up(question_of(update, bot, text), error)
+
+    async def acknowledge_press(self, payload: Payload) -> None:
+        """Tell the user who pressed a button that it is handled in a moment.
+
+        Raises:
+            TelegramError: Telegram refuses that.
+        """
+        query = part(payload, "callback_query")
+        with speaking(str(part(query, "from").get("language_code") or "")):
+            await self.application.bot.answer_callback_query(
+                str(query.get("id")), say("one_moment")
+            )
+
+    def is_readable(self, payload: Payload) -> bool:
+        """Return whether the library can make an update of a payload."""
+        try:
+            read(payload, self.application.bot)
+        except Unreadable:
+            return False
+        return True
 
 
 def read(payload: Payload, bot: Bot) -> Update:
@@ -53,15 +85,6 @@ def read(payload: Payload, bot: Bot) -> Update:
         return Update.de_json(dict(payload), bot)
     except Exception as error:
         raise Unreadable(type(error).__name__) from None
-
-
-def is_readable(payload: Payload, bot: Bot) -> bool:
-    """Return whether the library can make an update of a payload."""
-    try:
-        read(payload, bot)
-    except Unreadable:
-        return False
-    return True
 
 
 def origin(payload: Payload, bot: Bot) -> Update | None:

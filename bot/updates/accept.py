@@ -4,25 +4,22 @@ Nothing of an update but its id is parsed here, so none can keep the others from
 """
 
 import asyncio
-import fcntl
-import json
 import logging
-import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, Final
+from http import HTTPStatus
+from typing import Any, Final, cast
 
 import httpx2
+from pydantic_core import from_json
 from telegram.error import InvalidToken
 
 from agent import lengths
 from agent.engine.errors import Backoff, retry
 from agent.text import pattern
 from bot.telegram.connection import AnyApplication
-from bot.updates.bursts import STOPPED
+from bot.updates.bursts import LARGEST_ID, STOPPED
 from db.records import Payload
 
 log = logging.getLogger(__name__)
@@ -33,20 +30,14 @@ ALLOWED_UPDATES: Final = (
     *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
     *("inline_query", STOPPED),
 )
+MOST_AT_ONCE: Final = 100
 POLL: Final = timedelta(seconds=30)
 TIMEOUT: Final = httpx2.Timeout(10, read=POLL.total_seconds() + 10)
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 WATCH_SECONDS: Final = 60.0
-LARGEST_ID: Final = 2**63 - 1
-"""Ids are stored as 64 bits."""
-MAX_DEPTH: Final = 200
-"""The deepest nesting of an update that is stored: code that reads it later has less stack left."""
 UNREADABLE: Final[Payload] = {"message": {}}
 """The content that replaces that of an update which cannot be stored; it is set aside then."""
-SIGN: Final = pattern(r'(?s)"(?:[^"\\]|\\.)*"|[\[\]{}]')
 UPDATE_ID: Final = pattern(r'"update_id"\s{0,9}:\s{0,9}([0-9]{1,19})')
-ANSWER_LEVEL: Final = 3
-"""The nesting level of the updates in an answer of Telegram."""
 
 CONFLICT: Final = (
     "Telegram answers 409 Conflict: another process is polling with this bot's token, "
@@ -61,10 +52,6 @@ class TokenRejected(Exception):
         super().__init__(self.__doc__)
 
 
-class AlreadyRunning(Exception):
-    """Another process answers people from this database; stop it first."""
-
-
 class NotFetched(Exception):
     """Updates could not be fetched; Telegram may ask to `wait` for so many seconds."""
 
@@ -73,88 +60,23 @@ class NotFetched(Exception):
         self.wait = wait
 
 
-@contextmanager
-def single_process(database_url: str) -> Iterator[None]:
-    """Hold the lock of an SQLite file, whose turns a second process would take for interrupted.
-
-    Postgres is made for several processes: there nothing is locked.
+def read_json(body: bytes) -> object:
+    """Return the value of a JSON text.
 
     Raises:
-        AlreadyRunning: another process holds it.
+        ValueError: it is not JSON, or nested too deeply to be worked with.
     """
-    scheme, _, rest = database_url.partition("://")
-    if not scheme.startswith("sqlite"):
-        yield
-        return
-    path = Path(rest.removeprefix("/")).expanduser()
-    with path.with_name(f"{path.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise AlreadyRunning(
-                f"Another process answers people from {path}; stop it first, or use Postgres "
-                "to run several."
-            ) from None
-        yield
+    return from_json(body.decode("utf-8", "replace"), allow_inf_nan=False)
 
 
-def updates_in(text: str, level: int = 1) -> list[object]:
-    """Return the updates at a nesting level of a text, even if some are no valid JSON.
-
-    Of an update that cannot be stored only the id is returned, so that it alone is set aside.
-    """
-    depth, start, found = 0, 0, list[object]()
-    for sign in SIGN.finditer(text):
-        if sign[0] in ("[", "{"):
-            depth += 1
-            start = sign.start() if depth == level else start
-        elif sign[0] in ("]", "}"):
-            if depth == level:
-                found.append(_read_update(text[start : sign.end()]))
-            depth -= 1
-    return found if depth == 0 else []
-
-
-def _read_update(text: str) -> object:
+def read_update(body: bytes) -> Payload | None:
+    """Return the update in a text; if it cannot be read, its id alone. None without an id."""
     try:
-        update = read_json(text)
+        update = read_json(body)
     except ValueError:
-        numbered = UPDATE_ID.search(text)
-        return {"update_id": int(numbered[1]), **UNREADABLE} if numbered else None
-    return storable_update(update)
-
-
-def storable_update(update: object) -> object:
-    """Return an update, or only its id if it is nested too deeply."""
-    inner = [update]
-    for _ in range(MAX_DEPTH):
-        inner = [part for value in inner for part in _parts(value)]
-        if not inner:
-            return update
-    return {"update_id": update_id_of(update), **UNREADABLE}
-
-
-def _parts(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
-
-
-def read_json(body: bytes | str) -> object:
-    """Return the value of a JSON text; numbers that no database stores become None.
-
-    Raises:
-        ValueError: it is not JSON, or nested too deeply.
-    """
-    try:
-        return json.loads(body, parse_constant=lambda name: None, parse_float=_finite)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _finite(digits: str) -> float | None:
-    number = float(digits)
-    return number if math.isfinite(number) else None
+        found = UPDATE_ID.search(body.decode("utf-8", "replace"))
+        update = found and {"update_id": int(found[1]), **UNREADABLE}
+    return cast("Payload", update) if update_id_of(update) is not None else None
 
 
 def update_id_of(update: object) -> int | None:
@@ -184,7 +106,10 @@ class Poller:
         offset, failures = 0, 0
         while True:
             try:
-                offset, failures = await self._round(offset), 0
+                if updates := await self._fetch(offset):
+                    await self.accept(updates)
+                offset = max([offset, *(update["update_id"] + 1 for update in updates)])
+                failures = 0
             except TokenRejected:
                 raise
             except Exception as error:
@@ -194,40 +119,42 @@ class Poller:
                 log.error("No updates: %s. Next try in %.1f s", why, wait)  # noqa: TRY400
                 await self.sleep(wait)
 
-    async def _round(self, offset: int) -> int:
-        """Fetch and accept once; return the next offset."""
-        fetched = await self._fetch(offset)
-        updates = [update for update in fetched if update_id_of(update) is not None]
-        ids: list[int] = [update["update_id"] for update in updates]
-        if len(updates) < len(fetched):
-            log.error("%s updates have no id and are left out", len(fetched) - len(updates))
-        if updates:
-            await self.accept(updates)
-        elif fetched:
-            raise NotFetched("Telegram sends no updates but something else")
-        return max([offset, *(update_id + 1 for update_id in ids)])
-
-    async def _fetch(self, offset: int) -> list[Any]:
-        asked = {
-            "offset": offset,
-            "timeout": POLL.total_seconds(),
-            "allowed_updates": ALLOWED_UPDATES,
-        }
-        async with self.client.stream("POST", self.url, json=asked, timeout=TIMEOUT) as response:
-            body = await lengths.body_of(response, lengths.TELEGRAM_BYTES)
-        if body is None:
-            raise NotFetched(f"Telegram answers with over {lengths.TELEGRAM_BYTES} bytes")
+    async def _fetch(self, offset: int, limit: int = MOST_AT_ONCE) -> list[Payload]:
+        """Return the next updates; if one of them is no valid JSON, the first alone."""
+        status, body = await self._request(offset, limit)
         try:
             answer = read_json(body)
         except ValueError:
-            if found := updates_in(body.decode("utf-8", "replace"), ANSWER_LEVEL):
-                return found
-            raise NotFetched(f"Telegram's answer {response.status_code} is not JSON") from None
+            if status == HTTPStatus.OK and limit > 1:
+                return await self._fetch(offset, 1)
+            if update := read_update(body):
+                return [update]
+            raise NotFetched(f"Telegram's answer {status} is not JSON") from None
         if not isinstance(answer, dict):
-            raise NotFetched(f"Telegram's answer {response.status_code} is no JSON object")
-        if answer.get("ok") is True and isinstance(answer.get("result"), list):
-            return [storable_update(update) for update in answer["result"]]
-        raise _refusal(response.status_code, answer)
+            raise NotFetched(f"Telegram's answer {status} is no JSON object")
+        found = answer.get("result")
+        if answer.get("ok") is not True or not isinstance(found, list):
+            raise _refusal(status, answer)
+        updates = [update for update in found if update_id_of(update) is not None]
+        if len(updates) < len(found):
+            log.error("%s updates have no id and are left out", len(found) - len(updates))
+        if found and not updates:
+            raise NotFetched("Telegram sends no updates but something else")
+        return updates
+
+    async def _request(self, offset: int, limit: int) -> tuple[int, bytes]:
+        """Return the status and the body of Telegram's answer."""
+        wanted = {
+            "offset": offset,
+            "limit": limit,
+            "timeout": POLL.total_seconds(),
+            "allowed_updates": ALLOWED_UPDATES,
+        }
+        async with self.client.stream("POST", self.url, json=wanted, timeout=TIMEOUT) as response:
+            body = await lengths.body_of(response, lengths.TELEGRAM_BYTES)
+        if body is None:
+            raise NotFetched(f"Telegram answers with over {lengths.TELEGRAM_BYTES} bytes")
+        return response.status_code, body
 
 
 def _refusal(status: int, answer: dict[str, Any]) -> Exception:

@@ -33,8 +33,8 @@ KINDS: Final = (
 FOLLOW_UP: Final = "n"
 """The prefix of the data of a follow-up button."""
 STOP: Final = "/stop"
-PASSING: Final = frozenset({"/new", "/start", "/help", "/settings", "/language"})
-"""Commands that do not wait for the answer to what was asked before."""
+QUICK_COMMANDS: Final = frozenset({"/new", "/start", "/help", "/settings", "/language"})
+"""Commands that do not wait for the answer to an earlier question."""
 
 
 def chat_of(payload: Payload) -> int:
@@ -55,7 +55,7 @@ def lane_of(payload: Payload) -> str:
     command = command.partition("@")[0]
     if STOPPED in payload or command == STOP:
         return f"stop-{chat_id}"
-    if (kind and not is_follow_up(payload)) or command in PASSING:
+    if (kind and not is_follow_up(payload)) or command in QUICK_COMMANDS:
         return f"aside-{chat_id}"
     topic = number(message.get("message_thread_id")) if message.get("is_topic_message") else 0
     return f"{chat_id}.{topic}" if topic else str(chat_id)
@@ -85,33 +85,26 @@ def number(value: object) -> int:
 
 
 def group_burst(
-    updates: Sequence[UpdateRow], burst: timedelta, readable: Callable[[Payload], bool]
+    updates: Sequence[UpdateRow], burst: timedelta, is_readable: Callable[[Payload], bool]
 ) -> list[UpdateRow]:
-    """Return the updates, from the first on, that are one turn; one that is unreadable is alone."""
-    group = [updates[0]]
-    for update in updates[1:LARGEST_BURST]:
-        if not is_same_burst(group[-1], update, burst) or not readable(update.payload):
+    """Return the updates, from the first on, that are one turn; an unreadable one is alone.
+
+    They are of one album, or follow each other within `burst`.
+    """
+    group = [*updates[:1]]
+    if not (is_part_of_burst(group[0].payload) and is_readable(group[0].payload)):
+        return group
+    for later in updates[1:LARGEST_BURST]:
+        album = message_in(later.payload).get("media_group_id")
+        is_album = album and album == message_in(group[-1].payload).get("media_group_id")
+        # Updates that were fetched together were received at the same moment: only a `burst` that
+        # is set makes them one.
+        is_quick = burst and later.received_at - group[-1].received_at <= burst
+        is_one = _continues(group[-1].payload, later.payload) and (is_album or is_quick)
+        if not (is_one and is_readable(later.payload)):
             break
-        group.append(update)
-    return group if len(group) == 1 or readable(updates[0].payload) else group[:1]
-
-
-def is_same_burst(earlier: UpdateRow, later: UpdateRow, burst: timedelta) -> bool:
-    """Return whether two messages are of one album, or were sent in quick succession."""
-    one, other = message_in(earlier.payload), message_in(later.payload)
-    if not (is_part_of_burst(earlier.payload) and is_part_of_burst(later.payload)):
-        return False
-    album = one.get("media_group_id")
-    same_person = one.get("from") == other.get("from")
-    same_thread = one.get("message_thread_id") == other.get("message_thread_id")
-    # Updates that were fetched together were received at the same moment: only a `burst` that is
-    # set makes them one.
-    quick = bool(burst) and later.received_at - earlier.received_at <= burst
-    return (
-        same_person
-        and same_thread
-        and (quick or bool(album and album == other.get("media_group_id")))
-    )
+        group.append(later)
+    return group
 
 
 def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
@@ -124,12 +117,17 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
         ids = {number(message_in(payload).get("message_id")) for payload in payloads}
         is_edit = number(edited.get("message_id")) in ids - {0}
         return is_edit and is_part_of_burst({"message": edited})
-    if len(payloads) >= LARGEST_BURST or not is_part_of_burst(later):
+    if not 0 < len(payloads) < LARGEST_BURST or not is_part_of_burst(payloads[0]):
         return False
-    one, other = message_in(payloads[-1]), message_in(later)
-    same = all(one.get(name) == other.get(name) for name in ("from", "message_thread_id"))
-    apart = number(other.get("date")) - number(one.get("date"))
-    return same and is_part_of_burst(payloads[0]) and (chat_of(later) > 0 or apart <= GROUP_SECONDS)
+    seconds = number(message_in(later).get("date")) - number(message_in(payloads[-1]).get("date"))
+    is_for_us = chat_of(later) > 0 or seconds <= GROUP_SECONDS
+    return is_for_us and _continues(payloads[-1], later)
+
+
+def _continues(earlier: Payload, later: Payload) -> bool:
+    one, other = message_in(earlier), message_in(later)
+    is_same_user = all(one.get(name) == other.get(name) for name in ("from", "message_thread_id"))
+    return is_same_user and is_part_of_burst(later)
 
 
 def is_part_of_burst(payload: Payload) -> bool:
@@ -166,6 +164,13 @@ def _is_wellformed(message: Payload) -> bool:
     )
 
 
+def _is_too_long(message: Payload) -> bool:
+    words, marks = words_of(message)
+    return _is_wellformed(message) and (
+        len(words) > lengths.MESSAGE or len(marks) > lengths.ENTITIES
+    )
+
+
 def words_of(message: Payload) -> tuple[Any, Sequence[Any]]:
     """Return the text or caption of a message, and its entities if they are a list."""
     kind, marks = ("text", "entities") if message.get("text") else ("caption", "caption_entities")
@@ -178,26 +183,11 @@ def merge(payloads: Sequence[Payload]) -> Payload:
     first = payloads[0]
     if len(payloads) == 1 and not _is_too_long(part(first, "message")):
         return first
-    messages = list[Payload]()
-    for message in map(message_in, payloads):
-        at = next((at for at, known in enumerate(messages) if _is_edit(known, message)), None)
-        if at is None:
-            messages.append(message)
-        else:
-            messages[at] = message
-    return {"update_id": first["update_id"], "message": merge_messages(messages)}
-
-
-def _is_edit(message: Payload, later: Payload) -> bool:
-    of = number(message.get("message_id"))
-    return bool(of) and of == number(later.get("message_id"))
-
-
-def _is_too_long(message: Payload) -> bool:
-    words, marks = words_of(message)
-    return _is_wellformed(message) and (
-        len(words) > lengths.MESSAGE or len(marks) > lengths.ENTITIES
-    )
+    messages = dict[int, Payload]()
+    for place, message in enumerate(map(message_in, payloads)):
+        # An edit takes the place of the message that it edits.
+        messages[number(message.get("message_id")) or -place] = message
+    return {"update_id": first["update_id"], "message": merge_messages([*messages.values()])}
 
 
 def merge_messages(messages: Sequence[Payload]) -> dict[str, Any]:
@@ -208,14 +198,12 @@ def merge_messages(messages: Sequence[Payload]) -> dict[str, Any]:
     if not all(map(is_foreign, messages)):
         messages = [_quoted(message) if is_foreign(message) else message for message in messages]
     words, entities = _words(messages)
-    merged = dict(messages[-1]) | {"text": words, "entities": entities}
-    if not words:
-        del merged["text"], merged["entities"]
+    merged = dict(messages[-1]) | ({"text": words, "entities": entities} if words else {})
     if len(files := [file for message in messages if (file := file_in(message))]) > 1:
         merged[ALBUM] = files
-    for message in reversed(messages):
+    for message in messages:
         if "reply_to_message" in message:
-            merged["reply_to_message"] = message["reply_to_message"]
+            return merged | {"reply_to_message": message["reply_to_message"]}
     return merged
 
 

@@ -6,176 +6,213 @@ answer is handled again; of one with an answer only the messages are sent that w
 
 import asyncio
 import logging
-import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from traceback import format_tb
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bot.metrics import Metrics, UpdateResult
+from bot.outgoing import Delivery
 from bot.pending import PendingTurn, Placeholder, TurnState, pending
 from bot.retries import DATABASE, retry_forever
+from bot.telegram.dispatch import Dispatcher, Unreadable
 from bot.telegram.sender import Sender
+from bot.updates.accept import UNREADABLE
 from bot.updates.bursts import (
     INLINE,
-    LARGEST_BURST,
     chat_of,
     comes_in_parts,
     group_burst,
     is_follow_up,
-    is_part_of_burst,
     is_same_turn,
     lane_of,
-    message_in,
+    merge,
     number,
     part,
 )
-from bot.updates.current import CurrentTurn, Superseded
+from db.engine import Unstorable, is_passing
 from db.models import OutboxRow, UpdateRow
-from db.records import Payload, ReceivedUpdate, TurnTaken
-from db.repositories.inbox import BegunTurn, Inbox
+from db.records import Payload
+from db.repositories.inbox import RETRY, BegunTurn, Inbox, TurnTaken
+
+if TYPE_CHECKING:
+    from bot.leading import Locks
 
 log = logging.getLogger(__name__)
 
+TURNS_AT_ONCE: Final = 64
 MAX_DETACHED: Final = 32
 """More inline queries at once are dropped: a user who types on asks again."""
-PRESS_SECONDS: Final = 0.3
-"""How long a press waits for the turn before its own until it is acknowledged."""
 FIRST_WAIT_SECONDS: Final = 0.2
-LONGEST_BURST: Final = timedelta(seconds=5)
 DIED: Final = "the process died while this update was answered"
-UNREADABLE: Final = "the library cannot read it"
+CANNOT_READ: Final = "the library cannot read it"
 
 SHARED_TRIES: Final = 2
 """Tries of a turn beside others. After a crash nobody can tell which of the turns that ran caused
 it, so a turn that was cut off so often runs alone: only it can be to blame then."""
 
 
-class Unreadable(Exception):
-    """The library cannot read an update: something that it needs is missing or malformed."""
+class Superseded(Exception):
+    """A correction arrived: the turn begins again together with it."""
 
 
-Lock = Callable[[str], AbstractAsyncContextManager[bool]]
-"""Holds a lane while it is entered; yields False if another process holds it."""
+@dataclass(slots=True, eq=False)
+class Lane:
+    """A lane that has a task, and the updates of the turn that runs in it."""
 
+    name: str
+    recheck: bool = True
+    """Whether the queue is to be read once more before the task ends."""
+    payloads: Sequence[Payload] = ()
+    is_corrected: bool = False
+    handling: asyncio.Task[None] | None = None
+    task: asyncio.Task[None] | None = None
 
-async def ignore(payload: Payload) -> None:
-    """Do nothing about an update."""
+    def take_in(self, payload: Payload) -> None:
+        """Cancel the turn if this update corrects it and it is not handled yet."""
+        if self.is_corrected or not is_same_turn(self.payloads, payload):
+            return
+        if self.handling is None:
+            # Between two tries there is nothing to cancel: `handle` sees the flag.
+            self.is_corrected = True
+        elif not self.handling.done():
+            self.is_corrected = True
+            self.handling.cancel()
 
+    async def handle(self, handle: Callable[[Payload], Awaitable[None]]) -> None:
+        """Handle the updates of the turn as one.
 
-def lock_of_one_process(lane: str) -> AbstractAsyncContextManager[bool]:
-    """Hold a lane where there is no other process."""
-    return nullcontext(True)
+        Raises:
+            Superseded: a correction arrived meanwhile.
+        """
+        if self.is_corrected:
+            raise Superseded
+        handling = self.handling = asyncio.ensure_future(handle(merge(self.payloads)))
+        try:
+            await handling
+        except asyncio.CancelledError:
+            # Closing cancels our own task too, perhaps together with a correction.
+            task = asyncio.current_task()
+            if not self.is_corrected or (task and task.cancelling()):
+                raise
+            raise Superseded from None
+        except Exception:
+            self.handling = None
+            raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
     """Accepts updates and runs their turns, those of a lane one after the other by their ids.
 
-    `handle` runs the turn of an update, `give_up` tells the user of one that is set aside after
-    `max_tries`; failures that `is_transient` recognises, of a database that is away, do not count.
-    A process runs a lane while it holds its `lock`; `unowned` returns the lanes with work that no
-    process runs. At most `concurrency` turns run side by side, once `ready` is set.
+    A process runs a lane while it holds its lock; turns begin once `ready` is set. An update whose
+    turn failed `max_tries` times is set aside; failures of a database that is away do not count.
 
     The next part of an album, or of what is forwarded, is awaited for `burst`; any other turn
     begins at once. An update that belongs to a turn and arrives before its commit restarts the turn
-    together with it; without a `burst` nothing is merged then. `acknowledge_press` answers the
-    press of a button whose turn has to wait. `sleep` takes the waits between tries.
+    together with it; without a `burst` nothing is merged then.
     """
 
     inbox: Inbox
     sender: Sender
+    dispatcher: Dispatcher
+    locks: "Locks"
     metrics: Metrics
-    handle: Callable[[Payload], Awaitable[None]]
-    readable: Callable[[Payload], bool]
-    give_up: Callable[[Payload, str], Awaitable[None]]
-    is_transient: Callable[[Exception], bool]
-    acknowledge_press: Callable[[Payload], Awaitable[None]] = ignore
     burst: timedelta
     max_tries: int
-    lock: Lock = lock_of_one_process
-    unowned: Callable[[], Awaitable[Iterable[str]]]
-    concurrency: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(64))
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    active: set[int] = field(default_factory=set)
-    _recheck: dict[str, bool] = field(default_factory=dict)
-    """The lanes that have a task, and whether its queue is to be read once more."""
-    _current: dict[str, CurrentTurn] = field(default_factory=dict)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _lanes: dict[str, Lane] = field(default_factory=dict)
     _detached: set[asyncio.Task[None]] = field(default_factory=set)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TURNS_AT_ONCE))
     _exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def active(self) -> list[Lane]:
+        """Return the lanes in which a turn runs."""
+        return [lane for lane in self._lanes.values() if lane.payloads]
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
         """Store updates and schedule their lanes; when this returns they are committed."""
         for payload in payloads:
             if INLINE in payload:
-                self._detach(self.handle, payload)
-            elif is_follow_up(payload) and (current := self._current.get(lane_of(payload))):
-                self._detach(partial(self._acknowledge_late_press, current), payload)
-        queued = [received(payload) for payload in payloads if INLINE not in payload]
-        for update in await self.inbox.accept(queued) if queued else ():
-            self.schedule(update.lane)
+                self._detach(self.dispatcher.handle, payload)
+            elif is_follow_up(payload) and self._runs(lane_of(payload)):
+                self._detach(self.dispatcher.acknowledge_press, payload)
+        for row in await self._store([row_of(payload) for payload in payloads]):
+            self.schedule(str(row.lane))
             self.metrics.update("accepted")
-            if self.burst and update.lane in self._current:
-                self._current[update.lane].take_in(update.payload)
+            if self.burst and (lane := self._lanes.get(str(row.lane))):
+                lane.take_in(row.payload)
 
-    async def take_in(self, lane: str) -> None:
+    async def _store(self, rows: Sequence[UpdateRow]) -> Sequence[UpdateRow]:
+        """Store updates; of one that the database does not take, its number alone."""
+        queued = [row for row in rows if INLINE not in row.payload]
+        try:
+            return await self.inbox.accept(queued)
+        except Unstorable:
+            if len(queued) == 1:
+                queued[0].payload = dict(UNREADABLE)
+                return await self.inbox.accept(queued)
+            return [stored for row in queued for stored in await self._store([row])]
+
+    async def take_in(self, name: str) -> None:
         """Let the turn that runs in a lane take in corrections that another process accepted."""
-        current = self._current.get(lane)
-        if current is None or not self.burst:
-            return
-        first = current.payloads[0]["update_id"]
-        for row in waiting_behind(first, await self.inbox.waiting(lane)):
-            current.take_in(row.payload)
+        lane = self._lanes.get(name)
+        if lane is not None and lane.payloads and self.burst:
+            first = lane.payloads[0]["update_id"]
+            for row in _behind(first, await self.inbox.waiting(name)):
+                lane.take_in(row.payload)
 
     async def schedule_unowned(self) -> None:
         """Schedule the lanes with work that no process runs: after a crash, or to retry."""
-        for lane in await self.unowned():
-            if lane not in self._recheck:
-                self.schedule(lane)
+        for name in await self.locks.unowned():
+            if name not in self._lanes:
+                self.schedule(name)
 
-    def schedule(self, lane: str) -> None:
+    def schedule(self, name: str) -> None:
         """Run a lane; if it runs here already, it reads its queue once more before it ends."""
-        runs = lane in self._recheck
-        self._recheck[lane] = True
-        if not runs:
-            task = asyncio.create_task(self._run_until_empty(lane))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        if lane := self._lanes.get(name):
+            lane.recheck = True
+            return
+        lane = self._lanes[name] = Lane(name)
+        lane.task = asyncio.create_task(self._run(lane))
 
-    async def _run_until_empty(self, lane: str) -> None:
+    async def _run(self, lane: Lane) -> None:
         try:
             await self.ready.wait()
-            while self._recheck[lane]:
-                await self.run(lane)
+            while lane.recheck:
+                lane.recheck = False
+                while await self.run_next(lane):
+                    pass
         except Exception as error:
             log.error("A lane stops until it is scheduled again: %s", format_location(error))  # noqa: TRY400
         finally:
             # No await between the last look at the flag and this: no `schedule` can be lost.
-            del self._recheck[lane]
+            del self._lanes[lane.name]
 
-    async def run(self, lane: str) -> None:
-        """Run the turns of a lane until none waits, another process holds it, or we stop."""
-        while True:
-            async with self.concurrency:
-                if lane in self._recheck:
-                    self._recheck[lane] = False
-                waiting = await retry_forever(lambda: self.inbox.waiting(lane))
-                if not waiting or self._stopping.is_set():
-                    return
-                # The holder reads the queue again after it has let go, so that a process which
-                # finds the lane held may leave what waits to it.
-                async with self.lock(lane) as acquired:
-                    if not acquired or self._stopping.is_set():
-                        return
-                    await self._run_next(lane, waiting)
+    async def run_next(self, lane: Lane) -> bool:
+        """Run the next turn of a lane; return False if none waits or another process holds it."""
+        async with self._slots:
+            if self._stopping.is_set() or not (waiting := await self._waiting(lane)):
+                return False
+            # The holder reads the queue again after it has let go, so that a process which finds
+            # the lane held may leave what waits to it.
+            async with self.locks.lock(lane.name) as acquired:
+                if not acquired or self._stopping.is_set():
+                    return False
+                first, lane.payloads, lane.is_corrected = waiting[0], (waiting[0].payload,), False
+                try:
+                    await self._run_turn(lane, first, await self._burst_behind(lane, waiting))
+                except TurnTaken:
+                    log.warning(
+                        "The turn of update %s is run by another process now", first.update_id
+                    )
+                finally:
+                    lane.payloads, lane.handling = (), None
+        return True
 
     async def finish(self, seconds: float) -> bool:
         """Begin no turn any more and wait for those that run; return whether all ended in time.
@@ -183,29 +220,27 @@ class Lanes:
         Updates that wait are left to the next start, or to another replica.
         """
         self._stopping.set()
-        if not self.active:
+        if not (running := [lane.task for lane in self.active if lane.task]):
             return True
-        self._idle.clear()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._idle.wait()
-        except TimeoutError:
-            return False
-        return True
+        _, unfinished = await asyncio.wait(running, timeout=seconds)
+        return not unfinished
 
     async def close(self) -> None:
         """Cancel what still runs."""
-        tasks = [*self._tasks, *self._detached]
+        tasks = [*self._detached, *(lane.task for lane in self._lanes.values() if lane.task)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _detach(self, work: Callable[[Payload], Awaitable[None]], payload: Payload) -> None:
-        """Do what nobody waits for any more in a moment: it is not stored, and in no lane."""
+    def _runs(self, name: str) -> bool:
+        return name in self._lanes and bool(self._lanes[name].payloads)
+
+    def _detach(self, handle: Callable[[Payload], Awaitable[None]], payload: Payload) -> None:
+        """Handle what nobody waits for any more in a moment: it is not stored, and in no lane."""
 
         async def run() -> None:
             try:
-                await work(payload)
+                await handle(payload)
             except Exception as error:
                 log.error("An update was not answered at once: %s", format_location(error))  # noqa: TRY400
 
@@ -215,161 +250,118 @@ class Lanes:
             self._detached.add(task)
             task.add_done_callback(self._detached.discard)
 
-    async def _acknowledge_late_press(self, current: CurrentTurn, payload: Payload) -> None:
-        await asyncio.sleep(PRESS_SECONDS)
-        if self._current.get(lane_of(payload)) is current:
-            await self.acknowledge_press(payload)
+    async def _waiting(self, lane: Lane) -> Sequence[UpdateRow]:
+        return await retry_forever(lambda: self.inbox.waiting(lane.name))
 
-    async def _run_next(self, lane: str, waiting: Sequence[UpdateRow]) -> None:
-        """Run the turn of the first update that waits, and of those that belong to it."""
+    async def _burst_behind(self, lane: Lane, waiting: Sequence[UpdateRow]) -> list[int]:
+        """Return the ids of the updates that were sent in one go with the first."""
         first = waiting[0]
-        self.active.add(first.update_id)
-        current = self._current[lane] = CurrentTurn(first.payload)
+        if first.turn_id is not None:
+            return []
+        if self.burst and comes_in_parts(first.payload):
+            await asyncio.sleep(self.burst.total_seconds())
+            waiting = await self._waiting(lane)
+        rows = [first, *_behind(first.update_id, waiting)]
+        return [
+            row.update_id for row in group_burst(rows, self.burst, self.dispatcher.is_readable)
+        ][1:]
+
+    async def _run_turn(self, lane: Lane, first: UpdateRow, others: Sequence[int]) -> None:
+        """Run a turn until its answer is sent or it is set aside."""
+        state = TurnState(placeholder=Placeholder(first.placeholder_id))
+        async with self._exclusive if first.tries >= SHARED_TRIES else nullcontext():
+            begun = await retry_forever(lambda: self.inbox.begin(first.update_id, others))
+            if begun is not None and begun.update.tries == 1:
+                waited = datetime.now(UTC) - begun.update.received_at
+                self.metrics.turn_started(waited.total_seconds())
+            for _ in others:
+                self.metrics.update("coalesced")
+            while begun is not None:
+                begun = await self._try(lane, begun, state)
+
+    async def _try(self, lane: Lane, begun: BegunTurn, state: TurnState) -> BegunTurn | None:
+        """Handle, commit and send a turn; return the next try after a correction or a failure."""
+        turn = PendingTurn(begun.update, state)
+        if begun.update.tries > self.max_tries:
+            await self._set_aside(turn, DIED)
+        elif begun.outbox is not None:
+            await self._deliver(turn, begun.outbox)
+        else:
+            lane.payloads = begun.payloads
+            return await self._handle(lane, turn)
+        return None
+
+    async def _handle(self, lane: Lane, turn: PendingTurn) -> BegunTurn | None:
         try:
-            others = await self._wait_for_burst(lane, first, waiting)
-            async with self._exclusive if first.tries >= SHARED_TRIES else nullcontext():
-                begun = await retry_forever(lambda: self.inbox.begin(first.update_id, others))
-                if begun is not None:
-                    self._count(begun)
-                    await self._run_and_deliver(begun, current)
-        except TurnTaken:
-            log.warning("The turn of update %s is run by another process now", first.update_id)
-        finally:
-            current.end()
-            self._current.pop(lane, None)
-            self.active.discard(first.update_id)
-            if not self.active:
-                self._idle.set()
+            with pending(turn):
+                await lane.handle(self.dispatcher.handle)
+        except Superseded:
+            return await self._restart(lane, turn)
+        except Unreadable:
+            await self._set_aside(turn, CANNOT_READ, "unreadable")
+        except Exception as error:
+            return await self._handle_failure(turn, error)
+        else:
+            # From here on a correction is a turn of its own.
+            await self._deliver(turn)
+        return None
 
-    def _count(self, begun: BegunTurn) -> None:
-        if begun.update.tries == 1:
-            waited = self.now() - begun.update.received_at
-            self.metrics.turn_started(waited.total_seconds())
-        for _ in begun.payloads[1:]:
-            self.metrics.update("coalesced")
+    async def _deliver(self, turn: PendingTurn, outbox: Sequence[OutboxRow] | None = None) -> None:
+        """Commit a turn unless its messages are in the `outbox`; send them, and end it."""
 
-    async def _run_and_deliver(self, begun: BegunTurn | None, current: CurrentTurn) -> None:
-        """Handle, commit and send a turn; begin it again after a correction or a failure."""
-        while begun is not None:
-            turn = begin_pending(begun, current.state)
-            if begun.update.tries > self.max_tries:
-                await self._set_aside(begun, turn, DIED)
-                return
-            if begun.outbox is not None:
-                await self._send(turn, begun.outbox)
-                return
-            current.begin(begun.payloads, turn)
-            try:
-                with pending(turn):
-                    await current.handle(self.handle)
-            except Superseded:
-                begun = await self._restart(begun, turn, current)
-            except Unreadable:
-                await self._set_aside(begun, turn, UNREADABLE, "unreadable")
-                return
-            except Exception as error:
-                begun = await self._handle_failure(begun, turn, current, error)
-            else:
-                # From here on a correction is a turn of its own.
-                turn.is_open = False
+        async def hold() -> None:
+            await retry_forever(lambda: self.inbox.hold(turn.update))
+
+        delivery = Delivery()
+        try:
+            if outbox is None:
                 await self._commit(turn)
-                await self._send(turn, turn.messages)
-                return
+            delivery = await self.sender.deliver(turn.messages if outbox is None else outbox, hold)
+        finally:
+            turn.delivered(delivery)
+        await retry_forever(lambda: self.inbox.done(turn.update, turn.traces))
 
     async def _commit(self, turn: PendingTurn, error: str | None = None) -> None:
         """Store a turn with its messages, if no other process has begun it."""
         await retry_forever(
-            lambda: self.inbox.commit(
-                turn.update_id, turn.epoch, turn.ended, turn.messages, error=error
-            )
+            lambda: self.inbox.commit(turn.update, turn.ended, turn.messages, error=error)
         )
 
-    async def _send(self, turn: PendingTurn, messages: Sequence[OutboxRow]) -> None:
-        """Send the messages of a turn that is committed, and end it."""
-        update_id, epoch = turn.update_id, turn.epoch
-
-        async def hold() -> None:
-            await retry_forever(lambda: self.inbox.hold(update_id, epoch))
-
-        turn.delivered(await self.sender.deliver(messages, hold))
-        await retry_forever(lambda: self.inbox.done(update_id, epoch, turn.traces))
-
-    async def _restart(
-        self, begun: BegunTurn, turn: PendingTurn, current: CurrentTurn
-    ) -> BegunTurn:
+    async def _restart(self, lane: Lane, turn: PendingTurn) -> BegunTurn | None:
         """Begin a turn again together with its corrections."""
-        update = begun.update
-        waiting = await retry_forever(lambda: self.inbox.waiting(lane_of(update.payload)))
-        corrections = list[UpdateRow]()
-        for row in waiting_behind(update.update_id, waiting):
-            payloads = [*current.payloads, *(correction.payload for correction in corrections)]
-            if is_same_turn(payloads, row.payload) and self.readable(row.payload):
-                corrections.append(row)
+        lane.is_corrected, lane.handling = False, None
+        update, payloads, ids = turn.update, [*lane.payloads], list[int]()
+        for row in _behind(update.update_id, await self._waiting(lane)):
+            if is_same_turn(payloads, row.payload) and self.dispatcher.is_readable(row.payload):
+                payloads.append(row.payload)
+                ids.append(row.update_id)
                 self.metrics.update("coalesced")
-        ids = [row.update_id for row in corrections]
-        restarted = await retry_forever(
-            lambda: self.inbox.restart(update.update_id, turn.epoch, ids)
+        turn.state.restart()
+        return await retry_forever(
+            lambda: self.inbox.begin(update.update_id, ids, epoch=update.epoch)
         )
-        state = turn.state
-        current.state = TurnState(
-            before=state.spent, trace=state.trace, placeholder=state.placeholder
-        )
-        return restarted
 
-    async def _handle_failure(
-        self, begun: BegunTurn, turn: PendingTurn, current: CurrentTurn, error: Exception
-    ) -> BegunTurn | None:
+    async def _handle_failure(self, turn: PendingTurn, error: Exception) -> BegunTurn | None:
         """Begin a turn that failed again, a while later; return None if it was set aside."""
-        update, counts = begun.update, not self.is_transient(error)
-        turn.state.ledger, current.state = None, turn.state
+        update, counts = turn.update, not is_passing(error)
         if not counts:
             log.warning("The turn of update %s waits: %s", update.update_id, type(error).__name__)
-            await self.sleep(DATABASE.longest)
+            await asyncio.sleep(DATABASE.longest)
         else:
             failed = (update.update_id, update.tries, format_location(error))
             log.error("The turn of update %s failed, try %s: %s", *failed)
             if update.tries >= self.max_tries:
-                await self._set_aside(begun, turn, type(error).__name__)
+                await self._set_aside(turn, type(error).__name__)
                 return None
-            await self.sleep(FIRST_WAIT_SECONDS * 2**update.tries)
+            await asyncio.sleep(FIRST_WAIT_SECONDS * 2**update.tries)
+        turn.state.restart()
         return await retry_forever(lambda: self.inbox.begin(update.update_id, counts=counts))
 
-    async def _wait_for_burst(
-        self, lane: str, first: UpdateRow, waiting: Sequence[UpdateRow]
-    ) -> list[int]:
-        """Return the ids of the updates that were sent in one go with the first.
-
-        The queue is read again if updates arrived since `waiting` was read, and while more parts
-        are to come.
-        """
-        if not is_part_of_burst(first.payload):
-            return []
-        if self._recheck.get(lane):
-            waiting = await retry_forever(lambda: self.inbox.waiting(lane))
-        # `received_at` is the time of the replica that accepted an update, whose clock may be ahead
-        # of ours: our own clock bounds the wait.
-        latest = time.monotonic() + LONGEST_BURST.total_seconds()
-        while True:
-            rows = [first, *waiting_behind(first.update_id, waiting)]
-            group = group_burst(rows, self.burst, self.readable)
-            newest = group[-1]
-            end = min(newest.received_at + self.burst, first.received_at + LONGEST_BURST)
-            remaining = end - self.now()
-            is_whole = not comes_in_parts(newest.payload) or len(group) >= LARGEST_BURST
-            if is_whole or remaining <= timedelta(0) or time.monotonic() > latest:
-                return [row.update_id for row in group[1:]]
-            await asyncio.sleep(min(remaining, LONGEST_BURST).total_seconds())
-            waiting = await retry_forever(lambda: self.inbox.waiting(lane))
-
     async def _set_aside(
-        self,
-        begun: BegunTurn,
-        turn: PendingTurn,
-        error: str,
-        result: UpdateResult = "set_aside",
+        self, turn: PendingTurn, error: str, result: UpdateResult = "set_aside"
     ) -> None:
         """Give an update up: tell the user and the admins, and let the lane go on."""
-        update = begun.update
+        update = turn.update
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
             "`sommelier updates retry %s` has it tried again.",
@@ -381,7 +373,7 @@ class Lanes:
         turn.ended.clear()
         try:
             with pending(turn):
-                await self.give_up(update.payload, error)
+                await self.dispatcher.give_up(update.payload, error)
         except Exception as failure:
             log.error("Nobody is told of update %s: %s", update.update_id, format_location(failure))  # noqa: TRY400
         await self._commit(turn, error)
@@ -390,28 +382,20 @@ class Lanes:
         await retry_forever(lambda: self.inbox.save_traces(turn.traces))
 
 
-def begin_pending(begun: BegunTurn, state: TurnState | None) -> PendingTurn:
-    """Return the turn that begins; `state` is that of an earlier try, if there was one."""
-    update = begun.update
-    state = state or TurnState(placeholder=Placeholder(update.placeholder_id))
-    return PendingTurn(update.update_id, update.epoch, update.tries, update.received_at, state)
-
-
-def waiting_behind(update_id: int, waiting: Sequence[UpdateRow]) -> list[UpdateRow]:
+def _behind(update_id: int, waiting: Sequence[UpdateRow]) -> list[UpdateRow]:
     """Return the updates after one; an update that is to be retried belongs to no other turn."""
-    return [row for row in waiting if row.update_id > update_id and row.state == "waiting"]
+    return [row for row in waiting if row.update_id > update_id and row.state != RETRY]
 
 
-def received(payload: Payload) -> ReceivedUpdate:
-    """Return what is stored of an update beside its payload."""
-    message_id = number(message_in(payload).get("message_id"))
-    return ReceivedUpdate(
+def row_of(payload: Payload) -> UpdateRow:
+    """Return the row of an update."""
+    message = part(payload, "message") or part(payload, "edited_message")
+    return UpdateRow(
         update_id=payload["update_id"],
         chat_id=chat_of(payload),
         lane=lane_of(payload),
-        payload=payload,
-        message_id=message_id if part(payload, "message") else None,
-        edits=message_id if part(payload, "edited_message") else None,
+        payload=dict(payload),
+        message_id=number(message.get("message_id")) or None,
     )
 
 

@@ -3,7 +3,7 @@
 A lock is an advisory lock of our own session, so Postgres releases it when the process dies: there
 is no heartbeat to tune and no clock to compare. A lock may also be free because Postgres restarted
 and its holder is about to take it again. So a process that lost its connection first takes back the
-locks it held, and no others for a while; and a lane must be seen unlocked a few times before
+locks it held, and then lets the others do so; and a lane must be seen unlocked a few times before
 another process takes it over. Should two run a lane all the same, the epoch of the turn decides.
 
 Corrections and Stop reach the process that runs a turn by NOTIFY. That locks the whole database at
@@ -13,7 +13,6 @@ its commit, so it is sent only when a lane is found locked.
 import asyncio
 import json
 import logging
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -24,6 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from agent.engine.errors import Backoff, retry
 from bot.retries import retry_forever
+from db.engine import CONNECTING
 
 log = logging.getLogger(__name__)
 
@@ -35,18 +35,13 @@ LOOKS: Final = 2
 
 SETTLE_SECONDS: Final = LOOK_SECONDS * LOOKS
 ANSWER_SECONDS: Final = 5
-TOLD_SECONDS: Final = 0.1
+NOTICE_SECONDS: Final = 0.1
 """How long we wait for more after a notification: psycopg polls ten times a second meanwhile."""
 AT_ONCE: Final = Backoff(first=0.2)
-
-KEEPALIVE: Final = {
-    "connect_timeout": "5",
-    "keepalives_idle": "5",
-    "keepalives_interval": "2",
-    "keepalives_count": "3",
-}
-THEIRS: Final = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
-"""Each side of the connection notices within some 11 s that the other's machine is gone."""
+SERVER_KEEPALIVE: Final = (
+    "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
+)
+"""The server, too, notices within some 11 s that the other machine is gone."""
 
 TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 LET_GO: Final = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
@@ -67,7 +62,7 @@ HAVING hashtextextended(lane, 0) NOT IN (
 ORDER BY min(update_id) LIMIT 1000
 """
 CHANNEL: Final = "lanes"
-TELL: Final = "SELECT pg_notify('lanes', %s)"
+NOTIFY: Final = "SELECT pg_notify('lanes', %s)"
 STOP: Final = """
 SELECT pg_notify('lanes', %s), EXISTS (
     SELECT FROM updates
@@ -83,22 +78,18 @@ POOLED: Final = (
 class ReplicaLocks:
     """The locks of lanes that this process holds, all by one connection to Postgres at `url`."""
 
-    look_seconds = LOOK_SECONDS
-
-    def lost(self, lane: str) -> asyncio.Event:
-        """Return an event that is set when the lock of a lane that is held here was lost."""
-        return self._lost.setdefault(lane, asyncio.Event())
+    look_seconds: Final = LOOK_SECONDS
 
     def __init__(self, url: str) -> None:
         given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
-        options = f"{given.get('options', '')} {THEIRS}"
-        self._address = make_conninfo("", **given | KEEPALIVE | {"options": options})
+        options = f"{given.get('options', '')} {SERVER_KEEPALIVE}"
+        self._address = make_conninfo("", **given | CONNECTING | {"options": options})
         self._connection: psycopg.AsyncConnection | None = None
         self._using = asyncio.Lock()
         self._held: set[str] = set()
         self._lost: dict[str, asyncio.Event] = {}
-        self._pid: int | None = None
-        self._settled_at = 0.0
+        self._pid = 0
+        """The server process of our connection; 0 before the first."""
         self._seen: Counter[str] | None = None
 
     @asynccontextmanager
@@ -107,28 +98,34 @@ class ReplicaLocks:
 
         If another process does, it is notified that updates arrived for it.
         """
-        acquired = bool(await retry_forever(lambda: self._take(lane)))
-        if not acquired:
+        ((acquired,),) = await retry_forever(lambda: self._execute(TAKE, lane))
+        if acquired:
+            self._held.add(lane)
+        else:
             with suppress(psycopg.Error, OSError):  # then the update is a turn of its own
-                await self._ask(TELL, json.dumps({"lane": lane}))
+                await self._execute(NOTIFY, json.dumps({"lane": lane}))
         try:
             yield acquired
         finally:
             if lane in self._held:
                 self._held.discard(lane)
                 with suppress(psycopg.Error, OSError):  # the lock went with the connection
-                    await self._ask(LET_GO, lane)
+                    await self._execute(LET_GO, lane)
 
-    async def stop(self, asked: Mapping[str, int]) -> bool:
-        """Tell other processes what to stop; return whether a turn of that chat has begun."""
+    def lost(self, lane: str) -> asyncio.Event:
+        """Return an event that is set when the lock of a lane that is held here was lost."""
+        return self._lost.setdefault(lane, asyncio.Event())
+
+    async def stop(self, wanted: Mapping[str, int]) -> bool:
+        """Have other processes stop turns; return whether a turn of that chat has begun."""
         try:
-            ((_, is_begun),) = await self._ask(STOP, json.dumps(asked), asked.get("chat_id"))
+            ((_, has_begun),) = await self._execute(STOP, json.dumps(wanted), wanted.get("chat_id"))
         except (psycopg.Error, OSError) as error:
-            log.warning("No other process was told to stop: %s", type(error).__name__)
+            log.warning("No other process could be asked to stop: %s", type(error).__name__)
             return False
-        return bool(is_begun)
+        return bool(has_begun)
 
-    async def told(self) -> AsyncIterator[dict[str, Any]]:
+    async def notices(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the notices of other processes for ever: of a `lane`, or of what to stop.
 
         They come by a connection of its own. While it is lost and made again, notices are lost.
@@ -140,11 +137,11 @@ class ReplicaLocks:
                     await connection.execute(f"LISTEN {CHANNEL}")
                     while True:
                         await _readable(connection.fileno())
-                        async for notice in connection.notifies(timeout=TOLD_SECONDS):
+                        async for notice in connection.notifies(timeout=NOTICE_SECONDS):
                             if notice.pid != self._pid:
                                 yield json.loads(notice.payload)
             except (psycopg.Error, OSError) as error:
-                log.warning("Other processes are not heard: %s", type(error).__name__)
+                log.warning("Notices of other processes are lost: %s", type(error).__name__)
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def unowned(self) -> list[str]:
@@ -153,7 +150,7 @@ class ReplicaLocks:
         Raises:
             OSError, psycopg.Error: Postgres is away.
         """
-        rows = await retry(lambda: self._ask(UNOWNED), tries=2, backoff=AT_ONCE)
+        rows = await retry(lambda: self._execute(UNOWNED), tries=2, backoff=AT_ONCE)
         if any(pid != self._pid for _, pid in rows):
             log.error(POOLED)
         lanes = [lane for lane, _ in rows]
@@ -172,34 +169,16 @@ class ReplicaLocks:
                 await self._connection.close()
             self._connection = None
 
-    async def _take(self, lane: str) -> bool:
-        for (acquired,) in await self._ask(TAKE, lane):
-            if acquired:
-                self._held.add(lane)
-            return bool(acquired)
-        # We have just reconnected: other processes first take back what they held.
-        await asyncio.sleep(self._unsettled)
-        return await self._take(lane)
-
-    @property
-    def _unsettled(self) -> float:
-        """How many seconds other processes still have to take back what they held."""
-        return max(0.0, self._settled_at - time.monotonic())
-
-    async def _ask(self, statement: LiteralString, *values: object) -> Sequence[Any]:
-        """Return the rows that Postgres answers with; no answer closes the connection.
-
-        No rows if a lane is to be taken while other processes may still take theirs back.
+    async def _execute(self, statement: LiteralString, *values: object) -> Sequence[Any]:
+        """Return the rows of a statement; without an answer the connection is closed.
 
         Raises:
-            OSError, psycopg.Error: it is away.
+            OSError, psycopg.Error: Postgres is away.
         """
         async with self._using:
             try:
-                async with asyncio.timeout(ANSWER_SECONDS):
+                async with asyncio.timeout(ANSWER_SECONDS + SETTLE_SECONDS):
                     connection = self._connection or await self._connect()
-                    if statement == TAKE and self._unsettled:
-                        return ()
                     cursor = await connection.execute(statement, values)
                     return await cursor.fetchall()
             except BaseException:
@@ -207,17 +186,17 @@ class ReplicaLocks:
                 raise
 
     async def _connect(self) -> psycopg.AsyncConnection:
-        """Connect, and take back the locks that were held if this is not the first time."""
-        self._connection = connection = await psycopg.AsyncConnection.connect(
-            self._address, autocommit=True
-        )
-        if self._pid is not None:
-            self._settled_at = time.monotonic() + SETTLE_SECONDS
+        """Connect; if this is not the first time, take back the locks, and let others do so."""
+        connecting = psycopg.AsyncConnection.connect(self._address, autocommit=True)
+        self._connection = connection = await connecting
+        if self._pid:
             lost = await connection.execute(TAKE_BACK, [sorted(self._held)])
             gone = {lane for (lane,) in await lost.fetchall()}
             self._held -= gone
             for lane in gone & self._lost.keys():
                 self._lost.pop(lane).set()
+            await asyncio.sleep(SETTLE_SECONDS)
+        # Behind a pooler the protocol tells another number than that of the server process.
         (row,) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
         self._pid = row[0]
         return connection

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.tracing.records import TraceRecord
 from db.engine import Sessions, count_rows
-from db.models import OutboxRow, TurnRow, UpdateRow, insert, utc_now
-from db.records import Backlog, EndedTurn, Payload, ReceivedUpdate, TurnTaken
+from db.models import OutboxRow, TurnRow, UpdateRow, insert, utc_now, values_of
+from db.records import Backlog, EndedTurn, Payload
 from db.repositories.traces import LOCAL_TRACES, TraceRows
 from db.repositories.turns import save_turn
 
@@ -33,6 +33,13 @@ SENDING: Final = timedelta(minutes=1)
 IS_TO_RUN: Final = UpdateRow.state.in_([WAITING, ANSWERED, RETRY])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
+
+
+class TurnTaken(BaseException):
+    """Another process has begun the turn, so this one may store and send no more of it.
+
+    No `Exception`, as a cancellation is none: only what runs turns handles it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +67,22 @@ class Inbox:
         self._now = now
         self._rows = rows
 
-    async def accept(self, updates: Sequence[ReceivedUpdate]) -> list[ReceivedUpdate]:
+    async def accept(self, updates: Sequence[UpdateRow]) -> list[UpdateRow]:
         """Store updates, each once however often it is delivered; return those that wait.
 
         The edited form of a message that still waits takes its place.
         """
-        waiting = list[ReceivedUpdate]()
+        waiting = list[UpdateRow]()
+        if not updates:
+            return waiting
         async with self._sessions.begin() as session:
             store = insert(session, UpdateRow).on_conflict_do_nothing()
-            for received in updates:
-                if not await _reword(session, received):
-                    await session.execute(store, self._row(received))
-                    waiting.append(received)
+            for row in updates:
+                row.received_at, row.state = self._now(), WAITING
+                if not await _replace_waiting(session, row):
+                    await session.execute(store, values_of(row))
+                    waiting.append(row)
         return waiting
-
-    def _row(self, received: ReceivedUpdate) -> dict[str, object]:
-        return {
-            "update_id": received.update_id,
-            "chat_id": received.chat_id,
-            "lane": received.lane,
-            "message_id": received.message_id,
-            "payload": dict(received.payload),
-            "received_at": self._now(),
-            "state": WAITING,
-        }
 
     async def get(self, update_id: int) -> UpdateRow | None:
         """Return an update, None if it was never accepted or is forgotten."""
@@ -103,34 +102,31 @@ class Inbox:
             return [lane for lane in await session.scalars(query) if lane is not None]
 
     async def begin(
-        self, update_id: int, with_others: Collection[int] = (), *, counts: bool = True
+        self,
+        update_id: int,
+        others: Collection[int] = (),
+        *,
+        epoch: int | None = None,
+        counts: bool = True,
     ) -> BegunTurn | None:
         """Begin the turn of an update, which takes others along; None if it is over.
 
-        A turn keeps the updates it took before, and takes no more. It counts as a try if `counts`.
-        """
-        async with self._sessions.begin() as session:
-            row = await session.get(UpdateRow, update_id, with_for_update=True)
-            if row is None or row.state not in (WAITING, ANSWERED, RETRY):
-                return None
-            others = with_others if row.turn_id is None else ()
-            row.turn_id, row.epoch = update_id, row.epoch + 1
-            row.tries += counts
-            row.state = WAITING if row.state == RETRY else row.state
-            return await self._begun(session, row, others)
-
-    async def restart(self, update_id: int, epoch: int, with_others: Collection[int]) -> BegunTurn:
-        """Begin a turn anew together with updates that came while it ran.
+        It counts as a try if it `counts`. With an `epoch` a turn that runs begins again, as its
+        first try.
 
         Raises:
-            TurnTaken: another process has begun it.
+            TurnTaken: another process has begun it since that epoch.
         """
         async with self._sessions.begin() as session:
             row = await session.get(UpdateRow, update_id, with_for_update=True)
-            if row is None or row.epoch != epoch:
+            if epoch is not None and (row is None or row.epoch != epoch):
                 raise TurnTaken
-            row.epoch, row.tries = epoch + 1, 1
-            return await self._begun(session, row, with_others)
+            if row is None or row.state not in (WAITING, ANSWERED, RETRY):
+                return None
+            row.turn_id, row.epoch = update_id, row.epoch + 1
+            row.tries = row.tries + counts if epoch is None else 1
+            row.state = WAITING if row.state == RETRY else row.state
+            return await self._begun(session, row, others)
 
     async def _begun(
         self, session: AsyncSession, row: UpdateRow, others: Collection[int]
@@ -147,26 +143,25 @@ class Inbox:
             outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
         return BegunTurn(row, payloads, outbox)
 
-    async def keep_placeholder(self, update_id: int, epoch: int, message_id: int) -> None:
+    async def keep_placeholder(self, begun: UpdateRow, message_id: int) -> None:
         """Store the group message in which the answer of a turn forms."""
-        mine = update(UpdateRow).where(_mine(update_id, epoch))
+        mine = update(UpdateRow).where(_mine(begun))
         async with self._sessions.begin() as session:
             await session.execute(mine.values(placeholder_id=message_id))
 
-    async def hold(self, update_id: int, epoch: int) -> None:
-        """Do nothing if the turn is still that of who began it at this epoch.
+    async def hold(self, begun: UpdateRow) -> None:
+        """Check that no other process has begun a turn.
 
         Raises:
             TurnTaken: another process has begun it.
         """
         async with self._sessions() as session:
-            if await session.scalar(select(func.count()).where(_mine(update_id, epoch))) == 0:
+            if await session.scalar(select(func.count()).where(_mine(begun))) == 0:
                 raise TurnTaken
 
     async def commit(
         self,
-        update_id: int,
-        epoch: int,
+        begun: UpdateRow,
         ended: Sequence[EndedTurn] = (),
         messages: Sequence[OutboxRow] = (),
         *,
@@ -180,14 +175,14 @@ class Inbox:
             TurnTaken: another process has begun it, and nothing was stored.
         """
         state = ANSWERED if error is None else SET_ASIDE
-        answered = update(UpdateRow).where(_mine(update_id, epoch))
+        answered = update(UpdateRow).where(_mine(begun))
         async with self._sessions.begin() as session:
             if not await count_rows(session, answered.values(state=state, error=error)):
                 raise TurnTaken
-            for each in ended:
-                await save_turn(session, each, self._now(), self._rows, SENDING)
+            for turn in ended:
+                await save_turn(session, turn, self._now(), self._rows, SENDING)
             for message in messages:
-                message.update_id = update_id
+                message.update_id = begun.update_id
             session.add_all(messages)
 
     async def sent(self, message: OutboxRow) -> None:
@@ -218,7 +213,7 @@ class Inbox:
         async with self._sessions.begin() as session:
             await self._rows.save(session, traces, self._now())
 
-    async def done(self, update_id: int, epoch: int, traces: Sequence[TraceRecord] = ()) -> None:
+    async def done(self, begun: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
         """End a turn that is sent: what its updates held is emptied, and its `traces` are whole.
 
         Of an update that was answered by no turn, a command say, only the number stays.
@@ -227,7 +222,8 @@ class Inbox:
             TurnTaken: another process has begun it.
         """
         async with self._sessions.begin() as session:
-            over = update(UpdateRow).where(_mine(update_id, epoch), UpdateRow.state == ANSWERED)
+            update_id = begun.update_id
+            over = update(UpdateRow).where(_mine(begun), UpdateRow.state == ANSWERED)
             if not await count_rows(session, over.values(state=DONE, payload={}, error=None)):
                 raise TurnTaken
             taken = update(UpdateRow).where(UpdateRow.turn_id == update_id)
@@ -279,21 +275,19 @@ class Inbox:
             return (await session.scalars(query)).all()
 
 
-def _mine(update_id: int, epoch: int) -> ColumnElement[bool]:
-    return (UpdateRow.update_id == update_id) & (UpdateRow.epoch == epoch)
+def _mine(begun: UpdateRow) -> ColumnElement[bool]:
+    """Return the condition that nobody has begun a turn since."""
+    return (UpdateRow.update_id == begun.update_id) & (UpdateRow.epoch == begun.epoch)
 
 
-async def _reword(session: AsyncSession, received: ReceivedUpdate) -> bool:
+async def _replace_waiting(session: AsyncSession, edit: UpdateRow) -> bool:
     """Replace a waiting message by its edited form; return False if a turn has taken it."""
-    if received.edits is None:
+    form = edit.payload.get("edited_message")
+    if not form or edit.message_id is None:
         return False
-    of_message = (UpdateRow.chat_id == received.chat_id, UpdateRow.message_id == received.edits)
-    first = select(UpdateRow.update_id).where(*of_message).limit(1).scalar_subquery()
+    of_message = (UpdateRow.chat_id == edit.chat_id, UpdateRow.message_id == edit.message_id)
+    known = await session.scalar(select(func.min(UpdateRow.update_id)).where(*of_message))
     # One statement decides: a turn that begins meanwhile has either form, and we know it.
-    waits = update(UpdateRow).where(UpdateRow.update_id == first, IS_FREE)
-    form = received.payload["edited_message"]
-    known = await session.scalar(select(first))
-    if known is None:
-        return False
+    waits = update(UpdateRow).where(UpdateRow.update_id == known, IS_FREE)
     values = waits.values(payload={"update_id": known, "message": form})
-    return bool(await count_rows(session, values))
+    return known is not None and bool(await count_rows(session, values))

@@ -30,7 +30,6 @@ from db.models import (
     table_of,
     upsert,
 )
-from db.records import Deletion
 from db.repositories.traces import unpacked
 
 Rows = Sequence[Mapping[str, object]]
@@ -76,43 +75,39 @@ class SqlPersonalData(SqlRepository):
 
 
 class DeletionRepository(SqlRepository):
-    """Stores who is to be forgotten wherever traces of them are."""
+    """Stores the users who are to be forgotten wherever traces of them are."""
 
-    async def due(self) -> list[Deletion]:
-        """Return those that are to be tried now."""
+    async def due(self) -> Sequence[DeletionRow]:
+        """Return the deletions that are to be tried now."""
         waiting = select(DeletionRow).where(DeletionRow.due_at <= self._now())
         async with self._sessions() as session:
-            rows = await session.scalars(waiting)
-            return [Deletion(row.user, row.at, row.tries) for row in rows]
+            return (await session.scalars(waiting)).all()
 
-    async def sweep(self, deletion: Deletion) -> int:
-        """Delete what was kept of turns that were under way then; return how many rows."""
+    async def sweep(self, deletion: DeletionRow) -> int:
+        """Delete what turns stored that were under way then; return how many rows."""
         traces = (TraceRow.user == deletion.user) & (TraceRow.started_at < deletion.at)
-        turns = select(TurnRow.turn_id).where(
-            TurnRow.trace_id.in_(select(TraceRow.trace_id).where(traces))
-        )
+        ids = select(TraceRow.trace_id).where(traces)
+        turns = select(TurnRow.turn_id).where(TurnRow.trace_id.in_(ids))
         found = (
             delete(MessageRow).where(MessageRow.turn_id.in_(turns)),
             delete(TurnRow).where(TurnRow.turn_id.in_(turns)),
-            delete(ScoreRow).where(ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(traces))),
+            delete(ScoreRow).where(ScoreRow.trace_id.in_(ids)),
             delete(TraceRow).where(traces),
         )
         async with self._sessions.begin() as session:
-            return sum([await count_rows(session, statement) for statement in found])
+            count = sum([await count_rows(session, statement) for statement in found])
+        if count or not deletion.tries:
+            await self._sessions.checkpoint()
+        return count
 
-    async def scrub(self) -> None:
-        """Leave nothing of what is deleted in the log of an SQLite database."""
-        await self._sessions.checkpoint()
-
-    async def again(self, deletion: Deletion, seconds: float) -> None:
-        """Have it be done once more after so many seconds."""
+    async def postpone(self, deletion: DeletionRow, seconds: float) -> None:
+        """Have a deletion be due again after so many seconds."""
         later = self._now() + timedelta(seconds=seconds)
         this = update(DeletionRow).where(DeletionRow.user == deletion.user)
         await self._write(this.values(due_at=later, tries=deletion.tries + 1))
 
-    async def settled(self, deletion: Deletion) -> None:
-        """Note that nothing is left to be done."""
-        # Asked for again meanwhile, it is not.
+    async def finish(self, deletion: DeletionRow) -> None:
+        """End a deletion, unless it was asked for again meanwhile."""
         this = (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
         await self._write(delete(DeletionRow).where(this))
         await self._sessions.checkpoint()

@@ -74,7 +74,7 @@ def traces_of(receiver: OtlpReceiver, user: int) -> str:
 @pytest.fixture
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whom to forget is looked for every few seconds; here more often."""
-    monkeypatch.setattr(running, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(running, "FORGET_PEOPLE_SECONDS", 0.2)
 
 
 async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -22,6 +22,7 @@ from bot.tasks import unless
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.rating import RatingButtons, rating
 from bot.turn import Save
+from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.records import Feedback, TurnRecord
 from db.repositories.people import MessageRepository
@@ -88,7 +89,7 @@ class Room:
     messages: MessageRepository
     sessions: Sessions
     answers_read: asyncio.Event = field(default_factory=asyncio.Event)
-    running_turns: Collection[int] = ()
+    lanes: Lanes | None = None
 
     @asynccontextmanager
     async def open(
@@ -123,7 +124,7 @@ class Room:
                     exported=True,
                     buttons=lambda question, reply: rating(question.id),
                 ) as queue:
-                    self.running_turns = queue.active
+                    self.lanes = queue
                     yield
             finally:
                 stopped.set()
@@ -145,10 +146,12 @@ class Room:
 
     async def press_old(self, message: JsonObject, data: str, user_id: int | None = None) -> str:
         before = len(self.bot_api.toasts)
-        update_id = self.bot_api.press(message, data, user_id)
+        self.bot_api.press(message, data, user_id)
         await self.toast(before + 1)
         await eventually(
-            lambda: update_id not in self.running_turns, seconds=30, otherwise=lambda: "no end"
+            lambda: self.lanes is None or not self.lanes.active,
+            seconds=30,
+            otherwise=lambda: "no end",
         )
         return self.bot_api.toasts[-1]
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 from bot.leading import while_leading
 from bot.watchdog import watchdog
@@ -39,11 +40,13 @@ async def test_who_lost_the_lock_leads_no_more() -> None:
 
     async def lead(stopped: asyncio.Event) -> None:
         leads.append("began")
-        await stopped.wait()
-        leads.append("ended")
+        try:
+            await stopped.wait()
+        finally:
+            leads.append("ended")
 
     locks, stopped = Locks(), asyncio.Event()
-    task = asyncio.create_task(while_leading(locks.lock, [lead], locks)(stopped))
+    task = asyncio.create_task(while_leading(cast("Any", locks), [lead])(stopped))
     await eventually(lambda: leads == ["began"], seconds=5, otherwise=lambda: str(leads))
     locks.event.set()
     await eventually(lambda: leads == ["began", "ended"], seconds=5, otherwise=lambda: str(leads))

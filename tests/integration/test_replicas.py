@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from bot.updates import replicas
-from bot.updates.lanes import received
+from bot.updates.lanes import row_of
 from bot.updates.replicas import LOOKS, ReplicaLocks
 from db.engine import Sessions, create_engine
 from db.repositories.inbox import Inbox
@@ -52,7 +52,7 @@ async def waiting(url: str) -> AsyncIterator[Callable[[int, int], Awaitable[obje
 
     async def accept(update_id: int, chat: int) -> None:
         said = message(update_id, chat={"id": chat, "type": "private"})
-        await updates.accept([received(said)])
+        await updates.accept([row_of(said)])
 
     yield accept
     await engine.dispose()
@@ -118,7 +118,7 @@ async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_s
     one, other, heard = start(), start(), list[dict[str, Any]]()
 
     async def hear() -> None:
-        async for told in one.told():
+        async for told in one.notices():
             heard.append(told)
 
     hearing = asyncio.create_task(hear())

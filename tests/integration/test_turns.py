@@ -1,6 +1,6 @@
 """From accepted updates to turns: bursts, albums, edits, tries, what is set aside and retried.
 
-The repository is the real one, on both databases; the queue is one that can be interrupted.
+The repository is the real one, on both databases; lanes run when the test says so.
 """
 
 import asyncio
@@ -15,14 +15,18 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from agent.conversation import StoredMessage
+from agent.engine.errors import Backoff
 from agent.engine.limits import Ledger, Spent
+from bot.leading import LocalLocks
 from bot.metrics import Metrics
 from bot.outgoing import Delivery
 from bot.pending import pending_turn
+from bot.telegram.dispatch import Dispatcher
 from bot.telegram.sender import Sender
-from bot.updates.bursts import chat_of
-from bot.updates.lanes import SHARED_TRIES, Lanes, Lock
-from db.engine import Sessions, is_passing
+from bot.updates import lanes as lanes_module
+from bot.updates.bursts import chat_of, group_burst
+from bot.updates.lanes import SHARED_TRIES, Lane, Lanes, row_of
+from db.engine import Sessions
 from db.models import OutboxRow
 from db.records import EndedTurn, TurnRecord
 from db.repositories.inbox import Inbox
@@ -43,12 +47,45 @@ class Killed(BaseException):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resting(Lanes):
-    """Remembers which lanes were woken, and runs none by itself."""
+    """Remembers which lanes were scheduled, and runs none by itself."""
 
     calls: list[str] = field(default_factory=list)
 
-    def schedule(self, lane: str) -> None:
-        self.calls.append(lane)
+    def schedule(self, name: str) -> None:
+        self.calls.append(name)
+
+
+Handle = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+
+@dataclass
+class FakeDispatcher:
+    """Handles updates by `handle`, and remembers the chats that were told of a failure."""
+
+    handle: Handle
+    told: list[int] = field(default_factory=list)
+
+    async def give_up(self, payload: Mapping[str, Any], error: str) -> None:
+        self.told.append(chat_of(payload))
+
+    def is_readable(self, payload: Mapping[str, Any]) -> bool:
+        return True
+
+
+def dispatching(handle: Handle) -> Dispatcher:
+    return cast("Dispatcher", FakeDispatcher(handle))
+
+
+class HeldLocks(LocalLocks):
+    """Locks that another process may hold."""
+
+    def __init__(self, inbox: Inbox, is_free: Callable[[], bool]) -> None:
+        super().__init__(inbox)
+        self._is_free = is_free
+
+    @asynccontextmanager
+    async def lock(self, lane: str) -> AsyncIterator[bool]:
+        yield self._is_free()
 
 
 @dataclass
@@ -62,9 +99,6 @@ class Clock:
 
     def pass_(self, milliseconds: int) -> None:
         self.now += timedelta(milliseconds=milliseconds)
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
 
 
 class FakeSender:
@@ -119,18 +153,23 @@ class World:
         await self.lanes.accept([message(update_id, text, **fields)])
 
     async def run(self, lane: str = LANE) -> None:
-        """Run a lane as the queue would, a while later."""
+        """Run a lane until it is empty, a while later."""
         self.clock.pass_(10_000)
-        await self.lanes.run(lane)
+        await run_lane(self.lanes, lane)
 
     def awake(self, **others: Any) -> Lanes:
         """Lanes that run by themselves."""
-        kept = {each.name: getattr(self.lanes, each.name) for each in fields(Lanes)}
+        kept = {item.name: getattr(self.lanes, item.name) for item in fields(Lanes)}
         return Lanes(**kept | others)
 
     def texts(self) -> list[str]:
         """What the turns that were handled were about."""
-        return [words(each) for each in self.handled]
+        return [words(payload) for payload in self.handled]
+
+
+async def run_lane(lanes: Lanes, lane: str = LANE) -> None:
+    while await lanes.run_next(Lane(lane)):
+        pass
 
 
 def message(update_id: int, text: str = "", **fields: object) -> dict[str, Any]:
@@ -180,12 +219,13 @@ def unless_killed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
 
 
 @pytest.fixture
-def world(sessions: Sessions) -> World:
+def world(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(lanes_module, "FIRST_WAIT_SECONDS", 0)
+    monkeypatch.setattr(lanes_module, "DATABASE", Backoff(first=0.01, longest=0.01))
     clock = Clock()
     inbox, sender = Inbox(sessions, clock), FakeSender()
     sender.inbox = inbox
     handled: list[Mapping[str, Any]] = []
-    told: list[int] = []
     failing: list[BaseException] = []
 
     async def handle(payload: Mapping[str, Any]) -> None:
@@ -194,25 +234,18 @@ def world(sessions: Sessions) -> World:
         handled.append(payload)
         say(words(payload))
 
-    async def give_up(payload: Mapping[str, Any], error: str) -> None:
-        told.append(chat_of(payload))
-
+    dispatcher = FakeDispatcher(handle)
     lanes = Resting(
         inbox=inbox,
         sender=cast("Sender", sender),
-        unowned=inbox.lanes,
+        dispatcher=cast("Dispatcher", dispatcher),
+        locks=LocalLocks(inbox),
         metrics=Metrics(),
-        handle=handle,
-        readable=lambda payload: True,
-        give_up=give_up,
-        is_transient=is_passing,
         burst=BURST,
         max_tries=3,
-        now=clock,
-        sleep=clock.sleep,
     )
     lanes.ready.set()
-    return World(lanes, inbox, sender, clock, handled, told, failing)
+    return World(lanes, inbox, sender, clock, handled, dispatcher.told, failing)
 
 
 async def test_an_update_that_is_delivered_twice_is_one_turn(world: World) -> None:
@@ -236,64 +269,41 @@ async def test_messages_sent_in_one_go_are_one_turn_under_the_first_one_s_id(wor
 
 
 async def test_a_turn_waits_for_the_rest_of_what_is_forwarded(world: World) -> None:
-    turns = replace(
-        world.lanes,
-        inbox=Inbox(world.inbox._sessions),
-        burst=timedelta(seconds=2),
-        now=lambda: datetime.now(UTC),
-    )
-    await turns.accept([message(1, "a red", forward_origin=FORWARDED)])
-    running = asyncio.create_task(turns.run(LANE))
+    await world.hear(1, "a red", forward_origin=FORWARDED)
+    running = asyncio.create_task(run_lane(world.lanes))
     await asyncio.sleep(0.1)
-    await turns.accept([message(2, "for lamb", forward_origin=FORWARDED)])
+    await world.hear(2, "for lamb", after=100, forward_origin=FORWARDED)
     await running
     assert world.texts() == ["a red\nfor lamb"]
 
 
-async def test_a_message_after_a_pause_is_a_turn_of_its_own(world: World) -> None:
-    await world.hear(1, "a red")
-    await world.hear(2, "and a white", after=801)
-    await world.run()
-    assert world.texts() == ["a red", "and a white"]
+PHOTO = {"photo": [{"file_id": "x"}], "media_group_id": "album"}
 
 
-@pytest.mark.parametrize("second", ["/find", "/ask me"])
-async def test_a_command_is_never_part_of_a_burst(world: World, second: str) -> None:
-    await world.hear(1, "a red")
-    await world.hear(2, second, after=100)
-    await world.hear(3, "a white", after=100)
-    await world.run()
-    assert world.texts() == ["a red", second, "a white"]
-
-
-async def test_two_people_of_a_group_are_two_turns(world: World) -> None:
-    await world.hear(1, "a red")
-    await world.hear(2, "a white", after=10, **{"from": {"id": 8, "first_name": "Bob"}})
-    await world.run()
-    assert world.texts() == ["a red", "a white"]
-
-
-async def test_two_topics_of_a_group_are_two_turns(world: World) -> None:
-    await world.hear(1, "a red", message_thread_id=1)
-    await world.hear(2, "a white", after=10, message_thread_id=2)
-    await world.run()
-    assert world.texts() == ["a red", "a white"]
-
-
-async def test_an_album_is_one_turn_with_its_caption(world: World) -> None:
-    photo: dict[str, Any] = {"photo": [{"file_id": "x"}], "media_group_id": "album"}
-    await world.hear(1, **photo)
-    await world.hear(2, after=2000, **photo, caption="these labels")
-    await world.hear(3, after=2000, **photo)
-    await world.run()
-    assert world.texts() == ["these labels"]
-
-
-async def test_a_burst_is_at_most_fifty_messages(world: World) -> None:
-    for number in range(1, 61):
-        await world.hear(number, str(number), after=1)
-    await world.run()
-    assert [len(text.split("\n")) for text in world.texts()] == [50, 10]
+@pytest.mark.parametrize(
+    ("first", "second", "after", "are_one"),
+    [
+        ({"text": "a red"}, {"text": "for lamb"}, 800, True),
+        ({"text": "a red"}, {"text": "for lamb"}, 801, False),
+        ({"text": "a red"}, {"text": "/ask me"}, 10, False),
+        ({"text": "/ask me"}, {"text": "a red"}, 10, False),
+        ({"text": "a red"}, {"text": "a white", "from": {"id": 8}}, 10, False),
+        (
+            {"text": "a", "message_thread_id": 1},
+            {"text": "b", "message_thread_id": 2},
+            10,
+            False,
+        ),
+        (PHOTO, {**PHOTO, "caption": "these labels"}, 2000, True),
+    ],
+)
+def test_messages_of_one_user_sent_in_one_go_are_one_turn(
+    first: dict[str, Any], second: dict[str, Any], after: int, are_one: bool
+) -> None:
+    rows = [row_of(message(1, **first)), row_of(message(2, **second))]
+    rows[0].received_at, rows[1].received_at = START, START + timedelta(milliseconds=after)
+    group = group_burst(rows, BURST, lambda payload: True)
+    assert len(group) == 1 + are_one
 
 
 async def test_a_kill_once_a_burst_is_taken_loses_none_of_it(world: World) -> None:
@@ -450,8 +460,8 @@ async def test_turns_that_may_have_killed_the_process_run_alone(world: World) ->
         await world.hear(chat, "/ask", chat={"id": chat, "type": "private"})
         for _ in range(SHARED_TRIES):
             await world.inbox.begin(chat)
-    turns = replace(world.lanes, handle=handle)
-    await asyncio.gather(*(turns.run(str(chat)) for chat in chats))
+    turns = replace(world.lanes, dispatcher=dispatching(handle))
+    await asyncio.gather(*(run_lane(turns, str(chat)) for chat in chats))
     assert (len(done), most) == (3, 1)
 
 
@@ -466,7 +476,7 @@ async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: W
         turn.messages.append(OutboxRow(chat_id=CHAT, html="Chinon", turn_id=1))
 
     await world.hear(1, "a red")
-    await replace(world.lanes, handle=handle).run(LANE)
+    await run_lane(replace(world.lanes, dispatcher=dispatching(handle)))
     sessions = world.inbox._sessions
     kept = await MessageRepository(sessions).recent(CHAT)
     assert [each.content for each in kept] == ["a red", "Chinon"]
@@ -491,7 +501,7 @@ async def test_after_a_kill_an_answer_is_sent_as_far_as_it_was_not(world: World,
         world.handled.append(payload)
         say("one", "two")
 
-    world.lanes = replace(world.lanes, handle=handle)
+    world.lanes = replace(world.lanes, dispatcher=dispatching(handle))
     world.sender.dies_after = sent
     await world.hear(1, "a red")
     if sent < 2:
@@ -511,7 +521,9 @@ async def test_a_turn_that_another_process_has_begun_is_neither_stored_nor_sent(
         await world.inbox.begin(1)  # by who took the lane over
 
     await world.hear(1, "/ask")
-    await replace(world.lanes, handle=handle, lock=once()).run(LANE)
+    free = [True]
+    locks = HeldLocks(world.inbox, lambda: bool(free) and free.pop())
+    await run_lane(replace(world.lanes, dispatcher=dispatching(handle), locks=locks))
     assert (world.sender.sent, (await stored(world, 1)).state) == ([], "waiting")
     begun = await world.inbox.begin(1)
     assert begun is not None
@@ -545,7 +557,7 @@ class TestWaking:
             await asyncio.sleep(0.05)
             running.remove(chat)
 
-        lanes = world.awake(handle=handle)
+        lanes = world.awake(dispatcher=dispatching(handle))
         for number in range(9):
             chat = {"id": number % 3 + 1, "type": "private"}
             await lanes.accept([message(number, "/ask", chat=chat)])
@@ -557,30 +569,14 @@ class TestWaking:
         self, world: World
     ) -> None:
         held = {LANE}
-
-        @asynccontextmanager
-        async def lock(lane: str) -> AsyncIterator[bool]:
-            yield lane not in held
-
-        lanes = world.awake(lock=lock)
+        lanes = world.awake(locks=HeldLocks(world.inbox, lambda: not held))
         await world.hear(1, "/ask")
-        await lanes.run(LANE)
+        await run_lane(lanes)
         assert world.texts() == []
         held.clear()
         await lanes.schedule_unowned()
         await eventually(lambda: world.texts() == ["/ask"], seconds=5, otherwise=str)
         await lanes.close()
-
-
-def once() -> Lock:
-    """A lock that is had once, and by another process from then on."""
-    free = [True]
-
-    @asynccontextmanager
-    async def lock(lane: str) -> AsyncIterator[bool]:
-        yield free.pop() if free else False
-
-    return lock
 
 
 async def stored(world: World, update_id: int) -> Any:
@@ -620,7 +616,7 @@ class TestCorrections:
 
     @pytest.fixture
     async def lanes(self, world: World, asking: Asking) -> AsyncIterator[Lanes]:
-        lanes = world.awake(handle=asking)
+        lanes = world.awake(dispatcher=dispatching(asking))
         yield lanes
         await lanes.close()
 
@@ -647,12 +643,15 @@ class TestCorrections:
         async def nothing(payload: Mapping[str, Any]) -> None:
             raise AssertionError(payload)
 
-        @asynccontextmanager
-        async def held(lane: str) -> AsyncIterator[bool]:
-            await lanes.take_in(lane)
-            yield False
+        class Elsewhere(LocalLocks):
+            @asynccontextmanager
+            async def lock(self, lane: str) -> AsyncIterator[bool]:
+                await lanes.take_in(lane)
+                yield False
 
-        other = world.awake(handle=nothing, lock=held)
+        other = world.awake(
+            dispatcher=dispatching(nothing), locks=Elsewhere(world.inbox), _lanes={}
+        )
         await lanes.accept([message(1, "a red")])
         await until(lambda: asking.asked == ["a red"])
         await other.accept([message(2, "white, sorry")])

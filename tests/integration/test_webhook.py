@@ -120,8 +120,6 @@ REFUSED = {
     "wrong secret": (JSON | {SECRET_HEADER: "wrong-secret-9d2e"}, BODY, 403, "secret"),
     "non-ASCII secret": (JSON | {SECRET_HEADER: "sécret-ключ"}, BODY, 403, "secret"),
     "no secret and 2 MB": (JSON, TWO_MEGABYTES, 403, "secret"),
-    "malformed JSON": (GOOD, BODY[:-1], 400, "malformed"),
-    "not UTF-8": (GOOD, BODY.replace(b"Aunt", b"\xff\xfe"), 400, "malformed"),
     "empty body": (GOOD, b"", 400, "malformed"),
     "endless nesting": (GOOD, b"[" * 500_000, 400, "malformed"),
     "list": (GOOD, b"[" + BODY + b"]", 400, "malformed"),
