@@ -14,14 +14,7 @@ from rich.table import Table
 
 from agent.engine.dialect import Dialect
 from agent.engine.errors import ModelRejected
-from agent.engine.messages import (
-    Heard,
-    LLMResponse,
-    Message,
-    OutputSchema,
-    ResponseMode,
-    ToolSchema,
-)
+from agent.engine.messages import LLMRequest, LLMResponse, Message, ResponseMode
 from agent.engine.run import Run
 from agent.memory.tools import memory_tools
 from agent.sommelier.service import Sommelier
@@ -46,25 +39,10 @@ class Listener:
         self.request: JsonObject = {}
 
     async def generate_with_tools(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        output: OutputSchema | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        heard: Heard | None = None,
+        self, messages: Sequence[Message], request: LLMRequest
     ) -> LLMResponse:
         """Keep the request, and have the fallback answer."""
-        asked = self._dialect.parameters(
-            messages,
-            tools,
-            output,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            streamed=heard is not None,
-        )
-        self.request = self.request or asked
+        self.request = self.request or self._dialect.parameters(messages, request)
         raise ModelRejected("it only listens")
 
 

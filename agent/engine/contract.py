@@ -1,7 +1,7 @@
 """The contract of an answer: a type, semantic rules, grounding rules, and how it is rendered."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -11,7 +11,6 @@ from pydantic_core import to_jsonable_python
 
 from agent.engine.feedback import FEEDBACK, TEXT_FEEDBACK
 from agent.engine.messages import JsonSchema, OutputSchema, api_name
-from agent.engine.tools import ToolResult
 
 T = TypeVar("T")
 
@@ -39,11 +38,6 @@ class Evidence:
     asked: list[str] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
     instructions: str = ""
-
-    def add_results(self, results: Iterable[ToolResult]) -> None:
-        """Add what tools found; an error has found nothing."""
-        for result in results:
-            self.found.update(result.found)
 
     @property
     def texts(self) -> list[str]:
@@ -132,7 +126,9 @@ class OutputContract(Generic[T]):
         Raises:
             ValidationError: it does not satisfy the schema.
         """
-        return self.adapter.validate_json(json.dumps(value))
+        # Halves of characters are joined, which JSON5 leaves apart, or replaced: UTF-8 has none.
+        text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+        return self.adapter.validate_json(text.decode("utf-16", "replace"))
 
     def write(self, answer: T) -> str:
         """Write a valid answer as a model should have: text as it is, anything else as JSON.

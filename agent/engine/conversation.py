@@ -11,31 +11,22 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
-from agent.engine.extraction import without_thoughts
+from agent.engine.dialect import without_echoes
 from agent.engine.feedback import feedback
-from agent.engine.messages import (
-    LLMResponse,
-    Message,
-    ToolCall,
-    api_name,
-    with_images,
-    without_echoes,
-)
+from agent.engine.messages import LLMResponse, Message, ToolCall, api_name
 from agent.engine.parsing import ParseResult
+from agent.engine.reading import without_thoughts
 from agent.engine.tools import ToolResult, is_json_object
 from agent.text import pattern, storable, truncate_at_boundary
 
 WRITER: Final = "writer"
 """The key of a message that holds the place of the model that wrote it; it is never sent."""
-
 DROPPED: Final = frozenset({"truncated", "interrupted"})
 """Errors of a response that the model is not shown again."""
-
 SHORT_RESULT: Final = 400
 """Characters of a tool's result that are not cut further."""
 TOKEN_BYTES: Final = 3
 """Bytes of a token, at least about: English has four, other languages and JSON fewer."""
-
 CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
 """An id that OpenAI accepts: at most 40 characters."""
 
@@ -57,10 +48,8 @@ class Conversation:
         ]
         self._began, self._images = len(history) + 1, images
         self._pair_at: int | None = None
-        self._asked = 0
-        self._ids = {
-            call["id"] for message in self.messages for call in message.get("tool_calls") or ()
-        }
+        self._model = 0
+        self._ids = {call["id"] for said in history for call in said.get("tool_calls") or ()}
 
     def said_by(self, role: str) -> list[str]:
         """List the contents of the messages of a role."""
@@ -82,10 +71,13 @@ class Conversation:
 
         It is taken to write what is added next.
         """
-        self._asked = model
+        self._model = model
         sent = [_sent(message, model) for message in self.messages]
         if self._images:
-            sent[self._began] = with_images(sent[self._began], self._images)
+            asked = sent[self._began]
+            parts = [{"type": "image_url", "image_url": {"url": url}} for url in self._images]
+            content = [{"type": "text", "text": asked["content"]}, *parts]
+            sent[self._began] = asked | {"content": content}
         return sent
 
     def fit(self, tokens: int) -> None:
@@ -94,12 +86,12 @@ class Conversation:
         The instructions, the user's message and what came after it stay.
         """
         while self._began > 1 and sum(map(tokens_of, self.messages)) > tokens:
-            self._without_oldest(1)
+            self._drop_oldest(1)
 
     def shorten(self) -> bool:
         """Leave out half of the history, else half of each tool result; False if there is none."""
         if self._began > 1:
-            self._without_oldest((self._began + 1) // 2)
+            self._drop_oldest((self._began + 1) // 2)
             return True
         results = [message for message in self.messages if message.get("role") == "tool"]
         long = [result for result in results if len(result["content"]) > SHORT_RESULT]
@@ -107,7 +99,7 @@ class Conversation:
             result["content"] = truncate_at_boundary(result["content"], len(result["content"]) // 2)
         return bool(long)
 
-    def _without_oldest(self, count: int) -> None:
+    def _drop_oldest(self, count: int) -> None:
         """Drop messages behind the instructions; the first that stays is a user's."""
         count = min(count, self._began - 1)
         while count < self._began - 1 and self.messages[count + 1].get("role") != "user":
@@ -118,33 +110,25 @@ class Conversation:
             self._pair_at -= count
 
     def numbered(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
-        """Replace ids of calls that are odd or taken, so that each is answered exactly once."""
+        """Replace ids of calls that are odd or taken, so that each is answered exactly once.
+
+        Ours have nine letters and digits: some servers accept no others.
+        """
         unique = []
         for call in calls:
+            ids = (f"call{number:05}" for number in count(len(self._ids)))
             usable = CALL_ID.fullmatch(call.id) and call.id not in self._ids
-            name = call.id if usable else self._free_id()
-            self._ids.add(name)
-            unique.append(replace(call, id=name))
+            new_id = call.id if usable else next(id for id in ids if id not in self._ids)
+            self._ids.add(new_id)
+            unique.append(replace(call, id=new_id))
         return unique
-
-    def _free_id(self) -> str:
-        """Return a free id of nine letters and digits: some servers accept no other."""
-        ids = (f"call{number:05}" for number in count(len(self._ids)))
-        return next(id for id in ids if id not in self._ids)
 
     def add_results(
         self, response: LLMResponse, calls: Sequence[ToolCall], results: Sequence[ToolResult]
     ) -> None:
         """Append a response that called tools, and the results of its calls in order."""
-        self.messages.append(
-            {
-                "role": "assistant",
-                "content": response.content,
-                "tool_calls": [*map(_wire, calls)],
-                WRITER: self._asked,
-                **response.echo,
-            }
-        )
+        said = {"role": "assistant", "content": response.content, WRITER: self._model}
+        self.messages.append(said | {"tool_calls": [*map(_wire, calls)], **response.echo})
         self.messages += [
             {"role": "tool", "tool_call_id": call.id, "content": result.text or "(no result)"}
             for call, result in zip(calls, results, strict=True)
@@ -165,7 +149,7 @@ class Conversation:
             wording=wording,
         )
         if any(message.get("role") == "tool" for message in self.messages):
-            said |= {WRITER: self._asked, **response.echo}
+            said |= {WRITER: self._model, **response.echo}
         self.messages += [said, told]
 
 

@@ -7,11 +7,11 @@ from typing import Any, Final, Literal
 from agent.engine.contract import strict_schema
 from agent.engine.messages import (
     ECHOED,
+    LLMRequest,
     Message,
     OutputSchema,
     ResponseMode,
     ToolSchema,
-    without_echoes,
 )
 from agent.text import pattern
 
@@ -31,7 +31,7 @@ LOOSER_MODES: Final[Mapping[ResponseMode, ResponseMode]] = {
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The parameters that a server understands; learned from its refusals, kept for the process.
+    """The parameters that a server understands; learned from its errors, kept for the process.
 
     Most servers call no tool when a response format is in the request, and say nothing about it.
     So tools and format go out together only if `format_beside_tools`. Some (llama.cpp) fail to
@@ -68,13 +68,21 @@ class Dialect:
             return replace(self, token_parameters=self.token_parameters[1:])
         if "temperature" in text and self.temperature:
             return replace(self, temperature=False)
-        if STREAM_WORDS.search(text) or not any(word in text for word in FORMAT_WORDS):
-            return self._with_other_habits(text)
-        if self.format_beside_tools and "tool" in text:
-            return replace(self, format_beside_tools=False)
-        return self._with_looser_format(text)
+        if STREAM_WORDS.search(text):
+            return self._with_plainer_stream(text)
+        if any(word in text for word in FORMAT_WORDS):
+            return self._with_looser_format(text)
+        return self._with_other_echoes(text) if any(name in text for name in ECHOED) else None
+
+    def _with_plainer_stream(self, complaint: str) -> "Dialect | None":
+        if self.streams == "no":
+            return None
+        is_of_usage = "stream_options" in complaint and self.streams == "with_usage"
+        return replace(self, streams="plain" if is_of_usage else "no")
 
     def _with_looser_format(self, complaint: str) -> "Dialect | None":
+        if self.format_beside_tools and "tool" in complaint:
+            return replace(self, format_beside_tools=False)
         is_of_tools = "function" in complaint and "additionalproperties" in complaint
         if is_of_tools and not self.strict_tools:
             return replace(self, strict_tools=True)
@@ -82,73 +90,54 @@ class Dialect:
             return replace(self, schema_in_object=True)
         return replace(self, mode=LOOSER_MODES[self.mode]) if self.mode in LOOSER_MODES else None
 
-    def _with_other_habits(self, complaint: str) -> "Dialect | None":
-        if STREAM_WORDS.search(complaint) and self.streams != "no":
-            told = "stream_options" in complaint and self.streams == "with_usage"
-            return replace(self, streams="plain" if told else "no")
-        if not any(name in complaint for name in ECHOED):
-            return None
+    def _with_other_echoes(self, complaint: str) -> "Dialect | None":
         if any(words in complaint for words in MISSED):
             return replace(self, echoes="blank") if self.echoes == "own" else None
         return replace(self, echoes="none") if self.echoes != "none" else None
 
-    def parameters(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema],
-        output: OutputSchema | None,
-        *,
-        max_tokens: int | None,
-        temperature: float | None,
-        streamed: bool,
-    ) -> dict[str, Any]:
+    def parameters(self, messages: Sequence[Message], request: LLMRequest) -> dict[str, Any]:
         """Return the parameters of a request as this server understands them."""
-        tools, output = self._together(messages, tools, output)
-        asked: dict[str, Any] = {"messages": self._echoed(messages)}
-        if tools:
+        request = self._sendable(messages, request)
+        asked: dict[str, Any] = {"messages": [self._echoed(message) for message in messages]}
+        if request.tools:
             asked["tools"] = [
-                strict_wire(tool) if self.strict_tools else tool.wire for tool in tools
+                strict_wire(tool) if self.strict_tools else tool.wire for tool in request.tools
             ]
-        if max_tokens is not None:
-            asked[self.token_parameters[0]] = max_tokens
-        if temperature is not None and self.temperature:
-            asked["temperature"] = temperature
-        if streamed and self.streams != "no":
+        if request.max_tokens is not None:
+            asked[self.token_parameters[0]] = request.max_tokens
+        if request.temperature is not None and self.temperature:
+            asked["temperature"] = request.temperature
+        if request.heard is not None and self.streams != "no":
             asked["stream"] = True
             if self.streams == "with_usage":
                 asked["stream_options"] = {"include_usage": True}
-        if output is not None and (format := response_format(output, self)):
+        if request.output is not None and (format := response_format(request.output, self)):
             asked["response_format"] = format
             if format["type"] == "json_schema":
-                asked["messages"] = [
-                    _without_schema(message, output) for message in asked["messages"]
-                ]
+                said = asked["messages"]
+                asked["messages"] = [_without_schema(message, request.output) for message in said]
         return asked
 
-    def _together(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema],
-        output: OutputSchema | None,
-    ) -> tuple[Sequence[ToolSchema], OutputSchema | None]:
-        """Return the tools and the schema that may go out in one request."""
-        if self.format_beside_tools or not tools or output is None:
-            return tools, output
+    def _sendable(self, messages: Sequence[Message], request: LLMRequest) -> LLMRequest:
+        """Return a request with the tools or the schema, unless both may go out together."""
+        if self.format_beside_tools or not request.tools or request.output is None:
+            return request
         has_results = any(message.get("role") == "tool" for message in messages)
         if has_results and not self.answers_beside_tools:
-            return (), output
-        return tools, None
+            return replace(request, tools=())
+        return replace(request, output=None)
 
-    def _echoed(self, messages: Sequence[Message]) -> list[Message]:
-        if self.echoes == "own":
-            return list(messages)
-        return [*map(_with_thoughts if self.echoes == "blank" else without_echoes, messages)]
+    def _echoed(self, message: Message) -> Message:
+        """Return a message with the fields beside words and calls that the server knows."""
+        if self.echoes == "blank" and message.get("role") == "assistant":
+            return {THOUGHTS: ""} | message
+        return without_echoes(message) if self.echoes == "none" else message
 
 
 def response_format(output: OutputSchema, dialect: Dialect) -> dict[str, Any]:
     """Return the `response_format` of modes A (prompt: none), B (json_object), C (json_schema).
 
-    Some servers hold a model to a schema only if it stands in the format `json_object`.
+    Some servers hold a model to a schema only in the format `json_object`.
     """
     if dialect.mode == "prompt":
         return {}
@@ -178,6 +167,16 @@ def strict_wire(tool: ToolSchema) -> dict[str, Any]:
     }
 
 
+def without_echoes(message: Message) -> Message:
+    """Return a message with nothing beside the words and the calls."""
+    plain = {name: value for name, value in message.items() if name not in ECHOED}
+    if calls := plain.get("tool_calls"):
+        plain["tool_calls"] = [
+            {name: value for name, value in call.items() if name not in ECHOED} for call in calls
+        ]
+    return plain
+
+
 def _without_schema(message: Message, output: OutputSchema) -> Message:
     """Name the schema in a system message, instead of repeating it beside a response format."""
     content = message.get("content")
@@ -185,8 +184,3 @@ def _without_schema(message: Message, output: OutputSchema) -> Message:
         return message
     named = f"(the schema {output.name} of the response format)"
     return message | {"content": content.replace(output.text, named)}
-
-
-def _with_thoughts(message: Message) -> Message:
-    """Return a message for a server that wants thoughts beside every message of an assistant."""
-    return {THOUGHTS: ""} | message if message.get("role") == "assistant" else message

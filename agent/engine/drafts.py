@@ -6,15 +6,16 @@ that is not grounded already is left out. Nothing is computed before somebody as
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic_core import from_json
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
-from agent.engine.extraction import without_thoughts
 from agent.engine.messages import Heard, Text
 from agent.engine.parsing import ParseResult
+from agent.engine.reading import without_thoughts
 from agent.engine.run import Run
 from agent.markdown import visible
 from agent.text import MAX_INLINE_CHARS, last_sentence_end, pattern
@@ -23,6 +24,13 @@ T = TypeVar("T")
 
 CONTROL: Final = pattern(r"[\x00-\x1f]")
 MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The grounded part of an answer that is still being written, in Markdown."""
+
+    text: str
 
 
 @dataclass(slots=True)
@@ -104,15 +112,13 @@ def settled(text: str) -> dict[str, Any] | None:
 
 def _settled(growing: Any, whole: Any) -> Any:
     if isinstance(growing, str):
-        end = (
-            len(growing) if isinstance(whole, str) else last_sentence_end(growing, len(growing) - 1)
-        )
-        return growing[:end]
+        is_whole = isinstance(whole, str)
+        return growing if is_whole else growing[: last_sentence_end(growing, len(growing) - 1)]
     if isinstance(growing, Mapping):
         named = whole if isinstance(whole, Mapping) else {}
         return {key: _settled(value, named.get(key, MISSING)) for key, value in growing.items()}
     if isinstance(growing, list):
         known = whole if isinstance(whole, list) else []
-        ends = [*known, *([MISSING] * (len(growing) - len(known)))]
-        return [_settled(value, end) for value, end in zip(growing, ends, strict=True)]
+        pairs = zip_longest(growing, known, fillvalue=MISSING)
+        return [_settled(value, end) for value, end in pairs]
     return growing if whole is not MISSING else None

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-from agent.engine.completions import StreamedCompletion, read_completion, reported_error
+from agent.engine.completions import ServerError, StreamedCompletion, read_completion
 from agent.engine.dialect import Dialect
 from agent.engine.errors import (
     ContextTooLong,
@@ -27,15 +27,7 @@ from agent.engine.errors import (
     ModelUnavailable,
     ParameterDeclined,
 )
-from agent.engine.messages import (
-    Heard,
-    LLMResponse,
-    Message,
-    OutputSchema,
-    ResponseMode,
-    ToolSchema,
-)
-from agent.engine.refusals import Refusal
+from agent.engine.messages import LLMRequest, LLMResponse, Message, ResponseMode
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -45,7 +37,7 @@ log = logging.getLogger(__name__)
 OPENAI_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 SECRET_CHARS: Final = 8
 """A shorter key is a word that a local server is given, and may be a word of its answer."""
-UNASKABLE: Final = frozenset({"UnsupportedProtocol", "LocalProtocolError"})
+UNSENT: Final = frozenset({"UnsupportedProtocol", "LocalProtocolError"})
 """Errors of the client for a request that it does not even send."""
 LOCAL_KEY: Final = "none"
 """Sent as the key where none is set: local servers need none, the client insists on one."""
@@ -83,8 +75,7 @@ class LLMService:
         self.base_url = str(client.base_url) if client else base_url
         given = api_key.get_secret_value() if isinstance(api_key, SecretStr) else api_key
         self._api_key = client.api_key if client else given or os.environ.get("OPENAI_API_KEY")
-        self._given = client
-        self._opened: AsyncOpenAI | None = None
+        self._given, self._opened = client, client
         if client is not None:
             self._opened = client.with_options(max_retries=0, timeout=timeout_seconds)
         self._extra_body = extra_body
@@ -94,39 +85,26 @@ class LLMService:
         self._reported: set[int] = set()
 
     async def generate_with_tools(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        output: OutputSchema | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        heard: Heard | None = None,
+        self, messages: Sequence[Message], request: LLMRequest
     ) -> LLMResponse:
-        """Send one request to the model, streamed to `heard` if its server can.
+        """Send one request to the model, streamed if it is heard and its server can.
 
-        Raises what `LLM` says. A 400 that names a parameter the server does not know raises
+        Raises the errors of `LLM`. A 400 that names a parameter the server does not know raises
         ParameterDeclined, and the next request does without it.
         """
         dialect = self._dialect
-        asked = dialect.parameters(
-            messages,
-            tools,
-            output,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            streamed=heard is not None,
-        )
-        streamed = StreamedCompletion(self.model, heard)
+        asked = dialect.parameters(messages, request)
+        streamed = StreamedCompletion(self.model, request.heard)
         response = await self._complete(asked, streamed)
-        if isinstance(response, Refusal):
+        if isinstance(response, ServerError):
             response = self._understood(response, dialect, beside_tools="tools" in asked)
         if streamed.first_token_ns and not streamed.has_usage:
             # Tokens that the server does not tell cannot be counted.
             self._learn(dialect, replace(dialect, streams="no"))
+        mode = dialect.mode if "response_format" in asked else "prompt"
         return replace(
             response,
-            mode="" if output is None else dialect.mode if "response_format" in asked else "prompt",
+            mode="" if request.output is None else mode,
             base_url=self.base_url,
             first_token_ns=streamed.first_token_ns,
         )
@@ -156,36 +134,30 @@ class LLMService:
 
     async def _complete(
         self, asked: dict[str, Any], streamed: StreamedCompletion
-    ) -> LLMResponse | Refusal:
-        """Return the response of a server, or how it refuses.
+    ) -> LLMResponse | ServerError:
+        """Return the response of a server, or its error.
 
         The time limit is for all of it: a slow server must not use up the time of the next model.
         """
-        # Heavy, needed by the first request.
-        from httpx2 import InvalidURL, TransportError  # noqa: PLC0415
-        from openai import (  # noqa: PLC0415
-            APIConnectionError,
-            APIError,
-            APIStatusError,
-            APITimeoutError,
-        )
+        import httpx2  # noqa: PLC0415 - heavy, needed by the first request
+        import openai  # noqa: PLC0415
 
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 data = await self._create(asked, streamed)
-            if refused := reported_error(data):
-                return Refusal.within(refused)
+            if data.get("error") and not (data.get("choices") or data.get("usage")):
+                return ServerError.within(data["error"])
             return read_completion(data, self.model)
-        except (APITimeoutError, TimeoutError):
+        except (openai.APITimeoutError, TimeoutError):
             raise ModelTimeout(f"{self.model} did not answer in time") from None
-        except (APIConnectionError, TransportError) as error:
+        except (openai.APIConnectionError, httpx2.TransportError) as error:
             raise self._unreachable(error.__cause__ or error) from None
-        except APIStatusError as error:
-            return Refusal(error.status_code, error.body, error.response.headers)
-        except APIError as error:  # within a stream
-            return Refusal.within(error.body)
-        except (InvalidURL, UnicodeEncodeError) as error:  # of the address, of the key
-            raise self._unaskable(error) from None
+        except openai.APIStatusError as error:
+            return ServerError(error.status_code, error.body, error.response.headers)
+        except openai.APIError as error:  # within a stream
+            return ServerError.within(error.body)
+        except (httpx2.InvalidURL, UnicodeEncodeError) as error:  # of the address, of the key
+            raise self._unreachable(error, is_unsent=True) from None
         except (ValueError, RecursionError):
             raise ModelResponseInvalid(f"{self.model} answered with no chat completion") from None
 
@@ -197,62 +169,53 @@ class LLMService:
             model=self.model, extra_body=dict(self._extra_body), **asked
         )
         if not asked.get("stream"):
-            return self._plain_data(answer)
+            return _plain_data(answer)
         async with answer as stream:
             if "event-stream" not in stream.response.headers.get("content-type", ""):
                 await stream.response.aread()  # of a server that answers whole all the same
-                return self._plain_data(stream.response.json())
+                return _plain_data(stream.response.json())
             async for chunk in stream:
-                streamed.add(self._plain_data(chunk))
+                streamed.add(_plain_data(chunk))
         return streamed.completion()
 
-    def _plain_data(self, answer: object) -> Mapping[str, Any]:
-        """Return what a server answered as plain data: the client has not validated its types."""
-        if isinstance(answer, BaseModel):
-            answer = answer.model_dump(exclude_unset=True, warnings=False)
-        if isinstance(answer, Mapping):
-            return answer
-        raise ModelResponseInvalid(f"{self.model} answered with no chat completion")
-
-    def _understood(self, refusal: Refusal, dialect: Dialect, *, beside_tools: bool) -> LLMResponse:
-        """Return the response that a refusal stands for, or raise what it means.
+    def _understood(
+        self, error: ServerError, dialect: Dialect, *, beside_tools: bool
+    ) -> LLMResponse:
+        """Return the response that an error stands for, or raise what it means.
 
         It may be that the dialect of the request was wrong.
         """
-        if refusal.is_filtered:
+        meaning, status = error.meaning, error.status
+        reason = self._without_key(error.text)
+        problem = f"{self.model} answered {status}: {reason}".removesuffix(": ")
+        if meaning == "filtered":
             return LLMResponse(finish_reason="content_filter", model=self.model)
-        if beside_tools and refusal.is_unreadable_answer:
+        if meaning == "unreadable" and beside_tools:
             self._learn(dialect, replace(dialect, answers_beside_tools=False))
             return LLMResponse(finish_reason="unparsed", model=self.model)
-        status, reason = refusal.status, self._without_key(refusal.text)
-        problem = f"{self.model} answered {status}: {reason}".removesuffix(": ")
-        if refusal.is_too_long:
+        if meaning == "too_long":
             raise ContextTooLong(problem, status=status)
-        simpler = dialect.without(refusal.text) if refusal.may_be_of_a_parameter else None
-        if simpler is not None:
+        if error.may_be_of_a_parameter and (simpler := dialect.without(error.text)) is not None:
             self._learn(dialect, simpler)
             raise ParameterDeclined(f"{self.model} declined a parameter: {reason}", status=status)
-        if refusal.is_rate_limit:
-            raise ModelRateLimited(problem, status=status, retry_after=refusal.retry_after)
-        if refusal.is_passing:
-            raise ModelUnavailable(problem, status=status, retry_after=refusal.retry_after)
-        self._report(status, f"{problem}; `sommelier doctor` says what to do")
-        raise ModelRejected(problem, status=status)
+        if meaning == "rejected":
+            self._report(status, f"{problem}; `sommelier doctor` says what to do")
+            raise ModelRejected(problem, status=status)
+        kind = ModelRateLimited if meaning == "rate_limit" else ModelUnavailable
+        raise kind(problem, status=status, retry_after=error.retry_after)
 
-    def _unreachable(self, error: BaseException) -> ModelError:
-        kind, url = type(error).__name__, urlsplit(str(self._client.base_url))
-        if kind in UNASKABLE:
-            return self._unaskable(error)
+    def _unreachable(self, error: BaseException, *, is_unsent: bool = False) -> ModelError:
+        """Return the error of a server that is down, or of settings that no request comes of."""
+        kind = type(error).__name__
+        if is_unsent or kind in UNSENT:
+            problem = f"{self.model} cannot be asked ({kind})"
+            self._report(0, f"{problem}; check OPENAI_BASE_URL, OPENAI_API_KEY")
+            return ModelRejected(problem)
+        url = urlsplit(str(self._client.base_url))
         server = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
         return ModelUnavailable(
             f"{self.model} could not be reached ({kind}); is the server at {server} running?"
         )
-
-    def _unaskable(self, error: BaseException) -> ModelError:
-        """Return the error of a configuration that no request can be made of."""
-        problem = f"{self.model} cannot be asked ({type(error).__name__})"
-        self._report(0, f"{problem}; check OPENAI_BASE_URL, OPENAI_API_KEY")
-        return ModelRejected(problem)
 
     def _learn(self, dialect: Dialect, simpler: Dialect) -> None:
         """Speak another dialect from now on, unless a request has learned one meanwhile."""
@@ -269,6 +232,19 @@ class LLMService:
     def _without_key(self, text: str) -> str:
         key = self._api_key
         return text.replace(key, "***") if key and len(key) >= SECRET_CHARS else text
+
+
+def _plain_data(answer: object) -> Mapping[str, Any]:
+    """Return a server's answer as plain data: the client has not validated its types.
+
+    Raises:
+        ValueError: it is no chat completion.
+    """
+    if isinstance(answer, BaseModel):
+        answer = answer.model_dump(exclude_unset=True, warnings=False)
+    if isinstance(answer, Mapping):
+        return answer
+    raise ValueError(answer)
 
 
 def is_of_openai(base_url: str | None) -> bool:

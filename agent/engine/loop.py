@@ -1,23 +1,23 @@
 """One turn: tools first, then the structured answer, with retries around the answer only."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
-from agent.engine.drafts import Drafts, draft_of, settled
+from agent.engine.drafts import Draft, Drafts, draft_of, settled
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, Stopped
-from agent.engine.extraction import without_thoughts
 from agent.engine.limits import Ledger
-from agent.engine.messages import LLMResponse, Message, ToolCall
-from agent.engine.models import ModelChain, Request
+from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
+from agent.engine.models import ModelChain
 from agent.engine.parsing import ParseResult, parse_final_response, valid_part
+from agent.engine.reading import without_thoughts, written_calls
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox
-from agent.engine.written_calls import written_calls
 
 T = TypeVar("T")
 
@@ -44,6 +44,7 @@ SCHEMA_RULE: Final = (
     "no text around it, no Markdown fence.\n"
 )
 """The end of a prompt that asks for a structured answer; the schema follows."""
+SECONDS_BETWEEN: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,75 +104,94 @@ async def generate_agentic_response(
     """
     require_parts(run, contract)
     toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
-    turn = _Turn.begin(run.begun(), contract, toolbox, message, images)
+    run = run.begun()
+    turn = _Turn(run, contract, toolbox, message, images)
     turn.evidence.found.update(found)
-    turn.progress = progress
     try:
         async with run.stop.listening():
             if first:
-                await turn.call_tools(LLMResponse(tool_calls=tuple(first)))
+                await turn.call_tools(LLMResponse(tool_calls=tuple(first)), progress)
             for _ in range(run.limits.structured_output_max_retries + 1):
-                reply, span = await turn.answer_after_tools()
+                reply, span = await turn.answer_after_tools(progress)
                 result = await turn.parse(reply, span)
                 if result.ok or not result.retryable:
                     break
                 turn.chat.add_feedback(reply, result, contract.feedback)
-        outcome, problem = outcome_of_result(turn.attempts[-1].result)
+        outcome, problem = outcome_of_result(result)
     except (LimitReached, ModelError) as error:
         outcome, problem = outcome_of_error(error, run)
     return await turn.response(outcome, problem)
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt(Generic[T]):
-    """One final answer of the model, and the result of parsing it."""
+async def stream_agentic_response(
+    message: str,
+    *,
+    run: Run,
+    contract: OutputContract[T],
+    tools: Sequence[Tool | Callable[..., object]] | Toolbox = (),
+    images: Sequence[str] = (),
+    seconds_between: float = SECONDS_BETWEEN,
+) -> AsyncIterator[Draft | AgenticResponse[T]]:
+    """Yield drafts of the answer, each longer or other than the one before, then the response.
 
-    reply: LLMResponse
-    result: ParseResult[T]
+    Takes what `generate_agentic_response` takes. A caller that stops listening cancels the turn.
+    """
+    make: Callable[[], str] = str
+
+    def show(draft: Callable[[], str]) -> None:
+        nonlocal make
+        make = draft
+
+    turn = asyncio.create_task(
+        generate_agentic_response(
+            message, run=replace(run, show=show), contract=contract, tools=tools, images=images
+        )
+    )
+    shown = ""
+    try:
+        while not turn.done():
+            await asyncio.wait([turn], timeout=seconds_between)
+            if not turn.done() and (text := make()) and text != shown:
+                shown = text
+                yield Draft(text)
+        yield await turn
+    finally:
+        turn.cancel()
 
 
-@dataclass(slots=True)
 class _Turn(Generic[T]):
     """A turn in progress: its messages, its evidence, its attempts."""
 
-    run: Run
-    contract: OutputContract[T]
-    toolbox: Toolbox
-    chat: Conversation
-    evidence: Evidence
-    models: ModelChain
-    drafts: Drafts[T]
-    max_tokens: int
-    attempts: list[_Attempt[T]] = field(default_factory=list)
-    progress: Progress | None = None
-
-    @classmethod
-    def begin(
-        cls,
+    def __init__(
+        self,
         run: Run,
         contract: OutputContract[T],
         toolbox: Toolbox,
         message: str,
         images: Sequence[str],
-    ) -> "_Turn[T]":
-        """Begin a turn with a message of the user."""
+    ) -> None:
+        self.run, self.contract, self.toolbox = run, contract, toolbox
         instructions = system_prompt(str(run.instructions), contract)
-        chat = Conversation(instructions, run.history, message, images)
-        users, models = chat.said_by("user"), chat.said_by("assistant")
-        evidence = Evidence({}, users, models, str(run.instructions))
-        drafts = Drafts(run, contract, evidence)
-        models_asked = ModelChain(run)
-        tokens = run.limits.answer_tokens
-        return cls(run, contract, toolbox, chat, evidence, models_asked, drafts, tokens)
+        self.chat = Conversation(instructions, run.history, message, images)
+        self.evidence = Evidence(
+            asked=self.chat.said_by("user"),
+            answered=self.chat.said_by("assistant"),
+            instructions=str(run.instructions),
+        )
+        self.models = ModelChain(run)
+        self.drafts = Drafts(run, contract, self.evidence)
+        self.max_tokens = run.limits.answer_tokens
+        self.replies: list[LLMResponse] = []
+        self.results: list[ParseResult[T]] = []
 
-    async def answer_after_tools(self) -> tuple[LLMResponse, Span]:
+    async def answer_after_tools(self, progress: Progress | None) -> tuple[LLMResponse, Span]:
         """Ask the models, and run the tools they call, until there is a final answer.
 
         If an answer was truncated, the token limit is raised for the next one.
         """
         while True:
             request = self._next_request()
-            reply, span = await self.models.ask(self.chat, request)
+            reply, span = await self.models.ask(self.chat, request, attempt=len(self.results))
             if reply.finish_reason == "length":
                 self.max_tokens = self.run.limits.raised(self.max_tokens)
             if not request.tools:
@@ -180,43 +200,43 @@ class _Turn(Generic[T]):
                 reply = replace(reply, content="", tool_calls=calls)
             if not reply.tool_calls:
                 return reply, span
-            await self.call_tools(reply)
+            await self.call_tools(reply, progress)
 
-    def _next_request(self) -> Request:
+    def _next_request(self) -> LLMRequest:
         """Return the next request. Requests are kept back for this attempt and its retries.
 
         After an answer of the wrong form the next request has no tools. After an answer that should
         have been a tool call it has no format: some servers hold the model to that.
         """
-        limits, ledger, number = self.run.limits, self.run.ledger, len(self.attempts)
-        kept_back = limits.structured_output_max_retries - number + 1
+        limits, ledger = self.run.limits, self.run.ledger
+        kept_back = limits.structured_output_max_retries - len(self.results) + 1
         may_call = (
             ledger.tool_calls < limits.tool_calls and ledger.requests + kept_back < limits.requests
         )
-        errors = [attempt.result.error_type for attempt in reversed(self.attempts)]
+        errors = (result.error_type for result in reversed(self.results))
         error = next((error for error in errors if error != "degenerate"), None)
         tools = self.toolbox.schemas if may_call and error not in WRONG_FORM else ()
         format_in_the_way = tools and error in NEEDED_A_TOOL and ledger.tool_calls == 0
-        return Request(
+        return LLMRequest(
             tools=tools,
             output=None if format_in_the_way else self.contract.requested(self.evidence),
             max_tokens=self.max_tokens,
             temperature=self.contract.temperature,
-            attempt=number,
             heard=self.drafts.listener,
         )
 
-    async def call_tools(self, reply: LLMResponse) -> None:
+    async def call_tools(self, reply: LLMResponse, progress: Progress | None) -> None:
         """Run the calls of a response, and show the model their results."""
         calls, cut_off = self.chat.numbered(reply.tool_calls), reply.finish_reason == "length"
-        if self.run.show is not None and self.progress is not None:
-            draft = self.progress(calls)
+        if self.run.show is not None and progress is not None:
+            draft = progress(calls)
             self.run.show(lambda: draft)
         results = await self.toolbox.call_all(
             calls, self.run, step=self.models.steps, cut_off=cut_off
         )
         self.chat.add_results(reply, calls, results)
-        self.evidence.add_results(results)
+        for result in results:
+            self.evidence.found.update(result.found)
 
     async def parse(self, reply: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check.
@@ -226,10 +246,11 @@ class _Turn(Generic[T]):
         with self.run.span.child("guard.output", "guardrail") as guard:
             names = self.toolbox.names
             result = await parse_final_response(reply, self.contract, self.evidence, names)
-        before = self.attempts[-1].reply.content if self.attempts else ""
-        if result.retryable and before and reply.content == before and before.strip():
+        before = self.replies[-1].content if self.replies else ""
+        if result.retryable and before.strip() and reply.content == before:
             result = replace(result, error_type="degenerate")
-        self.attempts.append(_Attempt(reply, result))
+        self.replies.append(reply)
+        self.results.append(result)
         error = result.error_type
         if error == "grounding":
             guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
@@ -244,7 +265,7 @@ class _Turn(Generic[T]):
         found = await self._usable(outcome)
         if found and outcome not in {"answered", "stopped"}:
             outcome = "salvaged"
-        errors = [attempt.result.error_type for attempt in self.attempts]
+        errors = (result.error_type for result in self.results)
         answers = [_as_message(found, self.contract)] if found else []
         return AgenticResponse(
             text=found.text if found else "",
@@ -254,8 +275,8 @@ class _Turn(Generic[T]):
             answer=found.answer if found else None,
             error=problem,
             error_types=tuple(error for error in errors if error),
-            retry_count=max(0, len(self.attempts) - 1),
-            models=tuple(dict.fromkeys(attempt.reply.model for attempt in self.attempts)),
+            retry_count=max(0, len(self.results) - 1),
+            models=tuple(dict.fromkeys(reply.model for reply in self.replies)),
             messages=(*self.chat.added, *answers),
             found=self.evidence.found,
         )
@@ -263,22 +284,22 @@ class _Turn(Generic[T]):
     async def _usable(self, outcome: Outcome) -> ParseResult[T] | None:
         """Return the result to show: none of a refused question, the draft of a stopped one."""
         if outcome == "answered":
-            return self.attempts[-1].result
+            return self.results[-1]
         if outcome == "stopped":
             return self.drafts.result()
         if outcome in {"refusal", "content_filter"}:
             return None
-        for attempt in reversed(self.attempts):
-            answer, keep = self._answer_in(attempt), self.contract.salvage
+        for reply, result in zip(reversed(self.replies), reversed(self.results), strict=True):
+            answer, keep = self._answer_in(reply, result), self.contract.salvage
             if kept := await valid_part(keep, answer, self.contract, self.evidence):
                 return kept
         return None
 
-    def _answer_in(self, attempt: _Attempt[T]) -> T | None:
+    def _answer_in(self, reply: LLMResponse, result: ParseResult[T]) -> T | None:
         """Return the answer of an attempt; of one that was cut off the part that is whole."""
-        if attempt.result.error_type != "truncated":
-            return attempt.result.answer
-        begun = settled(without_thoughts(attempt.reply.content))
+        if result.error_type != "truncated":
+            return result.answer
+        begun = settled(without_thoughts(reply.content))
         draft = draft_of(begun, self.contract, self.evidence)
         return draft.answer if draft else None
 

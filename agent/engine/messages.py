@@ -66,6 +66,56 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    parameters: JsonSchema
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        """Return the tool as a request's `tools` hold it."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+        }
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True)
+class OutputSchema:
+    """The JSON Schema of the structured answer, and its strict form for mode `json_schema`.
+
+    There is no strict form of a schema whose objects may hold keys that it does not name.
+    """
+
+    name: str
+    schema: JsonSchema
+    strict_schema: JsonSchema | None
+
+    @cached_property
+    def text(self) -> str:
+        """Return the schema as prompts show it."""
+        return json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class LLMRequest:
+    """A request to a model, beside its messages: all that it may use and has to keep.
+
+    A model that can stream tells `heard` when it begins to answer.
+    """
+
+    tools: Sequence[ToolSchema] = ()
+    output: OutputSchema | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    heard: Heard | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LLMResponse:
     """The response to one request to a model.
 
@@ -88,42 +138,6 @@ class LLMResponse:
     first_token_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSchema:
-    """A tool as the model sees it."""
-
-    name: str
-    description: str
-    parameters: JsonSchema
-
-    @property
-    def wire(self) -> dict[str, Any]:
-        """Return the tool as it stands in a request's `tools`."""
-        function = {
-            "name": self.name,
-            "description": self.description,
-            "parameters": self.parameters,
-        }
-        return {"type": "function", "function": function}
-
-
-@dataclass(frozen=True)
-class OutputSchema:
-    """The JSON Schema of the structured answer, and its strict form for mode `json_schema`.
-
-    There is no strict form of a schema whose objects may hold keys that it does not name.
-    """
-
-    name: str
-    schema: JsonSchema
-    strict_schema: JsonSchema | None
-
-    @cached_property
-    def text(self) -> str:
-        """Return the schema as it stands in prompts."""
-        return json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
-
-
 class LLM(Protocol):
     """A language model, or what stands in for one."""
 
@@ -143,18 +157,9 @@ class LLM(Protocol):
         ...
 
     async def generate_with_tools(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        output: OutputSchema | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        heard: Heard | None = None,
+        self, messages: Sequence[Message], request: LLMRequest
     ) -> LLMResponse:
         """Send `messages`; the model answers or asks for tools.
-
-        A model that can stream tells `heard` when it begins to answer.
 
         Raises:
             ModelUnavailable: no answer came; another try may help.
@@ -169,28 +174,15 @@ def api_name(name: str) -> str:
     return NOT_IN_A_NAME.sub("_", name)[: lengths.NAME]
 
 
-def without_echoes(message: Message) -> Message:
-    """Return a message with nothing beside the words and the calls."""
-    plain = {name: value for name, value in message.items() if name not in ECHOED}
-    if calls := plain.get("tool_calls"):
-        plain["tool_calls"] = [
-            {name: value for name, value in call.items() if name not in ECHOED} for call in calls
-        ]
-    return plain
-
-
-def with_images(message: Message, images: Sequence[str]) -> Message:
-    """Put images, as data URLs, behind the words of a message."""
-    parts = [{"type": "image_url", "image_url": {"url": image}} for image in images]
-    return message | {"content": [{"type": "text", "text": message["content"]}, *parts]}
-
-
 def without_images(message: Message) -> Message:
     """Return a message with the size of each image in its place, for the trace."""
     parts = message.get("content")
     if not isinstance(parts, list):
         return message
-    urls = (part["image_url"]["url"] for part in parts if "image_url" in part)
-    left = [f"[image, {len(url) * 3 // 4 // 1000} kB]" for url in urls]
-    said = [part["text"] for part in parts if "text" in part]
-    return message | {"content": "\n".join([*said, *left])}
+    shown = [
+        part["text"]
+        if "text" in part
+        else f"[image, {len(part['image_url']['url']) * 3 // 4 // 1000} kB]"
+        for part in parts
+    ]
+    return message | {"content": "\n".join(shown)}

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from agent.engine.conversation import TOKEN_BYTES, Conversation
 from agent.engine.errors import (
@@ -18,16 +18,7 @@ from agent.engine.errors import (
     ParameterDeclined,
     log_failure,
 )
-from agent.engine.messages import (
-    LLM,
-    Heard,
-    LLMResponse,
-    Message,
-    OutputSchema,
-    Text,
-    ToolSchema,
-    Usage,
-)
+from agent.engine.messages import LLM, LLMRequest, LLMResponse, Message, Text, Usage
 from agent.engine.run import Run
 from agent.engine.span import Span
 
@@ -36,24 +27,6 @@ TOKEN_CHARS: Final = 4
 """Characters of a token, about: what was cut off is counted so."""
 MAX_DECLINED: Final = 7
 """The most parameters that servers may decline in one turn: there are no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request beside its messages, see `LLM.generate_with_tools`, and its attempt."""
-
-    tools: Sequence[ToolSchema] = ()
-    output: OutputSchema | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    attempt: int = 0
-    heard: Heard | None = None
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Return what a model is told beside the messages, as a trace shows it."""
-        told = {"max_tokens": self.max_tokens, "temperature": self.temperature}
-        return {name: value for name, value in told.items() if value is not None}
 
 
 @dataclass(slots=True)
@@ -68,7 +41,9 @@ class ModelChain:
     _current: int = 0
     _declined: int = 0
 
-    async def ask(self, chat: Conversation, request: Request) -> tuple[LLMResponse, Span]:
+    async def ask(
+        self, chat: Conversation, request: LLMRequest, *, attempt: int
+    ) -> tuple[LLMResponse, Span]:
         """Return one response of the first model that gives one, and its span.
 
         Raises:
@@ -78,7 +53,7 @@ class ModelChain:
         failures = 0
         while True:
             try:
-                return await self._ask_once(chat, request)
+                return await self._ask_once(chat, request, attempt)
             except ModelError as error:
                 if self._is_mended(error, chat):
                     continue
@@ -98,41 +73,44 @@ class ModelChain:
         return isinstance(error, ContextTooLong) and chat.shorten()
 
     def _seconds_to_wait(self, error: ModelError, failures: int) -> float | None:
-        """Return the seconds until the same model is asked again; None if it is not."""
+        """Return the wait before the same model is asked again; None if it is not."""
         told = worth_a_wait(error)
         if told is False or failures >= self.run.limits.model_tries:
             return None
         wait = BACKOFF.after(failures) if told is True else told
         return wait if wait < self.run.seconds_left else None
 
-    async def _ask_once(self, chat: Conversation, request: Request) -> tuple[LLMResponse, Span]:
+    async def _ask_once(
+        self, chat: Conversation, request: LLMRequest, attempt: int
+    ) -> tuple[LLMResponse, Span]:
         run, model = self.run, self.run.models[self._current]
         run.require_request()
         self.steps += 1
+        offered = tuple(tool.wire for tool in request.tools)
         if model.context_tokens:
-            offered = json.dumps([tool.wire for tool in request.tools])
-            taken = (request.max_tokens or 0) + len(offered) // TOKEN_BYTES
+            taken = (request.max_tokens or 0) + len(json.dumps(offered)) // TOKEN_BYTES
             chat.fit(model.context_tokens - taken)
         messages = chat.as_sent(self._current)
+        parameters = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         with run.span.child(
             "llm.plan",
             "generation",
             input=run.shown(messages) if run.span.recording else None,
-            metadata={"step": self.steps, "attempt": request.attempt, "model": model.model},
+            metadata={"step": self.steps, "attempt": attempt, "model": model.model},
         ) as span:
             run.ledger.requests += 1
             span.update(
                 model=model.model,
-                model_parameters=request.parameters,
+                model_parameters={k: v for k, v in parameters.items() if v is not None},
                 prompt=run.prompt,
-                tools=tuple(tool.wire for tool in request.tools) if span.recording else (),
+                tools=offered,
             )
             response = await self._send(model, messages, request, span)
             self._count(response, span)
         return response, span
 
     async def _send(
-        self, model: LLM, messages: Sequence[Message], request: Request, span: Span
+        self, model: LLM, messages: Sequence[Message], request: LLMRequest, span: Span
     ) -> LLMResponse:
         """Send a request; if it is cut off, what the model wrote until then is counted.
 
@@ -141,24 +119,18 @@ class ModelChain:
             ModelError: the model failed.
         """
         written: list[Text] = []
+        if (heard := request.heard) is not None:
 
-        def heard(text: Text) -> None:
-            written.append(text)
-            if request.heard is not None:
-                request.heard(text)
+            def listen(text: Text) -> None:
+                written.append(text)
+                heard(text)
 
+            request = replace(request, heard=listen)
         try:
             async with asyncio.timeout_at(self.run.deadline):
-                response = await model.generate_with_tools(
-                    messages,
-                    request.tools,
-                    output=request.output,
-                    max_tokens=request.max_tokens,
-                    temperature=request.temperature,
-                    heard=heard if request.heard is not None else None,
-                )
+                response = await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
-            if request.heard is not None:
+            if heard is not None:
                 self._count(cut_off(model, messages, written), span)
             raise
         except ModelError:
@@ -168,23 +140,22 @@ class ModelChain:
         except Exception as error:  # of a model that is no LLMService
             kind = log_failure("a model failed", error)
             raise ModelRejected(f"the model failed ({kind})") from None
-        if request.heard is not None and self.run.show is not None:
+        if heard is not None and self.run.show is not None:
             self.run.show(lambda: "")  # The whole answer is parsed at once: no draft of it.
         return response
 
     def _count(self, response: LLMResponse, span: Span) -> None:
         """Add a response to the ledger, and put it onto its span."""
         costs = self.run.ledger.add(response)
-        if span.recording:
-            span.update(
-                model=response.model or None,
-                output=as_output(response),
-                usage=response.usage,
-                cost_usd=sum(costs.values()),
-                costs=costs,
-                metadata={"mode": response.mode} if response.mode else None,
-                first_token_ns=response.first_token_ns,
-            )
+        span.update(
+            model=response.model or None,
+            output=as_output(response),
+            usage=response.usage,
+            cost_usd=sum(costs.values()),
+            costs=costs,
+            metadata={"mode": response.mode} if response.mode else None,
+            first_token_ns=response.first_token_ns,
+        )
 
 
 def cut_off(model: LLM, messages: Sequence[Message], written: Sequence[Text]) -> LLMResponse:
@@ -208,14 +179,5 @@ def as_output(response: LLMResponse) -> object:
     """Return a response as an admin reads it in the trace; an invalid answer is kept raw."""
     if not response.tool_calls:
         return response.refusal if response.refusal is not None else response.content
-    calls = [
-        {"name": call.name, "arguments": _arguments(call.arguments)} for call in response.tool_calls
-    ]
+    calls = [{"name": call.name, "arguments": call.arguments} for call in response.tool_calls]
     return {"content": response.content, "tool_calls": calls}
-
-
-def _arguments(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -13,10 +13,16 @@ from pydantic import ValidationError
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract, Problem, leaves
 from agent.engine.errors import log_failure
-from agent.engine.extraction import Extracted, NotJson, extract_json, without_thoughts
 from agent.engine.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
 from agent.engine.messages import LLMResponse
-from agent.engine.written_calls import CALL_MARK, calls_of, is_written_call
+from agent.engine.reading import (
+    CALL_MARK,
+    NotJson,
+    calls_of,
+    is_written_call,
+    read_json,
+    without_thoughts,
+)
 from agent.markdown import visible
 
 T = TypeVar("T")
@@ -32,17 +38,15 @@ PLACEHOLDERS: Final = frozenset(
 FINISH_PROBLEMS: Final = {
     "refusal": ("refusal", "the model declined to answer"),
     "content_filter": ("content_filter", "the answer was stopped by a content filter"),
-    "length": (
-        "truncated",
-        "the response was cut off at the token limit, answer more briefly",
-    ),
+    "length": ("truncated", "the response was cut off at the token limit, answer more briefly"),
     "interrupted": ("interrupted", "the response was interrupted, answer again"),
     "no_choices": ("no_choices", "there was no response"),
     "unparsed": ("unparsed", "the response was neither a tool call nor a readable answer"),
 }
 WRITTEN_CALL: Final = (
+    "tool_call_as_text",
     "a tool call was written as text and not executed; call tools through the tool interface, "
-    "or answer with what is known"
+    "or answer with what is known",
 )
 
 
@@ -93,36 +97,34 @@ def read_answer(
     response: LLMResponse, contract: OutputContract[T], tool_names: Collection[str] = ()
 ) -> ParseResult[T]:
     """Read the typed answer of a response; no rule of the contract is applied yet."""
-    if unusable := _unusable(response):
-        return _failed(*unusable)
     text = without_thoughts(response.content)
+    if unusable := _unusable(response, text):
+        return _failed(*unusable)
     try:
-        if is_written_call(text, tool_names):
-            return _failed("tool_call_as_text", WRITTEN_CALL)
-        result = _read(text, contract, tool_names)
+        result: ParseResult[T] = _read(text, contract, tool_names)
     except NotJson as error:
         result = _failed("invalid_json", str(error))
     except RecursionError:
         result = _failed("invalid_json", "the response is nested too deeply")
+    except ValidationError as error:
+        result = _failed("schema", describe_validation_error(error))
     except Exception as error:  # of a validator, or of the contract's `read_text`
         kind = log_failure("an answer could not be read", error)
         result = _failed("schema", f"the answer could not be read ({kind}); answer differently")
-    if result.error_type in {"invalid_json", "schema"} and CALL_MARK.search(text):
-        return _failed("tool_call_as_text", WRITTEN_CALL)
-    return result
+    is_valid_json = result.answer is not None and result.path == "strict"
+    return result if is_valid_json or not CALL_MARK.search(text) else _failed(*WRITTEN_CALL)
 
 
-def _unusable(response: LLMResponse) -> tuple[str, str] | None:
+def _unusable(response: LLMResponse, text: str) -> tuple[str, str] | None:
     """Return the kind and description of what keeps a response from being an answer at all."""
     if response.tool_calls:
         return "tool_call", "tools can no longer be called, answer with what is known"
-    if response.refusal is not None:
-        return "refusal", "the model declined to answer"
-    if response.finish_reason in FINISH_PROBLEMS:
-        return FINISH_PROBLEMS[response.finish_reason]
+    finish = "refusal" if response.refusal is not None else response.finish_reason
+    if finish in FINISH_PROBLEMS:
+        return FINISH_PROBLEMS[finish]
     if len(response.content) > lengths.ANSWER:
         return "too_long", f"the response has more than {lengths.ANSWER} characters"
-    if without_thoughts(response.content):
+    if text:
         return None
     is_thought = response.has_reasoning or response.content.strip()
     holds = "holds only reasoning and no answer" if is_thought else "is empty"
@@ -130,34 +132,29 @@ def _unusable(response: LLMResponse) -> tuple[str, str] | None:
 
 
 def _read(text: str, contract: OutputContract[T], tool_names: Collection[str]) -> ParseResult[T]:
-    found = read_value(text, contract)
-    if calls_of(found.value, tool_names):
-        return _failed("tool_call_as_text", WRITTEN_CALL)
-    if problem := degenerate(found.value, contract):
-        return _failed("degenerate", problem, found.path)
-    try:
-        return ParseResult("", answer=contract.read(found.value), path=found.path)
-    except ValidationError as error:
-        return _failed("schema", describe_validation_error(error), found.path)
+    """Read a text as the contract wants it. Raises NotJson, or what validation does."""
+    if is_written_call(text, tool_names):
+        return _failed(*WRITTEN_CALL)
+    value, path = _value_of(text, contract)
+    if calls_of(value, tool_names):
+        return _failed(*WRITTEN_CALL)
+    if problem := degenerate(value, contract):
+        return _failed("degenerate", problem)
+    return ParseResult("", answer=contract.read(value), path=path)
 
 
-def read_value(text: str, contract: OutputContract[T]) -> Extracted:
-    """Read a text as the contract wants it: JSON first, `read_text` as a safety net.
-
-    Raises:
-        NotJson: there is no single value, and the contract makes none of the text.
-    """
+def _value_of(text: str, contract: OutputContract[T]) -> tuple[object, str]:
+    """Return the value of a text and how it was read: JSON first, `read_text` as a safety net."""
     read_text = contract.read_text or (lambda _: None)
     if contract.plain_text:
         is_quoted = not contract.any_text and text.startswith('"')
-        return Extracted(read_text(text) or (text.strip('"') if is_quoted else text), "text")
+        return read_text(text) or (text.strip('"') if is_quoted else text), "text"
     try:
-        return extract_json(text, contract.opening)
+        return read_json(text, contract.opening)
     except NotJson:
-        value = read_text(text)
-        if value is None:
+        if (value := read_text(text)) is None:
             raise
-        return Extracted(value, "text")
+        return value, "text"
 
 
 async def check(
@@ -165,23 +162,26 @@ async def check(
 ) -> ParseResult[T]:
     """Hold a value that satisfies the schema to the contract's rules, and render it.
 
-    A rule may raise ValueError instead of saying what is wrong. One that fails is not kept.
+    A rule may raise ValueError instead of saying what is wrong. An answer is not accepted if a rule
+    fails otherwise.
     """
+    kind, problem, text = "semantic", None, ""
     try:
-        kind, problem = "semantic", await _result_of(contract.semantic(answer))
-        if not problem:
-            kind, problem = "grounding", await _result_of(contract.grounding(answer, evidence))
+        problem = await _result_of(contract.semantic(answer))
+        if not problem and (problem := await _result_of(contract.grounding(answer, evidence))):
+            kind = "grounding"
         text = "" if problem else visible(contract.render(answer, evidence))
     except RecursionError:
-        return _failed("invalid_json", "the response is nested too deeply", path)
+        return _failed("invalid_json", "the response is nested too deeply")
     except ValueError as error:
-        return _failed("semantic", clip(str(error), SHOWN_ERROR_CHARS), path)
+        return _failed("semantic", clip(str(error), SHOWN_ERROR_CHARS))
     except Exception as error:
         failure = log_failure("a rule of the contract failed", error)
-        problem = f"the answer could not be checked ({failure}); answer differently"
-        return _failed("semantic", problem, path)
+        return _failed(
+            "semantic", f"the answer could not be checked ({failure}); answer differently"
+        )
     if not problem and not text.strip():
-        kind, problem = "semantic", "the answer has no text"
+        problem = "the answer has no text"
     if problem:
         return ParseResult("", [], problem, kind, answer, path)
     return ParseResult(text, contract.ids(answer), None, None, answer, path)
@@ -210,8 +210,8 @@ async def valid_part(
     return result if result and result.ok else None
 
 
-def _failed(kind: str, problem: str, path: str = "strict") -> ParseResult[T]:
-    return ParseResult("", [], problem, kind, None, path)
+def _failed(kind: str, problem: str) -> ParseResult[T]:
+    return ParseResult("", [], problem, kind)
 
 
 def degenerate(value: object, contract: OutputContract[T]) -> str | None:

@@ -2,7 +2,7 @@
 
 import ipaddress
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -83,8 +83,12 @@ class Prices:
             return FREE
         if (own := self._own(response.model)) is not None:
             return own.costs(response.usage)
-        published = published_costs(response.usage, response.model, response.base_url)
-        return published or unknown_costs(response.usage, response.model, response.base_url)
+        if (published := published_costs(response)) is not None:
+            return published
+        if response.base_url is not None and is_local(response.base_url):
+            return FREE
+        _warn_of(response.model)
+        return UNKNOWN.costs(response.usage)
 
     def _own(self, model: str) -> Price | None:
         """Return the price under the longest name that `model` is, or extends by a version."""
@@ -96,51 +100,26 @@ class Prices:
         return self.own[max(names, key=len)] if names else None
 
 
-def published_costs(usage: Usage, model: str, base_url: str | None) -> Costs | None:
-    """Return the published cost of a response, its tiers included; None if there is none."""
+def published_costs(response: LLMResponse) -> Costs | None:
+    """Return the published cost of a response, its tiers included; None if there is none.
+
+    It is looked up at the prices of the server, then at those of the model's maker.
+    """
     from genai_prices import Usage as Tokens  # noqa: PLC0415 (0.2 s and 13 MB)
     from genai_prices import calc_price  # noqa: PLC0415
 
+    usage, name = response.usage, response.model
     tokens = Tokens(
         input_tokens=usage.prompt_tokens,
         cache_read_tokens=usage.cached_tokens,
         output_tokens=usage.completion_tokens,
     )
-    known = _published_as(model, base_url)
-    if known is None:
-        return None
-    price = calc_price(tokens, known[0], provider_api_url=known[1])
-    return {"input": float(price.input_price), "output": float(price.output_price)}
-
-
-@lru_cache(256)
-def _published_as(model: str, base_url: str | None) -> tuple[str, str | None] | None:
-    """Return the name and the server that a model's price is published under; None without one."""
-    from genai_prices import Usage as Tokens  # noqa: PLC0415
-    from genai_prices import calc_price  # noqa: PLC0415
-
-    for name, url in names_and_servers(model, base_url):
+    servers = [(name, response.base_url)] if response.base_url is not None else []
+    for model, server in (*servers, (name, None), (name.rpartition("/")[2], None)):
         with suppress(LookupError):
-            calc_price(Tokens(), name, provider_api_url=url)
-            return name, url
+            price = calc_price(tokens, model, provider_api_url=server)
+            return {"input": float(price.input_price), "output": float(price.output_price)}
     return None
-
-
-def names_and_servers(model: str, base_url: str | None) -> Iterator[tuple[str, str | None]]:
-    """List the names to look a model up under, and at whose prices; the surest first."""
-    if base_url is not None:
-        yield model, base_url
-    yield model, None
-    if "/" in model:
-        yield model.rpartition("/")[2], None
-
-
-def unknown_costs(usage: Usage, model: str, base_url: str | None) -> Costs:
-    """Return the cost of a response of a model that nobody knows; that is logged once."""
-    if base_url is not None and is_local(base_url):
-        return FREE
-    _warn_of(model)
-    return UNKNOWN.costs(usage)
 
 
 @lru_cache(256)

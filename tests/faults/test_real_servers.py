@@ -12,6 +12,7 @@ import pytest
 
 from agent.engine.limits import Limits
 from agent.engine.loop import Outcome
+from agent.engine.messages import LLMRequest
 from agent.sommelier.answer import SOMMELIER
 from tests.doubles.model_server import (
     ModelServer,
@@ -231,12 +232,13 @@ async def test_turns_at_the_same_time_learn_a_dialect_once(model_server: ModelSe
     model_server.knows_only_max_tokens = True
     model_server.default = hang(0.1, valid())
     shared = service(model_server)
-    asked = [{"role": "user", "content": "Hi"}]
+    asked, request = [{"role": "user", "content": "Hi"}], LLMRequest(max_tokens=9)
     declined = await asyncio.gather(
-        *(shared.generate_with_tools(asked, max_tokens=9) for _ in range(3)), return_exceptions=True
+        *(shared.generate_with_tools(asked, request) for _ in range(3)),
+        return_exceptions=True,
     )
     assert [type(each).__name__ for each in declined] == ["ParameterDeclined"] * 3
-    assert (await shared.generate_with_tools(asked, max_tokens=9)).content == TEXT
+    assert (await shared.generate_with_tools(asked, request)).content == TEXT
     assert "max_tokens" in model_server.requests[-1].json
     await shared.close()
 

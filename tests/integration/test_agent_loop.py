@@ -374,7 +374,7 @@ class TestMisuse:
         class Broken:
             model, base_url, context_tokens = "own", None, None
 
-            async def generate_with_tools(self, *_: object, **options: object) -> LLMResponse:
+            async def generate_with_tools(self, *_: object) -> LLMResponse:
                 raise RuntimeError("secret")
 
         model_server.script(answer("Hello"))

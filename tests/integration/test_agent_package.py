@@ -10,6 +10,7 @@ from agent import (
     AgenticResponse,
     Draft,
     Evidence,
+    LLMRequest,
     LLMResponse,
     LLMService,
     Message,
@@ -19,7 +20,6 @@ from agent import (
     stream_agentic_response,
     tool,
 )
-from agent.engine.messages import Heard, OutputSchema, ToolSchema
 from tests.doubles.model_server import ModelServer, answer, paced, tool_call
 from tests.doubles.server import eventually
 
@@ -105,14 +105,7 @@ class Parrot:
     model, base_url, context_tokens = "parrot", None, None
 
     async def generate_with_tools(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        output: OutputSchema | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        heard: Heard | None = None,
+        self, messages: Sequence[Message], request: LLMRequest
     ) -> LLMResponse:
         return LLMResponse(str(messages[-1]["content"]), model=self.model)
 

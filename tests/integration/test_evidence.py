@@ -62,7 +62,7 @@ async def evidence_of(tool: Tool, word: str, year: int) -> Evidence:
     assert result.error_type is None, result.text
     assert result.found
     evidence = Evidence()
-    evidence.add_results([result])
+    evidence.found.update(result.found)
     return evidence
 
 
@@ -86,7 +86,7 @@ async def test_what_a_person_has_remembered_grounds_nothing(kind: str) -> None:
     assert result.error_type is None, result.text
     assert result.found
     evidence = Evidence(asked=[said])
-    evidence.add_results([result])
+    evidence.found.update(result.found)
     assert evidence.texts == [said]
 
 

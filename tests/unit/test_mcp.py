@@ -16,7 +16,7 @@ from mcp.types import (
 from agent.engine.contract import Evidence
 from agent.engine.dialect import Dialect
 from agent.engine.mcp import read_servers, statements, text_of, without_echoes
-from agent.engine.messages import ToolCall, ToolSchema
+from agent.engine.messages import LLMRequest, ToolCall, ToolSchema
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
 
@@ -92,7 +92,7 @@ def test_a_server_that_wants_strict_tools_gets_them_after_its_complaint() -> Non
     )
     assert dialect == replace(Dialect("json_object"), strict_tools=True)
     tool = ToolSchema("fair", "When.", SCHEMA)
-    asked = dialect.parameters([], [tool], None, max_tokens=1, temperature=None, streamed=False)
+    asked = dialect.parameters([], LLMRequest([tool]))
     function = asked["tools"][0]["function"]
     assert function["strict"] is True
     assert function["parameters"] == {
@@ -106,9 +106,7 @@ def test_a_server_that_wants_strict_tools_gets_them_after_its_complaint() -> Non
     }
     nested = {"type": "object", "properties": {"anything": {"type": "object"}}}
     open_schema = ToolSchema("any", "Any.", nested)
-    asked = dialect.parameters(
-        [], [open_schema], None, max_tokens=1, temperature=None, streamed=False
-    )
+    asked = dialect.parameters([], LLMRequest([open_schema]))
     assert asked["tools"] == [open_schema.wire]
 
 

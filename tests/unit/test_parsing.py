@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.extraction import NotJson, extract_json, without_thoughts
 from agent.engine.messages import LLMResponse, ToolCall
 from agent.engine.parsing import PLACEHOLDERS, ParseResult
-from agent.engine.written_calls import CALL_MARK
+from agent.engine.reading import CALL_MARK, NotJson, read_json, without_thoughts
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
@@ -101,7 +100,7 @@ ANY: OutputContract[dict[str, str]] = OutputContract(dict[str, str])
 )
 def test_what_is_wrong_is_said_without_the_text(raw: str, problem: str) -> None:
     with pytest.raises(NotJson) as caught:
-        extract_json(raw)
+        read_json(raw)
     assert str(caught.value).startswith(problem)
 
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from agent.engine.completions import read_completion
+from agent.engine.completions import ServerError, read_completion
 from agent.engine.dialect import Dialect
 from agent.engine.messages import Usage
-from agent.engine.refusals import Refusal
 
 OPENAI = Dialect.of_openai("json_schema")
 
@@ -72,14 +71,14 @@ def test_what_was_learned_is_not_learned_again() -> None:
     ],
 )
 def test_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
-    assert Refusal(429, None, headers).retry_after == seconds
+    assert ServerError(429, None, headers).retry_after == seconds
 
 
 def test_a_refusal_in_any_shape_is_read_without_what_was_sent() -> None:
     detail = {"loc": ["body"], "msg": "wrong", "input": {"messages": "secret"}}
     for body in ({"detail": [detail]}, [{"error": {"message": detail}}], {"error": detail}):
-        said = Refusal(422, body).text
+        said = ServerError(422, body).text
         assert "wrong" in said
         assert "secret" not in said
-    assert Refusal(500, "<html>\n  no\n</html>").text == "<html> no </html>"
-    assert Refusal(500, None).text == ""
+    assert ServerError(500, "<html>\n  no\n</html>").text == "<html> no </html>"
+    assert ServerError(500, None).text == ""
