@@ -26,8 +26,8 @@ from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
 from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
 from bot.telegram.messages import people_of, press_of
 
-PREFIX: Final = "t:"
-"""The beginning of the data: `t:USER:DIGEST`."""
+PREFIX: Final = "x:"
+"""The beginning of the data: `x:USER:DIGEST`."""
 MAX_SHOWN: Final = 1_500
 """Characters of a result that the user is shown."""
 
