@@ -17,7 +17,7 @@ from sqlalchemy import create_engine as create_sync_engine
 
 from agent.engine.messages import Usage
 from agent.tracing.masking import masked_trace
-from agent.tracing.observations import Origin, observations_of
+from agent.tracing.observations import Project, observations_of
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
 from db.engine import Sessions, create_engine
@@ -40,7 +40,7 @@ def turn(number: int) -> TraceRecord:
         {"role": "system", "content": PROMPT},
         {"role": "user", "content": f"A red for lamb under {number} euros, please"},
     ]
-    root = Recorder().turn(input=str(asked[1]["content"]), session="s", user="u", names=("Ada",))
+    root = Recorder().turn(TraceRecord("", "s", "u", ("Ada",)), str(asked[1]["content"]))
     with root:
         for step in range(3):
             with root.child("llm.plan", "generation", input=asked) as span:
@@ -85,7 +85,7 @@ async def main() -> None:
     row = partial(to_row, state="waiting", now=utc_now())
     turns = [turn(number) for number in range(TURNS)]
     traces = [*map(masked, turns)]
-    observations = observations_of(("benchmark", "-"), "http://127.0.0.1:9", Origin())
+    observations = observations_of(Project(("benchmark", "-"), "http://127.0.0.1:9"))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "traces.sqlite3"
         tables = create_sync_engine(f"sqlite:///{path}")
@@ -100,7 +100,7 @@ async def main() -> None:
         for at_once in (1, AT_ONCE):
             spent = await stored(store, at_once)
             print(f"| all of it, with a commit of its own, {at_once} at once | {spent:.2f} |")
-        sent = timed(lambda number: observations.encode([traces[number]], ""))
+        sent = timed(lambda number: observations.encode([traces[number]]))
         print(f"| later, in a thread: observations, encoded | {sent:.2f} |")
         await engine.dispose()
 

@@ -21,13 +21,13 @@ from agent.fallback import Fallback
 from agent.memory.tools import memory_tools
 from agent.senses.sent_files import SentFiles
 from agent.sommelier.service import Sommelier
-from agent.tracing.exporter import Exporter
 from agent.tracing.masking import mask
 from agent.tracing.recorder import Recorder, keyed_hash
 from agent.turn import Reply
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets, DailyBudget
 from bot.care import Carer
+from bot.exporter import Exporter
 from bot.forgetting import Forgetting
 from bot.metrics import Metrics
 from bot.outgoing import Rows
@@ -60,7 +60,7 @@ from bot.telegram.reminders import Reminders
 from bot.telegram.sender import Sender
 from bot.telegram.settings import SettingsCommands
 from bot.telegram.tool_buttons import ToolButtons, tool_buttons
-from bot.tracing import open_exporter, open_forgetting, trace_link, words
+from bot.tracing import forgetting_of, open_exporter, trace_link, words
 from bot.turn import Turns
 from config import Settings
 from db.engine import Sessions
@@ -99,7 +99,7 @@ async def open_app(
     admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
     async with AsyncExitStack() as stack:
         exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
-        forgetting = await stack.enter_async_context(open_forgetting(settings, resources.sessions))
+        forgetting = forgetting_of(settings, resources.sessions)
         limit = rate_limit_of(settings, telegram)
         application = telegram_application(token, settings.telegram.base_url, limit, telegram)
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))

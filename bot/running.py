@@ -239,7 +239,7 @@ async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) 
         retention = timedelta(days=tracing.retention_days)
         unsent = await repositories.traces.forget(retention, stats_retention, TRACE_STORE_BYTES)
         if app.exporter is not None:
-            app.exporter.give_up(unsent)
+            app.exporter.given_up += unsent
 
     deletions: list[Callable[[], Awaitable[object]]] = [
         partial(repositories.turns.forget, stats_retention),

@@ -17,6 +17,7 @@ from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
 from agent.memory.changes import with_changes_told
 from agent.text import language_of
 from agent.tracing.recorder import Recorder, RootSpan
+from agent.tracing.records import TraceRecord
 from agent.turn import Person, Reply, Work, settings_of, worked_on
 from agent.turn_trace import BUDGET, record_turn
 from bot.budgets import UNLIMITED, Budgets
@@ -278,16 +279,16 @@ class Turns:
         if self.tracer is None:
             return NO_SPAN
         accepted = question.accepted_at
-        root = self.tracer.turn(
-            input=question.typed or question.text,
-            name=question.kind,
-            started_ns=int(accepted.timestamp() * 1e9) if accepted else None,
+        trace = TraceRecord(
+            question.trace_id or "",
             session=question.session or self.hashed("chat", question.chat_id),
             user=question.user or self.hashed("user", question.user_id),
-            trace_id=question.trace_id,
             names=question.names,
-            goes_on=goes_on,
+            name=question.kind,
         )
+        started_ns = int(accepted.timestamp() * 1e9) if accepted else None
+        text = question.typed or question.text
+        root = self.tracer.turn(trace, text, started_ns=started_ns, goes_on=goes_on)
         if question.interruptions:
             root.update(metadata={"resumed": question.interruptions})
         if question.state.trace is not None:

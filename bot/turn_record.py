@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from agent.conversation import StoredMessage
 from agent.engine.span import Span
 from agent.text import truncate_at_boundary
-from agent.tracing.recorder import tell_root
+from agent.tracing.recorder import summarize
 from agent.turn import Reply
 from bot.outgoing import Delivery
 from bot.question import Question
@@ -62,7 +62,7 @@ def trace_delivery(root: Span, delivery: Delivery) -> None:
     if delivery.error not in (None, "ambiguous"):
         root.update(level="ERROR", metadata={"send_error": delivery.error})
     if root.trace is not None:
-        tell_root(root.trace)
+        summarize(root.trace)
 
 
 def seconds_since(moment: datetime | None) -> float:

@@ -1,5 +1,6 @@
 """Traces to store and to show, and their way to a Langfuse double."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -8,18 +9,16 @@ from typing import Any
 
 from agent.engine.messages import Usage
 from agent.engine.span import Level, PromptRef
-from agent.tracing.delivery import LangfuseApi, sender
-from agent.tracing.exporter import Channel, Exporter
-from agent.tracing.observations import Observations, Origin, observations_of
+from agent.tracing.delivery import LangfuseApi
+from agent.tracing.observations import Observations, Project, observations_of
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
+from bot.exporter import Channel, Exporter
 from db.engine import Sessions
 from db.models import utc_now
 from db.records import TraceSummary
 from db.repositories.scores import score_queue
 from db.repositories.traces import SqlTraceStore, TraceRows, trace_queue
 from tests.doubles.otlp import OtlpReceiver
-
-ORIGIN = Origin("test", version="1.2.3")
 
 
 async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord) -> Exporter:
@@ -45,7 +44,9 @@ async def exporter_to(
 ) -> AsyncIterator[Exporter]:
     """What sends to a receiver all that waits in a database."""
     api = LangfuseApi(keys_of(receiver), receiver.base_url, seconds=seconds)
-    send = sender(api, lambda: observations(receiver), "1.2.3")
+
+    async def send(traces: Sequence[TraceRecord]) -> int:
+        return await api.export(await asyncio.to_thread(observations(receiver).encode, traces))
 
     async def channels() -> Sequence[Channel[Any]]:
         scores = partial(api.send_scores, environment="test")
@@ -62,7 +63,12 @@ async def exporter_to(
 
 def observations(receiver: OtlpReceiver) -> Observations:
     """What makes requests for a receiver."""
-    return observations_of(keys_of(receiver), receiver.base_url, ORIGIN)
+    return observations_of(project_of(receiver))
+
+
+def project_of(receiver: OtlpReceiver) -> Project:
+    """The project that a receiver stands for."""
+    return Project(keys_of(receiver), receiver.base_url, "test", "1.2.3")
 
 
 def keys_of(receiver: OtlpReceiver) -> tuple[str, str]:

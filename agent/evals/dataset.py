@@ -24,7 +24,7 @@ from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Colour, Currency, Food, Style, Sweetness
 from agent.tables import Strict
 from agent.text import Language
-from agent.tracing.recorder import Item, item_id
+from agent.tracing.experiments import Item, item_id
 
 STARTER: Final = Path(__file__).with_name("conversations.jsonl")
 """Conversations that are answered from the starter wines."""

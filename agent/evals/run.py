@@ -44,13 +44,9 @@ class Trial:
     @contextmanager
     def turn(self, message: str) -> Iterator[Span]:
         """Trace one message."""
-        opened = Recorder().turn(
-            input=message,
-            session=f"eval:{self.run}",
-            user=USER,
-            trace_id=trace_id_of("eval", self.run, self.variant, self.case.id, len(self.traces)),
-        )
-        with opened as span:
+        trace_id = trace_id_of("eval", self.run, self.variant, self.case.id, len(self.traces))
+        trace = TraceRecord(trace_id, session=f"eval:{self.run}", user=USER)
+        with Recorder().turn(trace, message) as span:
             span.update(metadata={"case": self.case.id, "variant": self.variant})
             self.traces.append(span.trace)
             yield span

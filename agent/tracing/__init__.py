@@ -1,1 +1,1 @@
-"""What an admin reads later: one trace per turn. `docs/admin.md` has the picture of one."""
+"""Record, mask and send traces; read prompts, datasets and experiments of Langfuse."""

@@ -1,9 +1,8 @@
-"""What leaves for Langfuse or another backend of OpenTelemetry, by HTTP, each request made once."""
+"""Send traces and scores to Langfuse, or traces to another backend of OpenTelemetry, by HTTP."""
 
 import asyncio
 import gzip
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, cast
@@ -16,29 +15,21 @@ from langfuse.api.scores import CreateScoreBatchResults
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from agent import lengths
-from agent.engine.feedback import fence
 from agent.text import storable
-from agent.tracing.exporter import UNKNOWN_KEYS, Unavailable
-from agent.tracing.observations import Observations
-from agent.tracing.records import StoredScore, TraceRecord
+from agent.tracing.errors import Unavailable, refused, unavailable
+from agent.tracing.records import StoredScore
 
-log = logging.getLogger(__name__)
-
-LONGER: Final = 4
-"""By how much a server that answers late is waited for longer."""
-LARGEST_BODY: Final = 3_000_000  # bytes before compression; a larger batch comes in halves
 ONCE: Final = RequestOptions(max_retries=0)
 TRACES_AT_ONCE: Final = 100
-LANGFUSE_TRACES: Final = "/api/public/otel/v1/traces"
-OTLP_TRACES: Final = "/v1/traces"
 PROTOBUF: Final = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
+NOT_DELETABLE: Final = (404, 405, 501)
+"""The answers of a server without this score, or of one that cannot delete scores."""
 
 
 class Backend:
-    """A server that takes spans in OpenTelemetry's protocol.
+    """A server that takes spans in OpenTelemetry's protocol; a request takes at most `seconds`.
 
-    `name` is what errors call it, `check` are the settings that they ask to be checked. A server
-    that did not answer within `seconds` is given up to four times as long from then on.
+    Errors call it `name`, and ask to check the settings `check`.
     """
 
     def __init__(
@@ -51,17 +42,16 @@ class Backend:
         headers: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
     ) -> None:
-        self.seconds = seconds
         self.http = httpx2.AsyncClient(
             auth=auth,
-            timeout=seconds * LONGER,
+            timeout=seconds,
             event_hooks={"response": [lengths.ends_at(lengths.SERVICE_BYTES)]},
         )
         self._url = url
         self._name = name
         self._check = check
+        self._seconds = seconds
         self._headers = {**PROTOBUF, **(headers or {})}
-        self._longest = seconds * LONGER
 
     async def export(self, body: bytes) -> int:
         """Send an `ExportTraceServiceRequest`; return how many spans were not accepted.
@@ -73,49 +63,34 @@ class Backend:
         async with self.bounded():
             response = await self.http.post(self._url, content=packed, headers=self._headers)
         if not response.is_success:
-            raise self.answered(response.status_code, _message(response), response.headers)
-        return _rejected(response)
+            raise refused(response.status_code, _json(response), self._name, self._check)
+        if response.headers.get("content-type", "").startswith("text/html"):
+            raise Unavailable(f"the answer is a web page: check {self._check}", 0)
+        try:
+            answer = ExportTraceServiceResponse.FromString(response.content)
+        except DecodeError:
+            return 0
+        return int(answer.partial_success.rejected_spans)
 
     @asynccontextmanager
     async def bounded(self) -> AsyncIterator[None]:
         """Make a request of the server, in bounded time.
 
         Raises:
-            Unavailable: it was not done; in one line, whatever the reason.
+            Unavailable: it was not done; the message is one line that says why.
         """
-        seconds = self.seconds
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self._seconds):
                 yield
-        except ApiError as error:
-            said = error.body.get("message") if isinstance(error.body, dict) else ""
-            raise self.answered(error.status_code or 0, said, error.headers or {}) from None
         except (httpx2.TimeoutException, TimeoutError):
-            self.seconds = min(seconds * 2, self._longest)
             raise Unavailable(
-                f"{self._name} did not answer within {seconds:g} s: check {self._check} and the "
-                "network"
+                f"{self._name} did not answer within {self._seconds:g} s: check {self._check} and "
+                "the network"
             ) from None
-        except httpx2.HTTPError as error:
-            kind = type(error).__name__
-            raise Unavailable(
-                f"{self._name} cannot be reached ({kind}): check {self._check} and the network"
-            ) from None
+        except (ApiError, httpx2.HTTPError) as error:
+            raise unavailable(error, self._name, self._check) from None
         except ValueError:
             raise Unavailable(f"the answer is not {self._name}'s: check {self._check}", 0) from None
-
-    def answered(self, status: int, said: object, headers: Mapping[str, str]) -> Unavailable:
-        """Return the error that an answer stands for."""
-        if status == 401 and self._name == "Langfuse":
-            return Unavailable(UNKNOWN_KEYS, status)
-        told = f": {fence(said, 200)}" if isinstance(said, str) and said else ""
-        elsewhere = f"; check {self._check}" if status < 400 or status == 404 else ""
-        wait = headers.get("retry-after", "")
-        return Unavailable(
-            f"{self._name} answered HTTP {status}{told}{elsewhere}",
-            status,
-            retry_after=float(wait) if wait.isascii() and wait.isdecimal() else 0.0,
-        )
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -126,9 +101,9 @@ class LangfuseApi(Backend):
     """The API of one project of Langfuse, by the client's own `api`."""
 
     def __init__(self, keys: tuple[str, str], base_url: str, *, seconds: float) -> None:
-        self.base_url = base_url.rstrip("/")
+        base_url = base_url.rstrip("/")
         super().__init__(
-            f"{self.base_url}{LANGFUSE_TRACES}",
+            f"{base_url}/api/public/otel/v1/traces",
             name="Langfuse",
             check="LANGFUSE_BASE_URL",
             seconds=seconds,
@@ -136,12 +111,11 @@ class LangfuseApi(Backend):
             auth=keys,
         )
         self.api = AsyncLangfuseAPI(
-            base_url=self.base_url,
+            base_url=base_url,
             username=keys[0],
             password=keys[1],
             httpx_client=cast(Any, self.http),  # the client of httpx's next generation
         )
-        self._can_delete = True
 
     async def send_scores(self, scores: Sequence[StoredScore], environment: str | None) -> int:
         """Create or replace scores, and delete those without a value; return how many were refused.
@@ -162,15 +136,11 @@ class LangfuseApi(Backend):
 
     async def _delete_score(self, score_id: str) -> None:
         try:
-            if self._can_delete:
-                async with self.bounded():
-                    await self.api.scores.delete(score_id, request_options=ONCE)
+            async with self.bounded():
+                await self.api.scores.delete(score_id, request_options=ONCE)
         except Unavailable as error:
-            if error.status not in (404, 405, 501):
+            if error.status not in NOT_DELETABLE:
                 raise
-            if error.status != 404:
-                self._can_delete = False
-                log.warning("This Langfuse cannot delete scores: verdicts taken back stay there")
 
     async def delete_traces(self, user: str, before: datetime | None = None) -> int:
         """Delete the traces of a user that began before a moment; return how many there were.
@@ -226,44 +196,8 @@ def score_request(score: StoredScore, environment: str | None) -> CreateScoreReq
     )
 
 
-def sender(
-    backend: Backend, observations: Callable[[], Observations], version: str
-) -> Callable[[Sequence[TraceRecord]], Awaitable[int]]:
-    """Return what sends traces to a backend; the client is loaded in a thread when one is sent."""
-
-    def encode(traces: Sequence[TraceRecord]) -> bytes:
-        return observations().encode(traces, version)
-
-    async def send(traces: Sequence[TraceRecord]) -> int:
-        body = await asyncio.to_thread(encode, traces)
-        if len(body) > LARGEST_BODY and len(traces) > 1:
-            raise Unavailable(f"{len(body)} bytes", 413)
-        return await backend.export(body)
-
-    return send
-
-
-def _message(response: httpx2.Response) -> object:
+def _json(response: httpx2.Response) -> object:
     try:
-        body = response.json()
+        return response.json()
     except ValueError:
-        return ""
-    return body.get("message") if isinstance(body, dict) else ""
-
-
-def _rejected(response: httpx2.Response) -> int:
-    """Return how many spans of an accepted request were not accepted.
-
-    Raises:
-        Unavailable: the answer is a web page.
-    """
-    media_type = response.headers.get("content-type", "")
-    if media_type.startswith("text/html"):
-        raise Unavailable("the answer is a web page: check the address of the backend", 0)
-    try:
-        if media_type.startswith("application/json"):
-            return int(response.json().get("partialSuccess", {}).get("rejectedSpans", 0))
-        answer = ExportTraceServiceResponse.FromString(response.content)
-    except (DecodeError, AttributeError, ValueError):
-        return 0
-    return int(answer.partial_success.rejected_spans)
+        return None

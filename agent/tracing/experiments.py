@@ -1,37 +1,58 @@
-"""Datasets of Langfuse, and experiments over them, by its client; every call waits for the network.
+"""Read datasets of Langfuse and record experiments over them, by its client.
 
-A run is over when it is recorded: each item's task puts in place what was traced of it.
+Every call waits for the network. A run is over when it is recorded: the task of an item puts the
+traces of the item in place.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from langfuse import Langfuse
-from langfuse.api import DatasetStatus
-
-from agent.tracing.observations import observe
-from agent.tracing.recorder import Item
 from agent.tracing.records import TraceRecord
+
+if TYPE_CHECKING:
+    from langfuse import Langfuse
 
 Traced = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
 """The traces of each case of each variant; the last one has the scores."""
 
 
-def items_of(client: Langfuse, dataset: str) -> list[Item]:
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of a dataset that experiments are made over, as plain JSON data."""
+
+    id: str
+    input: Any
+    expected: Any = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def item_id(dataset: str, name: str) -> str:
+    """Return the id of a dataset's item, which is the same in every run."""
+    return hashlib.sha256(f"{dataset}:{name}".encode()).hexdigest()[:32]
+
+
+def items_of(client: "Langfuse", dataset: str) -> list[Item]:
     """Return the items of a dataset that are not archived, in the order Langfuse has them.
 
     Raises:
         Exception: there is no such dataset, or Langfuse gave no answer.
     """
     return [
-        Item(item.id, item.input, item.expected_output, _known(item.metadata))
+        Item(
+            item.id,
+            item.input,
+            item.expected_output,
+            item.metadata if isinstance(item.metadata, dict) else {},
+        )
         for item in client.get_dataset(dataset).items
-        if item.status == DatasetStatus.ACTIVE
+        if item.status == "ACTIVE"
     ]
 
 
 def put_items(
-    client: Langfuse, dataset: str, items: Sequence[Item], hide: Callable[[object], object]
+    client: "Langfuse", dataset: str, items: Sequence[Item], hide: Callable[[object], object]
 ) -> None:
     """Make a dataset, or bring its items up to date by their ids.
 
@@ -43,14 +64,14 @@ def put_items(
         client.create_dataset_item(
             dataset_name=dataset,
             id=item.id,
-            input=hide(item.input) or {},  # without one the client leaves an item out
+            input=hide(item.input) or {},  # the client leaves out an item without input
             expected_output=hide(item.expected),
             metadata=dict(item.metadata),
         )
 
 
 def record(
-    client: Langfuse,
+    client: "Langfuse",
     dataset: str,
     run: str,
     items: Mapping[str, Item],
@@ -82,7 +103,9 @@ def record(
     return recorded, url
 
 
-def _task(client: Langfuse, traced: Mapping[str, Sequence[TraceRecord]]) -> Callable[..., Any]:
+def _task(client: "Langfuse", traced: Mapping[str, Sequence[TraceRecord]]) -> Callable[..., Any]:
+    from agent.tracing.observations import observe  # noqa: PLC0415 - loads the client
+
     def task(*, item: Any, **_: Any) -> object:
         traces = traced[item.id]
         for trace in traces:
@@ -93,7 +116,3 @@ def _task(client: Langfuse, traced: Mapping[str, Sequence[TraceRecord]]) -> Call
         return traces[-1].root.output
 
     return task
-
-
-def _known(metadata: object) -> dict[str, Any]:
-    return metadata if isinstance(metadata, dict) else {}

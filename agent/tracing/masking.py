@@ -5,7 +5,7 @@ Each mask tells what it hides: `[email]`, `[phone]`, `[card]`, `[iban]`, `[locat
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final, Literal
@@ -26,7 +26,7 @@ TRADE_WORDS: Final = frozenset(
     "sage saffron pepper cherry blanc rosa rosso bianca bianco blanca rioja may june".split()
 )
 WORD: Final = pattern(r"[\w'’-]+")
-LONGEST_REMEMBERED: Final = 50_000  # characters of a text whose masks are remembered
+MAX_CACHED_CHARS: Final = 50_000  # of a text whose masks are remembered
 
 TOKENS: Final = (
     pattern(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----"),
@@ -37,7 +37,6 @@ TOKENS: Final = (
     ),
     pattern(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"),  # a JSON Web Token
 )
-OPAQUE: Final = pattern(r"\b[A-Za-z0-9_]{28,}")
 CREDENTIALS: Final = (
     pattern(r"((?i:bearer|basic) )[\w.+/=-]{16,}"),
     pattern(r"(://)[^\s/@:]+:[^\s/]+(@)"),
@@ -49,8 +48,7 @@ CREDENTIALS: Final = (
 """What announces a credential stays, so a reader sees what was hidden."""
 
 EMAIL: Final = pattern(r"[\w\u0300-\u036f.+-]+(?:@|%40)(?:[\w-]+\.)+\p{L}[\w-]+")
-LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,; ]\s?(-?\d{1,3}\.\d{4,})")
-MONTHS: Final = pattern(r"[01]?\d\.(?:19|20)\d\d\D+[01]?\d\.(?:19|20)\d\d")
+LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,;]\s?(-?\d{1,3}\.\d{4,})")
 DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
 PICTURE: Final = pattern(r"data:image/[a-z]+;base64,[A-Za-z0-9+/]+={0,2}")
 IBAN: Final = pattern(r"(?i)[a-z]{2}\d{2}(?: ?[a-z0-9]){11,30}")
@@ -80,19 +78,14 @@ class Masking:
         self._personal = content != "full"
         self._secrets = _needles(tuple(secrets))
         self._names = _names_pattern(tuple(names)) if self._personal else None
-        self._texts: dict[str, str] = {}
 
     def text(self, text: str) -> str:
         """Return a text without what is to be hidden; in one that is JSON, of each of its texts.
 
         A picture that a trace may hold stays as it is.
         """
-        if text not in self._texts:  # keys and prompts stand in a trace many times
-            is_picture = text.startswith("data:image/") and PICTURE.fullmatch(text)
-            self._texts[text] = text if is_picture else self._hidden(text)
-        return self._texts[text]
-
-    def _hidden(self, text: str) -> str:
+        if text.startswith("data:image/") and PICTURE.fullmatch(text):
+            return text
         if text[:1] not in ("{", "[") or (data := _json(text)) is None:
             return self._masked(text)
         masked = self.value(data)
@@ -109,10 +102,9 @@ class Masking:
             return TOO_DEEP
         if isinstance(value, Mapping):
             return self.mapping(value, depth)
-        if not isinstance(value, list | tuple):
-            return self.text(str(value))
-        masked = self._masked(", ".join(map(str, value))) if is_pair(value) else ""
-        return masked if masked == "[location]" else [self.value(i, depth + 1) for i in value]
+        if isinstance(value, list | tuple):
+            return [self.value(item, depth + 1) for item in value]
+        return self.text(str(value))
 
     def mapping(self, value: Mapping[Any, object], depth: int = 0) -> dict[Any, object]:
         """Return an object with its keys and values masked."""
@@ -124,8 +116,8 @@ class Masking:
     def _masked(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "[secret]")
-        formed = _remembered if len(text) <= LONGEST_REMEMBERED else _without_forms
-        text = formed(text, self._personal)
+        mask_forms = _cached if len(text) <= MAX_CACHED_CHARS else _without_forms
+        text = mask_forms(text, self._personal)
         return self._names.sub(_masked_name, text) if self._names else text
 
 
@@ -176,7 +168,6 @@ def _without_forms(text: str, personal: bool) -> str:
     """Return a text without what is known by its form."""
     for token in TOKENS:
         text = token.sub(_masked_token, text)
-    text = OPAQUE.sub(_masked_opaque, text)
     for credential in CREDENTIALS:
         text = credential.sub(_announced, text)
     if personal and ("@" in text or "%40" in text):
@@ -189,7 +180,7 @@ def _without_forms(text: str, personal: bool) -> str:
     return text
 
 
-_remembered: Final = lru_cache(maxsize=512)(_without_forms)
+_cached: Final = lru_cache(maxsize=512)(_without_forms)
 """Prompts, keys and the words of the trace itself come back in every turn."""
 
 
@@ -200,27 +191,14 @@ def _masked_token(found: Match) -> str:
     return key if is_written else "[token]"
 
 
-def _masked_opaque(found: Match) -> str:
-    """Return the mask of letters of both cases among which figures are scattered."""
-    run = found[0]
-    figures = "".join(sign if sign.isdigit() else " " for sign in run).split()
-    return "[token]" if run not in (run.lower(), run.upper()) and len(figures) > 2 else run
-
-
 def _announced(found: Match) -> str:
     before, *after = found.groups()
     return f"{before}[token]{''.join(after)}"
 
 
-def is_pair(values: Sequence[object]) -> bool:
-    """Tell whether these are two decimal numbers."""
-    return len(values) == 2 and all(isinstance(value, float) for value in values)
-
-
 def _masked_location(found: Match) -> str:
-    """Return the mask of coordinates; two scores and two months are none."""
-    is_far = any(abs(float(part)) > 2 for part in found.groups())
-    return "[location]" if is_far and not MONTHS.fullmatch(found[0]) else found[0]
+    """Return the mask of coordinates; two scores are none."""
+    return "[location]" if any(abs(float(part)) > 2 for part in found.groups()) else found[0]
 
 
 def _masked_number(is_valid: Callable[[str], bool], hidden: str, found: Match) -> str:

@@ -1,4 +1,4 @@
-"""The prompts that are managed in Langfuse: fetched in a thread, never on the way of a turn."""
+"""Fetch the prompts that are managed in Langfuse, in a thread, so that no turn waits for them."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from agent.engine.feedback import fence
 from agent.engine.span import Prompt, PromptRef
 from agent.prompts import refusal, repository_prompts
-from agent.tracing.exporter import trouble
+from agent.tracing.errors import unavailable
 
 if TYPE_CHECKING:
     from langfuse import Langfuse
@@ -29,16 +29,12 @@ def fetched(
         Exception: Langfuse gave no answer, or another one.
     """
     from langfuse.api import NotFoundError  # noqa: PLC0415 - loaded with the client
+    from langfuse.api.core import RequestOptions  # noqa: PLC0415
 
+    # Not `get_prompt`: it tries three times, and waits as long as a server asks it to.
+    once = RequestOptions(max_retries=0, timeout_in_seconds=FETCH_SECONDS)
     try:
-        found = client.get_prompt(
-            name,
-            label=label,
-            version=version,
-            cache_ttl_seconds=0,
-            max_retries=0,
-            fetch_timeout_seconds=FETCH_SECONDS,
-        )
+        found = client.api.prompts.get(name, label=label, version=version, request_options=once)
     except NotFoundError:
         return None
     text = found.prompt if isinstance(found.prompt, str) else ""
@@ -81,9 +77,8 @@ class ManagedPrompts:
             self._is_away = False
         except Exception as error:
             if not self._is_away:
-                log.warning(
-                    "Prompts cannot be fetched, the last good ones stay: %s", trouble(error)
-                )
+                reason = unavailable(error)
+                log.warning("Prompts cannot be fetched, the last good ones stay: %s", reason)
             self._is_away = True
 
     def _use(self, name: str, found: Prompt | None) -> None:

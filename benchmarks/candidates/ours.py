@@ -36,7 +36,7 @@ def make(base_url: str, keep: Callable[[TraceRecord], Awaitable[None]] | None = 
     async def answer(kind: Kind) -> Answer:
         root: RootSpan | Span = NO_SPAN
         if keep:
-            root = Recorder().turn(input=kind.question, session="42", user="a1b2c3d4e5f60718")
+            root = Recorder().turn(TraceRecord("", "42", "a1b2c3d4e5f60718"), kind.question)
         with root as span:
             run = Run([llm], instructions=INSTRUCTIONS, limits=LIMITS, span=span)
             response = await generate_agentic_response(

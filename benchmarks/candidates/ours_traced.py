@@ -3,6 +3,7 @@
 In the product a trace is kept in the commit that ends its turn; here many traces share one.
 """
 
+import asyncio
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,13 +13,13 @@ from typing import Any, Final
 
 from sqlalchemy import create_engine as create_sync_engine
 
-from agent.tracing.delivery import LangfuseApi, sender
-from agent.tracing.exporter import LARGEST_BATCH, Channel, Exporter
+from agent.tracing.delivery import LangfuseApi
 from agent.tracing.masking import masked_trace
-from agent.tracing.observations import Origin, observations_of
+from agent.tracing.observations import Project, observations_of
 from agent.tracing.records import TraceRecord
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
+from bot.exporter import MAX_BATCH, Channel, Exporter
 from db.engine import Sessions, create_engine
 from db.models import Base
 from db.repositories.scores import score_queue
@@ -39,7 +40,7 @@ class Traces:
     async def keep(self, trace: TraceRecord) -> None:
         """Keep a trace, which waits then."""
         self.ended.append(trace)
-        if len(self.ended) == LARGEST_BATCH:
+        if len(self.ended) == MAX_BATCH:
             await self.commit()
 
     async def commit(self) -> None:
@@ -64,7 +65,10 @@ def make(base_url: str) -> Candidate:
     sessions = Sessions(create_engine(f"sqlite+aiosqlite:///{path}"))
     store = SqlTraceStore(sessions, rows=rows)
     api = LangfuseApi(KEYS, base_url, seconds=30)
-    send = sender(api, lambda: observations_of(KEYS, base_url, Origin()), "")
+    encode = observations_of(Project(KEYS, base_url)).encode
+
+    async def send(traces: Sequence[TraceRecord]) -> int:
+        return await api.export(await asyncio.to_thread(encode, traces))
 
     async def channels() -> Sequence[Channel[Any]]:
         scores = partial(api.send_scores, environment=None)

@@ -37,8 +37,8 @@ from agent.memory.tools import memory_tools
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
-from agent.tracing.exporter import trouble
-from agent.tracing.recorder import Item
+from agent.tracing.errors import unavailable
+from agent.tracing.experiments import Item, items_of, put_items, record
 from agent.tracing.records import TraceRecord
 from bot.commands.output import (
     AsJson,
@@ -231,12 +231,10 @@ def read_dataset(
 def _read_langfuse(settings: Settings, name: str) -> list[Item]:
     if not settings.tracing.has_langfuse:
         fail(NO_KEYS, 2)
-    from agent.tracing.experiments import items_of  # noqa: PLC0415 - takes a second
-
     try:
         return items_of(langfuse_of(settings), name)
     except Exception as error:
-        fail(f"the data set {name!r} cannot be read: {trouble(error)}")
+        fail(f"the data set {name!r} cannot be read: {unavailable(error)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +326,6 @@ class Evaluation:
 
     def _record(self, dataset: Dataset) -> None:
         """Record the results as experiments in Langfuse; warn if that fails."""
-        from agent.tracing import experiments  # noqa: PLC0415 - takes a second
-
         client, prepare = langfuse_of(self.settings), prepare_trace(self.settings)
         items = dataset.stored or {case.id: item_of(dataset.name, case) for case in dataset.cases}
         traced: dict[str, dict[str, Sequence[TraceRecord]]] = {}
@@ -338,12 +334,12 @@ class Evaluation:
             traced.setdefault(result.variant, {})[result.case.id] = traces
         try:
             if not dataset.stored:
-                experiments.put_items(client, dataset.name, [*items.values()], hide(self.settings))
-            recorded, url = experiments.record(
+                put_items(client, dataset.name, [*items.values()], hide(self.settings))
+            recorded, url = record(
                 client, dataset.name, self.title, items, traced, description=self.description
             )
         except Exception as error:
-            log.warning("This run is not recorded: %s", trouble(error))
+            log.warning("This run is not recorded: %s", unavailable(error))
             return
         lost = sum(map(len, traced.values())) - recorded
         note = f", {lost} lost" if lost else ""

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from pydantic_core import to_json
 from starlette.applications import Starlette
 
-from agent.tracing.exporter import Unavailable
+from agent.tracing.errors import Unavailable
 from agent.tracing.recorder import keyed_hash
 from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database, write_file

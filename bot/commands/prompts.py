@@ -14,7 +14,7 @@ from agent.deps import Prompts
 from agent.engine.errors import AgentError
 from agent.engine.span import Prompt, PromptRef
 from agent.prompts import REPOSITORY, braced, refusal, repository_prompts, variables
-from agent.tracing.exporter import trouble
+from agent.tracing.errors import unavailable
 from agent.tracing.prompts import fetched
 from bot.commands.output import fail, open_settings, printable, show, table
 from bot.tracing import langfuse_of
@@ -97,7 +97,7 @@ def _asked(call: Callable[[], T]) -> T:
     try:
         return call()
     except Exception as error:
-        fail(trouble(error), 2)
+        fail(str(unavailable(error)), 2)
 
 
 def difference(prompt: Prompt, stored: Prompt | None, label: str) -> str:
@@ -194,8 +194,8 @@ def prompts_in_use(settings: Settings) -> Prompts:
             if stored is not None and not refusal(name, stored.text):
                 found[name] = stored
     except Exception as error:
-        told = trouble(error)
-        log.warning("The repository's prompts are evaluated, not those in use: %s", told)
+        reason = unavailable(error)
+        log.warning("The repository's prompts are evaluated, not those in use: %s", reason)
         found.clear()
     return TriedPrompts(found)
 

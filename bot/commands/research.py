@@ -172,6 +172,7 @@ async def _traced(resources: "Resources", kind: str, asked: str, looked_up: "Wor
     """Return the answer of a traced turn. Raises what kept it from one."""
     from agent.i18n import say
     from agent.tracing.recorder import Recorder
+    from agent.tracing.records import TraceRecord
     from agent.turn import Reply, answer_turn
 
     raised = list[Exception]()
@@ -185,7 +186,7 @@ async def _traced(resources: "Resources", kind: str, asked: str, looked_up: "Wor
             failed = type(error).__name__
             return Reply(text=say("apology"), outcome="failed", error_types=(failed,))
 
-    root = Recorder().turn(input=asked, session=SESSION, user=SESSION, name=kind)
+    root = Recorder().turn(TraceRecord("", SESSION, SESSION, name=kind), asked)
     try:
         with root as span:
             reply = await answer_turn(resources.run.turn(span=span), work)

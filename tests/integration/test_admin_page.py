@@ -54,15 +54,10 @@ KEPT: tuple[tuple[Outcome, int, tuple[str, ...], str], ...] = (
 def traced(number: int, reply: Reply, model: str, ended: datetime) -> TraceRecord:
     """A turn that ended then, 2 s and a bit after it was accepted."""
     started = int((ended - timedelta(seconds=2 + number % 5)).timestamp() * 1e9)
-    root = Recorder().turn(
-        input=QUESTIONS[number % len(QUESTIONS)],
-        session="5e55",
-        user="0f0f",
-        trace_id=f"{number + 1:032x}",
-        name="ask" if number % 4 == 3 else "chat",
-        started_ns=started,
-    )
-    with root as span:
+    name = "ask" if number % 4 == 3 else "chat"
+    trace = TraceRecord(f"{number + 1:032x}", "5e55", "0f0f", name=name)
+    question = QUESTIONS[number % len(QUESTIONS)]
+    with Recorder().turn(trace, question, started_ns=started) as span:
         with span.child("llm.plan", "generation", metadata={"model": model}) as plan:
             plan.update(model=model, usage=Usage(900, 40), cost_usd=0.002, started_ns=started)
             plan.update(ended_ns=started + 700_000_000)
@@ -71,7 +66,7 @@ def traced(number: int, reply: Reply, model: str, ended: datetime) -> TraceRecor
             answer.update(ended_ns=started + 1_300_000_000)
         record_turn(span, reply)
         span.update(ended_ns=int(ended.timestamp() * 1e9))
-    return root.trace
+    return span.trace
 
 
 async def fill(sessions: Sessions, days: int = 30) -> None:

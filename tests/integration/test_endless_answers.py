@@ -20,7 +20,7 @@ from agent.engine.errors import ModelError, ToolError
 from agent.places.search import BraveSearch, SearxngSearch
 from agent.senses.speech import AudioServer, Transcriber
 from agent.tracing.delivery import LangfuseApi
-from agent.tracing.exporter import Unavailable
+from agent.tracing.errors import Unavailable
 from bot.telegram.connection import TelegramRequests
 from bot.updates.accept import Poller
 from tests.doubles.server import LoopbackServer, gone

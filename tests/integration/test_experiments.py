@@ -9,7 +9,7 @@ import pytest
 
 from agent.evals.dataset import DatasetError, conversation_of
 from agent.prompts import repository_prompts
-from agent.tracing.recorder import Item
+from agent.tracing.experiments import Item
 from tests.commands import sommelier_eval
 from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
 from tests.doubles.model_server import ModelServer, answer_json

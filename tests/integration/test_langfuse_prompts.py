@@ -12,7 +12,7 @@ from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
-from agent.tracing.observations import Origin, langfuse_client
+from agent.tracing.observations import Project, langfuse_client
 from agent.tracing.prompts import ManagedPrompts
 from tests.doubles.langfuse_prompts import LangfusePromptServer, Mode
 from tests.doubles.model_server import ModelServer, answer_json
@@ -34,7 +34,7 @@ def langfuse() -> Iterator[LangfusePromptServer]:
 
 def client_of(server: LangfusePromptServer, secret_key: str | None = None) -> Langfuse:
     keys = server.public_key, secret_key or server.secret_key
-    return langfuse_client(keys, server.base_url, Origin())
+    return langfuse_client(Project(keys, server.base_url))
 
 
 def prompts_of(server: LangfusePromptServer, label: str = "production") -> ManagedPrompts:
@@ -139,8 +139,9 @@ def test_while_langfuse_is_in_trouble_the_last_good_one_stays_and_one_line_says_
 
 
 async def test_a_server_that_never_answers_holds_up_no_turn(
-    langfuse: LangfusePromptServer,
+    langfuse: LangfusePromptServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("agent.tracing.prompts.FETCH_SECONDS", 1)
     langfuse.mode = "black_hole"
     prompts = prompts_of(langfuse)
     refreshing = asyncio.create_task(prompts.refresh())

@@ -1,11 +1,11 @@
-"""The questions of docs/admin.md: each filter is tried on an old server, a new one, and here."""
+"""The questions of docs/admin.md: the filter of each is tried on a server, and here."""
 
 import asyncio
 import json
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,42 +22,29 @@ from db.records import TurnRecord
 from db.repositories.traces import SqlTraceStore, TraceRows
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.commands import empty_home, sommelier_here
-from tests.doubles.langfuse_filters import matching
 from tests.doubles.otlp import OtlpReceiver, Span
 from tests.traces import export
 
 DOCS = (Path(__file__).parents[2] / "docs" / "admin.md").read_text("utf-8")
-ROW = re.compile(
-    r"^\| (?P<question>[^|]+\?) \| (?P<filter>(?:Traces|Observations): [^|]+?) "
-    r"\| `(?P<here>[^`]+)` \|$",
-    re.M,
-)
-ROWS = [found.groupdict() for found in ROW.finditer(DOCS)]
-"""Question, filter and options of `sommelier traces list`."""
-OLD, NEW = (4, 16), (4, 59)
+ROWS = re.findall(r"^\| [^|]+\? \| ((?:Traces|Observations): [^|]+?) \| `([^`]+)` \|$", DOCS, re.M)
+"""The filter in Langfuse and the options of `sommelier traces list` for each question."""
+CONDITION = re.compile(r"([^`]+?)(?: `([^`]+)`)? (?:any of|=) `([^`]+)`")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-def turn(number: int, *, name: str = "chat", session: str = "s", user: str = "u") -> TraceRecord:
-    """A turn that went well, answered by the first model."""
-    return told(number, Reply(text="Yes."), name=name, session=session, user=user)
-
-
-def told(
+def turn(
     number: int,
-    reply: Reply,
+    reply: Reply = Reply(text="Yes."),  # noqa: B008 - frozen
     *,
     model: str = "gpt-4o",
     first: str = "",
     tool_error: str = "",
-    send_error: str = "",
-    resumed: int = 0,
     mode: str = "json_object",
-    **known: str,
+    **root: object,
 ) -> TraceRecord:
-    names = {"session": "s", "user": "u", "name": "chat"} | known
-    root = Recorder().turn(input="a red?", trace_id=f"{number:032x}", **names)  # type: ignore[arg-type]
-    with root as span:
+    known = {name: str(root.pop(name, name[0])) for name in ("session", "user")}
+    trace = TraceRecord(f"{number:032x}", **known, name=str(root.pop("name", "chat")))  # type: ignore[arg-type]
+    with Recorder().turn(trace, "a red?") as span:
         for asked in dict.fromkeys([first or model, model]):
             with span.child("llm.answer", "generation", metadata={"model": asked}) as answer:
                 answer.update(metadata={"mode": mode}, level="ERROR" if asked != model else None)
@@ -65,31 +52,28 @@ def told(
             with span.child(f"tool.{tool_error}", "tool") as tool:
                 tool.update(level="ERROR", metadata={"error_type": "ToolError"})
         record_turn(span, reply)
-        if send_error:
-            span.update(level="ERROR", metadata={"send_error": send_error})
-        if resumed:
-            span.update(metadata={"resumed": resumed})
-    return root.trace
+        span.update(level="ERROR" if "send_error" in root else None, metadata=root)
+    return trace
 
 
 TRACES = [
     turn(1),
-    told(2, Reply(text="Sorry.", outcome="failed", error_types=("ValueError",))),
-    told(3, Reply(text="By rules.", outcome="fallback", error_types=("model_error",))),
-    told(4, Reply(text="Ok.", retries=1, error_types=("grounding",))),
-    told(5, Reply(text="Ok."), tool_error="search_wines"),
-    told(6, Reply(text="Ok."), resumed=2),
-    told(7, Reply(text="Ok."), send_error="unreachable"),
+    turn(2, Reply(text="Sorry.", outcome="failed", error_types=("ValueError",))),
+    turn(3, Reply(text="By rules.", outcome="fallback", error_types=("model_error",))),
+    turn(4, Reply(text="Ok.", retries=1, error_types=("grounding",))),
+    turn(5, tool_error="search_wines"),
+    turn(6, resumed=2),
+    turn(7, send_error="unreachable"),
     turn(8),  # disliked
-    told(9, Reply(text="No.", outcome="refused")),
+    turn(9, Reply(text="No.", outcome="refused")),
     turn(10, name="find"),
     turn(11, session="1f2e3d4c5b6a7988"),
     turn(12, user="8897a6b5c4d3e2f1"),
-    told(13, Reply(text="Ok."), model="gpt-4o-mini", first="gpt-4o"),
-    told(14, Reply(text="Ok."), mode="json_schema"),
-    told(15, Reply(text="Ok.", retries=2, error_types=("semantic", "grounding"))),
-    told(16, Reply(text="Half.", outcome="salvaged", retries=2, error_types=("schema",) * 3)),
-    told(17, Reply(text="Please call ...", outcome="care")),
+    turn(13, model="gpt-4o-mini", first="gpt-4o"),
+    turn(14, mode="json_schema"),
+    turn(15, Reply(text="Ok.", retries=2, error_types=("semantic", "grounding"))),
+    turn(16, Reply(text="Half.", outcome="salvaged", retries=2, error_types=("schema",) * 3)),
+    turn(17, Reply(text="Please call ...", outcome="care")),
 ]
 EXPECTED = {
     "--error": {2, 7},
@@ -113,39 +97,57 @@ EXPECTED = {
 }
 
 
-async def fill(url: str, servers: Sequence[OtlpReceiver]) -> None:
-    """Store the turns, and have them and a dislike arrive on each server."""
+async def fill(url: str, server: OtlpReceiver) -> None:
+    """Store the turns, and have them and a dislike arrive on the server."""
     engine = create_engine(url)
     sessions, rows = Sessions(engine), TraceRows(exported=True)
-    store = SqlTraceStore(sessions, rows=rows)
+    await SqlTraceStore(sessions, rows=rows).save(TRACES)
+    record = TurnRecord(turn_id=8, chat_id=1, user_id=1, at=NOW, outcome="answered")
+    record = replace(record, trace_id=TRACES[7].trace_id, root_id=TRACES[7].root.span_id)
+    await TurnRepository(sessions).record(record)
     feedback = FeedbackRepository(sessions, rows=rows)
-    disliked = TRACES[7]
-    known = {"trace_id": disliked.trace_id, "root_id": disliked.root.span_id}
-    await TurnRepository(sessions).record(
-        TurnRecord(turn_id=8, chat_id=1, user_id=1, at=NOW, outcome="answered", **known)  # type: ignore[arg-type]
-    )
-    for server in servers:
-        await store.save(TRACES)
-        await feedback.rate(8, "liked")
-        await feedback.rate(8, "disliked")
-        assert await export(sessions, server) == 0
+    await feedback.rate(8, "liked")
+    await feedback.rate(8, "disliked")
+    assert await export(sessions, server) == 0
     await engine.dispose()
 
 
 @dataclass(frozen=True)
 class World:
-    """The same turns in the local store and on two servers."""
+    """The turns in the local store and on a server."""
 
     environment: dict[str, str]
-    old: OtlpReceiver
-    new: OtlpReceiver
+    server: OtlpReceiver
 
-    def listed(self, *options: str) -> set[int]:
+    def listed(self, options: str) -> set[int]:
         done = sommelier_here(
-            "traces", "list", "--json", "--limit", "100", *options, environment=self.environment
+            *["traces", "list", "--json", "--limit", "100", *options.split()],
+            environment=self.environment,
         )
         assert done.returncode == 0, done.stderr
-        return {int(each["trace_id"], 16) for each in json.loads(done.stdout)}
+        return {int(summary["trace_id"], 16) for summary in json.loads(done.stdout)}
+
+    def filtered(self, text: str) -> set[int]:
+        """Return the traces that a filter of Langfuse's tables finds."""
+        table, _, conditions = text.partition(": ")
+        spans = [span for span in self.server.spans if table != "Traces" or not span.parent_id]
+        for condition in conditions.split("; "):
+            column, key, value = CONDITION.fullmatch(condition).groups()  # type: ignore[union-attr]
+            wanted = set(value.split(", "))
+            spans = [span for span in spans if wanted & set(self.values(span, column, key))]
+        return {int(span.trace_id, 16) for span in spans}
+
+    def values(self, span: Span, column: str, key: str) -> list[str]:
+        if column.startswith("Scores"):
+            named = (score for score in self.server.scores if score["name"] == key)
+            scores = [score["value"] for score in named if score["traceId"] == span.trace_id]
+            return [f"{value:g}" if isinstance(value, float) else value for value in scores]
+        if column == "Tags":
+            return span.tags
+        trace_name = span.attributes["langfuse.trace.name"]
+        name = span.name if span.parent_id or key else trace_name
+        columns = {"Level": span.level, "Session ID": span.session, "User ID": span.user}
+        return [span.name, str(name)] if column == "Name" else [str(columns[column])]
 
 
 @pytest.fixture(scope="module")
@@ -153,60 +155,35 @@ def world(tmp_path_factory: pytest.TempPathFactory, stocked: Path) -> Iterator[W
     home = tmp_path_factory.mktemp("filters")
     shutil.copytree(stocked, home / "data")
     (database,) = home.rglob("*.sqlite3")
-    with OtlpReceiver(version=OLD) as old, OtlpReceiver(version=NEW) as new:
-        asyncio.run(fill(f"sqlite+aiosqlite:///{database}", [old, new]))
-        yield World(empty_home(home), old, new)
+    with OtlpReceiver() as server:
+        asyncio.run(fill(f"sqlite+aiosqlite:///{database}", server))
+        yield World(empty_home(home), server)
 
 
-def found(server: OtlpReceiver, text: str) -> set[int]:
-    return {int(trace_id, 16) for trace_id in matching(server, text)}
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["question"])
-def test_a_question_of_the_docs_finds_the_same_everywhere(
-    row: dict[str, str], world: World
+@pytest.mark.parametrize(("filter", "options"), ROWS)
+def test_a_question_of_the_docs_finds_the_same_in_langfuse_and_here(
+    filter: str, options: str, world: World
 ) -> None:
-    expected = EXPECTED[row["here"]]
-    assert found(world.old, row["filter"]) == expected, "a server of version 4.16"
-    assert found(world.new, row["filter"]) == expected, "a server of version 4.59"
-    assert world.listed(*row["here"].split()) == expected, "sommelier traces list"
+    assert world.filtered(filter) == EXPECTED[options]
+    assert world.listed(options) == EXPECTED[options]
 
 
-def test_every_question_is_asked() -> None:
-    assert {row["here"] for row in ROWS} == set(EXPECTED)
-    assert len(ROWS) == len(EXPECTED)
+async def test_every_question_is_asked_and_the_root_says_which_model_answered(
+    world: World,
+) -> None:
+    assert sorted(options for _, options in ROWS) == sorted(EXPECTED)
+    roots = {int(span.trace_id, 16): span for span in world.server.spans if not span.parent_id}
+    metadata = roots[13].metadata
+    assert (metadata["model"], metadata["fallback"]) == ("gpt-4o-mini", "yes")
+    assert (roots[1].metadata["fallback"], roots[6].metadata["resumed"]) == ("no", 2)
 
 
-@pytest.mark.parametrize("is_old", [True, False])
-async def test_doctor_tells_the_version_and_what_follows(is_old: bool, world: World) -> None:
-    server = world.old if is_old else world.new
-    settings = load_settings(
-        None,
-        {
-            "LANGFUSE_PUBLIC_KEY": server.public_key,
-            "LANGFUSE_SECRET_KEY": server.secret_key,
-            "LANGFUSE_BASE_URL": server.base_url,
-            "TRACE_USER_KEY": "a long random text",
-        },
-    )
-    said = await check_tracing(settings)
-    assert said.startswith(f"traces go to Sommelier, Langfuse 4.{16 if is_old else 59}.0")
-    assert ("filter by tags and scores" in said) is is_old
-
-
-def test_why_no_question_is_answered_by_metadata(world: World) -> None:
-    by_metadata = "Traces: Metadata `retried` = `yes`"
-    assert found(world.new, by_metadata) == EXPECTED["--tag retried"]
-    assert found(world.old, by_metadata) == set()
-
-
-async def test_the_root_says_which_model_answered_and_what_went_before(world: World) -> None:
-    def root(number: int) -> Span:
-        spans = (each for each in world.new.spans if int(each.trace_id, 16) == number)
-        return next(each for each in spans if each.parent_id is None)
-
-    assert root(13).metadata["model"] == "gpt-4o-mini"
-    assert root(13).metadata["fallback"] == "yes"
-    assert root(1).metadata["fallback"] == "no"
-    assert root(6).metadata["resumed"] == 2
-    assert {span.attributes["langfuse.trace.name"] for span in world.new.spans} == {"chat", "find"}
+@pytest.mark.parametrize("minor", [16, 59])
+async def test_doctor_tells_the_version_and_what_follows(minor: int, world: World) -> None:
+    with OtlpReceiver(version=(4, minor)) as server:
+        known = {"PUBLIC_KEY": server.public_key, "SECRET_KEY": server.secret_key}
+        known = {f"LANGFUSE_{name}": value for name, value in known.items()}
+        known |= {"LANGFUSE_BASE_URL": server.base_url, "TRACE_USER_KEY": "a long random text"}
+        said = await check_tracing(load_settings(None, known))
+    assert said.startswith(f"traces go to Sommelier, Langfuse 4.{minor}.0")
+    assert ("filter by tags and scores" in said) is (minor == 16)

@@ -75,7 +75,7 @@ async def until(ask: Any, *, holds: Any = lambda answer: answer.is_success) -> h
 
 def turn() -> TraceRecord:
     """A turn with one tool, whose first answer was invalid."""
-    root = Recorder().turn(input="a red for lamb", session="5e55", user="0f0f")
+    root = Recorder().turn(TraceRecord("", "5e55", "0f0f"), "a red for lamb")
     asked = [
         {"role": "system", "content": "You are a sommelier."},
         {"role": "user", "content": "a red"},

@@ -40,7 +40,6 @@ HIDDEN = [
     ("FR14 2004 1010 0505 0001 3M02 606 merci", "[iban] merci"),
     ("it60x0542811101000000123456", "[iban]"),
     ("I am at 48.8566, 2.3522 now", "I am at [location] now"),
-    ("[48.2082, 16.3738]", '"[location]"'),
     (f"token {BOT_TOKEN}", "token [token]"),
     (f"https://api.telegram.org/bot{BOT_TOKEN}/getMe", "https://api.telegram.org/bot[token]/getMe"),
     ("sk-proj-abcDEF0123456789abcd", "[token]"),

@@ -1,0 +1,48 @@
+"""Say what a server that traces, prompts and scores are sent to did wrong."""
+
+from typing import Final
+
+from agent.engine.errors import AgentError
+from agent.engine.feedback import fence
+
+UNKNOWN_KEYS: Final = (
+    "Langfuse does not know the keys (HTTP 401): check LANGFUSE_PUBLIC_KEY and "
+    "LANGFUSE_SECRET_KEY, and that LANGFUSE_BASE_URL is their region"
+)
+REFUSALS: Final = frozenset({400, 413, 422})
+"""The answers to a request that will never be accepted."""
+
+
+class Unavailable(AgentError):
+    """A server did not do what was asked; `status` is that of its answer, None without one."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+    @property
+    def is_refusal(self) -> bool:
+        """Return whether the server will never accept what was sent."""
+        return self.status in REFUSALS
+
+
+def unavailable(
+    error: Exception, name: str = "Langfuse", check: str = "LANGFUSE_BASE_URL"
+) -> Unavailable:
+    """Return an error of Langfuse's client, or of HTTP, as one line for an admin."""
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        body = getattr(error, "body", None)
+        return refused(status, body, name, check)
+    return Unavailable(f"{name} cannot be reached ({type(error).__name__}): check {check}")
+
+
+def refused(
+    status: int, body: object, name: str = "Langfuse", check: str = "LANGFUSE_BASE_URL"
+) -> Unavailable:
+    """Return the error for an answer that is no success."""
+    if status == 401 and name == "Langfuse":
+        return Unavailable(UNKNOWN_KEYS, status)
+    message = body.get("message") if isinstance(body, dict) else None
+    told = f": {fence(message, 200)}" if isinstance(message, str) else ""
+    return Unavailable(f"{name} answered HTTP {status}{told}; check {check}", status)

@@ -1,0 +1,121 @@
+"""Send stored traces and scores to where admins read them, until they arrive.
+
+Every row is stored before it is sent and has an id of its own: if the process dies between sending
+a row and noting it, the row is sent again and replaces itself. There are three outcomes: a row is
+sent, refused for good (kept, logged, not sent again), or sent later.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final, Generic, TypeVar
+
+from agent.engine.errors import Backoff
+from agent.tracing.errors import Unavailable
+from db.repositories.queues import RowQueue
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MAX_BATCH: Final = 32
+LOOK_SECONDS: Final = 2.0  # between two looks
+LEASE: Final = timedelta(minutes=10)  # longer than all requests of a batch may take
+BACKOFF: Final = Backoff(first=2.0, longest=300.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel(Generic[T]):
+    """Rows of one kind, traces or scores, and how a batch of them is sent.
+
+    `send` returns how many parts of the batch were not accepted, and raises `Unavailable`.
+    """
+
+    name: str
+    queue: RowQueue[T]
+    send: Callable[[Sequence[T]], Awaitable[int]]
+
+
+@dataclass(slots=True)
+class Exporter:
+    """Send what waits in the channels, with growing waits after trouble.
+
+    `open` makes the channels when they are needed for the first time; `where` names the server in
+    the log. `given_up` counts traces and scores that were refused, wholly or in part. Replicas may
+    send beside each other: a claimed row belongs to one of them.
+    """
+
+    open: Callable[[], Awaitable[Sequence[Channel[Any]]]]
+    where: str
+    backoff: Backoff = BACKOFF
+    look_seconds: float = LOOK_SECONDS
+    given_up: int = 0
+    _channels: Sequence[Channel[Any]] = ()
+    _failures: int = 0
+    _new: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wake(self) -> None:
+        """Look for new rows soon."""
+        self._new.set()
+
+    async def run(self) -> None:
+        """Send until cancelled; what is not sent then is sent after the next start."""
+        while True:
+            self._new.clear()
+            if wait := await self.round():
+                await asyncio.sleep(wait)
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.look_seconds):
+                    await self._new.wait()
+
+    async def round(self) -> float:
+        """Send all that is due; return the seconds to wait after trouble. Never raises."""
+        try:
+            self._channels = self._channels or await self.open()
+            for channel in self._channels:
+                await self._drain(channel)
+        except Exception as error:
+            self._failures += 1
+            if self._failures == 1:
+                log.warning("Traces wait, and are sent later: %s", _reason(error))
+            return self.backoff.after(self._failures)
+        if self._failures:
+            log.info("Traces are sent to %s again", self.where)
+        self._failures = 0
+        return 0.0
+
+    async def _drain(self, channel: Channel[T]) -> None:
+        while batch := await channel.queue.claim(MAX_BATCH, LEASE):
+            try:
+                await self._send(channel, batch)
+            except (Exception, asyncio.CancelledError):
+                await channel.queue.release(batch)
+                raise
+
+    async def _send(self, channel: Channel[T], batch: Sequence[T]) -> None:
+        """Send a batch; if it is refused, send its rows one by one, to lose the bad one alone."""
+        try:
+            refused = await channel.send(batch)
+        except Exception as error:
+            if isinstance(error, Unavailable) and not error.is_refusal:
+                raise
+            if len(batch) > 1:
+                for row in batch:
+                    await self._send(channel, [row])
+                return
+            self.given_up += 1
+            log.warning("One of the %s is refused for good: %s", channel.name, _reason(error))
+            await channel.queue.settle(batch, refused=True)
+            return
+        await channel.queue.settle(batch)
+        if refused:
+            self.given_up += refused
+            log.warning("%s refused %d parts of %s", self.where, refused, channel.name)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, Unavailable) else type(error).__name__
