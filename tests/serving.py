@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import httpx
-from starlette.routing import BaseRoute
+from fastapi import APIRouter
+from pydantic import SecretStr
 
 from bot.http.server import Webhook, http_app, listen, serve_http
 from bot.metrics import Metrics
@@ -58,12 +59,13 @@ async def serving(
     *,
     metrics: Metrics | None = None,
     backlog: Callable[[], Awaitable[Backlog]] = nothing_waits,
-    routes: Sequence[BaseRoute] = (),
+    routers: Sequence[APIRouter] = (),
+    token: SecretStr | None = None,
     finish_seconds: int = 4,
 ) -> AsyncIterator[Running]:
     """The whole app, served until the end of the block."""
     metrics = metrics or Metrics()
-    app = http_app(metrics=metrics, backlog=backlog, webhook=webhook, routes=routes)
+    app = http_app(metrics=metrics, backlog=backlog, webhook=webhook, routers=routers, token=token)
     stop, listener = asyncio.Event(), listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     served = serve_http(app, listener, stop, finish_seconds=finish_seconds)

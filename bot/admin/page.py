@@ -17,11 +17,10 @@ from statistics import median
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import SecretStr
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from agent.numbers import percentile
 from agent.tracing.records import TraceRecord
@@ -97,13 +96,13 @@ class AdminPage:
     link: Callable[[str], str] | None = None
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
-    def routes(self) -> list[BaseRoute]:
-        """What `bot.http.server.http_app` is to serve."""
-        return [
-            Route(PATH, self.show, methods=["GET"]),
-            Route(PATH, self.log_in, methods=["POST"]),
-            Route(f"{PATH}/traces/{{trace_id}}", self.trace, methods=["GET"]),
-        ]
+    def router(self) -> APIRouter:
+        """Return the routes that `bot.http.server.http_app` serves."""
+        router = APIRouter(include_in_schema=False)
+        router.get(PATH)(self.show)
+        router.post(PATH)(self.log_in)
+        router.get(f"{PATH}/traces/{{trace_id}}")(self.trace)
+        return router
 
     async def show(self, request: Request) -> Response:
         """The page, or the question for the token."""

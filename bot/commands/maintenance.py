@@ -9,13 +9,12 @@ from typing import Annotated
 import typer
 from pydantic import SecretStr
 from pydantic_core import to_json
-from starlette.applications import Starlette
 
 from agent.tracing.errors import Unavailable
 from agent.tracing.recorder import keyed_hash
 from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database, write_file
-from bot.http.server import listen, serve_http
+from bot.http.server import app_of, listen, serve_http
 from bot.resources import open_engine, require_newest_schema
 from bot.tasks import stop_on_signals
 from bot.tracing import langfuse_api
@@ -146,5 +145,4 @@ async def serve(settings: Settings, port: int) -> None:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
         typer.echo(f"Open {address}?token={token}\nCtrl-C ends it.")
         stop = stop_on_signals()
-        app = Starlette(routes=page.routes())
-        await serve_http(app, listener, stop)
+        await serve_http(app_of([page.router()]), listener, stop)

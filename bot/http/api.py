@@ -1,37 +1,17 @@
-"""The HTTP API: the sommelier, answers from the documents and quotes, for those who have the token.
-
-Errors are JSON that says what to do. What was asked is never logged.
-"""
+"""The HTTP API: the sommelier, answers from documents and quotes, for those who have the token."""
 
 import asyncio
-import hmac
-import logging
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, FastAPI, Header, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Depends, Header, HTTPException, Response
 from fastapi.security import HTTPBearer
 from fastapi.sse import EventSourceResponse, format_sse_event
-from fastapi.telemetry import TelemetryConfig
-from pydantic import BaseModel, SecretStr
-from starlette.authentication import (
-    AuthCredentials,
-    AuthenticationBackend,
-    AuthenticationError,
-    SimpleUser,
-)
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.requests import HTTPConnection
-from starlette.routing import Mount
+from pydantic_core import to_json
 
 from agent.deps import deps_of
 from agent.documents.answer import Answer, answer_question
@@ -50,111 +30,65 @@ from bot.http.schemas import (
     AskResponse,
     ChatRequest,
     ChatResponse,
-    DoneEvent,
-    DraftEvent,
-    FieldProblem,
     Problem,
     QueryRequest,
     RewriteRequest,
 )
+from bot.http.server import UNAVAILABLE, log_type
 from bot.question import Kind, Question
 from bot.resources import Resources
 from bot.telegram.drafts import DRAFT_SECONDS
 from bot.turn import Turns
 
-log = logging.getLogger(__name__)
-
 SESSION: Final = "api"
-MAX_PROBLEMS: Final = 10
-UNAVAILABLE: Final = "the question could not be worked on, ask again later"
-UNAUTHORIZED: Final = "send the token: Authorization: Bearer <API_TOKEN>"
 STREAM_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 STILL_THERE: Final = format_sse_event(comment="still there")
 """Keeps proxies from giving up a connection on which nothing comes."""
-NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
-"""Calls are traced as turns; FastAPI's own records would hold what was asked."""
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     401: {"model": Problem, "description": "There is no bearer token, or a wrong one."},
     422: {"model": Problem, "description": "A field is wrong; `fields` says which and why."},
     503: {"model": Problem, "description": "The question could not be worked on."},
 }
+EVENTS: Final = {"text/event-stream": {"schema": {"type": "string"}}}
 CHAT_EVENTS: Final = (
-    "The answer. With `Accept: text/event-stream` it comes as events: `draft` (a DraftEvent), each "
-    "in place of the one before and only of what is grounded, then `done` (a ChatResponse) or "
-    "`error` (a Problem). Closing the connection ends the work on it."
+    "The answer. With `Accept: text/event-stream` it comes as events: `draft` ({text}), each in "
+    "place of the one before and only of what is grounded, then `done` (a ChatResponse) or `error` "
+    "(a Problem). Closing the connection ends the work on it."
 )
-QUOTE_EVENTS: Final = "Events: `result` (a Snippet) for each passage, then `done` (a DoneEvent)."
+QUOTE_EVENTS: Final = (
+    "Events: `result` (a Snippet) for each passage, then `done` ({resultCount, summary, "
+    "processingTimeMs}); `summary` is in the model's words if one was asked."
+)
 
 Found = Answer | Quotes | Refinement
 
 
-class TurnFailed(Exception):
-    """A call ended without an answer; the reason is in its trace and in the log."""
-
-
-class BearerToken(AuthenticationBackend):
-    """Lets in those who send the token, before anything of the body is read."""
-
-    def __init__(self, token: SecretStr) -> None:
-        self._token = token.get_secret_value().encode()
-
-    async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, SimpleUser]:
-        """Return who calls. Raises AuthenticationError without the right token."""
-        scheme, _, given = conn.headers.get("authorization", "").partition(" ")
-        # Header values are bytes that Starlette reads as Latin-1.
-        if scheme.lower() != "bearer" or not hmac.compare_digest(
-            given.strip().encode("latin-1"), self._token
-        ):
-            raise AuthenticationError(UNAUTHORIZED)
-        return AuthCredentials(), SimpleUser(SESSION)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """Everything below /api; `user` stands for the holder of `token` in traces."""
+    """Everything below /api; `user` stands for the holder of the token in traces."""
 
     resources: Resources
     turns: Turns
     answerer: Answerer
-    token: SecretStr
     user: str
 
-    @property
-    def guard(self) -> Middleware:
-        """Return what lets in those who send the token."""
-        backend = BearerToken(self.token)
-        return Middleware(AuthenticationMiddleware, backend=backend, on_error=refuse)
-
-    def routes(self) -> list[Mount]:
+    def router(self) -> APIRouter:
         """Return the routes that `bot.http.server.http_app` serves."""
-        api = FastAPI(
-            title="Sommelier",
-            version=version("sommelier"),
-            docs_url=None,
-            redoc_url=None,
-            telemetry=NO_TELEMETRY,
+        router = APIRouter(
+            prefix="/api",
             dependencies=[Depends(HTTPBearer(auto_error=False)), Depends(set_language)],
             responses=ERRORS,
-            middleware=[self.guard],
-            exception_handlers={
-                HTTPException: show_http_error,
-                RequestValidationError: show_invalid_fields,
-                Exception: show_failure,
-                TurnFailed: show_failure,
-            },
         )
-        events = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
-        api.post(
-            "/chat", response_model=ChatResponse, responses={200: events | describe(CHAT_EVENTS)}
-        )(self.chat)
-        api.post("/rag/rewrite")(self.rewrite)
-        api.post("/rag/ask")(self.ask)
-        api.post(
-            "/research/query",
-            response_class=Response,
-            responses={200: events | describe(QUOTE_EVENTS)},
-        )(self.query)
-        return [Mount("/api", api)]
+        chat_events = {"description": CHAT_EVENTS, "content": EVENTS}
+        quote_events = {"description": QUOTE_EVENTS, "content": EVENTS}
+        router.post("/chat", response_model=ChatResponse, responses={200: chat_events})(self.chat)
+        router.post("/rag/rewrite")(self.rewrite)
+        router.post("/rag/ask")(self.ask)
+        quotes = router.post(
+            "/research/query", response_class=Response, responses={200: quote_events}
+        )
+        quotes(self.query)
+        return router
 
     async def chat(
         self, asked: ChatRequest, accept: Annotated[str, Header()] = ""
@@ -177,7 +111,7 @@ class Api:
 
         reply = await self._turn("chat", asked.message, work)
         if reply.outcome == "failed":
-            raise TurnFailed
+            raise HTTPException(503, UNAVAILABLE)
         return ChatResponse.of(reply)
 
     async def _chat_events(self, asked: ChatRequest) -> AsyncIterator[bytes]:
@@ -188,10 +122,10 @@ class Api:
             while not (await asyncio.wait([answering], timeout=DRAFT_SECONDS))[0]:
                 draft = drafts[-1]() if drafts else ""
                 is_new, shown = draft not in ("", shown), draft or shown
-                yield event("draft", DraftEvent(text=draft)) if is_new else STILL_THERE
+                yield event("draft", {"text": draft}) if is_new else STILL_THERE
             yield event("done", answering.result())
         except Exception as error:
-            log_type("/chat", error)
+            log_type("/api/chat", error)
             yield event("error", Problem(error=UNAVAILABLE))
         finally:
             answering.cancel()
@@ -201,9 +135,8 @@ class Api:
         enabled = self.resources.refinement is not False
 
         async def look_up(run: Run) -> Refinement:
-            return await refine_question(
-                guard_input(asked.question, run.span), run=run, enabled=enabled
-            )
+            question = guard_input(asked.question, run.span)
+            return await refine_question(question, run=run, enabled=enabled)
 
         def in_crisis(_: str) -> Refinement:
             return Refinement(asked.question, asked.question, fallback_reason="refused")
@@ -221,9 +154,8 @@ class Api:
             documents = self.resources.documents
             return await answer_question(question, documents=documents, refine=refine, run=run)
 
-        reply = await self._look_up(
-            "ask", asked.question, look_up, partial(Answer.of_help, asked.question)
-        )
+        in_crisis = partial(Answer.of_help, asked.question)
+        reply = await self._look_up("ask", asked.question, look_up, in_crisis)
         note = " ".join(reply.notes)
         return AskResponse.of(replace(reply.answer, note=note, outcome=reply.outcome))
 
@@ -235,9 +167,8 @@ class Api:
             documents, cache = self.resources.documents, self.resources.cache
             return await find_quotes(query, documents=documents, cache=cache, run=run)
 
-        reply = await self._look_up(
-            "quotes", asked.query, look_up, partial(Quotes.of_help, asked.query)
-        )
+        in_crisis = partial(Quotes.of_help, asked.query)
+        reply = await self._look_up("quotes", asked.query, look_up, in_crisis)
         found = replace(reply.answer, note=" ".join(reply.notes))
         return EventSourceResponse(quote_events(found, reply.seconds), headers=STREAM_HEADERS)
 
@@ -264,7 +195,7 @@ class Api:
         In a crisis the answer is what `in_crisis` makes of the help text.
 
         Raises:
-            TurnFailed: there is no answer.
+            HTTPException: there is no answer.
         """
 
         async def work(run: Run) -> Reply:
@@ -274,7 +205,7 @@ class Api:
         if reply.outcome == "care":
             return replace(reply, answer=in_crisis(reply.text))
         if reply.answer is None:
-            raise TurnFailed
+            raise HTTPException(503, UNAVAILABLE)
         return reply
 
     async def _turn(self, kind: Kind, text: str, work: Work) -> Reply:
@@ -305,65 +236,14 @@ def quote_events(found: Quotes, seconds: float) -> Iterator[bytes]:
     """Yield one `result` for each quote, then `done`."""
     for quote in found.quotes:
         yield event("result", Snippet.model_validate(quote, from_attributes=True))
-    done = DoneEvent(
-        result_count=len(found.quotes),
-        summary=" ".join(filter(None, [found.summary, found.note])),
-        processing_time_ms=round(seconds * 1000),
-    )
+    done = {
+        "resultCount": len(found.quotes),
+        "summary": " ".join(filter(None, [found.summary, found.note])),
+        "processingTimeMs": round(seconds * 1000),
+    }
     yield event("done", done)
 
 
-def event(name: str, data: BaseModel) -> bytes:
+def event(name: str, data: object) -> bytes:
     """Return a server-sent event whose data is one line for any reader."""
-    return format_sse_event(event=name, data_str=visible(data.model_dump_json(by_alias=True)))
-
-
-def describe(text: str) -> dict[str, Any]:
-    """Return the description of a response in the OpenAPI document."""
-    return {"description": text}
-
-
-def refuse(_: HTTPConnection, error: AuthenticationError) -> JSONResponse:
-    """Return 401 and what to send."""
-    return problem(401, str(error), headers={"www-authenticate": "Bearer"})
-
-
-async def show_http_error(_: Request, error: Exception) -> JSONResponse:
-    """Return the error of an address that does not exist, or not with this method."""
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
-    return problem(error.status_code, error.detail)
-
-
-async def show_invalid_fields(_: Request, error: Exception) -> JSONResponse:
-    """Return 422 and what is wrong with which field of the body."""
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for no other
-    fields = [
-        FieldProblem(
-            field=".".join(part for part in issue["loc"][1:] if isinstance(part, str)) or "body",
-            message=issue["msg"].removeprefix("Value error, "),
-        )
-        for issue in error.errors()[:MAX_PROBLEMS]
-    ]
-    return problem(422, "the body is not what this address takes, see `fields`", fields)
-
-
-async def show_failure(request: Request, error: Exception) -> JSONResponse:
-    """Return 503; the log tells the type alone."""
-    log_type(request.url.path, error)
-    return problem(503, UNAVAILABLE)
-
-
-def log_type(path: str, error: Exception) -> None:
-    """Log the type of an error: the text of a database error holds what was asked."""
-    log.error("%s failed with %s", path, type(error).__name__)
-
-
-def problem(
-    status: int,
-    error: str,
-    fields: list[FieldProblem] | None = None,
-    headers: dict[str, str] | None = None,
-) -> JSONResponse:
-    """Return an error as JSON."""
-    content = Problem(error=error, fields=fields or []).model_dump()
-    return JSONResponse(content, status, headers)
+    return format_sse_event(event=name, data_str=visible(to_json(data, by_alias=True).decode()))

@@ -1,9 +1,8 @@
-"""The requests and responses of the HTTP API; `--json` prints responses of the same form.
+"""The requests and responses of the HTTP API; `--json` prints responses of this form too.
 
-What the domain's own models already say (`Refinement`, `Citation`, `Snippet`) is sent as it is.
+Everything that the domain's own models say (`Refinement`, `Citation`, `Snippet`) is sent as it is.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
@@ -11,9 +10,9 @@ from pydantic import (
     AliasGenerator,
     AliasPath,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
-    field_validator,
 )
 from pydantic.alias_generators import to_camel
 
@@ -39,6 +38,7 @@ def clean(text: str) -> str:
 
 Message = Annotated[str, Field(max_length=lengths.MESSAGE), AfterValidator(clean)]
 Question = Annotated[str, Field(max_length=LONGEST_QUESTION), AfterValidator(clean)]
+Note = Annotated[str, Field(description="Why no model answered, or what is left of a budget.")]
 
 
 class _Request(BaseModel):
@@ -92,33 +92,13 @@ class _Response(BaseModel):
         return cls.model_validate(found, from_attributes=True)
 
 
-class _CamelCase(_Response):
-    """A response with the field names of the source document on structured snippets."""
-
-    model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel))
-
-
 class ChatResponse(_Response):
     """The sommelier's answer, in Markdown, and the wines in it."""
 
     answer: str = Field(validation_alias="text")
     wine_ids: list[str]
-    note: str = Field(
-        validation_alias="notes",
-        description="Why no model answered, or what is left of a budget.",
-    )
+    note: Annotated[Note, BeforeValidator(" ".join)] = Field(validation_alias="notes")
     outcome: Outcome
-
-    @field_validator("note", mode="before")
-    @classmethod
-    def _join(cls, notes: Sequence[str]) -> str:
-        return " ".join(notes)
-
-
-class DraftEvent(_Response):
-    """An answer as far as it is written, in Markdown; it replaces the draft before."""
-
-    text: str
 
 
 class AskResponse(_Response):
@@ -130,7 +110,7 @@ class AskResponse(_Response):
     citations: list[Citation]
     enough_information: bool
     by_model: bool
-    note: str = Field(description="Why no model answered, or what is left of a budget.")
+    note: Note
     outcome: Outcome
     refined_question: str | None
     fallback_reason: FallbackReason | None = Field(
@@ -139,16 +119,10 @@ class AskResponse(_Response):
     )
 
 
-class DoneEvent(_CamelCase):
-    """The end of the passages; `summary` is in the model's words if one was asked."""
-
-    result_count: int
-    summary: str
-    processing_time_ms: int
-
-
-class QuotesDocument(_CamelCase):
+class QuotesDocument(_Response):
     """All passages of a query; `summary` is in the model's words if `byModel`."""
+
+    model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel))
 
     query: str
     snippets: list[Snippet] = Field(validation_alias="quotes")
@@ -171,14 +145,14 @@ class PlacesDocument(_Response):
     note: str
 
 
-class FieldProblem(_Response):
+class FieldProblem(BaseModel):
     """The problem of one field; the field `body` is the whole body."""
 
     field: str
     message: str
 
 
-class Problem(_Response):
+class Problem(BaseModel):
     """The reason why there is no answer, and what to do about it."""
 
     error: str

@@ -1,26 +1,31 @@
 """The bot over HTTP: Telegram's webhook, health, metrics. TLS and limits are a proxy's in front.
 
-Nothing of a request is logged or sent back: neither its body nor its secret.
+Errors are JSON that says what to do. Nothing of a request is logged or sent back: neither its body
+nor its secret.
 """
 
 import asyncio
 import hmac
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from importlib.metadata import version
 from typing import Final, TypeVar
 
+from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.telemetry import TelemetryConfig
 from pydantic import SecretStr
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
 
+from bot.http.schemas import FieldProblem, Problem
 from bot.metrics import CONTENT_TYPE, Metrics, Refusal
 from bot.updates.accept import Accept, read_update
 from db.records import Backlog
@@ -31,6 +36,8 @@ log = logging.getLogger(__name__)
 
 WEBHOOK_PATH: Final = "/telegram/webhook"
 SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's name
+TOKEN_PATHS: Final = ("/api/", "/mcp")
+UNAUTHORIZED: Final = "send the token: Authorization: Bearer <API_TOKEN>"
 CHECK_SECONDS: Final = 2
 """How long /readyz and /metrics wait for the database."""
 MAX_CONNECTIONS: Final = 256
@@ -40,6 +47,10 @@ REFUSALS: Final[dict[Refusal, tuple[int, str]]] = {
     "malformed": (400, "the body is not a JSON object with an integer update_id"),
     "not_accepted": (503, "the update could not be stored, deliver it again"),
 }
+MAX_PROBLEMS: Final = 10
+UNAVAILABLE: Final = "the question could not be worked on, ask again later"
+NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
+"""Calls are traced as turns; FastAPI's own records would hold what was asked."""
 
 
 class CannotListen(Exception):
@@ -66,8 +77,7 @@ class Webhook:
         try:
             await self.accept([update])
         except Exception as error:
-            # The type alone: the text of a database error holds what was to be stored.
-            log.error("Accepting an update failed with %s", type(error).__name__)  # noqa: TRY400
+            log_type(WEBHOOK_PATH, error)
             raise self._refused("not_accepted") from None
         return Response()
 
@@ -81,43 +91,80 @@ def http_app(
     metrics: Metrics,
     backlog: Callable[[], Awaitable[Backlog]],
     webhook: Webhook | None = None,
+    routers: Sequence[APIRouter] = (),
     routes: Sequence[BaseRoute] = (),
-) -> Starlette:
-    """Return the app of everything that is served over HTTP, `routes` included.
+    token: SecretStr | None = None,
+) -> FastAPI:
+    """Return the app of everything that is served over HTTP.
 
-    POST /telegram/webhook exists only with a `webhook`. GET /healthz: the process is alive. GET
-    /readyz: 200 if the `backlog` can be read, else 503. GET /metrics: both in Prometheus' text
-    format.
+    Updates are taken only with a `webhook`. Everything in `TOKEN_PATHS` needs the `token`.
     """
-    pages: list[BaseRoute] = [
-        Route("/healthz", healthz),
-        Route("/readyz", partial(readyz, backlog)),
-        Route("/metrics", partial(show_metrics, metrics, backlog)),
-        *routes,
-    ]
+    pages = APIRouter(include_in_schema=False)
+
+    @pages.get("/healthz")
+    async def healthz() -> Response:
+        """Tell that the process is alive."""
+        return PlainTextResponse("alive\n")
+
+    @pages.get("/readyz")
+    async def readyz() -> Response:
+        """Tell whether updates can be taken: 200, or 503 if the check fails or takes too long."""
+        if await call_within_limit("readiness", backlog):
+            return PlainTextResponse("ready\n")
+        return PlainTextResponse("not ready\n", status_code=503)
+
+    @pages.get("/metrics")
+    async def show_metrics() -> Response:
+        """Return the metrics, also when the backlog cannot be read, for then they matter most."""
+        metrics.backlog(await call_within_limit("the backlog", backlog))
+        return Response(metrics.text(), media_type=CONTENT_TYPE)
+
     if webhook is not None:
-        pages.append(Route(WEBHOOK_PATH, webhook.receive, methods=["POST"]))
-    return Starlette(routes=pages)
+        pages.post(WEBHOOK_PATH)(webhook.receive)
+    app = app_of([pages, *routers], routes)
+    if token is not None:
+        app.add_middleware(RequireToken, token=token)
+    return app
 
 
-async def healthz(_: Request) -> Response:
-    """Tell that the process is alive."""
-    return PlainTextResponse("alive\n")
+def app_of(routers: Sequence[APIRouter], routes: Sequence[BaseRoute] = ()) -> FastAPI:
+    """Return an app with these routes, which answers errors in JSON."""
+    app = FastAPI(
+        routes=[*routes],
+        title="Sommelier",
+        version=version("sommelier"),
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        telemetry=NO_TELEMETRY,
+        exception_handlers={
+            AnyHTTPException: show_http_error,
+            RequestValidationError: show_invalid_fields,
+            Exception: show_failure,
+        },
+    )
+    for router in routers:
+        app.include_router(router)
+    return app
 
 
-async def readyz(backlog: Callable[[], Awaitable[Backlog]], _: Request) -> Response:
-    """Tell whether updates can be taken: 200, or 503 if the check fails or takes too long."""
-    if await call_within_limit("readiness", backlog):
-        return PlainTextResponse("ready\n")
-    return PlainTextResponse("not ready\n", status_code=503)
+class RequireToken:
+    """Refuses requests without the bearer token, before anything of their body is read."""
 
+    def __init__(self, app: ASGIApp, token: SecretStr) -> None:
+        self._app = app
+        self._token = token.get_secret_value().encode()
 
-async def show_metrics(
-    metrics: Metrics, backlog: Callable[[], Awaitable[Backlog]], _: Request
-) -> Response:
-    """Return the metrics; without the backlog when it cannot be read, for then they matter most."""
-    metrics.backlog(await call_within_limit("the backlog", backlog))
-    return Response(metrics.text(), media_type=CONTENT_TYPE)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        app: ASGIApp = self._app
+        if scope["type"] == "http" and scope["path"].startswith(TOKEN_PATHS):
+            scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+            # Header values are bytes that Starlette reads as Latin-1.
+            is_right = hmac.compare_digest(given.strip().encode("latin-1"), self._token)
+            if scheme.lower() != "bearer" or not is_right:
+                app = problem(401, UNAUTHORIZED, headers={"www-authenticate": "Bearer"})
+        await app(scope, receive, send)
 
 
 async def call_within_limit(name: str, check: Callable[[], Awaitable[T]]) -> T | None:
@@ -128,6 +175,46 @@ async def call_within_limit(name: str, check: Callable[[], Awaitable[T]]) -> T |
     except Exception as error:
         log.warning("HTTP: %s could not be read (%s)", name, type(error).__name__)
         return None
+
+
+async def show_http_error(_: Request, error: Exception) -> JSONResponse:
+    """Return an error that a route raised, or that of an address that does not exist."""
+    assert isinstance(error, AnyHTTPException)  # noqa: S101 - registered for no other
+    return problem(error.status_code, error.detail, headers=error.headers)
+
+
+async def show_invalid_fields(_: Request, error: Exception) -> JSONResponse:
+    """Return 422 and what is wrong with which field of the body."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for no other
+    fields = [
+        FieldProblem(
+            field=".".join(part for part in issue["loc"][1:] if isinstance(part, str)) or "body",
+            message=issue["msg"].removeprefix("Value error, "),
+        )
+        for issue in error.errors()[:MAX_PROBLEMS]
+    ]
+    return problem(422, "the body is not what this address takes, see `fields`", fields)
+
+
+async def show_failure(request: Request, error: Exception) -> JSONResponse:
+    """Return 503; the log tells the type alone."""
+    log_type(request.url.path, error)
+    return problem(503, UNAVAILABLE)
+
+
+def log_type(path: str, error: Exception) -> None:
+    """Log the type of an error: the text of a database error holds what was asked."""
+    log.error("%s failed with %s", path, type(error).__name__)
+
+
+def problem(
+    status: int,
+    error: str,
+    fields: Sequence[FieldProblem] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """Return an error as JSON."""
+    return JSONResponse(Problem(error=error, fields=[*fields]).model_dump(), status, headers)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -147,7 +234,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 async def serve_http(
-    app: Starlette, listener: socket.socket, stop: asyncio.Event, *, finish_seconds: int = 4
+    app: FastAPI, listener: socket.socket, stop: asyncio.Event, *, finish_seconds: int = 4
 ) -> None:
     """Serve `app` on a listening socket until `stop` is set; the socket is closed then.
 
@@ -171,27 +258,24 @@ async def serve_http(
 class StoppableServer(Server):
     """Uvicorn's server inside a running program: an event stops it, and it catches no signals."""
 
-    def __init__(self, app: Starlette, stop: asyncio.Event, finish_seconds: int) -> None:
-        config = Config(
-            app,
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            log_level="critical",  # tracebacks hold what was asked; our handlers log the type
-            access_log=False,
-            limit_concurrency=MAX_CONNECTIONS,
-            server_header=False,
-            timeout_keep_alive=75,  # longer than a proxy's 60: who opens is to close
-            timeout_graceful_shutdown=finish_seconds,
-        )
-        super().__init__(config)
-        self._stop = stop
+    capture_signals = nullcontext  # type: ignore[assignment]
 
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Leave signals alone."""
-        yield
+    def __init__(self, app: FastAPI, stop: asyncio.Event, finish_seconds: int) -> None:
+        super().__init__(
+            Config(
+                app,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="critical",  # tracebacks hold what was asked; our handlers log the type
+                access_log=False,
+                limit_concurrency=MAX_CONNECTIONS,
+                server_header=False,
+                timeout_keep_alive=75,  # longer than a proxy's 60: who opens is to close
+                timeout_graceful_shutdown=finish_seconds,
+            )
+        )
+        self._stop = stop
 
     async def on_tick(self, counter: int) -> bool:
         """Tell whether to exit; uvicorn asks ten times a second."""

@@ -119,8 +119,8 @@ async def sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
 @pytest.fixture
 async def served(sessions: Sessions) -> AsyncIterator[Running]:
     settings = load_settings(None, {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"})
-    routes = admin_page(settings, sessions, SecretStr(TOKEN)).routes()
-    async with serving(routes=routes) as running:
+    router = admin_page(settings, sessions, SecretStr(TOKEN)).router()
+    async with serving(routers=[router]) as running:
         yield running
 
 
@@ -185,10 +185,10 @@ async def test_the_page_tells_numbers_and_leads_from_a_dislike_to_its_trace(
 
 async def test_with_no_content_no_words_of_people_are_shown(sessions: Sessions) -> None:
     await fill(sessions, days=1)
-    routes = admin_page(
+    router = admin_page(
         load_settings(None, {"TRACE_CONTENT": "none"}), sessions, SecretStr(TOKEN)
-    ).routes()
-    async with serving(routes=routes) as it:
+    ).router()
+    async with serving(routers=[router]) as it:
         page = (await log_in(it.client)).text
     assert "Rioja" not in page
     assert "Guigal" not in page

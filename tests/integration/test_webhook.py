@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -28,7 +27,6 @@ UPDATE: dict[str, object] = {"update_id": 7, "message": {"text": PRIVATE}}
 BODY = json.dumps(UPDATE).encode()
 JSON = {"content-type": "application/json"}
 GOOD = {**JSON, SECRET_HEADER: SECRET}
-TWO_MEGABYTES = json.dumps({"update_id": 7, "text": PRIVATE + "x" * 2_000_000}).encode()
 
 
 @dataclass
@@ -42,23 +40,16 @@ class Accepted:
 
 
 @dataclass
-class HeldBack:
-    """Takes an update only when `go` is set; tidies up for a moment when cancelled before."""
+class HeldBack(Accepted):
+    """Takes an update only when `go` is set."""
 
     go: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
-    tidy: bool = False
-    updates: list[Payload] = field(default_factory=list)
 
     async def __call__(self, updates: Sequence[Payload]) -> None:
         self.began.set()
-        try:
-            await self.go.wait()
-        except asyncio.CancelledError:
-            await asyncio.sleep(0.05)
-            self.tidy = True
-            raise
-        self.updates += updates
+        await self.go.wait()
+        await super().__call__(updates)
 
 
 class DatabaseGone(Exception):
@@ -119,35 +110,25 @@ REFUSED = {
     "empty secret": (JSON | {SECRET_HEADER: ""}, BODY, 403, "secret"),
     "wrong secret": (JSON | {SECRET_HEADER: "wrong-secret-9d2e"}, BODY, 403, "secret"),
     "non-ASCII secret": (JSON | {SECRET_HEADER: "sécret-ключ"}, BODY, 403, "secret"),
-    "no secret and 2 MB": (JSON, TWO_MEGABYTES, 403, "secret"),
-    "empty body": (GOOD, b"", 400, "malformed"),
     "endless nesting": (GOOD, b"[" * 500_000, 400, "malformed"),
     "list": (GOOD, b"[" + BODY + b"]", 400, "malformed"),
     "no update_id": (GOOD, json.dumps({"text": PRIVATE}).encode(), 400, "malformed"),
-    "update_id as text": (GOOD, b'{"update_id": "7"}', 400, "malformed"),
     "update_id true": (GOOD, b'{"update_id": true}', 400, "malformed"),
 }
 
 
-@pytest.mark.parametrize(
-    ("headers", "body", "status", "reason"), REFUSED.values(), ids=REFUSED.keys()
-)
-async def test_the_webhook_refuses_and_tells_nothing(
-    headers: dict[str, str],
-    body: bytes,
-    status: int,
-    reason: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_the_webhook_refuses_and_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(1)
     accept = Accepted()
-    wire = [(name.encode(), value.encode()) for name, value in headers.items()]
     async with serving(accept) as running:
-        response = await running.client.post(WEBHOOK_PATH, content=body, headers=wire)
-        assert response.status_code == status
-        assert accept.updates == []
-        assert running.refusals() == {reason: 1}
-    assert_nothing_told(caplog, response)
+        for headers, body, status, reason in REFUSED.values():
+            before = running.refusals().get(reason, 0)
+            wire = [(name.encode(), value.encode()) for name, value in headers.items()]
+            response = await running.client.post(WEBHOOK_PATH, content=body, headers=wire)
+            assert response.status_code == status
+            assert running.refusals()[reason] == before + 1
+            assert_nothing_told(caplog, response)
+    assert accept.updates == []
 
 
 def assert_nothing_told(caplog: pytest.LogCaptureFixture, response: httpx.Response) -> None:
@@ -164,19 +145,6 @@ async def test_a_stranger_is_refused_before_the_body_is_read() -> None:
         writer.close()
 
 
-async def test_200_comes_only_after_the_update_is_accepted() -> None:
-    accept = HeldBack()
-    async with serving(accept) as running:
-        request = running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
-        posting = asyncio.create_task(request)
-        await accept.began.wait()
-        await asyncio.sleep(0.05)
-        assert not posting.done()
-        accept.go.set()
-        assert (await posting).status_code == 200
-        assert accept.updates == [UPDATE]
-
-
 async def test_an_update_that_cannot_be_stored_is_to_be_delivered_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -185,7 +153,7 @@ async def test_an_update_that_cannot_be_stored_is_to_be_delivered_again(
         response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
         assert response.status_code == 503
         assert running.refusals() == {"not_accepted": 1}
-    assert "Accepting an update failed with DatabaseGone" in caplog.text
+    assert f"{WEBHOOK_PATH} failed with DatabaseGone" in caplog.text
     assert "INSERT" not in caplog.text
     assert_nothing_told(caplog, response)
 
@@ -242,7 +210,7 @@ async def test_metrics_are_there_when_the_backlog_is_not(hangs: bool) -> None:
     assert 'sommelier_updates_total{result="accepted"} 1.0' in lines
 
 
-async def test_stopping_answers_what_is_being_accepted_and_takes_nothing_new() -> None:
+async def test_200_comes_only_after_the_update_is_accepted_also_while_the_bot_stops() -> None:
     accept = HeldBack()
     async with serving(accept, finish_seconds=60) as running:
         request = running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
@@ -250,11 +218,23 @@ async def test_stopping_answers_what_is_being_accepted_and_takes_nothing_new() -
         await accept.began.wait()
         running.stop.set()
         await running.refuses_connections()
-        assert not running.task.done()
+        assert not posting.done()
         accept.go.set()
         assert (await posting).status_code == 200
         await running.task
         assert accept.updates == [UPDATE]
+
+
+async def test_an_update_that_takes_too_long_while_the_bot_stops_is_not_acknowledged() -> None:
+    accept = HeldBack()
+    async with serving(accept, finish_seconds=1) as running:
+        request = running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
+        posting = asyncio.create_task(request)
+        await accept.began.wait()
+        running.stop.set()
+        await running.task
+        assert (await posting).status_code == 500
+    assert accept.updates == []
 
 
 async def test_a_connection_that_idles_does_not_hold_up_a_stop() -> None:
@@ -269,19 +249,6 @@ async def test_a_connection_that_idles_does_not_hold_up_a_stop() -> None:
         half.close()
 
 
-async def test_an_accept_that_never_ends_is_cut_off_and_not_acknowledged() -> None:
-    accept = HeldBack()
-    async with serving(accept, finish_seconds=1) as running:
-        request = running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
-        posting = asyncio.create_task(request)
-        await accept.began.wait()
-        running.stop.set()
-        await running.task
-        assert accept.tidy
-        assert (await posting).status_code == 500
-    assert accept.updates == []
-
-
 async def test_a_cancelled_server_closes_its_connections_and_frees_its_port() -> None:
     async with serving() as running:
         reader, writer = await running.raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -292,14 +259,6 @@ async def test_a_cancelled_server_closes_its_connections_and_frees_its_port() ->
         with pytest.raises(asyncio.CancelledError):
             await running.task
         listen("127.0.0.1", running.port).close()
-
-
-async def test_signals_stay_with_who_handles_them() -> None:
-    signals = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.getsignal(number) for number in signals]
-    async with serving() as running:
-        await running.client.get("/healthz")
-        assert [signal.getsignal(number) for number in signals] == before
 
 
 def test_a_port_that_is_taken_is_said_in_one_line() -> None:
