@@ -60,7 +60,8 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         unknown = set(arguments.wine_ids) - {wine.id for wine in wines}
         if not wines:
             raise ToolError(NO_WINE.format(why=note(person_in(run))).rstrip("; "))
-        content: dict[str, Any] = {"wines": [in_full(wine) for wine in wines]}
+        year = datetime.now(UTC).year
+        content: dict[str, Any] = {"year": year, "wines": [in_full(wine) for wine in wines]}
         if unknown:
             content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
         return ToolOutput(content, by_id(wines))

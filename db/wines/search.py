@@ -296,7 +296,7 @@ def ranks(
 
 def shuffled(query: WineQuery) -> ColumnElement[int]:
     """Return an order that looks random, and differs for other filters."""
-    asked = query.model_dump_json(exclude={"text", "not_ids", "order", "limit", "soft", "wine_id"})
+    asked = query.model_dump_json(exclude={"text", "not_ids", "order", "limit", "soft", "vegan"})
     return (WineRow.shuffle * (zlib.crc32(asked.encode()) >> 2 | 1)) % PRIME
 
 
