@@ -65,13 +65,13 @@ class _Reader:
 
     def price(self) -> Price:
         """Return the price: a range, or an amount for each limit."""
-        amounts = self._amounts()
+        amounts = [*filter(None, map(self._amount, range(len(self.words))))]
         for first, second in pairwise(amounts):
             if self._is_range(first, second):
                 self._limit(first)
-                self.used |= set(range(first.start, second.end))
+                self.used.update(range(first.start, second.end))
                 low, high = sorted((first.value, second.value))
-                return self._in_currency(Price(low, high), first.currency or second.currency)
+                return _in_currency(Price(low, high), first.currency or second.currency)
         price = ANY_PRICE
         for amount in amounts:
             if amount.currency or not self._counts_other(amount):
@@ -80,30 +80,28 @@ class _Reader:
             price = replace(price, low=price.high, high=price.low)
         return price
 
-    def _amounts(self) -> list[_Amount]:
-        """Return the numbers of the message, in digits or words, with their currencies."""
-        found: list[_Amount] = []
-        for place, word in enumerate(self.words):
-            span = self.at.get(place)
-            number = span.values("number") if span and span.start == place else ()
-            value = _number(word.written) if word.written[0].isdecimal() else None
-            if span and number:
-                said, _, code = number[0].partition(" ")
-                found.append(_Amount(float(said), place, span.end, code))
-            elif value is not None:
-                found.append(_Amount(value, place, place + 1))
-        return [self._with_currency(amount) for amount in found if amount.value <= MOST]
+    def _amount(self, place: int) -> _Amount | None:
+        """Return the number at a place, in digits or words, with its currency."""
+        word, span = self.words[place].written, self.at.get(place)
+        said = span.values("number") if span and span.start == place else ()
+        if span and said:
+            number, _, code = said[0].partition(" ")
+            amount = _Amount(float(number), place, span.end, code)
+        elif word[0].isdecimal() and (value := _number(word)) is not None:
+            amount = _Amount(value, place, place + 1)
+        else:
+            return None
+        return self._with_currency(amount) if amount.value <= MOST else None
 
     def _with_currency(self, amount: _Amount) -> _Amount:
         """Add the currency that is right before an amount, or behind it."""
-        is_apart = self._word(amount.end) in BETWEEN
-        places = (amount.end, amount.end + 1, amount.start - 1)
-        for place in places if is_apart else (amount.end, amount.start - 1):
-            span = self.at.get(place)
-            if amount.currency or span is None:
-                continue
-            codes = span.values("currency") or (("?",) if span.has("unconverted") else ())
-            if codes:
+        if amount.currency:
+            return amount
+        places = [amount.end, amount.start - 1]
+        if self._word(amount.end) in BETWEEN:
+            places.insert(1, amount.end + 1)
+        for span in filter(None, map(self.at.get, places)):
+            if codes := span.values("currency") or (("?",) if span.has("unconverted") else ()):
                 start, end = min(amount.start, span.start), max(amount.end, span.end)
                 return _Amount(amount.value, start, end, codes[0])
         return amount
@@ -130,21 +128,15 @@ class _Reader:
         limit = self._limit(amount)
         if not (limit or amount.currency):
             return price
-        self.used |= set(range(amount.start, amount.end))
-        match limit:
-            case "min":
-                price = replace(price, low=amount.value)
-            case "about":
-                low, high = (round(amount.value * part, 2) for part in AROUND)
-                price = replace(price, low=low, high=high, is_rough=True)
-            case _:
-                price = replace(price, high=amount.value)
-        return self._in_currency(price, amount.currency)
-
-    def _in_currency(self, price: Price, code: str) -> Price:
-        if code == "?" or price.is_unknown:
-            return Price(is_unknown=True)
-        return replace(price, currency=Currency(code)) if code else price
+        self.used.update(range(amount.start, amount.end))
+        if limit == "min":
+            price = replace(price, low=amount.value)
+        elif limit == "about":
+            low, high = (round(amount.value * part, 2) for part in AROUND)
+            price = replace(price, low=low, high=high, is_rough=True)
+        else:
+            price = replace(price, high=amount.value)
+        return _in_currency(price, amount.currency)
 
     def _limit(self, amount: _Amount) -> str:
         """Return how the words around an amount limit it; empty if they do not."""
@@ -152,10 +144,8 @@ class _Reader:
         if kind := self._kind(place, "_after"):
             return kind
         for place in range(amount.start - 1, amount.start - 1 - REACH, -1):
-            if kind := self._kind(place):
+            if (kind := self._kind(place)) or self._word(place) not in BETWEEN:
                 return kind
-            if self._word(place) not in BETWEEN:
-                break
         return ""
 
     def _kind(self, place: int, ending: str = "") -> str:
@@ -163,16 +153,21 @@ class _Reader:
         span = self.at.get(place)
         kind = next((kind for kind in LIMITS if span and span.has(f"{kind}{ending}")), "")
         if span and kind:
-            self.used |= set(range(span.start, span.end))
+            self.used.update(range(span.start, span.end))
         return kind
+
+
+def _in_currency(price: Price, code: str) -> Price:
+    if code == "?" or price.is_unknown:
+        return Price(is_unknown=True)
+    return replace(price, currency=Currency(code)) if code else price
 
 
 def _number(written: str) -> float | None:
     """Return what digits are worth; before three of them stand thousands."""
-    parts = written.replace("'", ",").replace("’", ",").replace(".", ",").split(",")
+    first, *rest = written.replace("'", ",").replace("’", ",").replace(".", ",").split(",")
+    is_whole = all(len(part) == 3 for part in rest)
     try:
-        if len(parts) > 1 and all(len(part) == 3 for part in parts[1:]):
-            return float("".join(parts))
-        return float(".".join([parts[0], "".join(parts[1:])]) if len(parts) > 1 else parts[0])
+        return float(first + "".join(rest) if is_whole else f"{first}.{''.join(rest)}")
     except ValueError:
         return None

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
 from agent.tables import Strict, read_toml
@@ -41,18 +41,17 @@ Meanings = Mapping[str, tuple[str, ...]]
 """What a phrase says: fields of a request with their values, or a mark of grammar."""
 
 
-def _phrases(written: object) -> object:
+def _phrases(written: str | tuple[str, ...]) -> tuple[str, ...]:
     """Split the phrases of a table, which commas part."""
-    if not isinstance(written, str):
-        return written
-    return tuple(phrase.strip() for phrase in written.split(",") if phrase.strip())
+    parts = written.split(",") if isinstance(written, str) else written
+    return tuple(phrase.strip() for phrase in parts if phrase.strip())
 
 
 Phrases = Annotated[tuple[str, ...], BeforeValidator(_phrases)]
 
 
 class Entry(Strict):
-    """Phrases in each language, and what they mean in all."""
+    """Phrases in each language, and `any` for all."""
 
     en: Phrases = ()
     de: Phrases = ()
@@ -63,41 +62,13 @@ class Entry(Strict):
     pt: Phrases = ()
     any: Phrases = ()
 
-    def spoken(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield each language with its phrases."""
-        for language in (*SPOKEN, "any"):
-            if phrases := getattr(self, language):
-                yield language, phrases
-
 
 class Word(Entry):
-    """What words of wine, of places and of grammar mean."""
+    """A phrase of wine, of a place or of grammar; its other fields are what it means."""
 
-    colour: tuple[str, ...] = ()
-    styles: tuple[Style, ...] = ()
-    sweetness: tuple[Sweetness, ...] = ()
-    bodies: tuple[Body, ...] = ()
-    tannins: tuple[Level, ...] = ()
-    acidities: tuple[Level, ...] = ()
-    text: tuple[str, ...] = ()
-    grapes: tuple[str, ...] = ()
-    countries: tuple[str, ...] = ()
-    regions: tuple[str, ...] = ()
-    max_abv: tuple[str, ...] = ()
-    order: tuple[str, ...] = ()
-    cap: tuple[str, ...] = ()
-    cue: tuple[str, ...] = ()
-    ordinal: tuple[str, ...] = ()
-    number: tuple[str, ...] = ()
-    currency: tuple[str, ...] = ()
-    allergen: tuple[str, ...] = ()
-    without_allergens: tuple[str, ...] = ()
-    mark: tuple[str, ...] = ()
+    model_config = ConfigDict(extra="allow")
 
-    def meanings(self) -> Meanings:
-        """Return the fields that are told."""
-        told = self.model_dump(mode="json", exclude_defaults=True, exclude={*SPOKEN, "any"})
-        return {field: tuple(values) for field, values in told.items()}
+    __pydantic_extra__: dict[str, tuple[str, ...]] = Field(init=False)
 
 
 class Dish(Entry):
@@ -118,7 +89,7 @@ class Pairing(Strict):
     acidities: tuple[Level, ...] = ()
 
 
-class Build(Strict):
+class Build(NamedTuple):
     """How the wines of a grape or a region taste."""
 
     colour: Style
@@ -126,42 +97,30 @@ class Build(Strict):
     tannin: Level
     acidity: Level
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_words(cls, written: object) -> object:
-        """Read `red full high medium`: colour, body, tannin and acidity."""
-        if not isinstance(written, str):
-            return written
-        return dict(zip(cls.model_fields, written.split(), strict=True))
-
 
 class Profile(Strict):
     """The build of the wines of a grape or a region, and the grapes that a region is `of`."""
 
     any: Phrases = ()
-    build: Build
+    build: Annotated[Build, BeforeValidator(str.split)]
     of: Phrases = ()
-
-
-def _read(name: str) -> Path:
-    return FOLDER / f"{name}.toml"
 
 
 @cache
 def dishes() -> tuple[Dish, ...]:
     """Return every dish; a phrase means its place here."""
-    return tuple(read_toml(dict[str, list[Dish]], _read("dishes"))["dish"])
+    return tuple(read_toml(dict[str, list[Dish]], FOLDER / "dishes.toml")["dish"])
 
 
 @cache
 def pairings() -> Mapping[str, Pairing]:
     """Return every pairing by its name."""
-    return read_toml(dict[str, Pairing], _read("pairings"))
+    return read_toml(dict[str, Pairing], FOLDER / "pairings.toml")
 
 
 @cache
 def _profiles() -> Mapping[str, dict[str, Profile]]:
-    return read_toml(dict[str, dict[str, Profile]], _read("grapes"))
+    return read_toml(dict[str, dict[str, Profile]], FOLDER / "grapes.toml")
 
 
 @cache
@@ -246,38 +205,38 @@ def _key(phrase: str) -> tuple[str, ...]:
     )
 
 
+def _entries() -> Iterator[tuple[Meanings, Entry]]:
+    """Yield every entry of the tables with what it means."""
+    for number, dish in enumerate(dishes()):
+        yield {"dish": (str(number),)}, dish
+    for name in ("words", "places"):
+        for word in read_toml(dict[str, list[Word]], FOLDER / f"{name}.toml")["word"]:
+            yield word.__pydantic_extra__, word
+    for name, grape in _profiles()["grape"].items():
+        yield {"grapes": (name,)}, Entry(any=(name, *grape.any))
+
+
 class Lexicon:
     """Every phrase of the tables by its stems, and what it means in which languages."""
 
     def __init__(self) -> None:
         self._meanings: dict[tuple[str, ...], dict[str, dict[str, tuple[str, ...]]]] = {}
         self.names: dict[tuple[str, tuple[str, ...], str], str] = {}
-        for meanings, entry in self._entries():
-            for language, phrases in entry.spoken():
-                if len(meanings) == 1:
-                    ((field, values),) = meanings.items()
-                    self.names.setdefault((field, values, language), phrases[0])
-                for phrase in phrases:
-                    self._add(_key(phrase), language, meanings)
         self._longest: dict[str, int] = {}
-        for key in self._meanings:
+        for meanings, entry in _entries():
+            for language in (*SPOKEN, "any"):
+                self._add(meanings, language, getattr(entry, language))
+
+    def _add(self, meanings: Meanings, language: str, phrases: Sequence[str]) -> None:
+        """Add the phrases of a language for what they mean; the first is what it is called."""
+        if phrases and len(meanings) == 1:
+            ((field, values),) = meanings.items()
+            self.names.setdefault((field, values, language), phrases[0])
+        for key in filter(None, map(_key, phrases)):
             self._longest[key[0]] = max(len(key), self._longest.get(key[0], 0))
-
-    def _entries(self) -> Iterator[tuple[Meanings, Entry]]:
-        for number, dish in enumerate(dishes()):
-            yield {"dish": (str(number),)}, dish
-        for name in ("words", "places"):
-            for word in read_toml(dict[str, list[Word]], _read(name))["word"]:
-                yield word.meanings(), word
-        for name, grape in _profiles()["grape"].items():
-            yield {"grapes": (name,)}, Entry(any=(name, *grape.any))
-
-    def _add(self, key: tuple[str, ...], language: str, meanings: Meanings) -> None:
-        if key:
             known = self._meanings.setdefault(key, {}).setdefault(language, {})
             for field, values in meanings.items():
-                before = known.get(field, ()) if field == "mark" else ()
-                known[field] = (*before, *values)
+                known[field] = (*(known.get(field, ()) if field == "mark" else ()), *values)
 
     def languages(self, key: tuple[str, ...]) -> list[Spoken]:
         """Return the languages that have a phrase."""
