@@ -160,7 +160,7 @@ async def own_cellar(asked: OwnCellar, run: Run) -> ToolOutput:
         raise ToolError(NO_CELLAR)
     wines = [wine_of(each) for each in found[:MAX_LISTED]]
     facts = [
-        record(wine) | {"bottles": each.count, "drink": window_of(each), "note": each.note}
+        record(wine) | {"bottles": each.count, "usually_best": window_of(each), "note": each.note}
         for each, wine in zip(found, wines, strict=False)
     ]
     return ToolOutput({"owned_by_the_guest": facts}, by_id(wines))

@@ -1,15 +1,12 @@
-"""Voices heard and answers read aloud, by servers that speak OpenAI's `/audio` API.
+"""Write voice messages down and read answers aloud, by servers that speak OpenAI's `/audio` API.
 
-One call is one request; tries belong to who calls. What a server says in an error stays out of
-logs: it may repeat what was said. A question that was spoken is heard once, paid once, traced, and
-within the day's budgets.
+A question that was spoken is transcribed once, paid once, traced, and within the day's budgets. The
+words of a server's error stay out of logs: it may repeat what was said.
 """
 
 import asyncio
 import json
-import math
 import wave
-from array import array
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -33,6 +30,7 @@ from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.models import worth_a_wait
 from agent.engine.prices import is_local
 from agent.engine.run import Run
+from agent.engine.span import Span
 from agent.markdown import visible
 from agent.senses.pictures import Unusable
 
@@ -43,17 +41,17 @@ LONGEST_SECONDS: Final = 180
 USD_PER_MINUTE: Final = 0.006
 USD_PER_MILLION: Final = 15
 """OpenAI's prices; others' are in this range."""
+LONGEST_ALOUD: Final = 1500
+"""Characters of an answer that are read aloud: about a minute and a half."""
+TRIES: Final = 2
 RATE: Final = 16_000
-PITCH: Final = 440
-"""Of the tone by which it is tried whether a server hears, in Hz."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What was heard: the words, their language if the server tells it, and how long it took."""
+    """The words of a recording, and its length in seconds if the server tells it."""
 
     text: str = ""
-    language: str = ""
     seconds: float = 0.0
 
 
@@ -69,10 +67,9 @@ class AudioServer:
     api_key: SecretStr | None = None
     timeout_seconds: float = 60
 
-    @property
-    def is_free(self) -> bool:
-        """Whether it is on this machine or in its own network, and asks nothing."""
-        return self.base_url is not None and is_local(self.base_url)
+    def cost(self, usd: float) -> float:
+        """Return what a request costs; a server on this machine asks nothing."""
+        return 0.0 if self.base_url is not None and is_local(self.base_url) else usd
 
     async def post(self, path: str, most: int, **body: Any) -> bytes:
         """Return the body of an answer, of `most` bytes.
@@ -81,27 +78,27 @@ class AudioServer:
             ModelError: there is none.
         """
         key = self.api_key.get_secret_value() if self.api_key else ""
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        url = f"{self.base_url or OPENAI}/{path}"
+        request = self.http.stream(
+            "POST",
+            f"{self.base_url or OPENAI}/{path}",
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=self.timeout_seconds,
+            **body,
+        )
         try:
-            async with (
-                asyncio.timeout(self.timeout_seconds),
-                self.http.stream(
-                    "POST", url, headers=headers, timeout=self.timeout_seconds, **body
-                ) as response,
-            ):
+            async with asyncio.timeout(self.timeout_seconds), request as response:
                 if response.status_code != httpx2.codes.OK:
-                    raise refusal(path, response.status_code)
+                    raise _refusal(path, response.status_code)
                 data = await lengths.body_of(response, most)
-                if data is None:
-                    raise ModelResponseInvalid(f"{path} answered with over {most} bytes")
         except (httpx2.HTTPError, TimeoutError) as error:
             raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
+        if data is None:
+            raise ModelResponseInvalid(f"{path} answered with over {most} bytes")
         return data
 
 
-def refusal(path: str, status: int) -> ModelError:
-    """Say what a status means."""
+def _refusal(path: str, status: int) -> ModelError:
+    """Return the error that a status means."""
     problem = f"{path} answered {status}"
     if status == httpx2.codes.TOO_MANY_REQUESTS:
         return ModelRateLimited(problem, status=status)
@@ -112,16 +109,15 @@ def refusal(path: str, status: int) -> ModelError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcriber:
-    """A model that writes down what is said, at US dollars a minute."""
+    """A model that writes down what is said."""
 
     server: AudioServer
     model: str
-    usd_per_minute: float = USD_PER_MINUTE
     longest_seconds: float = LONGEST_SECONDS
 
     def cost(self, seconds: float) -> float:
-        """What so many seconds cost, in US dollars; a server on this machine asks nothing."""
-        return 0.0 if self.server.is_free else seconds / SECONDS_A_MINUTE * self.usd_per_minute
+        """Return what a recording of this length costs, in US dollars."""
+        return self.server.cost(seconds / SECONDS_A_MINUTE * USD_PER_MINUTE)
 
     async def transcribe(self, audio: bytes, name: str) -> Transcript:
         """Write down what is said in `audio`; the end of `name` tells its format.
@@ -135,40 +131,43 @@ class Transcriber:
             data={"model": self.model, "response_format": "json"},
             files={"file": (name, audio)},
         )
-        return read_transcript(body)
+        said: object = None
+        with suppress(ValueError, RecursionError):
+            said = json.loads(body)
+        if not isinstance(said, Mapping) or not isinstance(said.get("text"), str):
+            raise ModelResponseInvalid("audio/transcriptions answered with no text")
+        seconds = said.get("duration")
+        return Transcript(
+            visible(said["text"][: lengths.MESSAGE]).strip(),
+            float(seconds) if isinstance(seconds, int | float) and seconds > 0 else 0.0,
+        )
 
+    async def test(self) -> None:
+        """Have a second of silence transcribed, whatever the words are.
 
-def read_transcript(body: bytes) -> Transcript:
-    """Read what a server answers with; language and length if it tells them.
-
-    Raises:
-        ModelResponseInvalid: it is no transcript.
-    """
-    said: object = None
-    with suppress(ValueError, RecursionError):
-        said = json.loads(body)
-    if not isinstance(said, Mapping) or not isinstance(said.get("text"), str):
-        raise ModelResponseInvalid("audio/transcriptions answered with no text")
-    language, seconds = said.get("language"), said.get("duration")
-    return Transcript(
-        visible(said["text"][: lengths.MESSAGE]).strip(),
-        language[: lengths.NAME] if isinstance(language, str) else "",
-        float(seconds) if isinstance(seconds, int | float) and seconds > 0 else 0.0,
-    )
+        Raises:
+            ModelError: the server writes nothing down.
+        """
+        written = BytesIO()
+        with wave.open(written, "wb") as sound:
+            sound.setnchannels(1)
+            sound.setsampwidth(2)
+            sound.setframerate(RATE)
+            sound.writeframes(bytes(2 * RATE))
+        await self.transcribe(written.getvalue(), "silence.wav")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speaker:
-    """A model that reads aloud, in a voice of its server's, at US dollars a million characters."""
+    """A model that reads aloud, in a voice of its server's."""
 
     server: AudioServer
     model: str
     voice: str
-    usd_per_million: float = USD_PER_MILLION
 
     def cost(self, text: str) -> float:
-        """What reading a text aloud costs, in US dollars; a server on this machine asks nothing."""
-        return 0.0 if self.server.is_free else len(text) / 1_000_000 * self.usd_per_million
+        """Return what reading a text aloud costs, in US dollars."""
+        return self.server.cost(len(text) / 1_000_000 * USD_PER_MILLION)
 
     async def read_aloud(self, text: str) -> bytes:
         """Return a text as Ogg/Opus, which Telegram plays as a voice message.
@@ -183,18 +182,12 @@ class Speaker:
         return audio
 
 
-TRIES: Final = 2
-LONGEST_ALOUD: Final = 1500
-"""Characters of an answer that are read aloud: about a minute and a half."""
-
-
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a voice said, and what that took; `why` names what kept it from being heard."""
+    """The transcript of a voice message; `why` names what kept it from being transcribed."""
 
     transcript: Transcript = field(default_factory=Transcript)
     why: str = ""
-    spent: Spent = NOTHING_SPENT
 
 
 async def hear(
@@ -205,80 +198,51 @@ async def hear(
     run: Run,
     transcriber: Transcriber,
 ) -> Heard:
-    """Fetch a recording of so many seconds and write it down.
+    """Fetch a recording of this length and write it down.
 
-    The recording is kept nowhere. It costs by its length, as the server or else Telegram tells it.
+    The recording is stored nowhere. It costs by its length, as the server or else Telegram tells
+    it.
     """
+    if run.ledger.exhausted(run.limits):
+        return Heard(why="budget")
     with run.span.child("hear.voice", "generation", input=f"[voice, {seconds:g} s]") as span:
-
-        async def work() -> Heard:
-            if run.ledger.exhausted(run.limits):
-                return Heard(why="budget")
-            try:
-                audio = await download()
-                transcript = await retry(
-                    lambda: transcriber.transcribe(audio, name), tries=TRIES, on=worth_a_wait
-                )
-            except (Unusable, ModelError) as error:
-                kind = str(error) if isinstance(error, Unusable) else log_failure("hearing", error)
-                return Heard(why=kind, spent=Spent(requests=int(isinstance(error, ModelError))))
+        heard, spent = Heard(), NOTHING_SPENT
+        try:
+            audio = await download()
+            transcript = await retry(
+                lambda: transcriber.transcribe(audio, name), tries=TRIES, on=worth_a_wait
+            )
+        except Unusable as error:
+            heard = Heard(why=str(error))
+        except ModelError as error:
+            heard, spent = Heard(why=log_failure("hearing", error)), Spent(requests=1)
+        else:
             length = max(seconds, transcript.seconds)
-            return Heard(transcript, spent=Spent(1, 0, transcriber.cost(length)))
-
-        heard = await work()
-        run.ledger.take(heard.spent)
-        span.update(
-            model=transcriber.model,
-            output=heard.transcript.text,
-            cost_usd=heard.spent.cost_usd,
-            metadata={"error_type": heard.why} if heard.why else None,
-            level="WARNING" if heard.why else None,
-        )
+            heard, spent = Heard(transcript), Spent(1, 0, transcriber.cost(length))
+        _record(span, run, transcriber.model, spent, heard.why)
+        span.update(output=heard.transcript.text)
     return heard if heard.why or heard.transcript.text else replace(heard, why="nothing_said")
 
 
 async def read_aloud(text: str, run: Run, speaker: Speaker) -> bytes:
     """Return an answer read aloud, empty if it cannot be."""
     said = text[:LONGEST_ALOUD]
+    if not said or run.ledger.exhausted(run.limits):
+        return b""
     with run.span.child("speak.answer", "generation", input=f"[{len(said)} characters]") as span:
-
-        async def work() -> tuple[bytes, Spent, str]:
-            if not said or run.ledger.exhausted(run.limits):
-                return b"", NOTHING_SPENT, ""
-            try:
-                audio = await retry(lambda: speaker.read_aloud(said), tries=TRIES, on=worth_a_wait)
-            except ModelError as error:
-                return b"", Spent(requests=1), log_failure("reading aloud", error)
-            return audio, Spent(1, 0, speaker.cost(said)), ""
-
-        audio, spent, why = await work()
-        run.ledger.take(spent)
-        span.update(
-            model=speaker.model,
-            cost_usd=spent.cost_usd,
-            metadata={"error_type": why} if why else None,
-            level="WARNING" if why else None,
-        )
+        try:
+            audio = await retry(lambda: speaker.read_aloud(said), tries=TRIES, on=worth_a_wait)
+        except ModelError as error:
+            why = log_failure("reading aloud", error)
+            _record(span, run, speaker.model, Spent(requests=1), why)
+            return b""
+        _record(span, run, speaker.model, Spent(1, 0, speaker.cost(said)))
     return audio
 
 
-def tone() -> bytes:
-    """Make a second of a tone, as a WAV file."""
-    turn = 2 * math.pi * PITCH / RATE
-    samples = array("h", (int(8000 * math.sin(turn * at)) for at in range(RATE)))
-    written = BytesIO()
-    with wave.open(written, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(RATE)
-        sound.writeframes(samples.tobytes())
-    return written.getvalue()
-
-
-async def hears(transcriber: Transcriber) -> None:
-    """Have a second of a tone written down, whatever that comes to.
-
-    Raises:
-        ModelError: the server writes nothing down.
-    """
-    await transcriber.transcribe(tone(), "tone.wav")
+def _record(span: Span, run: Run, model: str, spent: Spent, why: str = "") -> None:
+    """Count what a request took in the turn's ledger, and tell it in the trace."""
+    run.ledger.take(spent)
+    span.update(model=model, cost_usd=spent.cost_usd)
+    if why:
+        span.update(metadata={"error_type": why}, level="WARNING")

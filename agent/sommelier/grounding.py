@@ -21,8 +21,9 @@ from agent.text import pattern, sentences
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """What stands for the name of a wine in a model's words."""
 MAX_BOTTLES: Final = 60
-PACKS: Final = frozenset({2, 3, 6, 12})
-"""Bottles that are bought together: a pair, half a case, a case."""
+PACKS: Final = frozenset({6, 12})
+"""Bottles that are bought together: half a case, a case."""
+FEW: Final = frozenset(range(2, 7))
 MAX_SUMMED: Final = 6
 """Wines whose prices may be added up."""
 MOST_SUMMED: Final = 5
@@ -56,40 +57,45 @@ class Grounds:
 
     def wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures of a text that nothing grounds; a `wine` is the one it describes."""
-        stated = (one for one in sentences(text) if not one.rstrip(' )"»”').endswith("?"))
-        prose = PLACEHOLDER.sub(" ", "\n".join(stated))
-        ids = (found[1].strip() for found in PLACEHOLDER.finditer(text))
-        meant = [wine, *map(self.evidence.found.get, ids)]
-        wines = [one for one in meant if isinstance(one, AnyWine)] or self.wines
+        said = [one for one in sentences(text) if not one.rstrip(' )"»”').endswith("?")]
+        prose = PLACEHOLDER.sub(" ", "\n".join(said))
+        wines = self._named_in(text, wine) or self.wines
         told = [*self.texts, *(one.said for one in wines)]
         wrong_scores = {*scores(prose)} - self.own_numbers.union(*map(scores, told))
         return [
-            *self._wrong_amounts(prose, wines, is_description=wine is not None),
+            *(wrong for one in said for wrong in self._wrong_amounts(one, prose, wine)),
             *self._wrong_years(prose, wines, told, is_description=wine is not None),
             *(f"{score:g} points" for score in sorted(wrong_scores)),
         ]
 
-    def _wrong_amounts(
-        self, text: str, meant: Sequence[AnyWine], *, is_description: bool
-    ) -> Iterator[str]:
+    def _named_in(self, text: str, wine: AnyWine | None) -> list[AnyWine]:
+        """Return the wines that a text names, and the one that it describes."""
+        ids = (found[1].strip() for found in PLACEHOLDER.finditer(text))
+        named = [wine, *map(self.evidence.found.get, ids)]
+        return [one for one in named if isinstance(one, AnyWine)]
+
+    def _wrong_amounts(self, sentence: str, text: str, wine: AnyWine | None) -> Iterator[str]:
+        """Yield the amounts of a sentence that are no price, and follow from none.
+
+        A sentence that names wines holds their prices; another those of all.
+        """
+        meant = self._named_in(sentence, wine)
         named = numbers(text) | self.own_numbers | PACKS
         counts = {count for count in named if count <= MAX_BOTTLES}
-        shown = [wine for wine in self.wines if self._is_shown(wine)] or meant
+        shown = [one for one in self.wines if self._is_shown(one)] or meant or self.wines
         # "Two of the first and one of the second" counts; "together" does not.
-        has_counts = not PACKS.isdisjoint(numbers(text))
-        choose = combinations_with_replacement if has_counts else combinations
-        for amount in amounts(text):
-            every = {*_prices(self.wines, amount)}
+        choose = combinations if FEW.isdisjoint(numbers(text)) else combinations_with_replacement
+        for amount in amounts(PLACEHOLDER.sub(" ", sentence)):
+            single = _prices(meant or self.wines, amount)
             listed = _prices(shown[:MAX_SUMMED], amount)
             sums = {sum(some) for size in range(2, MOST_SUMMED) for some in choose(listed, size)}
-            sums.add(sum(listed))
-            single = {*_prices(meant, amount)} if is_description else every | sums
-            bought = _prices(meant, amount) if is_description else [*listed, *self.own_numbers]
-            multiples = {count * one for one in (*bought, sum(listed)) for count in counts}
+            bought = [*(single if meant else [*listed, *self.own_numbers]), sum(listed)]
+            multiples = {count * one for one in bought for count in counts}
             compared = self.own_numbers.union(listed)
-            differences = {abs(one - other) for one in every for other in compared}
+            differences = {abs(one - other) for one in single for other in compared}
             told = {one.value for said in self.texts for one in amounts(said)} | self.own_numbers
-            if not (amount.is_one_of(single | multiples) or amount.value in told | differences):
+            prices = {*single, sum(listed)} | sums | multiples
+            if not (amount.is_one_of(prices) or amount.value in told | differences):
                 yield amount.text
 
     def _is_shown(self, wine: AnyWine) -> bool:

@@ -1,12 +1,17 @@
 """Tell when a wine is at its best, and how warm it is served, by its names and its style."""
 
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator
 
 from agent.sommelier.wine import Body, Style, Wine, folded
 from agent.tables import Strict, read_toml
 
+UNNAMED: Final = frozenset({Style.ROSE, Style.SWEET, Style.FORTIFIED})
+"""Styles of which a grape tells nothing."""
 FULL: Final = frozenset({Body.MEDIUM_FULL, Body.FULL})
 
 Range = tuple[int, int]
@@ -16,7 +21,9 @@ class _Tables(Strict):
     """The content of `serving.toml`: years after the vintage, and degrees Celsius."""
 
     sources: list[str]
+    reds: Annotated[frozenset[str], BeforeValidator(str.split)]
     names: dict[str, Range]
+    grapes: dict[str, Range]
     styles: dict[Style, Range]
     degrees: dict[Style, Range]
     degrees_if_full: dict[Style, Range]
@@ -29,12 +36,19 @@ def _tables() -> _Tables:
 
 def best_years(wine: Wine) -> Range:
     """Return from and until how many years after its vintage a wine is at its best."""
-    label = " / ".join((wine.label, wine.region, wine.appellation, *wine.grapes))
-    named, tables = f" {folded(label)} ", _tables()
-    # A rosé is drunk young, whatever it is called.
-    names = {} if wine.style is Style.ROSE else tables.names
-    found = next((years for name, years in names.items() if f" {name} " in named), None)
+    tables, place = _tables(), f"{wine.label} / {wine.region} / {wine.appellation}"
+    named = {} if wine.style is Style.ROSE else tables.names  # it is drunk young, whatever its name
+    found = _first(named, place, but=tables.reds if wine.style is Style.WHITE else ())
+    if found is None and wine.style not in UNNAMED:
+        found = _first(tables.grapes, f"{wine.label} / {' '.join(wine.grapes[:1])}")
     return found or tables.styles[wine.style]
+
+
+def _first(years: Mapping[str, Range], label: str, but: Collection[str] = ()) -> Range | None:
+    """Return the years of the first name in a label; None if it has none of them."""
+    told = f" {folded(label)} "
+    names = (name for name in years if f" {name} " in told and name not in but)
+    return next((years[name] for name in names), None)
 
 
 def drinking_years(wine: Wine) -> Range | None:

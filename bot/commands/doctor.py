@@ -22,7 +22,6 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.mcp import Connection, open_servers
 from agent.engine.run import Run
 from agent.senses.pictures import misread
-from agent.senses.speech import hears
 from bot.commands.local_models import find_servers
 from bot.commands.output import show, table
 from bot.models import (
@@ -257,7 +256,7 @@ async def check_hearing(settings: Settings) -> str:
         if transcriber is None:
             raise NotConfigured("voices are not heard; set TRANSCRIPTION_MODEL")
         try:
-            await hears(transcriber)
+            await transcriber.test()
         except AgentError as error:
             raise Ailment(
                 f"{error}; check TRANSCRIPTION_MODEL, TRANSCRIPTION_BASE_URL and its key"

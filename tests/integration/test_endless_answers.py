@@ -96,7 +96,7 @@ async def _brave(url: str) -> None:
 async def _voice(url: str) -> None:
     async with httpx2.AsyncClient() as http:
         server = AudioServer(http=http, base_url=url, timeout_seconds=SECONDS)
-        heard = Transcriber(server=server, model="m", usd_per_minute=0, longest_seconds=60)
+        heard = Transcriber(server=server, model="m")
         with suppress(ModelError):
             await heard.transcribe(b"voice", "voice.ogg")
 
