@@ -356,7 +356,7 @@ class DocumentSettings(Group):
     refinement: bool | None = Field(None, alias="ENABLE_QUERY_REFINEMENT")
     """Rewrite questions before the search; true, false, or default: as each request asks."""
     quotes_model: str | None = Field(None, alias="QUOTES_MODEL")
-    """A cheaper model of the same server that is asked for quotes first."""
+    """A cheaper model of that server, asked first where one document is clearly the best."""
 
 
 class PlaceSettings(Group):

@@ -28,6 +28,7 @@ from agent.documents.passages import (
     DocumentStore,
     LookedUp,
     as_data,
+    ask_in_tiers,
     best_passage,
     excerpts,
     near_best,
@@ -39,7 +40,7 @@ from agent.documents.passages import (
 from agent.documents.refine import Refinement, refine_question
 from agent.engine.contract import OutputContract
 from agent.engine.feedback import FAILED, fence
-from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.prompts import instructed, prompt_for
@@ -123,10 +124,11 @@ async def answer_question(
     if run.models and chunks:
         retries = min(1, run.limits.structured_output_max_retries)
         limits = replace(run.limits, structured_output_max_retries=retries)
-        response = await generate_agentic_response(
+        response = await ask_in_tiers(
             PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
-            run=replace(instructed(run, prompt, not_enough=NOT_ENOUGH), limits=limits),
-            contract=cited_answer(chunks, question),
+            replace(instructed(run, prompt, not_enough=NOT_ENOUGH), limits=limits),
+            cited_answer(chunks, question),
+            chunks,
         )
     answer = _answer(question, chunks, refinement, response)
     record(run.span, answer.outcome, response, prompt.ref if response else None)

@@ -1,21 +1,24 @@
 """Documents in retrievable chunks, and how chunks are found, excerpted and shown."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 from pydantic import Field
 
 from agent.deps import deps_of
+from agent.engine.contract import OutputContract
 from agent.engine.limits import Limits
-from agent.engine.loop import AgenticResponse
+from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import PromptRef, Span
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.text import pattern, truncate_at_boundary, words
 from agent.turn import Reply
 from agent.turn_trace import Outcome, error_types, record_outcome
+
+T = TypeVar("T")
 
 LONGEST_QUESTION: Final = 1000
 """Characters of a question that is looked up."""
@@ -25,7 +28,9 @@ PASSAGE_CHARS: Final = 600
 SHOWN_PASSAGES: Final = 3
 
 LEAST_SHARE: Final = 0.6
-"""The share of the best score below which an excerpt is not worth its tokens."""
+"""The share of the best score below which an excerpt is far behind."""
+CHEAPER: Final = "quotes"
+"""The name among a run's models of the one that is asked first where a document is clearly best."""
 
 BLANK_LINE: Final = pattern(r"\n\s*\n")
 MARKUP: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
@@ -164,6 +169,33 @@ def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:
 def telling_words(text: str) -> set[str]:
     """Return the words of a text that carry meaning: folded, longer than two letters."""
     return {word for word in words(text) if len(word) > 2 or not word.isascii()}
+
+
+async def ask_in_tiers(
+    message: str, run: Run, contract: OutputContract[T], chunks: Sequence[Chunk]
+) -> AgenticResponse[T]:
+    """Ask the cheaper model first, once, if one document is clearly best; else the run's models.
+
+    The run's models are also asked if the cheaper one's answer fails its check.
+    """
+    cheaper = deps_of(run).models.get(CHEAPER)
+    if cheaper is not None and has_clear_best(chunks):
+        once = replace(run.limits, structured_output_max_retries=0, model_tries=1)
+        tried = await generate_agentic_response(
+            message, run=replace(run, models=[cheaper], limits=once), contract=contract
+        )
+        run.span.update(metadata={"tier": 1 if tried.outcome == "answered" else 2})
+        if tried.outcome == "answered":
+            return tried
+    elif cheaper is not None:
+        run.span.update(metadata={"tier": 2})
+    return await generate_agentic_response(message, run=run, contract=contract)
+
+
+def has_clear_best(chunks: Sequence[Chunk]) -> bool:
+    """Return whether no other document comes near the best: true of questions by keywords."""
+    others = (chunk.score for chunk in chunks if chunk.document_id != chunks[0].document_id)
+    return bool(chunks) and max(others, default=0.0) <= LEAST_SHARE * chunks[0].score
 
 
 def outcome_of(response: AgenticResponse[Any]) -> Outcome:

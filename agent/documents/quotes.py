@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from agent.deps import deps_of
 from agent.documents.passages import (
+    CHEAPER,
     DEFAULT_CHUNKS,
     SHOWN_PASSAGES,
     TOOL_LIMITS,
@@ -27,6 +28,7 @@ from agent.documents.passages import (
     LookedUp,
     QueryText,
     as_data,
+    ask_in_tiers,
     best_passage,
     by_chunk,
     near_best,
@@ -37,7 +39,7 @@ from agent.documents.passages import (
 from agent.documents.verbatim import verbatim
 from agent.engine.contract import OutputContract
 from agent.engine.feedback import fence
-from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import say, spoken
@@ -252,14 +254,13 @@ async def find_quotes(
     """Find passages of at most `limit` (8 at most) chunks that answer `query`: at most 8, verbatim.
 
     Without models, or when they fail, they are the best passages of the search. The same query
-    over the same chunks, models and prompt is answered from `cache`. A model that the run has
-    aside for quotes is asked first, once; the run's models if its answer fails. Raises only what
-    the store raises.
+    over the same chunks, models and prompt is answered from `cache`. Raises only what the store
+    raises.
     """
     chunks = await retrieve(documents, [query], limit, run.span)
     prompt = prompt_for(run, "documents-quotes")
-    first = deps_of(run).models.get("quotes")
-    models = [model.model for model in (*run.models, *([first] if first else []))]
+    cheaper = deps_of(run).models.get(CHEAPER)
+    models = [model.model for model in (*run.models, *([cheaper] if cheaper else []))]
     key = cache_key(query, chunks, models, prompt.text)
     if cache is not None and (kept := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
@@ -271,27 +272,12 @@ async def find_quotes(
         asked = instructed(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.text)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
         asked = replace(asked, limits=limits)
-        response = await _asked(user_message(query, chunks), asked, contract)
+        response = await ask_in_tiers(user_message(query, chunks), asked, contract, chunks)
     found = _quotes(query, chunks, response)
     record(run.span, found.outcome, response, prompt.ref if response else None)
     if cache is not None and found.by_model and found.outcome == "answered":
         cache.put(key, found)
     return found
-
-
-async def _asked(
-    message: str, run: Run, contract: OutputContract[QuotesAnswer]
-) -> AgenticResponse[QuotesAnswer]:
-    """Ask the model for quotes first, once, and the others if its answer fails its check."""
-    if first := deps_of(run).models.get("quotes"):
-        once = replace(run.limits, structured_output_max_retries=0, model_tries=1)
-        tried = await generate_agentic_response(
-            message, run=replace(run, models=[first], limits=once), contract=contract
-        )
-        run.span.update(metadata={"tier": 1 if tried.outcome == "answered" else 2})
-        if tried.outcome == "answered":
-            return tried
-    return await generate_agentic_response(message, run=run, contract=contract)
 
 
 def _quotes(

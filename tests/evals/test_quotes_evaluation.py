@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.deps import Deps
-from agent.documents.passages import Chunk, DocumentStore
+from agent.documents.passages import Chunk, DocumentStore, has_clear_best
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.evals.dataset import Question, read_ground_truth
@@ -222,6 +222,16 @@ class TestGroundTruth:
         await load_starter_documents(store)
         yield store
         await engine.dispose()
+
+    async def test_questions_by_keywords_have_a_clearly_best_document(
+        self, starter: DocumentStore
+    ) -> None:
+        clear = [
+            question.id
+            for question in read_ground_truth()
+            if has_clear_best(await starter.search([question.query], 6))
+        ]
+        assert clear == [*(f"keyword-{number}" for number in range(1, 7)), "negative-1"]
 
     async def test_the_known_sources_are_retrieved(self, starter: DocumentStore) -> None:
         missed = []

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent.deps import Deps
+from agent.documents.answer import answer_question
 from agent.documents.passages import Chunk
 from agent.documents.quotes import Quote, QuoteCache, Quotes, find_quotes
 from agent.documents.verbatim import verbatim
@@ -149,6 +150,21 @@ async def test_a_cheap_model_is_asked_first_and_a_better_one_if_its_answer_fails
         assert contents(await find_quotes(QUERY, run=run, documents=FakeLibrary()))
     assert [sent(model_server, at)["model"] for at in range(len(asked))] == asked
     assert root.metadata["tier"] == len(asked)
+
+
+async def test_where_documents_are_equally_good_the_cheap_model_is_not_asked(
+    model_server: ModelServer,
+) -> None:
+    library = FakeLibrary([replace(SUR_LIE, score=1.0), replace(OYSTERS, score=0.9)])
+    model_server.script(quoted(LEES), answer(f"Lees are yeast [{SUR_LIE.path}]."))
+    async with (
+        open_model(model_server, model="small") as small,
+        open_model(model_server, model="large") as large,
+    ):
+        run = Run([large], limits=FAST, deps=Deps(models={"quotes": small}))
+        assert contents(await find_quotes(QUERY, run=run, documents=library))
+        assert (await answer_question(QUERY, run=run, documents=library)).by_model
+    assert [sent(model_server, at)["model"] for at in (0, 1)] == ["large", "large"]
 
 
 async def test_a_quote_is_the_sources_own_text_and_the_rest_is_marked_as_the_models(
