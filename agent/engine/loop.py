@@ -44,6 +44,18 @@ SCHEMA_RULE: Final = (
     "no text around it, no Markdown fence.\n"
 )
 """The end of a prompt that asks for a structured answer; the schema follows."""
+DECLINED: Final[Mapping[str, Outcome]] = {
+    "refusal": "refusal",
+    "content_filter": "content_filter",
+}
+"""The outcomes of questions that the model declined, by the type of error."""
+OUTCOMES: Final[Sequence[tuple[type[AgentError], Outcome]]] = (
+    (DeadlinePassed, "deadline"),
+    (Stopped, "stopped"),
+    (LimitReached, "limit"),
+    (ModelError, "model_error"),
+)
+"""The outcomes of turns that an error ended; the first that fits."""
 SECONDS_BETWEEN: Final = 0.2
 
 
@@ -117,9 +129,11 @@ async def generate_agentic_response(
                 if result.ok or not result.retryable:
                     break
                 turn.chat.add_feedback(reply, result, contract.feedback)
-        outcome, problem = outcome_of_result(result)
+        outcome = "answered" if result.ok else DECLINED.get(str(result.error_type), "exhausted")
+        problem = result.error
     except (LimitReached, ModelError) as error:
-        outcome, problem = outcome_of_error(error, run)
+        outcome = next(outcome for kind, outcome in OUTCOMES if isinstance(error, kind))
+        problem = str(error)
     return await turn.response(outcome, problem)
 
 
@@ -318,25 +332,6 @@ def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
     if contract.any_text or schema in instructions:
         return instructions
     return f"{instructions}\n\n{SCHEMA_RULE}{schema}"
-
-
-def outcome_of_result(result: ParseResult[T]) -> tuple[Outcome, str | None]:
-    """Name the outcome of a turn whose last attempt had this result, and the problem."""
-    if result.ok:
-        return "answered", result.error
-    if result.error_type == "refusal":
-        return "refusal", result.error
-    is_filtered = result.error_type == "content_filter"
-    return "content_filter" if is_filtered else "exhausted", result.error
-
-
-def outcome_of_error(error: AgentError, run: Run) -> tuple[Outcome, str]:
-    """Name the outcome of a turn that this error ended, and the problem."""
-    if isinstance(error, DeadlinePassed):
-        return "deadline", f"the turn took longer than {run.limits.seconds:g} s"
-    if isinstance(error, Stopped):
-        return "stopped", str(error)
-    return "limit" if isinstance(error, LimitReached) else "model_error", str(error)
 
 
 def _as_message(found: ParseResult[T], contract: OutputContract[T]) -> Message:

@@ -114,14 +114,8 @@ class Run(Generic[D]):
 
     def of_tool(self, span: Span) -> "Run[D]":
         """Return the run that a tool is given, traced on `span`."""
-        return replace(
-            self,
-            span=span,
-            instructions=INSTRUCTIONS,
-            history=(),
-            show=None,
-            stop=Stop(),
-        )
+        own = replace(self, instructions=INSTRUCTIONS, history=(), show=None, stop=Stop())
+        return replace(own, span=span)
 
     def begun(self) -> "Run[D]":
         """Return the run with its deadline set; needs a running event loop."""
