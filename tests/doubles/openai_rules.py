@@ -8,40 +8,13 @@ from tests.doubles.server import JsonObject
 ROLES = {"developer", "system", "user", "assistant", "tool"}
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-PARAMETERS = {
-    "audio",
-    "frequency_penalty",
-    "logit_bias",
-    "logprobs",
-    "max_completion_tokens",
-    "max_tokens",
-    "messages",
-    "metadata",
-    "modalities",
-    "model",
-    "n",
-    "parallel_tool_calls",
-    "prediction",
-    "presence_penalty",
-    "prompt_cache_key",
-    "reasoning_effort",
-    "response_format",
-    "safety_identifier",
-    "seed",
-    "service_tier",
-    "stop",
-    "store",
-    "stream",
-    "stream_options",
-    "temperature",
-    "tool_choice",
-    "tools",
-    "top_logprobs",
-    "top_p",
-    "user",
-    "verbosity",
-    "web_search_options",
-}
+PARAMETERS = set(
+    "audio frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages "
+    "metadata modalities model n parallel_tool_calls prediction presence_penalty prompt_cache_key "
+    "reasoning_effort response_format safety_identifier seed service_tier stop store stream "
+    "stream_options temperature tool_choice tools top_logprobs top_p user verbosity "
+    "web_search_options".split()
+)
 
 
 def history_error(messages: Sequence[JsonObject]) -> str | None:

@@ -1,13 +1,16 @@
 """What a model server can do wrong, and what must come of it: one row, one test.
 
-Each row asserts the exact number of requests and the outcome; every row also asserts that the
-ledger equals what the server counted and that OpenAI would accept each history sent.
+Every row asserts the exact number of requests (its steps), the outcome and the errors, that the
+ledger equals what the server counted, and that OpenAI would accept each history sent.
 """
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import Any, Final
 
 import pytest
 from pydantic import BaseModel
@@ -15,13 +18,17 @@ from pydantic import BaseModel
 from agent.engine.contract import OutputContract
 from agent.engine.limits import Ledger, Limits
 from agent.engine.loop import Outcome, generate_agentic_response
+from agent.engine.messages import LLMRequest
 from agent.engine.run import Run
 from agent.engine.tools import Tool, tool
+from agent.sommelier.answer import SOMMELIER
 from tests.doubles.model_server import (
     ModelServer,
     Script,
+    Step,
     answer,
     answer_json,
+    call,
     cut,
     error,
     hang,
@@ -34,11 +41,35 @@ from tests.doubles.model_server import (
     tool_call,
     tool_calls,
 )
-from tests.doubles.model_steps import call
+from tests.doubles.server import JsonObject
 from tests.fakes import CHINON
-from tests.faults.turns import INVENTED, SEARCH, VALID, named, search, service, turn, valid
+from tests.faults.turns import (
+    INFORMATIONAL,
+    INVENTED,
+    SEARCH,
+    VALID,
+    named,
+    search,
+    service,
+    turn,
+    valid,
+)
 
 TEXT = json.dumps(VALID)
+TOKENS = {"max_tokens", "max_completion_tokens"}
+
+
+def completion(message: dict[str, Any], finish_reason: str | None = None) -> Step:
+    """A completion as somebody else's server writes it, with no count of tokens."""
+    choice = {"message": message, "finish_reason": finish_reason}
+    return raw(json.dumps({"choices": [choice]}).encode())
+
+
+def says(status: int, message: object, **more: object) -> Step:
+    """An error in OpenAI's shape."""
+    return error(status, {"error": {"message": message, **more}})
+
+
 SINGLE_QUOTED = (
     "{'response_type': 'recommendation', 'intro': 'For your lamb:', 'wines': "
     f"[{{'wine_id': '{CHINON.id}', 'description': 'Fresh.'}}], 'closing': ''}}"
@@ -47,13 +78,140 @@ UNQUOTED = (
     "{response_type: 'recommendation', // the type\n intro: 'For your lamb:',\n"
     f" wines: [{{wine_id: '{CHINON.id}', description: 'Fresh.',}},], /* done */ closing: ''}}"
 )
+PARTS = [{"type": "thinking", "thinking": [{"text": "{}"}]}, {"type": "text", "text": TEXT}]
+
+REPAIRED: Final[Mapping[str, Step]] = {
+    "fenced JSON": answer(f"```json\n{TEXT}\n```"),
+    "prose around one object": answer(f"Sure! {TEXT} Enjoy."),
+    "trailing comma": answer(TEXT.replace("}]", ",}]")),
+    "single quotes": answer(SINGLE_QUOTED),
+    "unquoted keys, comments": answer(UNQUOTED),
+    "line breaks in strings": answer(TEXT.replace("Fresh", "Fresh\n")),
+    "thoughts before the answer": answer(f"<think>{{hm}}</think>{TEXT}"),
+    "thoughts without a beginning": answer(f"so {{}}</think>\n{TEXT}"),
+    "thoughts in brackets": answer(f"[THINK]{{}}[/THINK]{TEXT}"),
+    "channels": answer(f"<|channel|>final<|message|>{TEXT}"),
+    "parts, thoughts apart": completion({"content": PARTS}),
+    "parts of text": completion({"content": [TEXT]}),
+    "the object itself": completion({"content": VALID}),
+    "half a character": completion({"content": TEXT, "role": "\ud83c"}),
+}
+"""Answers after a search whose notation is read without a further request."""
+
 EMPTY = {"response_type": "informational", "intro": "", "wines": [], "closing": " "}
-WRITTEN_CALL = '<tool_call>{"name": "search_wines", "arguments": {}}</tool_call>'
-CALL_AS_JSON = '{"name": "search_wines", "arguments": {"styles": ["red"]}}'
-SCHEMA_COPY = {"type": "object", "properties": {"intro": {"type": "string"}}}
 PLACEHOLDER = {"response_type": "informational", "intro": "string", "wines": [], "closing": "..."}
-BROKEN_ARGUMENTS = '{"styles": ["red"'
-UNCOUNTED = b'{"choices": [{"message": {"content": null}, "finish_reason": "stop"}]}'
+SCHEMA_COPY = {"type": "object", "properties": {"intro": {"type": "string"}}}
+
+FED_BACK: Final[Mapping[str, tuple[Step, str]]] = {
+    "broken JSON": (answer(TEXT[:-9]), "invalid_json"),
+    "a part of a broken answer": (answer('{"draft": ' + TEXT), "invalid_json"),
+    "two different objects": (answer(f"{TEXT} or {json.dumps(EMPTY)}"), "invalid_json"),
+    "deeply nested": (answer(f'{{"a": {"[" * 3000}{"]" * 3000}}}'), "invalid_json"),
+    "an endless number": (answer(f'{{"a": {"9" * 5000}}}'), "invalid_json"),
+    "schema error": (answer_json({"wines": 3}), "schema"),
+    "semantically empty": (answer_json(EMPTY), "semantic"),
+    "unknown wine": (answer_json(INVENTED), "grounding"),
+    "empty content": (answer(""), "empty"),
+    "white space": (answer(" \n\t"), "empty"),
+    "null content": (null_content(), "empty"),
+    "only reasoning": (reasoning_only("Hm."), "empty"),
+    "only thoughts": (answer("<think>Hm"), "empty"),
+    "no choices": (no_choices(), "no_choices"),
+    "no usage": (completion({"content": None}, "stop"), "empty"),
+    "a copy of the schema": (answer_json(SCHEMA_COPY), "degenerate"),
+    "placeholders": (answer_json(PLACEHOLDER), "degenerate"),
+    "truncated with text": (answer(TEXT[:40], "length"), "truncated"),
+    "truncated without text": (answer("", "length"), "truncated"),
+    "truncated, yet whole": (answer(TEXT, "length"), "truncated"),
+    "truncated, in other words": (answer(TEXT[:50], "model_length"), "truncated"),
+    "interrupted": (answer(TEXT, "error"), "interrupted"),
+}
+"""Answers after a search that the model is shown with what is wrong."""
+
+AZURE = {"message": "content management policy", "code": "content_filter"}
+
+DECLINED: Final[Mapping[str, tuple[Step, Outcome]]] = {
+    "refusal": (refusal("No."), "refusal"),
+    "content filter, empty": (answer("", "content_filter"), "content_filter"),
+    "content filter, partial": (answer(TEXT[:30], "content_filter"), "content_filter"),
+    "content filter, in other words": (answer("", "SAFETY"), "content_filter"),
+    "content filter of Azure": (error(400, {"error": AZURE}), "content_filter"),
+}
+"""Answers to the first request after which the model is not asked again."""
+
+AS_JSON = '{"name": "search_wines", "arguments": {"styles": ["red"]}}'
+BARE = {"function": {"name": "search_wines", "arguments": SEARCH}}
+CALLED: Final[Mapping[str, Sequence[Step]]] = {
+    "arguments: broken JSON": [tool_call("search_wines", '{"styles": ["red"'), search()],
+    "arguments: wrong type": [tool_call("search_wines", {"max_price": "cheap"}), search()],
+    "arguments: not an object": [tool_call("search_wines", "[]"), search()],
+    "arguments: null": [tool_call("search_wines", "null")],
+    "arguments: an object": [completion({"tool_calls": [BARE]})],
+    "unknown tool": [tool_call("order pizza!", {}), search()],
+    "one bad call": [tool_calls([call("search_wines", SEARCH), call("search_wines", "{")])],
+    "duplicate ids": [tool_calls([call("search_wines", SEARCH, "a")] * 2)],
+    "numbers as ids": [completion({"tool_calls": [call("search_wines", SEARCH) | {"id": 7}] * 2})],
+    "an id that ours would clash with": [
+        tool_calls([call("search_wines", SEARCH, "call00001"), call("search_wines", SEARCH, "")]),
+        tool_calls([call("search_wines", SEARCH, "call00001")]),
+    ],
+    "calls beside an answer": [tool_calls([call("search_wines", SEARCH)], TEXT)],
+    "calls with the finish reason of an answer": [
+        completion({"tool_calls": [call("search_wines", SEARCH)]}, "stop")
+    ],
+    "half characters in a call": [
+        completion({"tool_calls": [call("\ud83c", "\ud83c", "\ud83c")]}),
+        search(),
+    ],
+    "a call between tags": [answer(f"<tool_call>{AS_JSON}</tool_call>")],
+    "a call as JSON": [answer(AS_JSON)],
+    "a call as a list": [search(), answer('[{"name": "get_wine", "arguments": {}}]')],
+    "a call within a function": [answer(json.dumps(BARE))],
+}
+"""Calls of tools that are answered, and then the model answers."""
+
+WRITTEN: Final[Mapping[str, str]] = {
+    "a call as code": '```tool_code\nsearch_wines(styles=["red"])\n```',
+    "a bare call": 'search_wines(styles=["red"])',
+    "a step of ReAct": "Thought: hm\nAction: search_wines\nAction Input: {}",
+}
+"""Calls that are not run: the model is told to use the interface of tools."""
+
+MISTRAL = {
+    "message": {"detail": [{"loc": ["body", "max_completion_tokens"], "msg": "Extra inputs"}]}
+}
+GRAMMAR = "Cannot use custom grammar constraints with tools."
+TRANSIENT: Final[Mapping[str, Step]] = {
+    "429 with Retry-After": error(429, headers={"Retry-After": "0.05"}),
+    "500": error(500),
+    "503": error(503),
+    "overloaded": error(529, headers={"Retry-After": "0"}),
+    "connection reset": reset(),
+    "cut body": cut(),
+    "not JSON at all": raw(b"<html>oops</html>"),
+    "nothing at all": raw(b""),
+    "too deep to be read": raw(b"[" * 5000),
+    "200 with a transient error": raw(b'{"error": {"message": "busy", "code": 502}}'),
+    "422 for a parameter": error(422, MISTRAL),
+    "500 for a grammar beside tools": says(500, GRAMMAR),
+}
+"""Answers to the first request after which the same model is asked again."""
+
+OVERLONG = "'max_tokens' or 'max_completion_tokens' is too large: 6000. The maximum is 4096."
+DOWN: Final[Mapping[str, Sequence[Step]]] = {
+    "500 for ever": [error(500)] * 3,
+    "401": [error(401)],
+    "403": [error(403)],
+    "404": [error(404)],
+    "429 that asks for too much patience": [error(429, headers={"Retry-After": "3600"})],
+    "no quota": [says(429, "No.", type="insufficient_quota")],
+    "no balance": [says(402, "Insufficient Balance")],
+    "200 with a lasting error": [raw(b'{"error": {"code": 401}}')],
+    "a list of errors": [raw(b'[{"error": {"code": 400}}]', 400)],
+    "too many tokens": [says(400, OVERLONG)],
+    "no tools": [says(400, "gemma does not support tools")],
+}
+"""Answers after which the model is not asked again, and the turn ends."""
 
 
 @dataclass(frozen=True)
@@ -62,210 +220,47 @@ class Fault:
 
     name: str
     script: Sequence[Script]
-    requests: int
     outcome: Outcome = "answered"
     error_types: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=lambda: Limits(seconds=20))
+    limits: Limits = Limits(seconds=20)  # noqa: RUF009
 
 
-FAULTS = [
-    # Notation is repaired without a further request.
-    Fault("fenced JSON", [search(), answer(f"```json\n{TEXT}\n```")], 2),
-    Fault("prose around one object", [search(), answer(f"Sure! {TEXT} Enjoy.")], 2),
-    Fault("trailing comma", [search(), answer(TEXT.replace("}]", ",}]"))], 2),
-    Fault("single quotes", [search(), answer(SINGLE_QUOTED)], 2),
-    Fault("unquoted keys, comments", [search(), answer(UNQUOTED)], 2),
-    Fault("thoughts before the answer", [search(), answer(f"<think>{{hm}}</think>{TEXT}")], 2),
-    # Content is fed back.
-    Fault(
-        "broken JSON once", [search(), answer(TEXT[:-9]), valid()], 3, "answered", ("invalid_json",)
-    ),
-    Fault(
-        "broken JSON twice",
-        [search(), answer(TEXT[:-9]), answer(TEXT[:-20]), valid()],
-        4,
-        "answered",
-        ("invalid_json",) * 2,
-    ),
-    Fault(
-        "two different objects",
-        [search(), answer(f"{TEXT} or {json.dumps(EMPTY)}"), valid()],
-        3,
-        "answered",
-        ("invalid_json",),
-    ),
-    Fault(
-        "schema error", [search(), answer_json({"wines": 3}), valid()], 3, "answered", ("schema",)
-    ),
-    Fault(
-        "semantically empty", [search(), answer_json(EMPTY), valid()], 3, "answered", ("semantic",)
-    ),
-    Fault(
-        "unknown wine", [search(), answer_json(INVENTED), valid()], 3, "answered", ("grounding",)
-    ),
-    Fault("empty content", [search(), answer(""), valid()], 3, "answered", ("empty",)),
-    Fault("white space", [search(), answer(" \n\t"), valid()], 3, "answered", ("empty",)),
-    Fault("null content", [search(), null_content(), valid()], 3, "answered", ("empty",)),
-    Fault("only reasoning", [search(), reasoning_only("Hm."), valid()], 3, "answered", ("empty",)),
-    Fault("only thoughts", [search(), answer("<think>Hm"), valid()], 3, "answered", ("empty",)),
-    Fault("no choices", [search(), no_choices(), valid()], 3, "answered", ("no_choices",)),
-    Fault("no usage", [search(), raw(UNCOUNTED), valid()], 3, "answered", ("empty",)),
-    # What repeats itself or says nothing is not accepted.
-    Fault(
-        "the same invalid answer again and again",
-        [answer("I like wine")] * 3,
-        3,
-        "exhausted",
-        ("invalid_json", "degenerate", "degenerate"),
-    ),
-    Fault(
-        "placeholders after a retry",
-        [search(), answer("{"), answer_json(PLACEHOLDER), valid()],
-        4,
-        "answered",
-        ("invalid_json", "degenerate"),
-    ),
-    Fault(
-        "a copy of the schema",
-        [search(), answer_json(SCHEMA_COPY), valid()],
-        3,
-        "answered",
-        ("degenerate",),
-    ),
-    # Cut off.
-    Fault(
-        "truncated with text",
-        [search(), answer(TEXT[:40], "length"), valid()],
-        3,
-        "answered",
-        ("truncated",),
-    ),
-    Fault(
-        "truncated without text",
-        [search(), answer("", "length"), valid()],
-        3,
-        "answered",
-        ("truncated",),
-    ),
-    Fault(
-        "truncated, yet whole",
-        [search(), answer(TEXT, "length"), valid()],
-        3,
-        "answered",
-        ("truncated",),
-    ),
-    # Declined.
-    Fault("refusal", [refusal("No.")], 1, "refusal", ("refusal",)),
-    Fault(
-        "content filter, empty",
-        [answer("", "content_filter")],
-        1,
-        "content_filter",
-        ("content_filter",),
-    ),
-    Fault(
-        "content filter, partial",
-        [answer(TEXT[:30], "content_filter")],
-        1,
-        "content_filter",
-        ("content_filter",),
-    ),
-    # Tool calls.
-    Fault(
-        "arguments: broken JSON",
-        [tool_call("search_wines", BROKEN_ARGUMENTS), search(), valid()],
-        3,
-    ),
-    Fault(
-        "arguments: wrong type",
-        [tool_call("search_wines", {"max_price": "cheap"}), search(), valid()],
-        3,
-    ),
-    Fault("arguments: not an object", [tool_call("search_wines", "[]"), search(), valid()], 3),
-    Fault("unknown tool", [tool_call("order pizza!", {}), search(), valid()], 3),
-    Fault(
-        "two calls, one bad",
-        [tool_calls([call("search_wines", SEARCH), call("search_wines", "{")]), valid()],
-        2,
-    ),
-    Fault(
-        "duplicate call ids",
-        [
-            tool_calls([call("search_wines", SEARCH, "a"), call("search_wines", SEARCH, "a")]),
-            valid(),
-        ],
-        2,
-    ),
-    Fault(
-        "tool calls beside an answer",
-        [tool_calls([call("search_wines", SEARCH)], TEXT), valid()],
-        2,
-    ),
-    Fault(
-        "a tool call written as text",
-        [answer(WRITTEN_CALL), search(), valid()],
-        3,
-        "answered",
-    ),
-    Fault(
-        "a tool call written as JSON",
-        [answer(CALL_AS_JSON), search(), valid()],
-        3,
-        "answered",
-    ),
-    Fault(
-        "endless tool calls",
-        [search()] * 4 + [valid()],
-        5,
-        limits=Limits(seconds=20, tool_calls=4),
-    ),
-    Fault(
-        "endless tool calls, by requests",
-        [search()] * 5 + [valid()],
-        6,
-        limits=Limits(seconds=20, requests=8),
-    ),
-    Fault(
-        "tool calls that never end",
-        [search()] * 4,
-        4,
-        "exhausted",
-        ("tool_call",) * 2 + ("tool_call",),
-        limits=Limits(seconds=20, tool_calls=1),
-    ),
-    # The server itself.
-    Fault(
-        "429 with Retry-After", [error(429, headers={"Retry-After": "0.05"}), search(), valid()], 3
-    ),
-    Fault("500", [error(500), search(), valid()], 3),
-    Fault("503", [search(), error(503), valid()], 3),
-    Fault("connection reset", [reset(), search(), valid()], 3),
-    Fault("cut body", [search(), cut(), valid()], 3),
-    Fault("not JSON at all", [raw(b"<html>oops</html>"), search(), valid()], 3),
-    Fault("500 for ever", [error(500)] * 3, 3, "model_error"),
-    Fault("401", [error(401)], 1, "model_error"),
-    Fault("403", [error(403)], 1, "model_error"),
-    Fault("404", [error(404)], 1, "model_error"),
-    Fault(
-        "429 that asks for too much patience",
-        [error(429, headers={"Retry-After": "3600"})],
-        1,
-        "model_error",
-    ),
-]
+def faults() -> Iterator[Fault]:
+    """Yield every row."""
+    for name, step in REPAIRED.items():
+        yield Fault(name, [search(), step])
+    for name, (step, kind) in FED_BACK.items():
+        yield Fault(name, [search(), step, valid()], error_types=(kind,))
+    for name, (step, outcome) in DECLINED.items():
+        yield Fault(name, [step], outcome, (outcome,))
+    for name, steps in CALLED.items():
+        yield Fault(name, [*steps, valid()])
+    for name, text in WRITTEN.items():
+        steps = [answer(text), search(), valid()]
+        yield Fault(name, steps, error_types=("tool_call_as_text",))
+    for name, step in TRANSIENT.items():
+        yield Fault(name, [step, search(), valid()])
+    for name, steps in DOWN.items():
+        yield Fault(name, steps, "model_error")
+    again = ("invalid_json", "degenerate", "degenerate")
+    yield Fault("the same invalid answer again", [answer("I like wine")] * 3, "exhausted", again)
+    yield Fault(
+        "endless tool calls", [*[search()] * 4, valid()], limits=Limits(seconds=20, tool_calls=4)
+    )
+    yield Fault(
+        "endless requests", [*[search()] * 5, valid()], limits=Limits(seconds=20, requests=8)
+    )
+    never = Limits(seconds=20, tool_calls=1)
+    yield Fault("calls that never end", [search()] * 4, "exhausted", ("tool_call",) * 3, never)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "_"))
+@pytest.mark.parametrize("fault", [*faults()], ids=lambda fault: fault.name.replace(" ", "_"))
 async def test_fault(fault: Fault, model_server: ModelServer) -> None:
     model_server.script(*fault.script)
     response = await turn(service(model_server), limits=fault.limits)
-    assert response.outcome == fault.outcome
-    assert response.error_types == fault.error_types
-    assert len(model_server.requests) == fault.requests
-    assert model_server.steps_left == 0
-    assert response.ok == (fault.outcome == "answered")
-    if response.ok:
-        assert named(response) == [CHINON.id]
+    assert (response.outcome, response.error_types) == (fault.outcome, fault.error_types)
+    assert len(model_server.requests) == len(fault.script)
+    assert named(response) == ([CHINON.id] if fault.outcome == "answered" else [])
     assert_ledger(response.ledger, model_server)
 
 
@@ -286,102 +281,74 @@ async def test_values_are_never_altered_by_repair(model_server: ModelServer) -> 
     assert response.answer.intro == intro
 
 
-async def test_a_part_of_a_broken_answer_is_not_taken_for_the_answer(
-    model_server: ModelServer,
-) -> None:
-    nested = '{"draft": ' + TEXT  # cut off: the outer object is never closed
-    model_server.script(search(), answer(nested), valid())
-    response = await turn(service(model_server))
-    assert response.error_types == ("invalid_json",)
-
-
-class TestTools:
-    """What tools can do wrong; the message the model gets, and that it recovers."""
-
-    @staticmethod
-    async def called(
-        model_server: ModelServer, broken: Tool, limits: Limits | None = None
-    ) -> tuple[str, str]:
-        """The text of the tool message, and the outcome of the turn."""
-        model_server.script(tool_call(broken.name, {}), answer_json({"said": "done"}))
-        response = await generate_agentic_response(
-            "Go",
-            run=Run([llm := service(model_server)], limits=limits or Limits(seconds=10)),
-            contract=OutputContract(Said),
-            tools=[broken],
-        )
-        await llm.close()
-        assert_ledger(response.ledger, model_server)
-        assert response.ledger.tool_errors == (0 if limits and limits.result_chars < 1000 else 1)
-        message = model_server.requests[-1].json["messages"][-1]
-        assert message["role"] == "tool"
-        return message["content"], response.text
-
-    async def test_a_tool_that_raises_is_named_without_its_secret(
-        self, model_server: ModelServer
-    ) -> None:
-        @tool
-        async def connect() -> str:
-            """Connect."""
-            raise RuntimeError("password=hunter2")
-
-        message, text = await self.called(model_server, connect)
-        assert message.startswith("Error: connect failed (RuntimeError)")
-        assert "hunter2" not in message
-        assert "Traceback" not in message
-        assert text == "done"
-
-    async def test_a_tool_that_hangs_is_given_up(self, model_server: ModelServer) -> None:
-        @tool
-        async def wait() -> str:
-            """Wait for ever."""
-            await asyncio.sleep(60)
-            return "too late"
-
-        limits = Limits(seconds=10, tool_seconds=0.05)
-        message, text = await self.called(model_server, wait, limits)
-        assert (message, text) == ("Error: wait took longer than 0.05 s", "done")
-
-    async def test_a_megabyte_is_cut_at_a_boundary(self, model_server: ModelServer) -> None:
-        @tool
-        async def read() -> str:
-            """Read everything."""
-            return "One sentence more. " * 60_000
-
-        message, text = await self.called(model_server, read, Limits(seconds=10, result_chars=500))
-        kept, note = message.split("\n")
-        assert len(kept) <= 500
-        assert kept.endswith("sentence more.")
-        assert note == "[cut: 1140000 characters in all]"
-        assert text == "done"
-
-
 class Said(BaseModel):
     """An answer of somebody else's bot."""
 
     said: str
 
 
-class TestFallback:
-    """Models that are down, one after another."""
+@tool
+async def connect() -> str:
+    """Connect."""
+    raise RuntimeError("password=hunter2")
 
-    async def test_the_next_model_is_asked_when_the_first_rejects_us(
+
+@tool
+async def wait() -> str:
+    """Wait for ever."""
+    await asyncio.sleep(60)
+    return "too late"
+
+
+@tool
+async def read() -> str:
+    """Read everything."""
+    return "One sentence more. " * 60_000
+
+
+@pytest.mark.parametrize(
+    ("broken", "begin", "end", "errors"),
+    [
+        (connect, "Error: connect failed (RuntimeError); answer", "try differently", 1),
+        (wait, "Error: wait took longer than 0.05 s", "", 1),
+        (read, "One sentence more.", "sentence more.\n[cut: 1140000 characters in all]", 0),
+    ],
+)
+async def test_a_tool_that_fails_hangs_or_says_too_much_is_answered_for(
+    broken: Tool, begin: str, end: str, errors: int, model_server: ModelServer
+) -> None:
+    model_server.script(tool_call(broken.name, {}), answer_json({"said": "done"}))
+    response = await generate_agentic_response(
+        "Go",
+        run=Run([llm := service(model_server)], limits=Limits(tool_seconds=0.05, result_chars=500)),
+        contract=OutputContract(Said),
+        tools=[broken],
+    )
+    await llm.close()
+    assert_ledger(response.ledger, model_server)
+    message = model_server.requests[-1].json["messages"][-1]
+    assert message["role"] == "tool"
+    assert message["content"].startswith(begin)
+    assert message["content"].endswith(end)
+    assert "hunter2" not in message["content"]
+    assert len(message["content"]) < 550
+    assert (response.text, response.ledger.tool_errors) == ("done", errors)
+
+
+class TestOtherModels:
+    """Models that are down, one after another, and what is learned of a server."""
+
+    async def test_the_next_model_is_asked_when_the_first_rejects_us_or_hangs(
         self, model_server: ModelServer
     ) -> None:
-        model_server.script(error(404), search(), valid())
-        first, second = service(model_server), service(model_server, model="gpt-4o-mini")
-        response = await turn(first, second)
-        assert response.outcome == "answered"
+        for fails in (error(404), hang(60)):
+            model_server.script(fails, search(), valid())
+            first = service(model_server, timeout_seconds=0.5)
+            response = await turn(first, service(model_server, model="gpt-4o-mini"))
+            assert response.outcome == "answered"
+            assert response.models == ("gpt-4o-mini",)
         asked = [request.json["model"] for request in model_server.requests]
-        assert asked == ["gpt-4o", "gpt-4o-mini", "gpt-4o-mini"]
-        assert response.models == ("gpt-4o-mini",)
-
-    async def test_a_model_that_hangs_is_not_asked_twice(self, model_server: ModelServer) -> None:
-        model_server.script(hang(60), search(), valid())
-        first = service(model_server, timeout_seconds=0.5)
-        response = await turn(first, service(model_server, model="gpt-4o-mini"))
-        assert response.outcome == "answered"
-        assert len(model_server.requests) == 3
+        assert asked == ["gpt-4o", "gpt-4o-mini", "gpt-4o-mini"] * 2
 
     async def test_the_operator_is_told_once_what_to_do(
         self, model_server: ModelServer, caplog: pytest.LogCaptureFixture
@@ -395,17 +362,76 @@ class TestFallback:
             "gpt-4o answered 401: The server answers 401.; `sommelier doctor` says what to do"
         ]
 
-    async def test_a_server_that_only_knows_max_tokens(self, model_server: ModelServer) -> None:
+    async def test_a_parameter_that_a_server_does_not_know_is_learned_once(
+        self, model_server: ModelServer
+    ) -> None:
         model_server.knows_only_max_tokens = True
-        model_server.script(search(), valid())
-        response = await turn(service(model_server))
-        assert response.outcome == "answered"
-        named = [sorted(request.json.keys() & TOKENS) for request in model_server.requests]
-        assert named == [["max_completion_tokens"], ["max_tokens"], ["max_tokens"]]
-        assert response.ledger.requests == 3
+        model_server.default = hang(0.1, valid())
+        shared = service(model_server)
+        messages, request = [{"role": "user", "content": "Hi"}], LLMRequest(max_tokens=9)
+        declined = await asyncio.gather(
+            *(shared.generate_with_tools(messages, request) for _ in range(3)),
+            return_exceptions=True,
+        )
+        assert [type(each).__name__ for each in declined] == ["ParameterDeclined"] * 3
+        assert (await shared.generate_with_tools(messages, request)).content == TEXT
+        sent = [sorted(request.json.keys() & TOKENS) for request in model_server.requests]
+        assert sent == [["max_completion_tokens"]] * 3 + [["max_tokens"]]
+        await shared.close()
 
+    async def test_a_server_that_knows_a_schema_only_in_an_object_is_asked_so(
+        self, model_server: ModelServer
+    ) -> None:
+        declined = says(422, "response_format.type: Input should be 'text' or 'json_object'")
+        model_server.script(declined, answer_json(INFORMATIONAL))
+        assert (await turn(service(model_server, mode="json_schema"))).outcome == "answered"
+        asked = model_server.requests[-1].json
+        assert asked["response_format"]["type"] == "json_object"
+        assert "off_topic" in str(asked["response_format"]["schema"])
+        assert SOMMELIER.output.text in asked["messages"][0]["content"]
 
-TOKENS = {"max_tokens", "max_completion_tokens"}
+    async def test_a_date_to_come_back_at_is_waited_for(self, model_server: ModelServer) -> None:
+        came_back: list[float] = []
+
+        def on_time(_: JsonObject) -> Step:
+            came_back.append(time.time())
+            return answer(TEXT)
+
+        later = int(time.time()) + 2
+        too_early = error(503, headers={"Retry-After": formatdate(later, usegmt=True)})
+        model_server.script(search(), too_early, on_time)
+        assert (await turn(service(model_server))).outcome == "answered"
+        assert came_back[0] >= later
+
+    @pytest.mark.parametrize(
+        "settings",
+        [{"base_url": "not a url"}, {"base_url": "http://[::1/v1"}, {"api_key": "kéy"}],
+        ids=["no url", "half a url", "a key that is no ASCII"],
+    )
+    async def test_what_is_configured_wrong_is_said_once_and_breaks_no_turn(
+        self,
+        settings: dict[str, str],
+        model_server: ModelServer,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        wrong = service(model_server, **settings)
+        for _ in range(2):
+            assert (await turn(wrong)).outcome == "model_error"
+        errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert len(errors) == 1
+        assert errors[0].endswith("check OPENAI_BASE_URL, OPENAI_API_KEY")
+        assert model_server.requests == []
+
+    async def test_an_error_reaches_the_operator_without_key_and_question(
+        self, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        detail = [{"msg": "wrong key sk-of-somebody", "input": {"messages": "my secret"}}]
+        model_server.script(error(422, {"detail": detail}))
+        response = await turn(service(model_server, api_key="sk-of-somebody"))
+        for text in (caplog.text, response.error or ""):
+            assert "wrong key ***" in text
+            assert "sk-of-somebody" not in text
+            assert "secret" not in text
 
 
 class TestBreakingOff:
@@ -445,13 +471,29 @@ class TestBreakingOff:
         assert len(model_server.requests) <= 2
         assert_ledger(response.ledger, model_server)
 
-    async def test_what_was_valid_before_the_limit_is_salvaged(
+    async def test_what_was_valid_before_the_deadline_is_salvaged(
         self, model_server: ModelServer
     ) -> None:
         mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}
         model_server.script(search(), answer_json(mixed), hang(60))
         response = await turn(service(model_server), limits=Limits(seconds=3))
         assert (response.outcome, named(response)) == ("salvaged", [CHINON.id])
+
+    async def test_a_call_that_is_cut_off_is_not_run_and_gets_room(
+        self, model_server: ModelServer
+    ) -> None:
+        for said in ('{"styles": ["r', ""):
+            calls = [call("search_wines", SEARCH, "a"), call("search_wines", said, "b")]
+            model_server.script(completion({"tool_calls": calls}, "length"))
+        model_server.script(valid())
+        response = await turn(service(model_server))
+        assert response.outcome == "answered"
+        sent = model_server.requests[-1].json["messages"]
+        told = [message["content"] for message in sent if message["role"] == "tool"]
+        cut_off = ["cut off at the token limit" in text for text in told]
+        assert cut_off == [False, True, False, True]
+        limits = [request.json["max_completion_tokens"] for request in model_server.requests]
+        assert limits == [1500, 3000, 6000]
 
 
 async def test_cached_tokens_are_counted_apart_and_cheaper(model_server: ModelServer) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import agent
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.feedback import FEEDBACK, feedback
+from agent.engine.feedback import FEEDBACK
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLMResponse
@@ -47,19 +47,31 @@ def assert_answered(response: AgenticResponse[SommelierResponse]) -> None:
     assert (response.outcome, response.text, named(response)) == ("answered", SHOWN, [CHINON.id])
 
 
-class TestRetries:
-    """R-003: its seven cases, in their order."""
+EMPTY = {"response_type": "recommendation", "intro": "Here:", "wines": [], "closing": ""}
+TRUNCATED = answer('{"response_type": "rec', "length")
 
-    async def test_r003_1_first_attempt_fails_parsing_and_the_retry_succeeds(
-        self, model_server: ModelServer
+
+class TestRetries:
+    """R-003: its seven cases."""
+
+    @pytest.mark.parametrize(
+        ("invalid", "error", "told"),
+        [
+            pytest.param(answer("I like it!"), "invalid_json", "holds no JSON", id="r003_1"),
+            pytest.param(TRUNCATED, "truncated", "cut off at the token limit", id="r003_5"),
+            pytest.param(answer_json(EMPTY), "semantic", "wines", id="r003_6"),
+        ],
+    )
+    async def test_r003_an_invalid_answer_is_fed_back_and_the_retry_succeeds(
+        self, invalid: Step, error: str, told: str, model_server: ModelServer
     ) -> None:
-        model_server.script(search(), answer("I like Chinon!"), valid())
+        model_server.script(search(), invalid, valid())
         response = await turn(service(model_server))
         assert_answered(response)
-        assert response.retry_count == 1
-        assert last_messages(model_server) == feedback(
-            "I like Chinon!", "the response holds no JSON"
-        )
+        assert (response.retry_count, response.error_types) == (1, (error,))
+        assert told in last_messages(model_server)[1]["content"]
+        limits = [request.json["max_completion_tokens"] for request in model_server.requests]
+        assert limits == [1500, 1500, 3000 if error == "truncated" else 1500]
 
     async def test_r003_2_all_attempts_fail_and_the_result_is_empty(
         self, model_server: ModelServer
@@ -77,6 +89,7 @@ class TestRetries:
         response = await turn(service(model_server))
         assert_answered(response)
         assert response.retry_count == 0
+        assert response.wine_ids == (CHINON.id,)
         assert len(model_server.requests) == 2
 
     async def test_r003_4_a_refusal_is_not_retried(self, model_server: ModelServer) -> None:
@@ -84,25 +97,6 @@ class TestRetries:
         response = await turn(service(model_server))
         assert (response.text, response.outcome) == ("", "refusal")
         assert len(model_server.requests) == 1
-
-    async def test_r003_5_a_truncated_answer_is_retried_with_feedback_that_says_so(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(search(), answer('{"response_type": "rec', "length"), valid())
-        response = await turn(service(model_server))
-        assert_answered(response)
-        assert "cut off at the token limit" in last_messages(model_server)[1]["content"]
-        limits = [request.json["max_completion_tokens"] for request in model_server.requests]
-        assert limits == [1500, 1500, 3000]
-
-    async def test_r003_6_a_semantically_empty_response_is_retried(
-        self, model_server: ModelServer
-    ) -> None:
-        empty = {"response_type": "recommendation", "intro": "Here:", "wines": [], "closing": ""}
-        model_server.script(search(), answer_json(empty), valid())
-        response = await turn(service(model_server))
-        assert_answered(response)
-        assert response.error_types == ("semantic",)
 
     async def test_r003_7_the_trace_holds_retry_count_and_error_types(
         self, model_server: ModelServer
@@ -163,41 +157,29 @@ class TestFeedback:
         assert sizes[4] <= sizes[1]
 
 
-class TestResult:
-    """R-004: one result, with what is wrong with an answer."""
-
-    def test_r004_a_result_has_a_text_ids_and_an_error(self) -> None:
-        assert ParseResult("Hello", ["w1"]).ok
-        assert not ParseResult("  ").ok
-        assert not ParseResult("Hello", [], "broken").ok
-        assert agent.ParseResult is ParseResult
-
-    async def test_r004_the_ids_of_a_valid_answer_are_in_the_response(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(search(), valid())
-        assert (await turn(service(model_server))).wine_ids == (CHINON.id,)
+def test_r004_a_result_has_a_text_ids_and_an_error() -> None:
+    assert ParseResult("Hello", ["w1"]).ok
+    assert not ParseResult("  ").ok
+    assert not ParseResult("Hello", [], "broken").ok
+    assert agent.ParseResult is ParseResult
 
 
-class TestMeaning:
-    """R-005: a valid form that says nothing is no answer."""
-
-    @pytest.mark.parametrize(
-        ("kind", "texts", "wines", "is_valid"),
-        [
-            ("recommendation", "Here:", [], False),
-            ("recommendation", "", [{"wine_id": "w1", "description": "Fresh."}], True),
-            ("informational", "", [], False),
-            ("informational", "Tannin dries the mouth.", [], True),
-            ("off_topic", "", [], False),
-        ],
-    )
-    def test_r005_rules(
-        self, kind: Any, texts: str, wines: list[dict[str, str]], is_valid: bool
-    ) -> None:
-        said = {"response_type": kind, "intro": texts, "wines": wines, "closing": ""}
-        response = SommelierResponse.model_validate(said)
-        assert (validate_semantic_content(response) is None) == is_valid
+@pytest.mark.parametrize(
+    ("kind", "intro", "wines", "is_valid"),
+    [
+        ("recommendation", "Here:", [], False),
+        ("recommendation", "", [{"wine_id": "w1", "description": "Fresh."}], True),
+        ("informational", "", [], False),
+        ("informational", "Tannin dries the mouth.", [], True),
+        ("off_topic", "", [], False),
+    ],
+)
+def test_r005_a_valid_form_that_says_nothing_is_no_answer(
+    kind: Any, intro: str, wines: list[dict[str, str]], is_valid: bool
+) -> None:
+    said = {"response_type": kind, "intro": intro, "wines": wines, "closing": ""}
+    response = SommelierResponse.model_validate(said)
+    assert (validate_semantic_content(response) is None) == is_valid
 
 
 def test_r006_history_ends_at_a_boundary_within_its_limit() -> None:
@@ -270,57 +252,30 @@ class TestGrounding:
         response = await turn(service(model_server))
         assert (response.outcome, response.text) == ("salvaged", SHOWN)
 
-    async def test_a_price_no_tool_returned_is_left_out_at_once(
-        self, model_server: ModelServer
-    ) -> None:
-        wrong = VALID | {"intro": "For your lamb, a bargain at €9."}
-        model_server.script(search(), answer_json(wrong))
-        response = await turn(service(model_server))
-        assert (response.outcome, response.retry_count) == ("answered", 0)
-        assert "€9" not in response.text
-
 
 class TestRequests:
     """What the server gets to see."""
 
-    async def test_tools_history_and_format_are_sent(self, model_server: ModelServer) -> None:
-        model_server.script(answer_json(INFORMATIONAL))
-        history = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
-        await turn(service(model_server), message="What is tannin?", history=history)
-        sent = model_server.requests[0].json
-        assert [message["content"] for message in sent["messages"][1:]] == [
-            "Hi",
-            "Hello",
-            "What is tannin?",
-        ]
-        assert [tool["function"]["name"] for tool in sent["tools"]] == [
-            "search_wines",
-            "get_wine",
-        ]
-        assert sent["response_format"] == {"type": "json_object"}
-        assert sent["model"] == "gpt-4o"
-
-    async def test_mode_prompt_sends_no_format(self, model_server: ModelServer) -> None:
-        model_server.script(answer_json(INFORMATIONAL))
-        await turn(service(model_server, mode="prompt"))
-        assert "response_format" not in model_server.requests[0].json
-
-    async def test_mode_json_schema_sends_the_strict_schema(
-        self, model_server: ModelServer
+    @pytest.mark.parametrize("mode", ["prompt", "json_object", "json_schema"])
+    async def test_tools_history_and_format_are_sent(
+        self, mode: Any, model_server: ModelServer
     ) -> None:
         model_server.strict = True
         model_server.script(answer_json(INFORMATIONAL))
-        await turn(service(model_server, mode="json_schema"))
-        sent = model_server.requests[0].json["response_format"]["json_schema"]
-        assert (sent["name"], sent["strict"]) == ("SommelierResponse", True)
-        assert sent["schema"]["additionalProperties"] is False
-        assert sent["schema"]["required"] == [
-            "response_type",
-            "concern",
-            "intro",
-            "wines",
-            "closing",
-        ]
+        history = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+        llm = service(model_server, mode=mode)
+        await turn(llm, message="What is tannin?", history=history)
+        sent = model_server.requests[0].json
+        said = [message["content"] for message in sent["messages"][1:]]
+        assert said == ["Hi", "Hello", "What is tannin?"]
+        tools = [tool["function"]["name"] for tool in sent["tools"]]
+        assert tools == ["search_wines", "get_wine"]
+        assert sent["model"] == "gpt-4o"
+        wanted = sent.get("response_format", {"type": "prompt"})
+        assert wanted["type"] == mode
+        if mode == "json_schema":
+            assert wanted["json_schema"]["name"] == "SommelierResponse"
+            assert wanted["json_schema"]["strict"] is True
 
     async def test_parallel_tool_calls_are_answered_in_order(
         self, model_server: ModelServer

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.messages import LLMResponse, ToolCall
 from agent.engine.parsing import PLACEHOLDERS, ParseResult
-from agent.engine.reading import CALL_MARK, NotJson, read_json, without_thoughts
+from agent.engine.reading import CALL_MARK, NotJson, read_json
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
@@ -104,30 +103,10 @@ def test_what_is_wrong_is_said_without_the_text(raw: str, problem: str) -> None:
     assert str(caught.value).startswith(problem)
 
 
-@pytest.mark.parametrize(
-    ("raw", "read"),
-    [
-        ("<think>a</think><think>b</think> c", "c"),
-        ("hm</think> c", "c"),
-        ("[THINK]a[/THINK]c", "c"),
-        ("<Thinking>for ever", ""),
-        ("<|channel|>analysis<|message|>a<|channel|>final<|message|>c", "c"),
-        ('{"a": "</think>"}', '{"a": "</think>"}'),
-    ],
-)
-def test_thoughts_are_left_out(raw: str, read: str) -> None:
-    assert without_thoughts(raw) == read
-
-
 def test_what_no_messenger_shows_is_left_out_of_the_text_only() -> None:
     result = parsed('{"intro": "a\\u0000\\u001b\\nb"}', ANY, Evidence())
     assert result.text == "a\nb"
     assert result.answer == {"intro": "a\0\x1b\nb"}
-
-
-def test_a_line_break_in_a_string_is_read() -> None:
-    result = parsed('{"intro": "a\n\tb"}', ANY, Evidence())
-    assert result.text == "a\n\tb"
 
 
 def test_a_broken_rule_may_be_raised_and_one_that_fails_is_not_kept(
@@ -186,24 +165,6 @@ def test_the_words_for_a_call_may_be_an_answer() -> None:
 def test_half_a_character_does_not_travel() -> None:
     raw = '{"response_type": "informational", "intro": "a\\ud800"}'
     assert parsed(raw, SOMMELIER, EVIDENCE).text == "a\ufffd"
-
-
-@pytest.mark.parametrize(
-    ("response", "kind", "retryable"),
-    [
-        (LLMResponse(refusal="no"), "refusal", False),
-        (LLMResponse(refusal=""), "refusal", False),
-        (LLMResponse(content="{}", finish_reason="refusal"), "refusal", False),
-        (LLMResponse(content="{", finish_reason="content_filter"), "content_filter", False),
-        (LLMResponse(content="{}", finish_reason="length"), "truncated", True),
-        (LLMResponse(finish_reason="no_choices"), "no_choices", True),
-        (LLMResponse(has_reasoning=True), "empty", True),
-        (LLMResponse(tool_calls=(ToolCall("a", "b", ""),)), "tool_call", True),
-    ],
-)
-def test_what_is_no_answer_is_named(response: LLMResponse, kind: str, retryable: bool) -> None:
-    result = parsed(response, SOMMELIER, EVIDENCE)
-    assert (result.error_type, result.retryable, result.ok) == (kind, retryable, False)
 
 
 class Note(BaseModel):

@@ -37,12 +37,9 @@ def test_a_listed_price_is_replaced_and_cached_tokens_cost_like_the_others() -> 
     ("setting", "message"),
     [
         ("{", "Invalid JSON"),
-        ("[]", "Input should be an object"),
         ('{"m": 3}', "m: Input should be an object"),
         ('{"m": {"prompt": 1}}', "m.completion: Field required"),
-        ('{"m": {"prompt": "1", "completion": 1}}', "m.prompt: Input should be a valid number"),
         ('{"m": {"prompt": -1, "completion": 1}}', "m.prompt: Input should be greater than or"),
-        ('{"m": {"prompt": 1, "completion": Infinity}}', "m.completion: Input should be a finite"),
         ('{"m": {"prompt": 1, "completion": 1, "image": 1}}', "m.image: Extra inputs are not"),
     ],
 )
@@ -84,11 +81,6 @@ def test_a_model_that_nobody_knows_is_free_on_a_server_of_ones_own(
 ) -> None:
     local = LLMResponse(model="unheard-of:8b", usage=MILLION, base_url="http://localhost:11434/v1")
     assert Prices().costs(local) == FREE
-    assert not caplog.records
-
-
-def test_what_used_no_tokens_needs_no_price(caplog: pytest.LogCaptureFixture) -> None:
-    assert sum(Prices().costs(LLMResponse(model="rules")).values()) == 0
     assert not caplog.records
 
 
