@@ -51,7 +51,7 @@ class Carer:
         Raises:
             Exception: the remembered concerns cannot be read.
         """
-        held = await self.cares.held(None, user_id) if self.cares else frozenset()
+        held = await self.cares.current(None, user_id) if self.cares else frozenset()
         return read_care(text, self.help.full_age).holding(held)
 
     async def person(
@@ -117,12 +117,12 @@ class Carer:
     async def _held(self, chat_id: int, user_id: int) -> frozenset[str]:
         if self.cares is None or not chat_id:
             return frozenset()
-        read = partial(self.cares.held, chat_id, user_id)
+        read = partial(self.cares.current, chat_id, user_id)
         return await or_else(read, frozenset(), f"The care of chat {chat_id} could not be read")
 
     async def _keep(self, chat_id: int, user_id: int, until: Mapping[str, datetime | None]) -> None:
         if self.cares is not None and chat_id and until:
-            keep = partial(self.cares.keep, chat_id, user_id, until)
+            keep = partial(self.cares.save, chat_id, user_id, until)
             await or_else(keep, None, f"The care of chat {chat_id} could not be kept")
 
 

@@ -9,12 +9,13 @@ from agent.tracing.recorder import summarize
 from agent.turn import Reply
 from bot.outgoing import Delivery
 from bot.question import Question
-from db.records import EndedTurn, TurnRecord
+from db.models import TurnRow
+from db.records import EndedTurn
 
 
 def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0) -> EndedTurn:
     """Return what is stored of a turn that ended; a message is cut at `max_length`."""
-    record = TurnRecord(
+    record = TurnRow(
         turn_id=question.id,
         chat_id=question.chat_id,
         user_id=question.user_id,
@@ -25,7 +26,7 @@ def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0
         retries=reply.retries,
         tokens=reply.spent.tokens,
         cost_usd=reply.spent.cost_usd,
-        error_types=reply.error_types,
+        error_types=[*reply.error_types],
         trace_id=root.trace_id,
         root_id=root.span_id,
     )

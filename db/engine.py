@@ -166,8 +166,8 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
     )
 
 
-async def take_turns(session: AsyncSession, number: int) -> None:
-    """Have transactions that say this number run one after the other, until each has ended.
+async def serialize(session: AsyncSession, number: int) -> None:
+    """Have transactions with this number run one after the other, from here to their end.
 
     SQLite locks with the first write, Postgres has to be told.
     """

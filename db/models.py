@@ -1,16 +1,12 @@
-"""The tables, and how rows of either database are written and read.
-
-Rows are what is stored; what others see of them is in `agent`.
-"""
+"""The tables, and statements that are written in another way for either database."""
 
 from dataclasses import fields
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 
 from sqlalchemy import (
     JSON,
     BigInteger,
-    Date,
     DateTime,
     Dialect,
     ForeignKey,
@@ -19,7 +15,6 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     Row,
-    String,
     Table,
     TypeDecorator,
     UniqueConstraint,
@@ -36,10 +31,40 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="DataclassInstance")
 
+BigInt = Annotated[int, mapped_column(BigInteger)]
+Key = Annotated[int, mapped_column(BigInteger, primary_key=True, autoincrement=False)]
+TextKey = Annotated[str, mapped_column(primary_key=True)]
+Counter = Annotated[
+    int, mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+]
+"""A key that the database counts up; SQLite does if its type is called INTEGER."""
+
+NOT_SENT: Final = text("state = 'waiting'")
 
 FULL_TEXT: Final = "wines_fts"
 """The full-text index of wines: a virtual table in SQLite, a generated column in Postgres.
 Only migrations know how it is made; comparisons of schema and models leave such names out."""
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware moment in UTC, also in SQLite, which stores no time zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return the moment in UTC; a naive one is an error rather than a guess."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a moment without a time zone cannot be stored")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return an aware moment."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Base(DeclarativeBase):
@@ -53,27 +78,12 @@ class Base(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """An aware moment in UTC, also in SQLite, which stores no time zone."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """To UTC; a naive moment is an error rather than a guess."""
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError("a moment without a time zone cannot be stored")
-        return value.astimezone(UTC)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Aware again."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    type_annotation_map: Final = {
+        datetime: UtcDateTime,
+        dict[str, Any]: JSON,
+        list[Any]: JSON,
+        list[str]: JSON,
+    }
 
 
 class WineRow(Base):
@@ -82,15 +92,16 @@ class WineRow(Base):
     __tablename__ = "wines"
 
     # SQLite's full-text index refers to wines by an integer that survives VACUUM.
-    number: Mapped[int] = mapped_column(Integer, primary_key=True)
-    id: Mapped[str] = mapped_column(String, unique=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    id: Mapped[str] = mapped_column(unique=True)
     producer: Mapped[str]
     name: Mapped[str]
     vintage: Mapped[int | None]
     country: Mapped[str]
     region: Mapped[str]
     appellation: Mapped[str]
-    style: Mapped[str] = mapped_column(String, index=True)
+    grapes: Mapped[list[str]]
+    style: Mapped[str] = mapped_column(index=True)
     colour: Mapped[str | None]
     sweetness: Mapped[str | None]
     body: Mapped[str | None]
@@ -99,54 +110,18 @@ class WineRow(Base):
     abv: Mapped[float | None]
     price: Mapped[float | None]
     currency: Mapped[str]
+    foods: Mapped[list[str]]
+    allergens: Mapped[list[str]]
     notes: Mapped[str]
     in_stock: Mapped[bool]
-    source: Mapped[str] = mapped_column(String, server_default="")
+    source: Mapped[str]
 
     price_in_euros: Mapped[float | None] = mapped_column(index=True)
-    country_key: Mapped[str] = mapped_column(String, index=True)
+    country_key: Mapped[str] = mapped_column(index=True)
+    grape_keys: Mapped[list[str]]
     places: Mapped[str]
-    shuffle: Mapped[int] = mapped_column(BigInteger)
+    shuffle: Mapped[BigInt]
     search_text: Mapped[str]
-
-
-class OfWine:
-    """An item of one of a wine's lists."""
-
-    wine_id: Mapped[str] = mapped_column(
-        ForeignKey("wines.id", ondelete="CASCADE"), primary_key=True
-    )
-
-
-class WineGrapeRow(OfWine, Base):
-    """A grape of a wine; `grape_key` is the same for all names of one grape."""
-
-    __tablename__ = "wine_grapes"
-    __table_args__ = (Index(None, "grape_key", "wine_id"),)
-
-    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    grape: Mapped[str]
-    grape_key: Mapped[str]
-
-
-class WineFoodRow(OfWine, Base):
-    """A food that a wine suits."""
-
-    __tablename__ = "wine_foods"
-    __table_args__ = (Index(None, "food", "wine_id"),)
-
-    food: Mapped[str] = mapped_column(String, primary_key=True)
-    position: Mapped[int]
-
-
-class WineAllergenRow(OfWine, Base):
-    """An allergen that a wine contains."""
-
-    __tablename__ = "wine_allergens"
-    __table_args__ = (Index(None, "allergen", "wine_id"),)
-
-    allergen: Mapped[str] = mapped_column(String, primary_key=True)
-    position: Mapped[int]
 
 
 class MessageRow(Base):
@@ -161,23 +136,24 @@ class MessageRow(Base):
         UniqueConstraint("turn_id", "role"),
     )
 
-    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
-    chat_id: Mapped[int] = mapped_column(BigInteger)
+    id: Mapped[Counter]
+    chat_id: Mapped[BigInt]
     role: Mapped[str]
     content: Mapped[str]
-    wine_ids: Mapped[list[str]] = mapped_column(JSON)
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    turn_id: Mapped[int | None] = mapped_column(BigInteger)
-    thread_id: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    attachment: Mapped[str] = mapped_column(server_default="")
+    wine_ids: Mapped[list[str]]
+    created_at: Mapped[datetime]
+    turn_id: Mapped[BigInt | None]
+    thread_id: Mapped[BigInt]
+    attachment: Mapped[str]
 
 
 class UpdateRow(Base):
     """An accepted update; its payload is emptied when it is done.
 
-    Those of a `lane` are answered in order. `turn_id` is the update whose turn took it, `tries` how
-    often its turn has begun, `epoch` counts the same and never starts again: only who began a turn
-    last may commit it. `placeholder_id` is the group message in which its answer forms.
+    Those of a `lane` are answered in order. `message_id` is the message that it brings or edits.
+    `turn_id` is the update whose turn took it, `tries` how often its turn has begun, `epoch` counts
+    the same and never starts again: only the process that began a turn last may commit it.
+    `placeholder_id` is the group message in which its answer forms.
     """
 
     __tablename__ = "updates"
@@ -185,20 +161,19 @@ class UpdateRow(Base):
         Index(None, "chat_id", "state"),
         Index(None, "state", "received_at"),
         Index(None, "lane", "state", "update_id"),
-        Index(None, "turn_id"),
     )
 
-    update_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    chat_id: Mapped[int] = mapped_column(BigInteger)
+    update_id: Mapped[Key]
+    chat_id: Mapped[BigInt]
     lane: Mapped[str | None]
-    message_id: Mapped[int | None] = mapped_column(BigInteger)
-    payload: Mapped[dict[str, Any]] = mapped_column(JSON)
-    received_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    message_id: Mapped[BigInt | None]
+    payload: Mapped[dict[str, Any]]
+    received_at: Mapped[datetime]
     state: Mapped[str]
-    turn_id: Mapped[int | None] = mapped_column(BigInteger)
+    turn_id: Mapped[BigInt | None] = mapped_column(index=True)
     tries: Mapped[int] = mapped_column(default=0)
     epoch: Mapped[int] = mapped_column(default=0)
-    placeholder_id: Mapped[int | None] = mapped_column(BigInteger)
+    placeholder_id: Mapped[BigInt | None]
     error: Mapped[str | None]
 
 
@@ -214,10 +189,8 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     __tablename__ = "outbox"
     __table_args__ = (Index(None, "chat_id", "message_id"),)
 
-    id: Mapped[int] = mapped_column(
-        BigInteger().with_variant(Integer, "sqlite"), primary_key=True, init=False
-    )
-    update_id: Mapped[int | None] = mapped_column(BigInteger, index=True, default=None)
+    id: Mapped[Counter] = mapped_column(init=False)
+    update_id: Mapped[BigInt | None] = mapped_column(index=True, default=None)
     turn_id: Mapped[int | None] = mapped_column(
         ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True, default=None
     )
@@ -227,10 +200,10 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     broadcast_id: Mapped[int | None] = mapped_column(
         ForeignKey("broadcasts.id", ondelete="CASCADE"), index=True, default=None
     )
-    chat_id: Mapped[int] = mapped_column(BigInteger)
-    thread_id: Mapped[int | None] = mapped_column(BigInteger, default=None)
-    reply_to: Mapped[int | None] = mapped_column(BigInteger, default=None)
-    edits: Mapped[int | None] = mapped_column(BigInteger, default=None)
+    chat_id: Mapped[BigInt]
+    thread_id: Mapped[BigInt | None] = mapped_column(default=None)
+    reply_to: Mapped[BigInt | None] = mapped_column(default=None)
+    edits: Mapped[BigInt | None] = mapped_column(default=None)
     is_answer: Mapped[bool] = mapped_column(default=False)
     follows: Mapped[bool] = mapped_column(default=False)
     kind: Mapped[str] = mapped_column(default="message")
@@ -239,7 +212,7 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     placeholder: Mapped[str] = mapped_column(default="")
     file_name: Mapped[str] = mapped_column(default="")
     file: Mapped[bytes | None] = mapped_column(LargeBinary, default=None)
-    message_id: Mapped[int | None] = mapped_column(BigInteger, default=None)
+    message_id: Mapped[BigInt | None] = mapped_column(default=None)
     error: Mapped[str | None] = mapped_column(default=None)
 
 
@@ -248,10 +221,10 @@ class ChatRow(Base):
 
     __tablename__ = "chats"
 
-    chat_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    unreachable_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    chat_id: Mapped[Key]
+    unreachable_since: Mapped[datetime | None]
     unreachable_reason: Mapped[str | None]
-    migrated_to: Mapped[int | None] = mapped_column(BigInteger)
+    migrated_to: Mapped[BigInt | None]
 
 
 class DocumentRow(Base):
@@ -259,14 +232,14 @@ class DocumentRow(Base):
 
     __tablename__ = "documents"
 
-    id: Mapped[str] = mapped_column(String, primary_key=True)
-    path: Mapped[str] = mapped_column(String, unique=True)
+    id: Mapped[TextKey]
+    path: Mapped[str] = mapped_column(unique=True)
     title: Mapped[str]
     kind: Mapped[str]
     content_hash: Mapped[str]
-    size: Mapped[int] = mapped_column(BigInteger)
+    size: Mapped[BigInt]
     parts: Mapped[int]
-    added_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    added_at: Mapped[datetime]
 
 
 class LibraryRow(Base):
@@ -274,87 +247,62 @@ class LibraryRow(Base):
 
     __tablename__ = "library"
 
-    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     changes: Mapped[int]
 
 
 class ChunkRow(Base):
     """A chunk of a document.
 
-    Its number is given by the counter of the library, and to no other chunk ever again.
+    Its number is given by the counter of the library, and to no other chunk ever again. `vector` is
+    its embedding by a `model`, of length 1, 4 bytes a number.
     """
 
     __tablename__ = "chunks"
-    __table_args__ = (Index(None, "document_id", "position", unique=True),)
+    __table_args__ = (
+        Index(None, "document_id", "position", unique=True),
+        Index(None, "model", "number"),
+    )
 
-    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
     document_id: Mapped[str] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
     position: Mapped[int]
-    headings: Mapped[list[str]] = mapped_column(JSON)
+    headings: Mapped[list[str]]
     text: Mapped[str]
+    model: Mapped[str | None]
+    vector: Mapped[bytes | None]
 
 
-class ChunkVectorRow(Base):
-    """What a chunk means to an embedding model: a vector of length 1, 4 bytes a number."""
+class TurnRow(MappedAsDataclass, Base, kw_only=True):
+    """A turn; its id is that of its update. Money is US dollars, times are seconds.
 
-    __tablename__ = "chunk_vectors"
-    __table_args__ = (Index(None, "model", "dimensions"),)
-
-    chunk: Mapped[int] = mapped_column(
-        ForeignKey("chunks.number", ondelete="CASCADE"), primary_key=True, autoincrement=False
-    )
-    model: Mapped[str]
-    dimensions: Mapped[int]
-    vector: Mapped[bytes]
-
-
-class TurnRow(Base):
-    """A turn that has ended; its id is that of its update."""
+    One that is under way has no `outcome`, and its usage is not known yet. `verdict`, `reason` and
+    `comment` are the user's feedback; without a verdict there is none, or it was taken back.
+    """
 
     __tablename__ = "turns"
     __table_args__ = (Index(None, "user_id", "at"), Index(None, "chat_id", "at"))
 
-    turn_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    chat_id: Mapped[int] = mapped_column(BigInteger)
-    user_id: Mapped[int] = mapped_column(BigInteger)
-    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    outcome: Mapped[str]
-    seconds: Mapped[float]
-    requests: Mapped[int]
-    retries: Mapped[int]
-    tokens: Mapped[int] = mapped_column(BigInteger)
-    cost_usd: Mapped[float]
-    error_types: Mapped[list[str]] = mapped_column(JSON)
-    trace_id: Mapped[str | None] = mapped_column(String, index=True)
-    root_id: Mapped[str | None]
-
-
-class UnderWayRow(Base):
-    """A turn that has begun and has not ended; what it uses is not known yet."""
-
-    __tablename__ = "turns_under_way"
-
-    turn_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    user_id: Mapped[int] = mapped_column(BigInteger)
-    since: Mapped[datetime] = mapped_column(UtcDateTime)
-
-
-class FeedbackRow(Base):
-    """What a person thinks of a turn; no verdict: they took it back."""
-
-    __tablename__ = "feedback"
-
-    turn_id: Mapped[int] = mapped_column(
-        ForeignKey("turns.turn_id", ondelete="CASCADE"), primary_key=True, autoincrement=False
-    )
-    verdict: Mapped[str | None]
-    reason: Mapped[str | None]
-    comment: Mapped[str]
-    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    turn_id: Mapped[Key]
+    chat_id: Mapped[BigInt] = mapped_column(default=0)
+    user_id: Mapped[BigInt]
+    at: Mapped[datetime] = mapped_column(index=True)
+    outcome: Mapped[str | None] = mapped_column(default=None)
+    seconds: Mapped[float] = mapped_column(default=0.0)
+    requests: Mapped[int] = mapped_column(default=0)
+    retries: Mapped[int] = mapped_column(default=0)
+    tokens: Mapped[BigInt] = mapped_column(default=0)
+    cost_usd: Mapped[float] = mapped_column(default=0.0)
+    error_types: Mapped[list[str]] = mapped_column(default_factory=list)
+    trace_id: Mapped[str | None] = mapped_column(index=True, default=None)
+    root_id: Mapped[str | None] = mapped_column(default=None)
+    verdict: Mapped[str | None] = mapped_column(default=None)
+    reason: Mapped[str | None] = mapped_column(default=None)
+    comment: Mapped[str] = mapped_column(default="")
 
 
 class PersonRow(Base):
-    """A person who wrote, or whom an admin allowed or blocked before they did.
+    """A user who wrote, or whom an admin allowed or blocked before they did.
 
     `warned_on` is the day they were last told that their budget is nearly used up, `introduced_on`
     that on which admins were asked whether to let them in.
@@ -362,71 +310,60 @@ class PersonRow(Base):
 
     __tablename__ = "people"
 
-    user_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    user_id: Mapped[Key]
     access: Mapped[str | None]
-    first_seen: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    last_seen: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    chat_id: Mapped[int | None] = mapped_column(BigInteger)
-    warned_on: Mapped[date | None] = mapped_column(Date)
-    introduced_on: Mapped[date | None] = mapped_column(Date)
-
-
-class CareRow(Base):
-    """Something that a person told of themselves in a chat, and how long it holds; None: for good.
-
-    What it is, is a name of `agent.care.concerns`: a concern or an allergy.
-    """
-
-    __tablename__ = "cares"
-
-    chat_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    user_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    told: Mapped[str] = mapped_column(String, primary_key=True)
-    until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    first_seen: Mapped[datetime | None]
+    last_seen: Mapped[datetime | None]
+    chat_id: Mapped[BigInt | None]
+    warned_on: Mapped[date | None]
+    introduced_on: Mapped[date | None]
 
 
 class FactRow(Base):
-    """Something that a person told of themselves, or that a verdict on a turn says of their taste.
+    """Something that a user stated of themselves, or that their verdict on a turn says.
 
-    `turn_id` is that of the turn whose answer was rated; 0 for what was told. `said` are their own
-    words. Of the kind "undo" it is a change that may be taken back, as JSON, by its id.
+    `turn_id` is the turn that was rated, 0 for what was stated; `said` are the user's words. What a
+    user should not drink ("safety") holds in one chat, `until` a moment if there is one. Of the
+    kind "undo" it is a change that may be taken back, as JSON, by its id.
     """
 
     __tablename__ = "facts"
 
-    user_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    kind: Mapped[str] = mapped_column(String, primary_key=True)
-    value: Mapped[str] = mapped_column(String, primary_key=True)
-    turn_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    said: Mapped[str]
-    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    user_id: Mapped[Key]
+    kind: Mapped[TextKey]
+    value: Mapped[TextKey]
+    turn_id: Mapped[Key] = mapped_column(default=0)
+    chat_id: Mapped[Key] = mapped_column(default=0)
+    said: Mapped[str] = mapped_column(default="")
+    at: Mapped[datetime]
+    until: Mapped[datetime | None]
 
 
 class BottleRow(Base):
-    """Bottles of one wine that a person owns, or did; `key` is its label, folded."""
+    """Bottles of one wine that a user owns, or did; `key` is its label, folded."""
 
     __tablename__ = "bottles"
     __table_args__ = (UniqueConstraint("user_id", "key"),)
 
-    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
-    user_id: Mapped[int] = mapped_column(BigInteger)
+    id: Mapped[Counter]
+    user_id: Mapped[BigInt]
     key: Mapped[str]
-    wine: Mapped[dict[str, Any]] = mapped_column(JSON)
+    wine: Mapped[dict[str, Any]]
     count: Mapped[int]
     drink_from: Mapped[int | None]
     drink_until: Mapped[int | None]
     note: Mapped[str]
-    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    at: Mapped[datetime]
 
 
 class DeletionRow(Base):
-    """Somebody to be forgotten wherever traces of them are; `user` is their hash in these."""
+    """A user to be forgotten wherever traces of them are; `user` is their hash in these."""
 
     __tablename__ = "deletions"
 
-    user: Mapped[str] = mapped_column(String, primary_key=True)
-    at: Mapped[datetime] = mapped_column(UtcDateTime)
-    due_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    user: Mapped[TextKey]
+    at: Mapped[datetime]
+    due_at: Mapped[datetime]
     tries: Mapped[int]
 
 
@@ -435,16 +372,13 @@ class BroadcastRow(Base):
 
     __tablename__ = "broadcasts"
 
-    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    id: Mapped[Counter]
     text: Mapped[str]
-    created_by: Mapped[int] = mapped_column(BigInteger)
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    created_by: Mapped[BigInt]
+    created_at: Mapped[datetime]
     state: Mapped[str]
     sent: Mapped[int] = mapped_column(default=0)
     failed: Mapped[int] = mapped_column(default=0)
-
-
-NOT_SENT: Final = text("state = 'waiting'")
 
 
 class TraceRow(Base):
@@ -459,9 +393,9 @@ class TraceRow(Base):
         Index("ix_traces_waiting", "due_at", sqlite_where=NOT_SENT, postgresql_where=NOT_SENT),
     )
 
-    trace_id: Mapped[str] = mapped_column(String, primary_key=True)
-    started_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    ended_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    trace_id: Mapped[TextKey]
+    started_at: Mapped[datetime] = mapped_column(index=True)
+    ended_at: Mapped[datetime]
     session: Mapped[str]
     user: Mapped[str]
     question: Mapped[str]
@@ -469,14 +403,14 @@ class TraceRow(Base):
     level: Mapped[str]
     retry_count: Mapped[int]
     cost_usd: Mapped[float]
-    tokens: Mapped[int] = mapped_column(BigInteger)
-    error_types: Mapped[list[str]] = mapped_column(JSON)
+    tokens: Mapped[BigInt]
+    error_types: Mapped[list[str]]
     name: Mapped[str]
-    tags: Mapped[list[str]] = mapped_column(JSON)
-    steps: Mapped[list[Any]] = mapped_column(JSON)
+    tags: Mapped[list[str]]
+    steps: Mapped[list[Any]]
     state: Mapped[str]
-    due_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    record: Mapped[bytes | None] = mapped_column(LargeBinary)
+    due_at: Mapped[datetime]
+    record: Mapped[bytes | None]
 
 
 class ScoreRow(Base):
@@ -487,27 +421,27 @@ class ScoreRow(Base):
         Index("ix_scores_waiting", "due_at", sqlite_where=NOT_SENT, postgresql_where=NOT_SENT),
     )
 
-    score_id: Mapped[str] = mapped_column(String, primary_key=True)
-    trace_id: Mapped[str] = mapped_column(String, index=True)
+    score_id: Mapped[TextKey]
+    trace_id: Mapped[str] = mapped_column(index=True)
     observation_id: Mapped[str]
     name: Mapped[str]
     value: Mapped[float | str | None] = mapped_column(JSON(none_as_null=True))
     kind: Mapped[str]
     comment: Mapped[str]
-    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    at: Mapped[datetime]
     state: Mapped[str]
-    due_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    due_at: Mapped[datetime]
 
 
 def utc_now() -> datetime:
-    """This moment, aware."""
+    """Return this moment, in UTC."""
     return datetime.now(UTC)
 
 
 def loaded(kind: type[T], row: Row[Any], **others: object) -> T:
-    """The record that a row holds; `others` are the fields that are not columns of it."""
+    """Return the record that a row holds; `others` are the fields that are not columns of it."""
     columns = row._mapping
-    wanted = [each.name for each in fields(kind) if each.name in columns]
+    wanted = [item.name for item in fields(kind) if item.name in columns]
     return kind(**{name: _read(columns[name]) for name in wanted} | others)
 
 
@@ -516,7 +450,7 @@ def _read(value: object) -> object:
 
 
 def table_of(model: type[Base]) -> Table:
-    """The table of a model, for statements that are executed on a connection."""
+    """Return the table of a model."""
     return cast("Table", model.__table__)
 
 

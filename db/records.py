@@ -10,6 +10,7 @@ from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.span import Level
 from agent.tracing.records import TraceRecord
 from agent.turn import Change
+from db.models import TurnRow
 
 Verdict = Literal["liked", "disliked"]
 
@@ -18,28 +19,6 @@ FeedbackReason = Literal["wrong_wine", "not_what_i_asked", "wrong_facts", "tone"
 
 
 Access = Literal["allowed", "blocked"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRecord:
-    """One turn that has ended; `turn_id` is the id of its update.
-
-    Money is US dollars, times are seconds.
-    """
-
-    turn_id: int
-    chat_id: int
-    user_id: int
-    at: datetime
-    outcome: str
-    seconds: float = 0.0
-    requests: int = 0
-    retries: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-    error_types: tuple[str, ...] = ()
-    trace_id: str | None = None
-    root_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +33,6 @@ class Spending:
     turns: int = 0
     persons_under_way: int = 0
     under_way: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Feedback:
-    """What a person thinks of a turn's answer; no `verdict`: they took it back.
-
-    `answered_at` is when the turn ended: a verdict is about that moment, however often it changes.
-    """
-
-    turn_id: int
-    verdict: Verdict | None
-    reason: FeedbackReason | None = None
-    comment: str = ""
-    trace_id: str | None = None
-    root_id: str | None = None
-    answered_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +149,12 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """What is kept of a turn: what it came to, what was said in it, its trace, what it changes.
+    """A turn as it is stored: its record, its messages, its trace, what it changes.
 
-    Of what is no turn of its own, a press say, there is no record.
+    Something that is no turn of its own, a press say, has no record.
     """
 
-    record: TurnRecord | None
+    record: TurnRow | None
     said: tuple[StoredMessage, ...] = ()
     trace: TraceRecord | None = None
     changes: tuple[Change, ...] = ()

@@ -24,8 +24,7 @@ from bot.telegram.messages import TYPED, behind_command, message_of, press_of
 from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 from bot.updates.bursts import is_forwarded
-from db.models import OutboxRow
-from db.records import TurnRecord
+from db.models import OutboxRow, TurnRow
 
 DAYS: Final = 7
 LOOKS: Final = 3
@@ -87,7 +86,7 @@ class AdminCommands:
             turn = await turns.of_message(chat_id, replied.message_id)
         await self.talk.say(update, await self._traced(turn))
 
-    async def _traced(self, turn: TurnRecord | None) -> str:
+    async def _traced(self, turn: TurnRow | None) -> str:
         if turn is None:
             return say("nothing_to_trace")
         if turn.trace_id is None:

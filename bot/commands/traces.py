@@ -38,7 +38,7 @@ from config import Settings
 from db.engine import Sessions
 from db.records import TraceFilter, TraceSummary
 from db.repositories.traces import SqlTraceStore, plain
-from db.repositories.turns import FeedbackRepository, exported_turns
+from db.repositories.turns import TurnRepository, exported_turns
 
 LONGEST_AGO: Final = 4  # digits
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -192,10 +192,10 @@ async def _read_trace(settings: Settings, sessions: Sessions, trace_id: str) -> 
             return None
         trace_id = newest[0].trace_id
     trace = await store.get(trace_id)
-    feedback = await FeedbackRepository(sessions).of_trace(trace.trace_id)
-    if feedback is not None and feedback.verdict is not None:
-        liked, comment = float(feedback.verdict == "liked"), hide(settings)(feedback.comment)
-        said = ": ".join(str(part) for part in (feedback.reason, comment) if part)
+    turn = await TurnRepository(sessions).of_trace(trace.trace_id)
+    if turn is not None and turn.verdict is not None:
+        liked, comment = float(turn.verdict == "liked"), hide(settings)(turn.comment)
+        said = ": ".join(str(part) for part in (turn.reason, comment) if part)
         trace.scores["user_feedback"] = ScoreRecord("user_feedback", liked, "BOOLEAN", said)
     return trace
 

@@ -28,7 +28,7 @@ from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
 from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
 from bot.telegram.messages import press_of
 from bot.updates.bursts import FOLLOW_UP
-from db.records import TurnRecord
+from db.models import TurnRow
 
 KINDS: Final = frozenset({"chat", "label"})
 MAX_BUTTONS: Final = 5
@@ -145,7 +145,7 @@ class FollowUps:
             return "", say("button_too_old")
         return say(f"wish_{name}", country=country_name(wines[0].country)), ""
 
-    async def _messages(self, turn: TurnRecord, pressed: Message) -> Mapping[str, StoredMessage]:
+    async def _messages(self, turn: TurnRow, pressed: Message) -> Mapping[str, StoredMessage]:
         """Return the messages of a turn by role, as far as they are stored."""
         talk, chat_id = self.talk, pressed.chat.id
         thread_id = (pressed.message_thread_id if pressed.is_topic_message else None) or 0

@@ -43,7 +43,7 @@ MAX_FILE_BYTES: Final = 2_000_000
 MAX_FACTS: Final = 40
 """How many facts have a button."""
 MAX_LABEL: Final = 40
-COUNTED: Final = "messages facts bottles cares feedback turns traces".split()
+COUNTED: Final = "messages facts bottles turns traces".split()
 """The tables that are counted before they are deleted; every one has a text."""
 
 

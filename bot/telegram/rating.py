@@ -25,7 +25,8 @@ from bot.retries import retry_briefly, retry_forever
 from bot.telegram.buttons import acknowledge, pressed_message, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import destination, message_of, names_of, people_of, press_of
-from db.records import Feedback, FeedbackReason, TurnRecord, Verdict
+from db.models import TurnRow
+from db.records import FeedbackReason, Verdict
 
 ANSWER_SECONDS: Final = 0.5
 """A press that takes longer to store is acknowledged before it is stored."""
@@ -73,22 +74,21 @@ def read_press(data: str) -> Press | None:
     return Press(int(found[1]), VERDICTS[found[2]], reason, found[2] == WORDS)
 
 
-def rating(turn_id: int, feedback: Feedback | None = None) -> Rows:
+def rating(turn_id: int, turn: TurnRow | None = None) -> Rows:
     """Return the buttons under the answer of a turn, with its current rating."""
 
     def button(label: str, action: str, *, chosen: bool = False) -> Button:
         return Button(f"{label} ✓" if chosen else label, f"{PREFIX}{turn_id}:{action}")
 
-    verdict = feedback.verdict if feedback else None
+    verdict = turn.verdict if turn else None
     thumbs = (
         button("👍", NONE if verdict == "liked" else UP, chosen=verdict == "liked"),
         button("👎", NONE if verdict == "disliked" else DOWN, chosen=verdict == "disliked"),
     )
-    if feedback is None or verdict != "disliked":
+    if turn is None or verdict != "disliked":
         return (thumbs,)
     choices = [
-        button(say(f"reason_{reason}"), reason, chosen=feedback.reason == reason)
-        for reason in REASONS
+        button(say(f"reason_{reason}"), reason, chosen=turn.reason == reason) for reason in REASONS
     ]
     return (thumbs, *in_rows(choices, 2), (button(say("in_my_words"), WORDS),))
 
@@ -186,7 +186,7 @@ class RatingButtons:
 
     async def _store_in_time(
         self, press: Press, query: CallbackQuery, answered_at: datetime
-    ) -> Feedback | None:
+    ) -> TurnRow | None:
         """Store a press, however long that takes, but acknowledge it soon."""
         user_id = query.from_user.id
         storing = asyncio.ensure_future(
@@ -204,7 +204,7 @@ class RatingButtons:
         finally:
             storing.cancel()
 
-    async def _store(self, press: Press, user_id: int, answered_at: datetime) -> Feedback | str:
+    async def _store(self, press: Press, user_id: int, answered_at: datetime) -> TurnRow | str:
         """Return the stored rating, or why the press does not count."""
         turns, repository = self.talk.repositories.turns, self.talk.repositories.feedback
         is_fresh = datetime.now(UTC) - answered_at < FRESH
@@ -220,7 +220,7 @@ class RatingButtons:
 
     async def _store_reaction(
         self, reaction: MessageReactionUpdated, user_id: int
-    ) -> Feedback | None:
+    ) -> TurnRow | None:
         chat_id, running = reaction.chat.id, self.talk.turns.running.questions.values()
         before, now = verdict_in(reaction.old_reaction), verdict_in(reaction.new_reaction)
         turns, repository = self.talk.repositories.turns, self.talk.repositories.feedback
@@ -230,10 +230,8 @@ class RatingButtons:
         )
         if turn is None or turn.user_id != user_id:
             return None
-        if now is None:
-            feedback = await repository.get(turn.turn_id)
-            if feedback is None or feedback.verdict != before:
-                return None
+        if now is None and turn.verdict != before:
+            return None
         return await repository.rate(turn.turn_id, now)
 
     async def _ask_for_comment(self, update: Update, turn_id: int) -> None:
@@ -244,7 +242,7 @@ class RatingButtons:
         to = replace(destination(update), reply_to=answer.message_id)
         await self.talk.sender.ask(to, words, say("tell_me_placeholder"), asks_about=turn_id)
 
-    async def _commented_turn(self, message: Message) -> TurnRecord | None:
+    async def _commented_turn(self, message: Message) -> TurnRow | None:
         """Return the turn whose answer a comment is about."""
         asked, repositories = message.reply_to_message, self.talk.repositories
         assert asked is not None  # noqa: S101 - the filter lets nothing else through
@@ -252,9 +250,7 @@ class RatingButtons:
         return None if turn_id is None else await repositories.turns.get(turn_id)
 
 
-async def _find(
-    read: Callable[[], Awaitable[TurnRecord | None]], *, is_fresh: bool
-) -> TurnRecord | None:
+async def _find(read: Callable[[], Awaitable[TurnRow | None]], *, is_fresh: bool) -> TurnRow | None:
     """Return a turn; wait a little for one that is fresh and may be stored in a moment."""
     turn = await read()
     for seconds in SOON_SECONDS if is_fresh else ():

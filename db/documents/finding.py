@@ -14,11 +14,11 @@ from typing import Any, Final
 import bm25s
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 
 from agent.text import REMEMBERED, pattern, stem, stop_words, words
 from db.engine import Sessions
-from db.models import ChunkRow, ChunkVectorRow, DocumentRow, LibraryRow
+from db.models import ChunkRow, DocumentRow, LibraryRow
 
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG itself
 
@@ -272,7 +272,7 @@ class ChunkIndex:
 
 def _vectors_of(model: str, dimensions: int) -> Select[*tuple[Any, ...]]:
     return (
-        select(ChunkVectorRow.chunk, ChunkVectorRow.vector)
-        .where(ChunkVectorRow.model == model, ChunkVectorRow.dimensions == dimensions)
-        .order_by(ChunkVectorRow.chunk)
+        select(ChunkRow.number, ChunkRow.vector)
+        .where(ChunkRow.model == model, func.length(ChunkRow.vector) == 4 * dimensions)
+        .order_by(ChunkRow.number)
     )

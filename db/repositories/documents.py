@@ -14,12 +14,12 @@ from sqlalchemy import (
     Select,
     bindparam,
     delete,
-    exists,
     func,
     insert,
     or_,
     select,
     text,
+    update,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -29,7 +29,7 @@ from agent.text import storable
 from db.documents.chunking import chunk
 from db.documents.reading import Document
 from db.engine import Sessions, count_rows
-from db.models import ChunkRow, ChunkVectorRow, DocumentRow, loaded, table_of, utc_now
+from db.models import ChunkRow, DocumentRow, loaded, table_of, utc_now
 
 if TYPE_CHECKING:
     from db.documents.finding import ChunkIndex
@@ -50,6 +50,12 @@ _CHANGE: Final = text("""
     INSERT INTO library (id, changes) VALUES (1, :count)
     ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
 """)
+
+_SET_VECTOR: Final = (
+    update(table_of(ChunkRow))
+    .where(table_of(ChunkRow).c.number == bindparam("of"))
+    .values(model=bindparam("model"), vector=bindparam("vector"))
+)
 
 logger = logging.getLogger(__name__)
 
@@ -150,24 +156,13 @@ class SqlDocumentStore:
 
     async def _save_vectors(self, vectors: dict[int, list[float]]) -> None:
         """Store vectors by the numbers of their chunks, in place of other models' vectors."""
-        numbers = list(vectors)
+        rows = [
+            {"of": number, "model": self._model, "vector": struct.pack(f"<{len(vector)}f", *vector)}
+            for number, vector in vectors.items()
+        ]
         async with self._sessions.begin() as session:
             await count_change(session)
-            await session.execute(delete(ChunkVectorRow).where(ChunkVectorRow.chunk.in_(numbers)))
-            present = await session.scalars(
-                select(ChunkRow.number).where(ChunkRow.number.in_(numbers))
-            )
-            rows = [
-                {
-                    "chunk": number,
-                    "model": self._model,
-                    "dimensions": len(vectors[number]),
-                    "vector": struct.pack(f"<{len(vectors[number])}f", *vectors[number]),
-                }
-                for number in present
-            ]
-            if rows:
-                await session.execute(insert(table_of(ChunkVectorRow)), rows)
+            await session.execute(_SET_VECTOR, rows)
 
     async def _embedded(self, texts: Sequence[str]) -> Sequence[list[float] | None]:
         """Return the vectors of texts; None for a text that the source refuses by itself."""
@@ -264,13 +259,10 @@ async def _save(session: AsyncSession, row: Values, chunks: list[Values]) -> Fat
 
 def _without_vector(model: str, after: int) -> Select[*tuple[Any, ...]]:
     """Select the next chunks, by their numbers, that have no vector of this model."""
-    has_vector = exists().where(
-        ChunkVectorRow.chunk == ChunkRow.number, ChunkVectorRow.model == model
-    )
     return (
         select(ChunkRow.number, DocumentRow.title, ChunkRow.headings, ChunkRow.text)
         .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
-        .where(~has_vector, ChunkRow.number > after)
+        .where(ChunkRow.model.is_distinct_from(model), ChunkRow.number > after)
         .order_by(ChunkRow.number)
         .limit(BATCH)
     )
@@ -287,8 +279,11 @@ _SOURCES: Final = (
     .join(DocumentRow, _IS_OF_DOCUMENT)
     .where(ChunkRow.number.in_(_NUMBERS))
 )
+_COLUMNS: Final = (
+    *(ChunkRow.number, ChunkRow.document_id, ChunkRow.position, ChunkRow.headings, ChunkRow.text),
+)
 _CHUNKS: Final = (
-    select(table_of(ChunkRow), DocumentRow.path, DocumentRow.title, DocumentRow.parts)
+    select(*_COLUMNS, DocumentRow.path, DocumentRow.title, DocumentRow.parts)
     .join(DocumentRow, _IS_OF_DOCUMENT)
     .where(ChunkRow.number.in_(_NUMBERS))
 )

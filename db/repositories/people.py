@@ -1,7 +1,4 @@
-"""People and chats: who writes, who may, what was said, what they told and own.
-
-What is remembered of a person changes with the commit of a turn alone.
-"""
+"""People and chats: who writes and may write, conversations, what users told and own."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -17,7 +14,6 @@ from agent.turn import Bottles, Change, Fact, FactKind
 from db.engine import SqlRepository
 from db.models import (
     BottleRow,
-    CareRow,
     ChatRow,
     FactRow,
     Inserting,
@@ -32,10 +28,15 @@ from db.records import Access, ChatState
 from db.repositories.privacy import forget, forget_elsewhere
 
 UNDO: Final = "undo"
-"""The kind of a fact that keeps a change to be undone."""
+"""The kind of a fact that is a change to be undone."""
 UNDOABLE: Final = timedelta(days=30)
 """How long a change may be undone."""
 CHANGE: Final = TypeAdapter(Change)
+SAFETY: Final = "safety"
+"""The kind of a fact by which wines are ruled out in one chat."""
+FACT: Final[dict[str, object]] = {"turn_id": 0, "chat_id": 0, "said": "", "until": None}
+"""The columns of a fact that most have in common."""
+IS_SAFETY: Final = FactRow.kind == SAFETY
 
 
 class PeopleRepository(SqlRepository):
@@ -229,14 +230,13 @@ class ChatRepository(SqlRepository):
 
     async def migrated(self, chat_id: int, to: int) -> None:
         """Store that a group became a supergroup with another id; its conversation goes along."""
-        known = select(CareRow.user_id, CareRow.told).where(CareRow.chat_id == to)
-        told = tuple_(CareRow.user_id, CareRow.told)
+        known = select(FactRow.user_id, FactRow.value).where(IS_SAFETY, FactRow.chat_id == to)
+        fact = tuple_(FactRow.user_id, FactRow.value)
         async with self._sessions.begin() as session:
             await _set(session, chat_id, migrated_to=to)
-            await session.execute(
-                delete(CareRow).where(CareRow.chat_id == chat_id, told.in_(known))
-            )
-            for row in (MessageRow, CareRow, TurnRow):
+            is_there = IS_SAFETY & (FactRow.chat_id == chat_id) & fact.in_(known)
+            await session.execute(delete(FactRow).where(is_there))
+            for row in (MessageRow, FactRow, TurnRow):
                 await session.execute(update(row).where(row.chat_id == chat_id).values(chat_id=to))
 
 
@@ -246,61 +246,59 @@ async def _set(session: AsyncSession, chat_id: int, **columns: datetime | str | 
 
 
 class CareRepository(SqlRepository):
-    """Stores what people told of themselves in a chat that wine is offered by."""
+    """Stores what people told of themselves in a chat that rules out wines, or wine altogether."""
 
-    async def held(self, chat_id: int | None, user_id: int) -> frozenset[str]:
-        """Return what a person told in a chat, or in any if none is named, and still holds."""
-        holds = CareRow.until.is_(None) | (CareRow.until > self._now())
-        query = select(CareRow.told).where(CareRow.user_id == user_id, holds)
+    async def current(self, chat_id: int | None, user_id: int) -> frozenset[str]:
+        """Return what a user told in a chat, or in any if none is named, and still holds."""
+        holds = FactRow.until.is_(None) | (FactRow.until > self._now())
+        query = select(FactRow.value).where(IS_SAFETY, FactRow.user_id == user_id, holds)
         if chat_id is not None:
-            query = query.where(CareRow.chat_id == chat_id)
+            query = query.where(FactRow.chat_id == chat_id)
         async with self._sessions() as session:
             return frozenset(await session.scalars(query))
 
-    async def keep(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
-        """Store what was told, each until a moment or for good."""
-        rows = [
-            {"chat_id": chat_id, "user_id": user_id, "told": name, "until": until}
-            for name, until in told.items()
-        ]
+    async def save(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
+        """Store what a user told, and until when it holds; None: for good."""
+        shared = {"chat_id": chat_id, "user_id": user_id, "kind": SAFETY, "at": self._now()}
+        rows = [shared | {"value": name, "until": until} for name, until in told.items()]
         async with self._sessions.begin() as session:
-            await session.execute(upsert(session, CareRow), rows)
+            await session.execute(upsert(session, FactRow), [FACT | row for row in rows])
 
     async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
         """Forget what was told in a chat, save what is `but`."""
-        of_chat = CareRow.chat_id == chat_id
-        await self._write(delete(CareRow).where(of_chat, CareRow.told.not_in(but)))
+        of_chat = IS_SAFETY & (FactRow.chat_id == chat_id)
+        await self._write(delete(FactRow).where(of_chat, FactRow.value.not_in(but)))
 
     async def clear(self, user_id: int) -> list[str]:
-        """Forget all that a person told, in every chat; return what it was, sorted."""
-        of_person = delete(CareRow).where(CareRow.user_id == user_id).returning(CareRow.told)
+        """Forget all that a user told, in every chat; return what it was, sorted."""
+        of_user = delete(FactRow).where(IS_SAFETY, FactRow.user_id == user_id)
         async with self._sessions.begin() as session:
-            return sorted(set(await session.scalars(of_person)))
+            return sorted(set(await session.scalars(of_user.returning(FactRow.value))))
 
     async def forget_expired(self) -> int:
         """Delete what holds no more; return how many there were."""
-        return await self._write(delete(CareRow).where(CareRow.until <= self._now()))
+        return await self._write(delete(FactRow).where(FactRow.until <= self._now()))
 
 
 class MemoryRepository(SqlRepository):
     """Stores what people told of themselves and own."""
 
     async def facts(self, user_id: int) -> list[Fact]:
-        """Return what a person told, and what their verdicts say, the oldest first."""
-        theirs = (FactRow.user_id == user_id) & (FactRow.kind != UNDO)
+        """Return what a user told, and what their verdicts say, the oldest first."""
+        theirs = (FactRow.user_id == user_id) & FactRow.kind.not_in([UNDO, SAFETY])
         query = select(FactRow).where(theirs).order_by(FactRow.at)
         async with self._sessions() as session:
             rows = (await session.scalars(query)).all()
         return [Fact(cast("FactKind", row.kind), row.value, row.said) for row in rows]
 
     async def undoable(self, user_id: int, undo_id: int) -> Change | None:
-        """Return a change of a person's that can be undone; None if it is gone, or not theirs."""
+        """Return a change of a user that can be undone; None if it is gone, or not theirs."""
         async with self._sessions() as session:
             said = await session.scalar(select(FactRow.said).where(_of_undo(user_id, undo_id)))
         return None if said is None else CHANGE.validate_json(said)
 
     async def bottles(self, user_id: int) -> list[Bottles]:
-        """Return the wines that a person owns, or did; those that changed last are the last."""
+        """Return the wines that a user owns, or did; those that changed last are the last."""
         query = select(BottleRow).where(BottleRow.user_id == user_id)
         async with self._sessions() as session:
             rows = (await session.scalars(query.order_by(BottleRow.at, BottleRow.id))).all()
@@ -320,11 +318,11 @@ class MemoryRepository(SqlRepository):
     async def remind(
         self, user_id: int, month: Fact, told: Sequence[Fact], messages: Sequence[OutboxRow]
     ) -> bool:
-        """Have a person be sent a reminder of a month, once; return whether it is sent."""
+        """Have a user be sent a reminder of a month, once; return whether it is sent."""
         now = self._now()
-        row = {"user_id": user_id, "kind": month.kind, "value": month.value, "turn_id": 0}
+        row = {"user_id": user_id, "kind": month.kind, "value": month.value, "at": now}
         async with self._sessions.begin() as session:
-            noted = insert(session, FactRow).values(row | {"said": "", "at": now})
+            noted = insert(session, FactRow).values(FACT | row)
             is_new = noted.on_conflict_do_nothing().returning(FactRow.user_id)
             if await session.scalar(is_new) is None:
                 return False
@@ -333,7 +331,7 @@ class MemoryRepository(SqlRepository):
         return True
 
     async def owners(self, without: Collection[str]) -> list[int]:
-        """Return those who own bottles, and have none of these settings."""
+        """Return the users who own bottles, and have none of these settings."""
         setting = (FactRow.kind == "setting") & FactRow.value.in_(without)
         others = select(FactRow.user_id).where(setting)
         owning = (BottleRow.count > 0) & BottleRow.user_id.not_in(others)
@@ -343,21 +341,24 @@ class MemoryRepository(SqlRepository):
 
 async def change(session: AsyncSession, changes: Sequence[Change], now: datetime) -> None:
     """Make the changes of a turn; in the transaction that stores it, so once."""
-    for asked in changes:
-        made = await _undone(session, asked) if asked.undoes else asked
+    for wanted in changes:
+        made = await _undone(session, wanted) if wanted.undoes else wanted
         for fact in made.unlearned:
             await _unlearn(session, made.user_id, fact)
         for fact in made.learned:
-            row = {"user_id": made.user_id, "turn_id": 0, "said": storable(fact.said), "at": now}
-            row |= {"kind": fact.kind, "value": storable(fact.value)}
-            await session.execute(upsert(session, FactRow), row)
+            await _learn(session, made.user_id, fact, now)
         for bottles in made.bottles:
             await _add(session, made.user_id, bottles, now)
         if made.undo_id:
-            await _keep_undo(session, made, now)
+            await _save_undo(session, made, now)
         if made.forget:
             await forget(session, made.user_id, made.forget)
             await forget_elsewhere(session, made.forget, now)
+
+
+async def _learn(session: AsyncSession, user_id: int, fact: Fact, now: datetime) -> None:
+    row = {"user_id": user_id, "kind": fact.kind, "value": storable(fact.value), "at": now}
+    await session.execute(upsert(session, FactRow), FACT | row | {"said": storable(fact.said)})
 
 
 def _of_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
@@ -365,14 +366,13 @@ def _of_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
     return (FactRow.user_id == user_id) & this
 
 
-async def _keep_undo(session: AsyncSession, change: Change, now: datetime) -> None:
+async def _save_undo(session: AsyncSession, change: Change, now: datetime) -> None:
     """Store a change so that it can be undone; those that are too old go."""
     theirs = (FactRow.user_id == change.user_id) & (FactRow.kind == UNDO)
     await session.execute(delete(FactRow).where(theirs, FactRow.at < now - UNDOABLE))
+    row = {"user_id": change.user_id, "kind": UNDO, "value": str(change.undo_id), "at": now}
     said = storable(CHANGE.dump_json(change).decode())
-    row = {"user_id": change.user_id, "turn_id": 0, "said": said, "at": now}
-    row |= {"kind": UNDO, "value": str(change.undo_id)}
-    await session.execute(upsert(session, FactRow), row)
+    await session.execute(upsert(session, FactRow), FACT | row | {"said": said})
 
 
 async def _undone(session: AsyncSession, change: Change) -> Change:
@@ -385,12 +385,10 @@ async def _undone(session: AsyncSession, change: Change) -> Change:
 
 
 async def _unlearn(session: AsyncSession, user_id: int, fact: Fact) -> None:
-    """Delete a fact; an allergy is held of each chat that it was told in, too."""
-    same = (FactRow.kind == fact.kind) & (FactRow.value == fact.value)
-    await session.execute(delete(FactRow).where(FactRow.user_id == user_id, same))
-    if fact.kind == "allergy":
-        told = (CareRow.user_id == user_id) & (CareRow.told == fact.value)
-        await session.execute(delete(CareRow).where(told))
+    """Delete a fact; an allergy is stored for each chat where the user told it, too."""
+    kinds = [fact.kind, SAFETY] if fact.kind == "allergy" else [fact.kind]
+    is_it = FactRow.kind.in_(kinds) & (FactRow.value == fact.value)
+    await session.execute(delete(FactRow).where(FactRow.user_id == user_id, is_it))
 
 
 async def _add(session: AsyncSession, user_id: int, bottles: Bottles, now: datetime) -> None:

@@ -6,7 +6,7 @@ after that has another id: Langfuse deletes some time after it was told to, what
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.text import storable
 from agent.tracing.records import ScoreRecord, StoredScore, TraceRecord
 from db.engine import Sessions
-from db.models import ScoreRow, TraceRow, insert, loaded, table_of, upsert, utc_now
-from db.records import Feedback, FeedbackReason
+from db.models import ScoreRow, TraceRow, TurnRow, insert, loaded, table_of, upsert, utc_now
+from db.records import FeedbackReason
 from db.repositories.queues import RowQueue
 
 VERDICT: Final = "user_feedback"
@@ -57,14 +57,14 @@ async def save_scores(
 
 async def save_verdict(
     session: AsyncSession,
-    feedback: Feedback,
+    turn: TurnRow,
     hide: Callable[[str], str],
     state: str,
     now: datetime,
 ) -> None:
-    """Make the scores of a turn's trace say what is thought of it now."""
-    given = {score.name: score for score in verdict_scores(feedback, hide)}
-    of_trace = S.trace_id == feedback.trace_id
+    """Store the feedback on a turn as scores of its trace."""
+    given = {score.name: score for score in verdict_scores(turn, hide)}
+    of_trace = S.trace_id == turn.trace_id
     for name in (VERDICT, REASON):
         named = of_trace & (S.name == name)
         live = await session.scalar(select(S.score_id).where(named, S.value.is_not(None)))
@@ -77,24 +77,24 @@ async def save_verdict(
             count = select(func.count()).select_from(ScoreRow).where(named)
             earlier = await session.scalar(count) or 0
             row = {
-                "score_id": f"{feedback.trace_id}-{name}" + (f"-{earlier}" if earlier else ""),
-                "trace_id": feedback.trace_id,
-                "observation_id": feedback.root_id or "",
-                "at": feedback.answered_at or now,
+                "score_id": f"{turn.trace_id}-{name}" + (f"-{earlier}" if earlier else ""),
+                "trace_id": turn.trace_id,
+                "observation_id": turn.root_id or "",
+                "at": turn.at,
             }
             await session.execute(insert(session, ScoreRow), row | values)
 
 
-def verdict_scores(feedback: Feedback, hide: Callable[[str], str]) -> list[ScoreRecord]:
+def verdict_scores(turn: TurnRow, hide: Callable[[str], str]) -> list[ScoreRecord]:
     """Return the scores that a verdict is; none if it was taken back."""
-    if feedback.verdict is None or feedback.trace_id is None:
+    if turn.verdict is None or turn.trace_id is None:
         return []
-    liked = feedback.verdict == "liked"
-    label = LABELS[feedback.reason] if feedback.reason else ""
-    comment = ": ".join(filter(None, [label, hide(feedback.comment)]))
+    liked = turn.verdict == "liked"
+    label = LABELS[cast("FeedbackReason", turn.reason)] if turn.reason else ""
+    comment = ": ".join(filter(None, [label, hide(turn.comment)]))
     scores = [ScoreRecord(VERDICT, 1 if liked else 0, "BOOLEAN", comment)]
-    if feedback.reason and not liked:
-        scores.append(ScoreRecord(REASON, feedback.reason, "CATEGORICAL"))
+    if turn.reason and not liked:
+        scores.append(ScoreRecord(REASON, turn.reason, "CATEGORICAL"))
     return scores
 
 

@@ -32,8 +32,8 @@ from agent.engine.span import Level
 from agent.text import storable
 from agent.tracing.records import TraceRecord
 from db.engine import Sessions, SqlRepository, count_rows
-from db.models import FeedbackRow, TraceRow, TurnRow, loaded, table_of, upsert, utc_now
-from db.records import Feedback, TracedStep, TracedTurn, TraceFilter, TraceSummary
+from db.models import TraceRow, TurnRow, loaded, table_of, upsert, utc_now
+from db.records import TracedStep, TracedTurn, TraceFilter, TraceSummary
 from db.repositories.queues import KEPT, REFUSED, WAITING, RowQueue
 from db.repositories.scores import forget_scores, save_scores, save_verdict, scores_of
 
@@ -86,12 +86,10 @@ class TraceRows:
             await session.execute(upsert(session, TraceRow), list(rows.values()))
             await save_scores(session, prepared, self.state, now)
 
-    async def save_verdict(
-        self, session: AsyncSession, feedback: Feedback | None, now: datetime
-    ) -> None:
-        """Store what is thought of a turn as scores of its trace."""
-        if feedback is not None and feedback.trace_id is not None:
-            await save_verdict(session, feedback, self.hide, self.state, now)
+    async def save_verdict(self, session: AsyncSession, turn: TurnRow, now: datetime) -> None:
+        """Store the feedback on a turn as scores of its trace."""
+        if turn.trace_id is not None:
+            await save_verdict(session, turn, self.hide, self.state, now)
 
 
 LOCAL_TRACES: Final = TraceRows()
@@ -208,8 +206,8 @@ def _filtered(query: Select[Any], which: TraceFilter) -> Select[Any]:
         as_bad = [level for level, rank in FAILING_FIRST.items() if rank <= least]
         query = query.where(TraceRow.level.in_(as_bad))
     if which.disliked:
-        turns = select(TurnRow.trace_id).join(FeedbackRow, FeedbackRow.turn_id == TurnRow.turn_id)
-        query = query.where(TraceRow.trace_id.in_(turns.where(FeedbackRow.verdict == "disliked")))
+        disliked = select(TurnRow.trace_id).where(TurnRow.verdict == "disliked")
+        query = query.where(TraceRow.trace_id.in_(disliked))
     for column in ("name", "session", "user", "outcome"):
         if wanted := getattr(which, column):
             query = query.where(getattr(TraceRow, column) == wanted)

@@ -18,40 +18,28 @@ then only puts wines that match before others.
 """
 
 import zlib
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
-    BindParameter,
     ColumnElement,
     Select,
     Subquery,
-    bindparam,
     case,
-    delete,
     func,
-    literal,
     select,
     true,
-    union_all,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
 from agent.text import storable
 from db.engine import Sessions
-from db.models import (
-    WineAllergenRow,
-    WineFoodRow,
-    WineGrapeRow,
-    WineRow,
-    insert,
-    table_of,
-)
+from db.models import WineRow, insert
 from db.wines.search import Filters, filters, matching_text, preferred, ranks, shuffled, varied
 
+T = TypeVar("T")
 AnySelect = Select[*tuple[Any, ...]]
 
 ENOUGH: Final = 3
@@ -166,44 +154,18 @@ async def _relax(session: AsyncSession, conditions: _Conditions, total: int) -> 
     return {name: found for name, found in row._mapping.items() if found > total}
 
 
-Record = dict[str, Any]
-"""Column values of one row."""
-
 CHUNK: Final = 200
 """Wines per statement; well below SQLite's limit on bound values."""
-
-_LISTS: Final[Mapping[str, type[WineGrapeRow | WineFoodRow | WineAllergenRow]]] = {
-    "grapes": WineGrapeRow,
-    "foods": WineFoodRow,
-    "allergens": WineAllergenRow,
-}
-
-
-IDS: Final[BindParameter[str]] = bindparam("ids", expanding=True)
-WINES: Final = select(table_of(WineRow)).where(WineRow.id.in_(IDS))
-LISTED: Final = union_all(
-    *(
-        select(
-            model.wine_id,
-            literal(name).label("name"),
-            table_of(model).c[name.removesuffix("s")].label("value"),
-            model.position.label("position"),
-        ).where(model.wine_id.in_(IDS))
-        for name, model in _LISTS.items()
-    )
-).order_by("position")
+FIELDS: Final = tuple(Wine.model_fields)
 
 
 async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, Wine]:
     """Return the wines with these ids by their ids; unknown ids are left out."""
+    columns = select(*(getattr(WineRow, name) for name in FIELDS))
     found: dict[str, Wine] = {}
     for ids in chunks(wine_ids):
-        lists = defaultdict[str, dict[str, list[str]]](lambda: {name: [] for name in _LISTS})
-        for item in await session.execute(LISTED, {"ids": ids}):
-            lists[item.wine_id][item.name].append(item.value)
-        for row in (await session.execute(WINES, {"ids": ids})).mappings():
-            own = {name: row[name] for name in Wine.model_fields.keys() - _LISTS.keys()}
-            found[row["id"]] = Wine(**own, **lists[row["id"]])
+        rows = await session.execute(columns.where(WineRow.id.in_(ids)))
+        found |= {row["id"]: Wine(**row) for row in rows.mappings()}
     return found
 
 
@@ -221,38 +183,24 @@ async def save_wines(session: AsyncSession, wines: Sequence[Wine], source: str =
     changed = {name: value for name, value in changed.items() if name not in kept}
     upsert = statement.on_conflict_do_update(index_elements=["id"], set_=changed)
     await session.execute(upsert, [_to_record(wine) | {"source": source} for wine in wines])
-    for name, model in _LISTS.items():
-        await session.execute(delete(model).where(model.wine_id.in_([wine.id for wine in wines])))
-        if items := [item for wine in wines for item in _items(wine, name)]:
-            await session.execute(insert(session, model), items)
 
 
-def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """Yield `items` in parts of at most `CHUNK`."""
     return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
 
 
-def _to_record(wine: Wine) -> Record:
-    """Return the row of a wine without its lists, with the folded forms that filters compare."""
+def _to_record(wine: Wine) -> dict[str, Any]:
+    """Return the row of a wine, with the folded forms that filters compare."""
     return {
-        **wine.model_dump(mode="json", exclude=set(_LISTS)),
+        **wine.model_dump(mode="json"),
         "price_in_euros": wine.price_in_euros,
         "country_key": key("countries", wine.country),
+        "grape_keys": [key("grapes", grape) for grape in wine.grapes],
         "places": places(wine),
         "shuffle": zlib.crc32(wine.id.encode()),
         "search_text": search_text(wine),
     }
-
-
-def _items(wine: Wine, name: str) -> list[Record]:
-    """Return the rows of one of a wine's lists."""
-    items = [
-        {"wine_id": wine.id, "position": at, name.removesuffix("s"): value}
-        for at, value in enumerate(getattr(wine, name))
-    ]
-    if name == "grapes":
-        return [item | {"grape_key": key("grapes", item["grape"])} for item in items]
-    return items
 
 
 def places(wine: Wine) -> str:

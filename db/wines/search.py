@@ -16,7 +16,7 @@ from sqlalchemy import (
     ColumnElement,
     Float,
     Row,
-    Select,
+    String,
     Subquery,
     and_,
     case,
@@ -52,7 +52,7 @@ from agent.sommelier.wine import (
 )
 from agent.tables import read_toml
 from agent.text import stop_words, storable, words
-from db.models import FULL_TEXT, WineAllergenRow, WineFoodRow, WineGrapeRow, WineRow
+from db.models import FULL_TEXT, WineRow
 
 Condition = ColumnElement[bool]
 Filters = Mapping[str, Condition]
@@ -88,8 +88,8 @@ def _wanted(query: WineQuery) -> Filters:
         "tannins": (query.tannins, WineRow.tannin.in_(query.tannins)),
         "acidities": (query.acidities, WineRow.acidity.in_(query.acidities)),
         "countries": (countries, WineRow.country_key.in_(countries)),
-        "foods": (query.foods, WineRow.id.in_(_suited_to(query.foods))),
-        "grapes": (query.grapes, WineRow.id.in_(_made_of(query.grapes))),
+        "foods": (query.foods, _holds(WineRow.foods, query.foods)),
+        "grapes": (query.grapes, _is_made_of(query.grapes)),
         "regions": (query.regions, _lies_in(query.regions)),
         "in_stock_only": (query.in_stock_only, WineRow.in_stock.is_(True)),
         "oak": (query.oak is not None, _is_oaked() if query.oak else not_(_is_oaked())),
@@ -103,16 +103,14 @@ def _unwanted(query: WineQuery) -> Filters:
     if query.not_ids:
         found["not_ids"] = WineRow.id.not_in([storable(wine_id) for wine_id in query.not_ids])
     if allergens := query.without_allergens:
-        contain = select(WineAllergenRow.wine_id).where(WineAllergenRow.allergen.in_(allergens))
-        found["without_allergens"] = WineRow.id.not_in(contain)
+        found["without_allergens"] = not_(_holds(WineRow.allergens, allergens))
     if query.vegan:
-        fined = select(WineAllergenRow.wine_id).where(WineAllergenRow.allergen.in_(NOT_VEGAN))
-        found["vegan"] = WineRow.id.not_in(fined)
+        found["vegan"] = not_(_holds(WineRow.allergens, [*NOT_VEGAN]))
     if styles := query.without_styles:
         colour = func.coalesce(WineRow.colour, "")
         found["without_styles"] = and_(WineRow.style.not_in(styles), colour.not_in(styles))
     if grapes := query.without_grapes:
-        found["without_grapes"] = not_(or_(WineRow.id.in_(_made_of(grapes)), _hints_at(grapes)))
+        found["without_grapes"] = not_(or_(_is_made_of(grapes), _hints_at(grapes)))
     for filter_name in ("without_countries", "without_regions"):
         if origins := getattr(query, filter_name):
             countries = [key("countries", name) for name in origins]
@@ -145,13 +143,19 @@ def _ranges(query: WineQuery) -> Filters:
     return found
 
 
-def _suited_to(foods: Sequence[str]) -> Select[Any]:
-    return select(WineFoodRow.wine_id).where(WineFoodRow.food.in_(foods))
+def _holds(field: InstrumentedAttribute[list[str]], values: Sequence[str]) -> Condition:
+    """Return the condition that a list of a wine, as JSON, holds one of these values."""
+    return or_(
+        false(), *(_text_of(field).contains(f'"{value}"', autoescape=True) for value in values)
+    )
 
 
-def _made_of(grapes: Sequence[str]) -> Select[Any]:
-    keys = [key("grapes", name) for name in grapes]
-    return select(WineGrapeRow.wine_id).where(WineGrapeRow.grape_key.in_(keys))
+def _text_of(field: InstrumentedAttribute[list[str]]) -> ColumnElement[str]:
+    return cast(field, String)
+
+
+def _is_made_of(grapes: Sequence[str]) -> Condition:
+    return _holds(WineRow.grape_keys, [key("grapes", name) for name in grapes])
 
 
 def _lies_in(regions: Sequence[str]) -> Condition:
@@ -182,7 +186,7 @@ def _tells_of(known: Sequence[str]) -> Condition:
 def _hints_at(grapes: Sequence[str]) -> Condition:
     """Return the condition that a wine of unknown grapes names one of these: "Riesling Réserve"."""
     phrases = [phrase for name in grapes for phrase in names("grapes", name)]
-    return and_(_tells_of(phrases), WineRow.id.not_in(select(WineGrapeRow.wine_id)))
+    return and_(_tells_of(phrases), _text_of(WineRow.grape_keys) == "[]")
 
 
 def terms(text: str) -> tuple[str, ...]:
@@ -393,27 +397,29 @@ def _food_points(query: WineQuery) -> list[ColumnElement[int]]:
     """Return the points for the asked foods that a wine suits, most for the first."""
     if not query.foods:
         return []
-    suited = (
-        select(func.count())
-        .select_from(WineFoodRow)
-        .where(WineFoodRow.wine_id == WineRow.id, WineFoodRow.food.in_(query.foods))
-        .scalar_subquery()
-    )
+    suited = _count_held(WineRow.foods, query.foods)
     first = POINTS["foods"] - FURTHER_FOOD
     return [case((suited > 0, first + FURTHER_FOOD * suited), else_=0)]
 
 
 def _grape_points(query: WineQuery) -> list[ColumnElement[int]]:
-    """Return the points for an asked grape, fewer the further back it is in the blend."""
+    """Return the points for an asked grape, half of them if it is not the first of the blend."""
     if not query.grapes:
         return []
-    foremost = (
-        select(func.min(WineGrapeRow.position))
-        .where(WineGrapeRow.wine_id == WineRow.id)
-        .where(WineGrapeRow.grape_key.in_([key("grapes", name) for name in query.grapes]))
-        .scalar_subquery()
+    keys = [key("grapes", name) for name in query.grapes]
+    is_first = or_(
+        *(_text_of(WineRow.grape_keys).startswith(f'["{name}"', autoescape=True) for name in keys)
     )
-    return [func.coalesce(POINTS["grapes"] // (foremost + 1), 0)]
+    points = POINTS["grapes"]
+    return [case((is_first, points), (_holds(WineRow.grape_keys, keys), points // 2), else_=0)]
+
+
+def _count_held(
+    field: InstrumentedAttribute[list[str]], values: Sequence[str]
+) -> ColumnElement[int]:
+    """Return how many of these values a list of a wine holds."""
+    counts = [case((_holds(field, [value]), 1), else_=0) for value in values]
+    return sum(counts[1:], start=counts[0])
 
 
 def distance(wine: Wine) -> Distance:
@@ -454,10 +460,9 @@ def _other_grapes(wine: Wine) -> Distance:
     keys = {key("grapes", grape) for grape in wine.grapes}
     if not keys:
         return literal(UNKNOWN)
-    of_row = select(func.count()).where(WineGrapeRow.wine_id == WineRow.id)
-    shared = cast(of_row.where(WineGrapeRow.grape_key.in_(keys)).scalar_subquery(), Float)
-    similarity = shared / (len(keys) + of_row.scalar_subquery() - shared)
-    return cast(1 - similarity, Float)
+    shared = cast(_count_held(WineRow.grape_keys, sorted(keys)), Float)
+    count = func.json_array_length(WineRow.grape_keys)
+    return cast(1 - shared / (len(keys) + count - shared), Float)
 
 
 def _other_region(wine: Wine) -> Distance:

@@ -12,7 +12,8 @@ import pytest
 
 from agent.evals import dataset
 from db.engine import Sessions, create_engine
-from db.records import TurnRecord
+from db.models import TurnRow
+from db.records import EndedTurn
 from db.repositories.people import MessageRepository
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import FeedbackRepository, TurnRepository
@@ -41,15 +42,17 @@ async def fill(url: str) -> None:
         await messages.create(CHAT, "assistant", answer, ["guigal"], turn_id=turn_id)
     await messages.create(7, "user", "somebody else", turn_id=99)
     for turn_id, trace_id, retries in ((1, GOOD, 0), (2, RETRIED, 1), (3, FAILED, 2)):
-        await turns.record(
-            TurnRecord(
-                turn_id=turn_id,
-                chat_id=CHAT,
-                user_id=ADA,
-                at=now - (4 - turn_id) * HOUR,
-                outcome="answered",
-                retries=retries,
-                trace_id=trace_id,
+        await turns.save(
+            EndedTurn(
+                TurnRow(
+                    turn_id=turn_id,
+                    chat_id=CHAT,
+                    user_id=ADA,
+                    at=now - (4 - turn_id) * HOUR,
+                    outcome="answered",
+                    retries=retries,
+                    trace_id=trace_id,
+                )
             )
         )
     feedback = FeedbackRepository(sessions)

@@ -29,7 +29,7 @@ from config import SettingsError, load_settings
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
 from db.records import Access as Decision
-from db.records import Spending, TurnRecord
+from db.records import EndedTurn, Spending
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.people import CareRepository, MessageRepository, PeopleRepository
 from db.repositories.traces import SqlTraceStore
@@ -59,7 +59,7 @@ ASKED = "Somebody asks to be let in: person 7002. What they call themselves:\nAd
 class Turns(TurnRepository):
     """The turns, with the last one of a chat."""
 
-    async def last(self, chat_id: int) -> TurnRecord | None:
+    async def last(self, chat_id: int) -> TurnRow | None:
         query = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
         async with self._sessions() as session:
             found = await session.scalar(query.order_by(TurnRow.at.desc()).limit(1))
@@ -141,17 +141,19 @@ class Rooms:
 
     async def used(self, number: int, spent: Spent, user_id: int = CHAT) -> None:
         """A turn that somebody had at the clock's time."""
-        await self.turns.record(
-            TurnRecord(
-                turn_id=number,
-                chat_id=user_id,
-                user_id=user_id,
-                at=self.clock.at,
-                outcome="answered",
-                seconds=2.0,
-                requests=spent.requests,
-                tokens=spent.tokens,
-                cost_usd=spent.cost_usd,
+        await self.turns.save(
+            EndedTurn(
+                TurnRow(
+                    turn_id=number,
+                    chat_id=user_id,
+                    user_id=user_id,
+                    at=self.clock.at,
+                    outcome="answered",
+                    seconds=2.0,
+                    requests=spent.requests,
+                    tokens=spent.tokens,
+                    cost_usd=spent.cost_usd,
+                )
             ),
             messages=[OutboxRow(chat_id=user_id, turn_id=number, message_id=number)],
         )
@@ -462,7 +464,7 @@ class TestBudgets:
         assert len(model_server.requests) == 1
         turn = await rooms.turns.last(CHAT)
         assert turn is not None
-        assert (turn.outcome, turn.error_types) == ("fallback", ("budget", "limit"))
+        assert (turn.outcome, turn.error_types) == ("fallback", ["budget", "limit"])
 
     async def test_admins_are_exempt_and_what_cannot_be_read_limits_nobody(
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
@@ -705,9 +707,9 @@ class TestAllowAndBlock:
 async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
     bot_api: BotApi, rooms: Rooms
 ) -> None:
-    await rooms.cares.keep(BEA, BEA, {"under_age": None, "egg": None})
-    await rooms.cares.keep(GROUP, BEA, {"under_age": None})
-    await rooms.cares.keep(CHAT, CHAT, {"dependence": None})
+    await rooms.cares.save(BEA, BEA, {"under_age": None, "egg": None})
+    await rooms.cares.save(GROUP, BEA, {"under_age": None})
+    await rooms.cares.save(CHAT, CHAT, {"dependence": None})
     async with rooms.open(bot_api):
         bot_api.say(f"/clearcare {BEA}", BEA)
         assert await bot_api.wait_for_message(1, BEA) == [UNKNOWN]
@@ -719,8 +721,8 @@ async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
         "Of 7002 nothing is held.",
         say("whom", command="clearcare"),
     ]
-    assert await rooms.cares.held(GROUP, BEA) == frozenset()
-    assert await rooms.cares.held(CHAT, CHAT) == {"dependence"}
+    assert await rooms.cares.current(GROUP, BEA) == frozenset()
+    assert await rooms.cares.current(CHAT, CHAT) == {"dependence"}
 
 
 def command_entity(command: str) -> JsonObject:

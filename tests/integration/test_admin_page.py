@@ -23,7 +23,8 @@ from bot.admin.page import COOKIE
 from bot.app import admin_page
 from config import load_settings
 from db.engine import Sessions
-from db.records import TurnRecord
+from db.models import TurnRow
+from db.records import EndedTurn
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.browser import browser, needs_browser
 from tests.databases import migrated_sqlite
@@ -81,7 +82,7 @@ async def fill(sessions: Sessions, days: int = 30) -> None:
         for outcome, retries, errors, model in KEPT[: 3 + day * 5 % 7]:
             reply = Reply(text=ANSWER, outcome=outcome, retries=retries, error_types=errors)
             trace = traced(number, reply, model, now - timedelta(days=day, minutes=number))
-            record = TurnRecord(
+            record = TurnRow(
                 turn_id=number + 1,
                 chat_id=1 + number % 5,
                 user_id=1 + number % 5,
@@ -92,7 +93,7 @@ async def fill(sessions: Sessions, days: int = 30) -> None:
                 retries=retries,
                 tokens=2640,
                 cost_usd=0.008,
-                error_types=errors,
+                error_types=[*errors],
                 trace_id=trace.trace_id,
                 root_id=trace.root.span_id,
             )
@@ -100,7 +101,7 @@ async def fill(sessions: Sessions, days: int = 30) -> None:
                 StoredMessage("user", str(trace.root.input)),
                 StoredMessage("assistant", reply.text),
             )
-            await turns.record(record, said, trace)
+            await turns.save(EndedTurn(record, said, trace))
             number += 1
     for turn_id in (2, 5, 9):
         await feedback.rate(turn_id, "disliked")

@@ -349,8 +349,8 @@ async def test_nothing_is_looked_up_for_who_must_not_drink(
 
 async def test_what_holds_no_more_is_forgotten(cares: CareRepository) -> None:
     past = datetime.now(UTC) - timedelta(seconds=1)
-    await cares.keep(1, 1, {"driving": past, "dependence": None})
-    assert await cares.held(1, 1) == {"dependence"}
+    await cares.save(1, 1, {"driving": past, "dependence": None})
+    assert await cares.current(1, 1) == {"dependence"}
     assert await cares.forget_expired() == 1
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from agent.i18n import say, say_in
 from bot.console import rich_text
-from db.records import Feedback
+from db.models import TurnRow
 from tests.acceptance.test_end_to_end import ANSWER
 from tests.commands import sommelier_here
 from tests.doubles.model_server import (
@@ -30,7 +30,7 @@ from tests.processes import Process, take_terminal
 pytestmark = pytest.mark.usefixtures("unhurried")
 
 CHAT = [sys.executable, "-m", "bot", "chat"]
-Rated = Callable[[], Awaitable[Feedback | None]]
+Rated = Callable[[], Awaitable[TurnRow | None]]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

@@ -12,7 +12,8 @@ from agent.tracing.records import ScoreRecord, TraceRecord
 from bot.exporter import LEASE, MAX_BATCH, Channel, Exporter
 from bot.metrics import Metrics
 from db.engine import Sessions
-from db.records import TurnRecord
+from db.models import TurnRow
+from db.records import EndedTurn
 from db.repositories.queues import RowQueue
 from db.repositories.traces import SqlTraceStore, TraceRows, trace_queue
 from db.repositories.turns import FeedbackRepository, TurnRepository
@@ -163,8 +164,8 @@ async def test_what_cannot_be_masked_costs_its_trace_and_never_the_turn(
         raise ValueError("what somebody wrote")
 
     turns = TurnRepository(sessions, rows=TraceRows(prepare, exported=True))
-    turn = TurnRecord(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered", seconds=1)
-    await turns.record(turn, (), trace(1))
+    turn = TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered", seconds=1)
+    await turns.save(EndedTurn(turn, (), trace(1)))
     assert await turns.get(1) == turn
     assert caplog.messages == ["A trace cannot be stored: ValueError"]
 
@@ -190,7 +191,7 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
 class TestScores:
     async def rated(self, sessions: Sessions) -> FeedbackRepository:
         known = trace(1)
-        turn = TurnRecord(
+        turn = TurnRow(
             turn_id=1,
             chat_id=1,
             user_id=1,
@@ -199,7 +200,7 @@ class TestScores:
             trace_id=known.trace_id,
             root_id=known.root.span_id,
         )
-        await TurnRepository(sessions, rows=EXPORTED).record(turn, (), known)
+        await TurnRepository(sessions, rows=EXPORTED).save(EndedTurn(turn, (), known))
         return FeedbackRepository(sessions, rows=EXPORTED)
 
     async def test_a_verdict_goes_onto_the_root_of_its_trace_and_is_changed_in_place(

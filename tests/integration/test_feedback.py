@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +24,7 @@ from bot.telegram.rating import RatingButtons, rating
 from bot.turn import Save
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
-from db.records import Feedback, TurnRecord
+from db.models import TurnRow
 from db.repositories.people import MessageRepository
 from db.repositories.scores import score_queue
 from db.repositories.traces import TraceRows, trace_queue
@@ -72,7 +72,7 @@ class SlowTurns:
     turns: TurnRepository
     may_answer: asyncio.Event
 
-    async def get(self, turn_id: int) -> TurnRecord | None:
+    async def get(self, turn_id: int) -> TurnRow | None:
         await self.may_answer.wait()
         return await self.turns.get(turn_id)
 
@@ -162,8 +162,9 @@ class Room:
         )
         return self.bot_api.toasts[n - 1]
 
-    async def kept(self, message: JsonObject) -> Feedback | None:
-        return await self.feedback.get(turn_of(message))
+    async def kept(self, message: JsonObject) -> TurnRow | None:
+        turn = await self.turns.get(turn_of(message))
+        return turn if turn and turn.verdict else None
 
     async def delivered(self) -> None:
         """Return when nothing is left to deliver."""
@@ -289,7 +290,7 @@ async def test_pressing_again_takes_it_back_and_the_score_goes(room: Room) -> No
         assert rows(room.bot_api.messages()[0]) == NO_VERDICT
         await room.delivered()
         assert room.verdicts == {}
-        assert (await room.kept(message) or Feedback(0, "liked")).verdict is None
+        assert await room.kept(message) is None
         await room.press("👎")
         await room.delivered()
     assert room.verdicts["user_feedback"]["value"] == 0
@@ -407,7 +408,9 @@ class TestInOwnWords:
             room.bot_api.say("It was a white", GROUP, ADA, reply_to_message=asked)
             assert (await room.bot_api.wait_for_message(4))[3] == say("comment_noted")
         assert room.answerer.asked == ["a red", "and a white?"]
-        assert (await room.kept(answer) or Feedback(0, None)).comment == "It was a white"
+        kept = await room.kept(answer)
+        assert kept is not None
+        assert kept.comment == "It was a white"
 
     async def test_a_command_in_reply_is_a_command(self, room: Room) -> None:
         async with room.open():
@@ -540,9 +543,9 @@ class TestAtOnce:
             room.bot_api.press(message, data_of(message, "👍"))
             assert await room.press_old(message, data_of(message, "👍")) == say("liked")
             await room.delivered()
-        assert await room.kept(message) == replace(
-            await room.kept(message) or Feedback(0, None), verdict="liked"
-        )
+        kept = await room.kept(message)
+        assert kept is not None
+        assert kept.verdict == "liked"
         assert room.verdicts["user_feedback"]["value"] == 1
 
     async def test_of_both_thumbs_pressed_at_once_the_last_counts(self, room: Room) -> None:

@@ -18,7 +18,7 @@ from db.models import Base
 from db.schema import _config, compared, newest_revision, schema_revision, upgrade_schema
 from tests.databases import Databases
 
-OUR_TABLES = {"wines", "wine_grapes", "wine_foods", "wine_allergens", "messages"}
+OUR_TABLES = {"wines", "documents", "messages", "updates", "turns"}
 
 
 def differences(connection: Connection) -> list[object]:

@@ -18,7 +18,8 @@ from agent.turn_trace import record_turn
 from bot.commands.doctor import check_tracing
 from config import load_settings
 from db.engine import Sessions, create_engine
-from db.records import TurnRecord
+from db.models import TurnRow
+from db.records import EndedTurn
 from db.repositories.traces import SqlTraceStore, TraceRows
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.commands import empty_home, sommelier_here
@@ -102,9 +103,9 @@ async def fill(url: str, server: OtlpReceiver) -> None:
     engine = create_engine(url)
     sessions, rows = Sessions(engine), TraceRows(exported=True)
     await SqlTraceStore(sessions, rows=rows).save(TRACES)
-    record = TurnRecord(turn_id=8, chat_id=1, user_id=1, at=NOW, outcome="answered")
+    record = TurnRow(turn_id=8, chat_id=1, user_id=1, at=NOW, outcome="answered")
     record = replace(record, trace_id=TRACES[7].trace_id, root_id=TRACES[7].root.span_id)
-    await TurnRepository(sessions).record(record)
+    await TurnRepository(sessions).save(EndedTurn(record))
     feedback = FeedbackRepository(sessions, rows=rows)
     await feedback.rate(8, "liked")
     await feedback.rate(8, "disliked")

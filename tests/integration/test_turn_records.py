@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 from agent.engine.limits import Spent
 from agent.numbers import percentile
 from db.engine import Sessions
-from db.models import FeedbackRow, OutboxRow, PersonRow, TurnRow
-from db.records import DayStats, Feedback, Spending, TurnRecord
+from db.models import OutboxRow, PersonRow, TurnRow
+from db.records import DayStats, EndedTurn, Spending
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.inbox import Inbox
 from db.repositories.people import ChatRepository, PeopleRepository
@@ -20,7 +20,7 @@ from db.repositories.turns import FeedbackRepository, TurnRepository
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA, BOB = 8_000_000_001, 42
 GROUP = -1_001_234_567_890_123
-TURN = TurnRecord(
+TURN = TurnRow(
     turn_id=900_000_001,
     chat_id=GROUP,
     user_id=ADA,
@@ -31,7 +31,7 @@ TURN = TurnRecord(
     retries=1,
     tokens=5_000_000_000,
     cost_usd=0.125,
-    error_types=("schema", "grounding"),
+    error_types=["schema", "grounding"],
     trace_id="a" * 32,
     root_id="b" * 16,
 )
@@ -62,24 +62,23 @@ def answers(*message_ids: int, turn_id: int = TURN.turn_id) -> list[OutboxRow]:
     return [OutboxRow(chat_id=GROUP, turn_id=turn_id, message_id=each) for each in message_ids]
 
 
-def turn(turn_id: int, **changes: object) -> TurnRecord:
+def turn(turn_id: int, **changes: object) -> TurnRow:
     return replace(TURN, turn_id=turn_id, **changes)  # type: ignore[arg-type]
 
 
-async def rows(sessions: Sessions) -> tuple[int, int, int]:
+async def rows(sessions: Sessions) -> list[int | None]:
     async with sessions() as session:
-        counts = [
+        return [
             await session.scalar(select(func.count()).select_from(table))
-            for table in (TurnRow, OutboxRow, FeedbackRow)
+            for table in (TurnRow, OutboxRow)
         ]
-    return counts[0] or 0, counts[1] or 0, counts[2] or 0
 
 
 class TestTurns:
     async def test_a_turn_comes_back_whole_by_its_id_and_by_each_message_of_its_answer(
         self, turns: TurnRepository
     ) -> None:
-        await turns.record(TURN, messages=answers(11, 12))
+        await turns.save(EndedTurn(TURN), answers(11, 12))
         assert await turns.get(TURN.turn_id) == TURN
         assert await turns.of_message(GROUP, 11) == TURN
         assert await turns.of_message(GROUP, 12) == TURN
@@ -87,33 +86,18 @@ class TestTurns:
     async def test_messages_of_other_chats_and_unknown_turns_are_nothing(
         self, turns: TurnRepository
     ) -> None:
-        await turns.record(TURN, messages=answers(11, 12))
+        await turns.save(EndedTurn(TURN), answers(11, 12))
         assert await turns.of_message(ADA, 11) is None
         assert await turns.of_message(GROUP, 13) is None
         assert await turns.get(1) is None
 
-    async def test_a_turn_without_answer_trace_or_errors_is_kept(
-        self, turns: TurnRepository
-    ) -> None:
-        bare = TurnRecord(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="failed")
-        await turns.record(bare)
-        assert await turns.get(1) == bare
-
-    async def test_turns_of_many_tasks_are_all_kept(
-        self, turns: TurnRepository, sessions: Sessions
-    ) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            for number in range(30):
-                tasks.create_task(turns.record(turn(number % 10)))
-        assert await rows(sessions) == (10, 0, 0)
-
     async def test_what_was_spent_is_summed_by_person_and_overall_since_a_moment(
         self, turns: TurnRepository
     ) -> None:
-        await turns.record(turn(1, at=NOON - timedelta(days=1)))
-        await turns.record(turn(2, at=NOON, requests=2, tokens=100, cost_usd=0.5))
-        await turns.record(turn(3, user_id=BOB, requests=1, tokens=10, cost_usd=0.25))
-        await turns.record(turn(4, user_id=BOB, requests=0, tokens=0, cost_usd=0))
+        await turns.save(EndedTurn(turn(1, at=NOON - timedelta(days=1))))
+        await turns.save(EndedTurn(turn(2, at=NOON, requests=2, tokens=100, cost_usd=0.5)))
+        await turns.save(EndedTurn(turn(3, user_id=BOB, requests=1, tokens=10, cost_usd=0.25)))
+        await turns.save(EndedTurn(turn(4, user_id=BOB, requests=0, tokens=0, cost_usd=0)))
         everyone = Spent(3, 110, 0.75)
         assert await turns.begin(9, ADA, NOON, NOON) == Spending(Spent(2, 100, 0.5), everyone, 2)
         assert await turns.begin(9, 7, NOON, NOON) == Spending(Spent(), everyone, 2)
@@ -129,7 +113,7 @@ class TestTurns:
         assert await others(1, ADA) == (0, 0)
         assert await others(2, ADA) == (1, 1)
         assert await others(3, BOB) == (0, 2)
-        await turns.record(turn(1))
+        await turns.save(EndedTurn(turn(1)))
         assert await others(4, ADA) == (1, 2)
         # Whose process died is not under way for ever.
         assert await others(5, ADA, NOON + timedelta(hours=2)) == (0, 0)
@@ -144,11 +128,11 @@ class TestTurns:
         self, turns: TurnRepository, feedback: FeedbackRepository
     ) -> None:
         early = NOON.replace(hour=0) - timedelta(days=2)
-        await turns.record(turn(1, at=early, seconds=1.0, retries=0))
-        await turns.record(turn(2, at=early, seconds=3.0, tokens=7, cost_usd=0.5))
-        await turns.record(turn(3, at=early, seconds=2.0, user_id=BOB, outcome="failed"))
-        await turns.record(turn(4, at=early - timedelta(seconds=1)))
-        await turns.record(turn(5, at=NOON))
+        await turns.save(EndedTurn(turn(1, at=early, seconds=1.0, retries=0)))
+        await turns.save(EndedTurn(turn(2, at=early, seconds=3.0, tokens=7, cost_usd=0.5)))
+        await turns.save(EndedTurn(turn(3, at=early, seconds=2.0, user_id=BOB, outcome="failed")))
+        await turns.save(EndedTurn(turn(4, at=early - timedelta(seconds=1))))
+        await turns.save(EndedTurn(turn(5, at=NOON)))
         await feedback.rate(1, "liked")
         await feedback.rate(2, "disliked")
         await feedback.rate(3, "disliked")
@@ -179,13 +163,13 @@ class TestTurns:
         self, turns: TurnRepository, feedback: FeedbackRepository, sessions: Sessions
     ) -> None:
         old = replace(TURN, at=NOON - timedelta(days=7, seconds=1))
-        await turns.record(old, messages=answers(11, 12))
-        await turns.record(replace(TURN, turn_id=2), messages=answers(30, turn_id=2))
+        await turns.save(EndedTurn(old), answers(11, 12))
+        await turns.save(EndedTurn(replace(TURN, turn_id=2)), answers(30, turn_id=2))
         await feedback.rate(TURN.turn_id, "liked")
         await feedback.rate(2, "liked")
         assert await turns.forget(timedelta(days=7)) == 1
         assert await turns.forget(timedelta(days=7)) == 0
-        assert await rows(sessions) == (1, 1, 1)
+        assert await rows(sessions) == [1, 1]
         assert await turns.of_message(GROUP, 11) is None
 
 
@@ -204,26 +188,15 @@ async def ask(sessions: Sessions) -> None:
 class TestFeedback:
     @pytest.fixture(autouse=True)
     async def one_turn(self, turns: TurnRepository) -> None:
-        await turns.record(TURN)
+        await turns.save(EndedTurn(TURN))
 
-    async def test_a_verdict_knows_the_trace_of_its_turn(
-        self, feedback: FeedbackRepository
+    async def test_a_verdict_is_stored_with_its_turn(
+        self, feedback: FeedbackRepository, turns: TurnRepository
     ) -> None:
-        rated = await feedback.rate(TURN.turn_id, "liked")
-        assert rated == Feedback(
-            TURN.turn_id,
-            "liked",
-            trace_id="a" * 32,
-            root_id="b" * 16,
-            answered_at=NOON,
-        )
-        assert await feedback.get(TURN.turn_id) == rated
-        assert isinstance(feedback, FeedbackRepository)
-        assert await feedback.of_trace("a" * 32) == rated
-
-    async def test_pressing_twice_changes_nothing(self, feedback: FeedbackRepository) -> None:
-        once = await feedback.rate(TURN.turn_id, "liked")
-        assert await feedback.rate(TURN.turn_id, "liked") == once
+        liked = replace(TURN, verdict="liked")
+        assert await feedback.rate(TURN.turn_id, "liked") == liked
+        assert await feedback.rate(TURN.turn_id, "liked") == liked
+        assert await turns.of_trace("a" * 32) == liked
 
     async def test_changing_the_verdict_clears_what_was_said_about_the_dislike(
         self, feedback: FeedbackRepository
@@ -249,19 +222,14 @@ class TestFeedback:
         assert await feedback.asked_about(GROUP, 99) is None
         assert await feedback.rate(TURN.turn_id, None) == back
 
-    async def test_there_is_nothing_to_take_back_where_nothing_was_said(
-        self, feedback: FeedbackRepository
+    async def test_an_unknown_turn_and_one_under_way_have_no_feedback(
+        self, feedback: FeedbackRepository, turns: TurnRepository
     ) -> None:
-        assert await feedback.rate(TURN.turn_id, None) is None
-
-    async def test_an_unknown_turn_is_none(
-        self, feedback: FeedbackRepository, sessions: Sessions
-    ) -> None:
-        assert await feedback.rate(1, "liked") is None
-        assert await feedback.reason(1, "tone") is None
-        assert await feedback.comment(1, "hm") is None
-        assert await feedback.asked_about(GROUP, 1) is None
-        assert await rows(sessions) == (1, 0, 0)
+        await turns.begin(2, ADA, NOON, NOON)
+        for turn_id in (1, 2):
+            assert await feedback.rate(turn_id, "liked") is None
+            assert await feedback.reason(turn_id, "tone") is None
+            assert await feedback.comment(turn_id, "hm") is None
 
     async def test_only_what_is_disliked_has_a_reason_or_a_comment(
         self, feedback: FeedbackRepository
@@ -269,7 +237,7 @@ class TestFeedback:
         liked = await feedback.rate(TURN.turn_id, "liked")
         assert await feedback.reason(TURN.turn_id, "tone") is None
         assert await feedback.comment(TURN.turn_id, "but ...") is None
-        assert await feedback.get(TURN.turn_id) == liked
+        assert await feedback.rate(TURN.turn_id, "liked") == liked
 
     async def test_a_comment_is_cut_and_made_storable(self, feedback: FeedbackRepository) -> None:
         await feedback.rate(TURN.turn_id, "disliked")

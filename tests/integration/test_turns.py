@@ -27,8 +27,8 @@ from bot.updates import lanes as lanes_module
 from bot.updates.bursts import chat_of, group_burst
 from bot.updates.lanes import SHARED_TRIES, Lane, Lanes, row_of
 from db.engine import Sessions
-from db.models import OutboxRow
-from db.records import EndedTurn, TurnRecord
+from db.models import OutboxRow, TurnRow
+from db.records import EndedTurn
 from db.repositories.inbox import Inbox
 from db.repositories.people import MessageRepository
 from db.repositories.turns import TurnRepository
@@ -466,7 +466,7 @@ async def test_turns_that_may_have_killed_the_process_run_alone(world: World) ->
 
 
 async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: World) -> None:
-    record = TurnRecord(turn_id=1, chat_id=CHAT, user_id=CHAT, at=START, outcome="answered")
+    record = TurnRow(turn_id=1, chat_id=CHAT, user_id=CHAT, at=START, outcome="answered")
     said = (StoredMessage("user", "a red"), StoredMessage("assistant", "Chinon"))
 
     async def handle(payload: Mapping[str, Any]) -> None:
