@@ -5,9 +5,8 @@ doctor --settings` prints both. An empty value counts as not set.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -18,9 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    HttpUrl,
     SecretStr,
-    TypeAdapter,
     ValidationError,
     model_validator,
 )
@@ -30,16 +27,16 @@ from agent.engine.limits import Limits
 from agent.text import pattern
 
 LIMITS: Final = Limits()
-USER_ID: Final = pattern(r"[1-9][0-9]{0,15}")
 MODEL_SIZE: Final = pattern(r"(?:^|[^a-z0-9.])(?:[0-9]+x)?(\d{1,4}(?:\.\d{1,3})?)b(?:$|[^a-z0-9])")
 """Finds the size in a model's name, in billions of parameters."""
 SMALL_BILLIONS: Final = 7
 """Models of fewer parameters pick wrong tools more often than right ones (docs/local-models.md)."""
-HTTP_URL: Final = TypeAdapter(HttpUrl)
+USER_ID: Final = pattern(r"[1-9][0-9]{0,15}")
 SHARED_ACCOUNTS: Final = frozenset(
     {"777000", "1087968824", "136817688", "1271266957", "489000", "5434988373"}
 )
 """Telegram's service messages, anonymous admins, channels, replies, codes, the spam filter."""
+RANDOM: Final = "as `openssl rand -hex 32` prints them"
 
 
 class SettingsError(ValueError):
@@ -59,14 +56,6 @@ def matches(regex: str, expected: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def normalize_url(value: str) -> str:
-    """Return an http or https address without a slash at its end."""
-    try:
-        return str(HTTP_URL.validate_python(value)).rstrip("/")
-    except ValidationError:
-        raise ValueError("must be an address that begins with http:// or https://") from None
-
-
 def split(value: object) -> object:
     """Return the parts of a text with commas; anything else as it is, `none` as no part."""
     if not isinstance(value, str):
@@ -76,23 +65,24 @@ def split(value: object) -> object:
 
 def split_headers(value: object) -> object:
     """Return the names and values of `name=value,other=value`."""
-    pairs = [str(part).partition("=") for part in value] if isinstance(value, tuple) else []
+    pairs = [part.partition("=") for part in value.split(",")] if isinstance(value, str) else []
     if not all(name.strip() and sign for name, sign, _ in pairs):
         raise ValueError("must be headers like name=value,other=value")
     return tuple((name.strip(), unquote(text.strip())) for name, _, text in pairs)
 
 
-def check_user_ids(value: object) -> object:
-    """Return ids of users as they are; refuse names, groups and Telegram's own accounts."""
-    ids = [str(user_id) for user_id in value] if isinstance(value, tuple) else []
-    if not all(map(USER_ID.fullmatch, ids)):
-        raise ValueError("must be ids of users, like 12345,67890; not @names or ids of groups")
-    if shared := SHARED_ACCOUNTS.intersection(ids):
-        raise ValueError(
-            f"{', '.join(sorted(shared))} is Telegram's own account, in whose name others write "
-            "(channels, admins who hide); name the users themselves"
-        )
-    return value
+def split_user_ids(value: object) -> object:
+    """Return ids of users; refuse names, groups and the accounts in whose name others write."""
+    ids = split(value)
+    for user_id in ids if isinstance(ids, tuple) else ():
+        if not USER_ID.fullmatch(user_id):
+            raise ValueError("must be ids of users, like 12345,67890; not @names or ids of groups")
+        if user_id in SHARED_ACCOUNTS:
+            raise ValueError(
+                f"{user_id} is Telegram's own account, in whose name others write (channels, "
+                "admins who hide); name the users themselves"
+            )
+    return ids
 
 
 def check_time_zone(value: str) -> str:
@@ -105,35 +95,25 @@ def check_time_zone(value: str) -> str:
     return value
 
 
-Url = Annotated[str, AfterValidator(normalize_url)]
-# Of validators that run before the type's own, the last one runs first.
+Url = Annotated[
+    str,
+    AfterValidator(lambda value: value.rstrip("/")),
+    matches(r"https?://[^\s/]\S*", "an address that begins with http:// or https://"),
+]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)]
 Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split)]
-Headers = Annotated[
-    tuple[tuple[str, SecretStr], ...],
-    NoDecode,
-    BeforeValidator(split_headers),
-    BeforeValidator(split),
-]
-UserIds = Annotated[
-    tuple[int, ...], NoDecode, BeforeValidator(check_user_ids), BeforeValidator(split)
-]
+Headers = Annotated[tuple[tuple[str, SecretStr], ...], NoDecode, BeforeValidator(split_headers)]
+UserIds = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split_user_ids)]
 BotToken = Annotated[
     SecretStr, matches(r"\d+:[\w-]+", "a token of @BotFather, like 123456789:AAExampleExample")
 ]
 BearerToken = Annotated[
     SecretStr,
-    matches(
-        "[A-Za-z0-9._~+/-]{16,}=*",
-        "16 or more of A-Z, a-z, 0-9, . _ ~ + / and -, as `openssl rand -hex 32` prints them",
-    ),
+    matches("[A-Za-z0-9._~+/-]{16,}=*", f"16 or more of A-Z, a-z, 0-9, . _ ~ + / and -, {RANDOM}"),
 ]
 WebhookSecret = Annotated[
     SecretStr,
-    matches(
-        "[A-Za-z0-9_-]{16,256}",
-        "16 to 256 of A-Z, a-z, 0-9, _ and -, as `openssl rand -hex 32` prints them",
-    ),
+    matches("[A-Za-z0-9_-]{16,256}", f"16 to 256 of A-Z, a-z, 0-9, _ and -, {RANDOM}"),
 ]
 DatabaseUrl = Annotated[
     SecretStr,
@@ -148,15 +128,6 @@ Environment = Annotated[
     matches("[a-z0-9_-]{1,40}", "1 to 40 of a-z, 0-9, _ and -, and not begin with langfuse"),
 ]
 Country = Annotated[str, matches("([A-Z]{2})?", "a country's two letters, like AT")]
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A variable, its value, and what it does."""
-
-    name: str
-    value: object
-    description: str
 
 
 class Group(BaseSettings):
@@ -244,7 +215,7 @@ class ModelSettings(Group):
 
 
 def prefixed(prefix: str) -> Callable[[str], str]:
-    """Return what names the variables of a group whose fields have no names of their own."""
+    """Return a function that names the variables of a group by its prefix."""
     return lambda field: f"{prefix}_{field.upper()}"
 
 
@@ -284,7 +255,7 @@ class EmbeddingSettings(ServedModel, alias_generator=prefixed("EMBEDDING")):
 
 
 class TurnSettings(Group):
-    """What one turn may use, and what is remembered of it."""
+    """The limits of one turn."""
 
     structured_output_max_retries: int = Field(
         LIMITS.structured_output_max_retries, alias="STRUCTURED_OUTPUT_MAX_RETRIES", ge=0, le=10
@@ -296,17 +267,15 @@ class TurnSettings(Group):
     """Seconds that one turn may take."""
     answer_tokens: int = Field(LIMITS.answer_tokens, alias="LLM_MAX_TOKENS", ge=64)
     """Tokens an answer may have; one that is cut off gets more."""
-    max_content_length: int = Field(2000, alias="MAX_CONTENT_LENGTH", ge=100)
-    """Characters of a message that are remembered; users get the full text."""
 
     @property
     def limits(self) -> Limits:
         """Return the limits as the engine takes them."""
-        return Limits(**self.model_dump(exclude={"max_content_length"}))
+        return Limits(**self.model_dump())
 
 
 class UpdateSettings(Group):
-    """How updates become turns, and how long their record is kept."""
+    """How updates become turns."""
 
     burst_seconds: float = Field(0.8, alias="BURST_SECONDS", ge=0, le=10)
     """Seconds to wait for the rest of an album; with 0 every message is answered by itself."""
@@ -314,8 +283,6 @@ class UpdateSettings(Group):
     """How often an update that fails is tried; `sommelier updates` shows those given up."""
     shutdown_seconds: float = Field(20, alias="SHUTDOWN_SECONDS", ge=0)
     """Seconds that turns have to end when the bot is stopped; the rest is resumed later."""
-    retention_days: float = Field(7, alias="RETENTION_DAYS", gt=0)
-    """Days after which the record of answered updates is deleted."""
     time_zone: Annotated[str, AfterValidator(check_time_zone)] = Field("UTC", alias="TIME_ZONE")
     """The time zone in which users are reminded of their own bottles, 10 to 20 o'clock."""
 
@@ -385,8 +352,6 @@ class DatabaseSettings(Group):
         alias="DATABASE_URL",
     )
     """sqlite+aiosqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/NAME."""
-    pool_size: int = Field(10, alias="DATABASE_POOL_SIZE", ge=1, le=100)
-    """Connections that a process keeps to Postgres."""
 
 
 class TracingSettings(Group):
@@ -406,8 +371,6 @@ class TracingSettings(Group):
     """The key of the hashes that stand for users and chats; choose a secret of your own."""
     content: Literal["full", "masked", "none"] = Field("masked", alias="TRACE_CONTENT")
     """What traces hold of messages and answers; masked: without personal data."""
-    images: bool = Field(False, alias="TRACE_IMAGES")
-    """Put the pictures that users send into traces, unless TRACE_CONTENT is none."""
     otlp_url: Url | None = Field(None, alias="OTEL_EXPORTER_OTLP_ENDPOINT")
     """Without Langfuse: any backend of OpenTelemetry's protocol, without /v1/traces."""
     otlp_headers: Headers = Field((), alias="OTEL_EXPORTER_OTLP_HEADERS")
@@ -449,14 +412,10 @@ class BudgetSettings(Group):
 
     person_requests: int | None = Field(None, alias="BUDGET_PERSON_REQUESTS", ge=1)
     """Requests to models in a day, for each user."""
-    person_tokens: int | None = Field(None, alias="BUDGET_PERSON_TOKENS", ge=1)
-    """Tokens in a day, prompts and answers together, for each user."""
     person_cost_usd: float | None = Field(None, alias="BUDGET_PERSON_COST_USD", gt=0)
     """US dollars in a day, for each user."""
     total_requests: int | None = Field(None, alias="BUDGET_TOTAL_REQUESTS", ge=1)
     """Requests to models in a day, for all together."""
-    total_tokens: int | None = Field(None, alias="BUDGET_TOTAL_TOKENS", ge=1)
-    """Tokens in a day, for all together."""
     total_cost_usd: float | None = Field(None, alias="BUDGET_TOTAL_COST_USD", gt=0)
     """US dollars in a day, for all together."""
 
@@ -477,6 +436,14 @@ class LogSettings(Group):
 
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
     """How much is logged."""
+
+
+class Variable(NamedTuple):
+    """A variable, its value, and what it does."""
+
+    name: str
+    value: object
+    description: str
 
 
 class Settings(BaseModel):
@@ -503,7 +470,7 @@ class Settings(BaseModel):
     care: CareSettings = Field(default_factory=CareSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
-    def variables(self) -> Iterator["Variable"]:
+    def variables(self) -> Iterator[Variable]:
         """Return every variable, in the order of the groups."""
         for _, group in self:
             for name, field in type(group).model_fields.items():
@@ -512,16 +479,15 @@ class Settings(BaseModel):
     @property
     def secrets(self) -> tuple[str, ...]:
         """Return what must never be in a log, beside what the log knows by its form."""
-        values = [
+        secrets = [
             value
-            for variable in self.variables()
-            if isinstance(value := variable.value, SecretStr)
-            and variable.name not in ("DATABASE_URL", "TRACE_USER_KEY")
+            for name, value, _ in self.variables()
+            if name not in ("DATABASE_URL", "TRACE_USER_KEY")
         ]
-        values += [value for _, value in self.tracing.otlp_headers]
+        secrets += [value for _, value in self.tracing.otlp_headers]
         if "user_key" in self.tracing.model_fields_set:
-            values.append(self.tracing.user_key)
-        known = [value.get_secret_value() for value in values]
+            secrets.append(self.tracing.user_key)
+        known = [value.get_secret_value() for value in secrets if isinstance(value, SecretStr)]
         password = urlsplit(self.database.url.get_secret_value()).password
         return (*known, unquote(password)) if password else tuple(known)
 

@@ -1,7 +1,7 @@
 """How long a text may be before anything looks at it; what is longer is cut, or refused and said.
 
 All of it is in characters unless the name says bytes. Limited elsewhere: a tool's result
-(`Limits.result_chars`) and a message of the stored history (`MAX_CONTENT_LENGTH`).
+(`Limits.result_chars`) and a message of the stored history (`bot.turn.STORED_CHARS`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -143,7 +143,6 @@ def turns_of(
         sender=sender,
         drafts=Drafts(sender.bot, partial(store_placeholder, kept.inbox)),
         messages=kept.messages,
-        max_content_length=settings.turn.max_content_length,
         budgets=budgets_of(settings, resources, admins),
         save=kept.turns.save,
         buttons=buttons_below,
@@ -172,8 +171,8 @@ async def store_placeholder(inbox: Inbox, message_id: int) -> None:
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
     """Return the budgets of a day; None where nothing is limited."""
     given, kept = settings.budgets, resources.repositories
-    person = DailyBudget(given.person_requests, given.person_tokens, given.person_cost_usd)
-    everyone = DailyBudget(given.total_requests, given.total_tokens, given.total_cost_usd)
+    person = DailyBudget(given.person_requests, given.person_cost_usd)
+    everyone = DailyBudget(given.total_requests, given.total_cost_usd)
     if not (person.is_set or everyone.is_set):
         return None
     return Budgets(

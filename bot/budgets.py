@@ -21,16 +21,15 @@ WARN_AT: Final = 0.8
 TYPICAL: Final = Spent(requests=2, tokens=5_000, cost_usd=0.015)
 """The estimate for a turn until one of the day used a model."""
 
-BudgetLimit = Literal["requests", "tokens", "cost"]
+BudgetLimit = Literal["requests", "cost"]
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class DailyBudget:
-    """The limits of a day (UTC): requests to models, tokens, US dollars. None: no limit."""
+    """The limits of a day (UTC): requests to models, US dollars. None: no limit."""
 
     requests: int | None = None
-    tokens: int | None = None
     cost_usd: float | None = None
 
     @property
@@ -42,7 +41,6 @@ class DailyBudget:
         """Return what is left of the limits, not below zero."""
         return DailyBudget(
             None if self.requests is None else max(0, self.requests - spent.requests),
-            None if self.tokens is None else max(0, self.tokens - spent.tokens),
             None if self.cost_usd is None else max(0.0, self.cost_usd - spent.cost_usd),
         )
 
@@ -50,7 +48,6 @@ class DailyBudget:
         """Return the share of every limit that was used; 1 is all."""
         limits: tuple[tuple[BudgetLimit, float | None, float], ...] = (
             ("requests", self.requests, spent.requests),
-            ("tokens", self.tokens, spent.tokens),
             ("cost", self.cost_usd, spent.cost_usd),
         )
         return {
@@ -99,7 +96,6 @@ class Allowance:
             limits = replace(
                 limits,
                 requests=_lower(limits.requests, left.requests),
-                tokens=_lower(limits.tokens, left.tokens),
                 cost_usd=_lower(limits.cost_usd, left.cost_usd),
             )
         if limits.requests == asked:
@@ -243,9 +239,8 @@ def one_turn(spending: Spending) -> Spent:
 def used_of(budget: DailyBudget, left: DailyBudget) -> Spent:
     """Return how much of a budget was used, given what is left."""
     return Spent(
-        (budget.requests or 0) - (left.requests or 0),
-        (budget.tokens or 0) - (left.tokens or 0),
-        (budget.cost_usd or 0.0) - (left.cost_usd or 0.0),
+        requests=(budget.requests or 0) - (left.requests or 0),
+        cost_usd=(budget.cost_usd or 0.0) - (left.cost_usd or 0.0),
     )
 
 

@@ -39,7 +39,6 @@ def run_of(
         limits=settings.turn.limits,
         ledger=Ledger(prices=_prices(settings)),
         deps=Deps(prompts=prompts, models=special or {}),
-        traces_images=settings.tracing.images,
     )
 
 

@@ -136,7 +136,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 @asynccontextmanager
 async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """Open the database as it is; close it at the end."""
-    engine = create_engine(settings.database.url.get_secret_value(), settings.database.pool_size)
+    engine = create_engine(settings.database.url.get_secret_value())
     try:
         yield engine
     finally:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from bot.leading import Locks
     from bot.updates.replicas import ReplicaLocks
 
+UPDATE_RETENTION: Final = timedelta(days=7)
+"""How long the record of an answered update is kept."""
 FORGET_SECONDS: Final = 3600.0
 REMIND_SECONDS: Final = 900.0
 RULES_SECONDS: Final = 5.0
@@ -247,7 +249,6 @@ async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) 
         repositories.cares.forget_expired,
     ]
     if of_updates:
-        retention = timedelta(days=settings.updates.retention_days)
-        deletions.append(partial(repositories.inbox.forget, retention))
+        deletions.append(partial(repositories.inbox.forget, UPDATE_RETENTION))
     for delete in deletions:
         await attempt("forgetting what is old", delete)

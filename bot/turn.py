@@ -35,6 +35,8 @@ from db.models import OutboxRow
 from db.records import EndedTurn
 from db.repositories.people import MessageRepository
 
+STORED_CHARS: Final = 2000
+"""The characters of a message that are stored at most; users get the full text."""
 LOOK_UPS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 """Kinds of turns that answer, or help to answer, from documents or the web."""
 
@@ -49,10 +51,9 @@ class Turns:
     """Runs turns.
 
     Every turn starts from `run`. Without a `sender` nothing is delivered. `save` stores a turn that
-    no update began; the lane that runs an update stores its turn. At most `max_content_length`
-    characters of a message are stored. `hashed` makes the ids of chats and users unrecognisable
-    for traces, `buttons` makes those below an answer. `may_be_lost` returns whether the last answer
-    of a chat may not have arrived.
+    no update began; the lane that runs an update stores its turn. `hashed` makes the ids of chats
+    and users unrecognisable for traces, `buttons` makes those below an answer. `may_be_lost`
+    returns whether the last answer of a chat may not have arrived.
     """
 
     run: Run = field(default_factory=Run)
@@ -65,7 +66,6 @@ class Turns:
     drafts: Drafts | None = None
     buttons: Callable[[Question, Reply], Rows] = lambda question, reply: ()
     messages: MessageRepository | None = None
-    max_content_length: int = 2000
     save: Save | None = None
     may_be_lost: Callable[[int], Awaitable[bool]] | None = None
     running: RunningTurns = field(default_factory=RunningTurns)
@@ -195,7 +195,7 @@ class Turns:
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
     ) -> None:
         """Store a turn and send its messages; the lane does both if an update began it."""
-        ended = ended_turn(question, reply, root, self.max_content_length)
+        ended = ended_turn(question, reply, root, STORED_CHARS)
         for message in messages:
             message.turn_id = question.id
         question.state.placeholder.message_id = None
@@ -261,7 +261,7 @@ class Turns:
         """Add a question and its reply to the conversation of the chat."""
         if (messages := self.messages) is None:
             return
-        for message in conversation_part(question, reply, self.max_content_length):
+        for message in conversation_part(question, reply, STORED_CHARS):
             create = partial(
                 messages.create,
                 question.chat_id,

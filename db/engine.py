@@ -149,7 +149,7 @@ def is_passing(error: Exception) -> bool:
     )
 
 
-def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
+def create_engine(url: str) -> AsyncEngine:
     """Make an engine for `url`; nothing is connected yet, an SQLite file's folder is created.
 
     Errors do not hold the values of a statement: they are people's words, and errors are logged.
@@ -162,7 +162,7 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
         return _sqlite_engine(parsed)
     parsed = parsed.update_query_dict({**CONNECTING, **parsed.query})
     return create_async_engine(
-        parsed, pool_pre_ping=True, pool_size=pool_size, max_overflow=0, hide_parameters=True
+        parsed, pool_pre_ping=True, pool_size=POOL_SIZE, max_overflow=0, hide_parameters=True
     )
 
 

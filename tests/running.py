@@ -143,7 +143,6 @@ def conversation_of(
         sender=sender,
         drafts=Drafts(application.bot, partial(store_placeholder, inbox) if inbox else None),
         messages=messages,
-        max_content_length=2000,
         hashed=lambda kind, value: f"{kind}-{value}",
         **turns_with,
     )

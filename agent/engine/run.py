@@ -79,7 +79,6 @@ class Run(Generic[D]):
     deps: D = None  # type: ignore[assignment]
     show: ShowDraft | None = None
     stop: Stop = field(default_factory=Stop)
-    traces_images: bool = False
 
     def __post_init__(self) -> None:
         is_sequence = isinstance(self.models, Sequence)
@@ -129,7 +128,7 @@ class Run(Generic[D]):
 
     def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return messages as a trace shows them."""
-        return messages if self.traces_images else [*map(without_images, messages)]
+        return [*map(without_images, messages)]
 
     @property
     def seconds_left(self) -> float:

@@ -508,10 +508,10 @@ class TestBudgets:
         rooms: Rooms,
     ) -> None:
         tracer = RecordingTracer()
-        await rooms.used(1, Spent(tokens=500))
+        await rooms.used(1, Spent(cost_usd=0.5))
         async with open_model(model_server) as model:
             sources = Sources(documents=FakeLibrary(), models=[model])
-            budgets = rooms.budgets(person=DailyBudget(tokens=500))
+            budgets = rooms.budgets(person=DailyBudget(cost_usd=0.5))
             async with rooms.open(bot_api, model, sources=sources, budgets=budgets, tracer=tracer):
                 bot_api.say(said)
                 shown = "\n".join(await bot_api.wait_for_message(messages))

@@ -31,7 +31,7 @@ OFFSETS = st.integers(-12, 14).map(lambda hours: timezone(timedelta(hours=hours)
 counts = st.integers(0, 1_000_000)
 money = st.floats(0, 1000, allow_nan=False)
 spendings = st.builds(Spent, counts, counts, money)
-budgets = st.builds(DailyBudget, st.none() | counts, st.none() | counts, st.none() | money)
+budgets = st.builds(DailyBudget, st.none() | counts, st.none() | money)
 limits = st.builds(
     Limits,
     requests=st.integers(1, 100),
@@ -53,7 +53,6 @@ def judged(
 def some_limit_reached(budget: DailyBudget, spent: Spent) -> bool:
     pairs = [
         (budget.requests, spent.requests),
-        (budget.tokens, spent.tokens),
         (budget.cost_usd, spent.cost_usd),
     ]
     return any(limit is not None and used >= limit for limit, used in pairs)
@@ -91,13 +90,10 @@ def test_a_turn_that_keeps_to_its_limits_stays_within_both_budgets(
 ) -> None:
     narrowed = judged(person, everyone, by_person, by_everyone).narrowed(limits)
     assert narrowed.requests <= limits.requests
-    assert narrowed.tokens <= limits.tokens
     assert narrowed.cost_usd <= limits.cost_usd
     for budget, spent in ((person, by_person), (everyone, by_everyone)):
         if budget.requests is not None:
             assert spent.requests + narrowed.requests <= max(budget.requests, spent.requests)
-        if budget.tokens is not None:
-            assert spent.tokens + narrowed.tokens <= max(budget.tokens, spent.tokens)
         if budget.cost_usd is not None:
             most = max(budget.cost_usd, spent.cost_usd)
             assert spent.cost_usd + narrowed.cost_usd == pytest.approx(
@@ -178,7 +174,7 @@ def budgets_of(person: DailyBudget = NO_BUDGET) -> Budgets:
         ),
         (
             # Used up by this very turn.
-            Allowance(everyone=DailyBudget(tokens=10), at=EVENING),
+            Allowance(everyone=DailyBudget(requests=10), at=EVENING),
             ("budget", "limit"),
             "Today's budget for everyone is used up.",
         ),
@@ -187,36 +183,34 @@ def budgets_of(person: DailyBudget = NO_BUDGET) -> Budgets:
 def test_the_note_says_what_is_used_up_and_when_it_resets(
     allowance: Allowance, reply: tuple[str, ...], said: str
 ) -> None:
-    note = budgets_of().note(allowance, Spent(tokens=10), is_over=bool(reply))
+    note = budgets_of().note(allowance, Spent(requests=10), is_over=bool(reply))
     assert note is not None
     assert said in note.text
     assert RESETS in note.text
     assert note.once_on is None
 
 
-PERSON = DailyBudget(requests=20, tokens=1000, cost_usd=2.0)
+PERSON = DailyBudget(requests=20, cost_usd=2.0)
 
 
 @pytest.mark.parametrize(
     ("left", "during", "said"),
     [
-        ((20, 1000, 2.0), (3, 100, 0.1), None),
-        ((7, 1000, 2.0), (2, 0, 0.0), None),
-        ((7, 1000, 2.0), (3, 0, 0.0), "You have used 80 % of today's budget of questions."),
-        ((4, 1000, 2.0), (3, 0, 0.0), "You have used 95 % of today's budget of questions."),
-        ((20, 300, 2.0), (2, 150, 0.0), "You have used 85 % of today's budget."),
-        ((20, 1000, 0.5), (2, 0, 0.25), "You have used 87 % of today's budget."),
+        ((20, 2.0), (3, 0.1), None),
+        ((7, 2.0), (2, 0.0), None),
+        ((7, 2.0), (3, 0.0), "You have used 80 % of today's budget of questions."),
+        ((4, 2.0), (3, 0.0), "You have used 95 % of today's budget of questions."),
+        ((20, 0.5), (2, 0.25), "You have used 87 % of today's budget."),
         # From well below four fifths past the limit: told at once, not with the next answer.
-        ((8, 1000, 2.0), (8, 0, 0.0), "You have used up today's budget of questions."),
-        ((20, 400, 2.0), (2, 900, 0.0), "You have used up today's budget."),
+        ((8, 2.0), (8, 0.0), "You have used up today's budget of questions."),
+        ((20, 0.4), (2, 0.9), "You have used up today's budget."),
     ],
 )
 def test_a_person_is_told_once_a_turn_has_used_most_of_their_budget(
-    left: tuple[int, int, float], during: tuple[int, int, float], said: str | None
+    left: tuple[int, float], during: tuple[int, float], said: str | None
 ) -> None:
     allowance = Allowance(person=DailyBudget(*left), at=EVENING)
-    requests, tokens, cost = during
-    spent = Spent(requests, tokens, cost)
+    spent = Spent(requests=during[0], cost_usd=during[1])
     note = budgets_of(PERSON).note(allowance, spent, is_over=False)
     assert (note and note.text.startswith(said or "-")) is (None if said is None else True)
     if note is not None:
