@@ -142,7 +142,7 @@ async def serve(settings: Settings, port: int) -> None:
         await require_newest_schema(engine)
         page = admin_page(settings, Sessions(engine), SecretStr(token))
         listener = listen("127.0.0.1", port)
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
-        typer.echo(f"Open {address}?token={token}\nCtrl-C ends it.")
+        port = listener.getsockname()[1]
+        typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")
         stop = stop_on_signals()
         await serve_http(app_of([page.router()]), listener, stop)

@@ -60,10 +60,6 @@ class TurnRepository(KeepingTraces):
         of_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
         return await self._newest(TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(of_message)))
 
-    async def of_trace(self, trace_id: str) -> TurnRow | None:
-        """Return the turn with this trace."""
-        return await self._newest(TurnRow.trace_id == trace_id)
-
     async def last(self, chat_id: int) -> TurnRow | None:
         """Return the turn of a chat that ended last; None if there is none."""
         return await self._newest(TurnRow.chat_id == chat_id)

@@ -11,11 +11,12 @@ import httpx
 import pytest
 
 from agent.evals import dataset
+from agent.tracing.masking import mask
 from db.engine import Sessions, create_engine
 from db.models import TurnRow
 from db.records import EndedTurn
 from db.repositories.people import MessageRepository
-from db.repositories.traces import SqlTraceStore
+from db.repositories.traces import SqlTraceStore, TraceRows
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.commands import empty_home, sommelier_here
 from tests.doubles.server import eventually
@@ -55,7 +56,7 @@ async def fill(url: str) -> None:
                 )
             )
         )
-    feedback = FeedbackRepository(sessions)
+    feedback = FeedbackRepository(sessions, rows=TraceRows(hide=mask))
     await feedback.rate(2, "disliked")
     await feedback.reason(2, "wrong_wine")
     await feedback.comment(2, "I wanted a Rioja. ada@example.org")
@@ -101,6 +102,9 @@ def test_the_list_can_be_narrowed_and_read_by_machines(filled: dict[str, str]) -
     failed = json.loads(run(filled, "list", "--failed", "--json"))
     assert [each["trace_id"] for each in failed] == [FAILED, RETRIED]
     assert failed[1]["error_types"] == ["grounding", "model_error"]
+    named = json.loads(run(filled, "list", "--where", "outcome=fallback", "--json"))
+    assert [summary["trace_id"] for summary in named] == [RETRIED]
+    assert "write one of name, outcome" in run(filled, "list", "--where", "mood=bad", status=2)
     recent = json.loads(run(filled, "list", "--since", "150m", "--limit", "5", "--json"))
     assert [each["trace_id"] for each in recent] == [FAILED, RETRIED]
 
@@ -108,24 +112,14 @@ def test_the_list_can_be_narrowed_and_read_by_machines(filled: dict[str, str]) -
 def test_a_turn_is_drawn_by_the_beginning_of_its_id_with_what_the_person_thought(
     filled: dict[str, str],
 ) -> None:
+    assert json.loads(run(filled, "show", "last", "--json"))["trace_id"] == FAILED
     page = run(filled, "show", "abab")
     assert f"trace {RETRIED}" in page
-    assert "score user_feedback = 0 (wrong_wine: I wanted a Rioja. [email])" in page
+    assert "score user_feedback = 0 (Wrong wine: I wanted a Rioja. [email])" in page
     assert "├── llm.answer [generation] 250 ms WARNING · gpt-4o" in page
     assert "error_type=grounding · validation_path=wines.0.id" in page
     assert '{"line": 9}' not in page
     assert '{"line": 9}' in run(filled, "show", "abab", "--full")
-
-
-def test_what_a_person_wrote_is_shown_as_traces_may_show_it(filled: dict[str, str]) -> None:
-    shown = run(filled | {"TRACE_CONTENT": "none"}, "show", "abab")
-    assert "score user_feedback = 0 (wrong_wine)" in shown
-    shown = run(filled | {"TRACE_CONTENT": "full"}, "show", "abab")
-    assert "score user_feedback = 0 (wrong_wine: I wanted a Rioja. ada@example.org)" in shown
-
-
-def test_the_last_turn_is_the_newest(filled: dict[str, str]) -> None:
-    assert json.loads(run(filled, "show", "last", "--json"))["trace_id"] == FAILED
 
 
 def test_an_unknown_id_is_one_line(filled: dict[str, str]) -> None:
@@ -186,12 +180,6 @@ def test_nothing_to_export_writes_no_file(environment: dict[str, str], tmp_path:
     assert not file.exists()
 
 
-def test_a_file_that_cannot_be_written_is_one_line(filled: dict[str, str], tmp_path: Path) -> None:
-    assert "No such file or directory" in run(
-        filled, "export", str(tmp_path / "none" / "x.jsonl"), status=1
-    )
-
-
 async def test_the_page_of_admins_is_served_on_this_machine_to_who_started_it(
     filled: dict[str, str],
 ) -> None:
@@ -199,9 +187,9 @@ async def test_the_page_of_admins_is_served_on_this_machine_to_who_started_it(
         await eventually(lambda: "\n" in process.shown, seconds=60, otherwise=lambda: process.said)
         address = process.shown.split()[1]
         async with httpx.AsyncClient() as client:
-            page = await client.get(address, follow_redirects=True)
+            page = await client.get(address)
             assert (page.status_code, "a red for lamb?" in page.text) == (200, True)
-            client.cookies.clear()
-            assert (await client.get(address.split("?")[0])).status_code == 401
+            port = address.rpartition(":")[2]
+            assert (await client.get(f"http://127.0.0.1:{port}")).status_code == 401
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 0

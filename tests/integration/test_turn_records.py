@@ -196,7 +196,6 @@ class TestFeedback:
         liked = replace(TURN, verdict="liked")
         assert await feedback.rate(TURN.turn_id, "liked") == liked
         assert await feedback.rate(TURN.turn_id, "liked") == liked
-        assert await turns.of_trace("a" * 32) == liked
 
     async def test_changing_the_verdict_clears_what_was_said_about_the_dislike(
         self, feedback: FeedbackRepository
