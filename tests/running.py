@@ -17,6 +17,7 @@ from agent.engine.run import Run
 from agent.places.search import PlaceSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import Recorder
+from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact
 from bot.announcing import Announcing
 from bot.app import App, store_placeholder
@@ -66,11 +67,11 @@ class RecordingTracer(Recorder):
         super().__init__()
 
     def turn(  # type: ignore[override]
-        self, *, input: str, session: str, user: str, **_: object
+        self, trace: TraceRecord, input: str, **_: object
     ) -> SpanRecord:
         self.turns.append(root_span())
         self.inputs.append(input)
-        self.sessions.append((session, user))
+        self.sessions.append((trace.session, trace.user))
         return self.turns[-1]
 
 
