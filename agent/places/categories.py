@@ -1,19 +1,49 @@
-"""Kinds of places, and what they are called in the language that is spoken in a place."""
+"""Kinds of places, and what they are called in several languages."""
 
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
-from agent.places.distinct import countries, names_in, stems, words
+from agent import text
 from agent.tables import Strict, read_toml
 
-ENGLISH: Final = "en"
-Names = Annotated[tuple[str, ...], BeforeValidator(names_in)]
-Listed = Annotated[tuple[str, ...], BeforeValidator(lambda text: tuple(text.split(", ")))]
+MIN_STEM: Final = 3
+TRANSLITERATED: Final = text.pattern("aa|oo|[aou]e")
+"""An umlaut, å or ø as it is written on a keyboard without them."""
+PLURAL: Final = text.pattern(r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиаь])\Z")
+"""The endings that tell the singular of a word from its plural, in some languages."""
+
+
+def words(said: str) -> list[str]:
+    """Return the words of a text in one spelling: no case, no accents, `o` for `ö`, `oe`, `ø`."""
+    return [TRANSLITERATED.sub(lambda found: found[0][0], word) for word in text.words(said)]
+
+
+def stem(word: str) -> str:
+    """Return a word without its plural ending, if enough of it is left."""
+    stripped = PLURAL.sub("", word)
+    return stripped if len(stripped) >= MIN_STEM else word
+
+
+def stems(said: str) -> list[str]:
+    """Return the words of a text without their plural endings."""
+    return [stem(word) for word in words(said)]
+
+
+def names_in(listed: str) -> tuple[str, ...]:
+    """Return the names of a list with commas, each in the spelling of `words`."""
+    return tuple(" ".join(words(name)) for name in listed.split(","))
+
+
+class Words(Strict):
+    """The content of `words.toml`: words that tell no two queries, or no two places, apart."""
+
+    filler: Annotated[frozenset[str], BeforeValidator(stems)]
+    common_in_names: Annotated[frozenset[str], BeforeValidator(words)]
+    countries: Annotated[frozenset[str], BeforeValidator(names_in)]
 
 
 class Category(Strict):
@@ -28,43 +58,35 @@ class Category(Strict):
     phrases: Annotated[tuple[str, ...], Field(min_length=10, max_length=10)]
 
 
-class Language(Strict):
-    """Where a language is spoken, and its words for kinds of places and specialities."""
-
-    names: Names
-    also: Annotated[tuple[str, ...], Field(min_length=9, max_length=9)]
-    kinds: dict[str, Listed]
-
-
-class _Languages(Strict):
-    """The content of `languages.toml`."""
-
-    neutral: Names
-    languages: dict[str, Language]
+@cache
+def common_words() -> Words:
+    """Return the words that tell nothing apart."""
+    return read_toml(Words, Path(__file__).with_name("words.toml"))
 
 
 @cache
 def categories() -> Mapping[str, Category]:
     """Return every category by its key."""
-    found = read_toml(dict[str, Category], Path(__file__).with_name("categories.toml"))
-    return MappingProxyType(found)
-
-
-def languages() -> Mapping[str, Language]:
-    """Return every language but English by its code (ISO 639-1)."""
-    return _languages().languages
+    return read_toml(dict[str, Category], Path(__file__).with_name("categories.toml"))
 
 
 @cache
-def _languages() -> _Languages:
-    return read_toml(_Languages, Path(__file__).with_name("languages.toml"))
+def _names_abroad() -> Mapping[str, Mapping[str, str]]:
+    """Return the names of every category in every language but English, with commas between."""
+    return read_toml(dict[str, dict[str, str]], Path(__file__).with_name("languages.toml"))
+
+
+def name_in(language: str, category: str) -> str:
+    """Return what a category is called in a language, in English if that is not known."""
+    listed = _names_abroad().get(language, {}).get(category)
+    return listed.partition(",")[0] if listed else categories()[category].label
 
 
 def category_named(name: str) -> str:
     """Return the key of a category as a person may write it: "wine bars", "WINE_BAR", "Weinbar".
 
     Known are its key, its label, its phrases, the words of its hint, and its names in other
-    languages; where two categories have the same, the first is meant.
+    languages; where two categories share one, the first is meant.
 
     Raises:
         ValueError: there is none; the message lists the categories.
@@ -80,34 +102,15 @@ def category_named(name: str) -> str:
 def _names(key: str) -> tuple[list[str], ...]:
     category = categories()[key]
     hinted = category.hint.rpartition(":")[2].split(",")
-    abroad = (name for language in languages().values() for name in language.kinds[key])
+    abroad = (name for kinds in _names_abroad().values() for name in kinds[key].split(","))
     return tuple(map(stems, (key, category.label, *category.phrases, *hinted, *abroad)))
 
 
-def phrases(category: str, place: str) -> tuple[str, ...]:
-    """Return ten phrases that look for a category, in the language of a place where it is known."""
-    known = languages().get(language_of_place(place))
-    if known is None:
-        return categories()[category].phrases
-    names = known.kinds[category]
-    shortest = min(names, key=lambda name: (len(name.split()), len(name)))
-    return names[0], *(f"{shortest} {speciality}" for speciality in known.also)
-
-
-def language_of_place(place: str) -> str:
-    """Return the code of the language that is spoken in a place; empty where it is not known.
-
-    The last town or country that `languages.toml` knows tells it.
-    """
-    said = f" {' '.join(words(place))} "
-    places = {name: said.rfind(f" {name} ") for name in _spoken()}
-    last = max(places, key=lambda name: (places[name], len(name)))
-    return _spoken()[last] if places[last] >= 0 else ""
-
-
-@cache
-def _spoken() -> Mapping[str, str]:
-    """Return the language of each name; a country that has several is left out."""
-    neutral = _languages().neutral
-    found = {name: ENGLISH for name in countries() if name not in neutral}
-    return found | {name: code for code, language in languages().items() for name in language.names}
+def phrases(category: str, language: str) -> tuple[str, ...]:
+    """Return ten phrases that look for a category, its name in a language first."""
+    known = categories()[category].phrases
+    if language not in _names_abroad():
+        return known
+    name = name_in(language, category)
+    others = [phrase for phrase in known if stems(phrase) != stems(name)]
+    return (name, *others[:9])

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final
 from urllib.parse import quote_plus, urlsplit
@@ -17,10 +17,9 @@ from pydantic import AfterValidator, Field
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
-from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import say
-from agent.places.categories import categories, category_named, language_of_place
+from agent.places.categories import categories, category_named
 from agent.places.queries import (
     Queries,
     QueryGenerationFailed,
@@ -36,11 +35,10 @@ log = logging.getLogger(__name__)
 SEARCH_URL: Final = "https://duckduckgo.com/?q="
 HITS_PER_QUERY: Final = 10
 MAX_RESULTS: Final = 20
-CONCURRENT_SEARCHES: Final = 3
 SEARCH_SECONDS: Final = 15.0
 """How long all searches together may take."""
 RANK_CONSTANT: Final = 60
-EARTH_KILOMETRES: Final = 6371.0
+KILOMETRES_OF_A_DEGREE: Final = 111.2
 COORDINATES: Final = pattern(r"(-?\d{1,2}(?:\.\d{1,8})?)\s*,\s*(-?\d{1,3}(?:\.\d{1,8})?)")
 """A place that is a location: degrees north and east."""
 SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
@@ -129,62 +127,48 @@ async def find_places(
     if search is None:
         return Places(queries, note=say("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
-        answers = await _search_all(search, queries, search_seconds)
-        errors = [answer for answer in answers if isinstance(answer, ToolError)]
-        found = merged(
-            (query, answer)
-            for query, answer in zip(queries.queries, answers, strict=True)
-            if not isinstance(answer, ToolError)
-        )
-        found = nearest(found, queries.place)
-        _record(retriever, found, errors)
-    none = "place_search_failed" if len(errors) == len(answers) else "no_places"
+        hits, errors = await _search_all(search, queries.queries, search_seconds)
+        found = nearest(merged(hits), queries.place)
+        metadata = {"found": len(found), "failed": len(errors)}
+        retriever.update(output=[result.url for result in found], metadata=metadata)
+        if errors:
+            log.warning("%d searches for places failed, the first: %s", len(errors), errors[0])
+            retriever.update(metadata={"error": errors[0]}, level="WARNING")
+    none = "no_places" if hits else "place_search_failed"
     return Places(queries, found, "" if found else say(none), len(errors))
 
 
 async def _search_all(
-    search: PlaceSearch, queries: Queries, seconds: float
-) -> list[Sequence[PlaceHit] | ToolError]:
-    """Return the hits of each query, or the error that kept them; a few are searched at a time."""
-    free = asyncio.Semaphore(CONCURRENT_SEARCHES)
-    deadline = asyncio.get_running_loop().time() + seconds
-    language = language_of_place(queries.place)
+    search: PlaceSearch, queries: Sequence[str], seconds: float
+) -> tuple[dict[str, Sequence[PlaceHit]], list[str]]:
+    """Return the hits of each query, and why queries failed; a few are searched at a time."""
+    hits, errors, free = dict[str, Sequence[PlaceHit]](), list[str](), asyncio.Semaphore(3)
 
-    async def hits_of(query: str) -> Sequence[PlaceHit] | ToolError:
+    async def look_for(query: str) -> None:
         try:
             async with asyncio.timeout_at(deadline), free:
-                return await search.search(query, HITS_PER_QUERY, language)
+                hits[query] = await search.search(query, HITS_PER_QUERY)
         except ToolError as error:
-            return error
+            errors.append(str(error))
         except TimeoutError:
-            return ToolError(f"the place search took longer than {seconds:g} s")
+            errors.append(f"the place search took longer than {seconds:g} s")
 
-    return await asyncio.gather(*map(hits_of, queries.queries))
-
-
-def _record(span: Span, found: Sequence[FoundPlace], errors: Sequence[ToolError]) -> None:
-    span.update(
-        output=[result.url for result in found],
-        metadata={"found": len(found), "failed": len(errors)},
-    )
-    if errors:
-        log.warning("%d searches for places failed, the first: %s", len(errors), errors[0])
-        span.update(metadata={"error": str(errors[0])}, level="WARNING")
+    deadline = asyncio.get_running_loop().time() + seconds
+    await asyncio.gather(*map(look_for, queries))
+    return {query: hits[query] for query in queries if query in hits}, errors
 
 
-def merged(found: Iterable[tuple[str, Sequence[PlaceHit]]]) -> tuple[FoundPlace, ...]:
-    """Merge hits of several queries: each place once, best first.
+def merged(hits: Mapping[str, Sequence[PlaceHit]]) -> list[FoundPlace]:
+    """Merge the hits of several queries: each place once, best first, at most 20.
 
     Hits are of one place if their address is the same, or their site and title; the first gives
     title, URL and snippet. Places that many queries rank high come first (reciprocal ranks).
     """
-    places: dict[str, FoundPlace] = {}
-    urls: dict[tuple[str, ...], str] = {}
+    places, urls = dict[str, FoundPlace](), dict[tuple[str, ...], str]()
     scores: defaultdict[str, float] = defaultdict(float)
-    for query, hits in found:
-        for rank, hit in enumerate(hits, start=1):
-            if not (keys := keys_of(hit)):
-                continue
+    for query, found in hits.items():
+        for rank, hit in enumerate(found, start=1):
+            keys = keys_of(hit)
             url = next((urls[key] for key in keys if key in urls), hit.url)
             urls |= dict.fromkeys(keys, url)
             place = places.get(url) or FoundPlace(hit.title, url, hit.snippet, ())
@@ -192,19 +176,13 @@ def merged(found: Iterable[tuple[str, Sequence[PlaceHit]]]) -> tuple[FoundPlace,
                 scores[url] += 1 / (RANK_CONSTANT + rank)
                 place = replace(place, queries=(*place.queries, query))
             places[url] = replace(place, point=place.point or hit.point)
-    return tuple(sorted(places.values(), key=lambda place: -scores[place.url])[:MAX_RESULTS])
+    return sorted(places.values(), key=lambda place: -scores[place.url])[:MAX_RESULTS]
 
 
 def keys_of(hit: PlaceHit) -> list[tuple[str, ...]]:
-    """Return what two hits of one place have in common; nothing if the address is none."""
-    try:
-        parts = urlsplit(hit.url)
-        host = (parts.hostname or "").rstrip(".").encode("idna").decode()
-    except ValueError:
-        return []
-    site = SAME_SITE.sub("", host)
-    if parts.scheme not in {"http", "https"} or not site:
-        return []
+    """Return what two hits of one place have in common."""
+    parts = urlsplit(hit.url)
+    site = SAME_SITE.sub("", (parts.hostname or "").rstrip("."))
     return [("address", site, parts.path.rstrip("/")), ("title", site, *words(hit.title))]
 
 
@@ -215,20 +193,17 @@ def nearest(found: Sequence[FoundPlace], place: str) -> tuple[FoundPlace, ...]:
         return tuple(found)
     start = float(here[1]), float(here[2])
     measured = (
-        replace(result, kilometres=round(kilometres(start, result.point), 1))
-        if result.point
-        else result
+        replace(result, kilometres=kilometres(start, result.point)) if result.point else result
         for result in found
     )
     return tuple(sorted(measured, key=lambda at: (at.kilometres is None, at.kilometres or 0.0)))
 
 
-def kilometres(one: Point, other: Point) -> float:
-    """Return the distance of two points along the ground."""
-    north, east, other_north, other_east = map(math.radians, (*one, *other))
-    height = math.sin((other_north - north) / 2) ** 2
-    width = math.sin((other_east - east) / 2) ** 2 * math.cos(north) * math.cos(other_north)
-    return 2 * EARTH_KILOMETRES * math.asin(math.sqrt(min(1.0, height + width)))
+def kilometres(start: Point, end: Point) -> float:
+    """Return the distance of two points that are not far from each other."""
+    north = end[0] - start[0]
+    east = (end[1] - start[1]) * math.cos(math.radians(start[0]))
+    return round(math.hypot(north, east) * KILOMETRES_OF_A_DEGREE, 1)
 
 
 CategoryName = Annotated[

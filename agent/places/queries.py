@@ -2,13 +2,13 @@
 
 The contract is a JSON array; lines are read as a safety net. A server cannot be asked for an array
 by `response_format`, which knows objects only, so the prompt alone asks for it, whatever the
-response mode; an object that holds nothing but one list counts as that list. Nothing is ever
-padded.
+response mode; an object that holds nothing but one list counts as that list. Nothing is padded.
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Annotated, Final
 
 from pydantic import Field, RootModel, model_validator
@@ -18,9 +18,17 @@ from agent.engine.errors import AgentError
 from agent.engine.feedback import FAILED, fence
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
+from agent.i18n import spoken
 from agent.markdown import visible
-from agent.places.categories import categories, category_named, phrases
-from agent.places.distinct import duplicates, mentions
+from agent.places.categories import (
+    categories,
+    category_named,
+    common_words,
+    phrases,
+    stem,
+    stems,
+    words,
+)
 from agent.prompts import instructed, prompt_for
 from agent.text import pattern
 from agent.turn_trace import Outcome, error_types, record_outcome
@@ -31,6 +39,11 @@ UNREACHED: Final = frozenset({"model_error", "deadline"})
 LONGEST_QUERY: Final = 160
 LONGEST_PLACE: Final = 120
 SHOWN_PAIRS: Final = 4
+SAME: Final = 0.7
+"""The share of their words by which two queries are one. At 0.6, without the place, "wine shop" and
+"natural wine shop" were one."""
+MIN_PREFIX: Final = 4
+"""Letters that a word shares with a name from the start: "Kölner Weinhandlung", "w Warszawie"."""
 
 PROMPT: Final = "Category: {name}. Place: {place}."
 WISH: Final = " Wish: {wish}."
@@ -39,16 +52,15 @@ CORRECTION: Final = FAILED + (
     "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
 )
 
-BULLET: Final = pattern(r"([-+*–—]\s+|[‣·•●◦▪]\s*)")
-NUMBER: Final = pattern(
-    r"(?i)((?:query\s*|q)?"
-    r"(?:\d{1,2}\s+[-–—:]\s+|[#(\[]\d{1,2}[)\]]?[.:]?\s+|\d{1,2}[.):\]、．]\s*))(?:\D|\Z)"
+MARK: Final = pattern(
+    r"(?i)([-+*–—]\s+|[‣·•●◦▪]\s*|(?:query\s*|q)?[#(\[]?\d{1,2}(?:\s+[-–—:]\s+|[.):\]、．]+\s*))(?:\D|\Z)"
 )
-"""The number before an item of a list."""
+"""The bullet or the number before an item of a list."""
 EMPHASIS: Final = pattern(r"\*\*(.*?)\*\*|__(.*?)__|`(.*?)`")
 COMMENTARY: Final = pattern(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
 """A line that is no item: a fence, a heading, "Here they are:", "Enjoy!"."""
 NO_QUERY: Final = pattern(r"://|[{}<>|]")
+COORDINATE: Final = pattern(r"\d+[.,]\d+")
 QUOTES: Final = "\"'`“”„«»"
 
 
@@ -140,9 +152,9 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
 
 
 def queries_by_rules(category: str, place: str, wish: str = "") -> Queries:
-    """Return the category's phrases in the place's language as queries, each with the place."""
+    """Return the category's phrases as queries, each with the place."""
     where = f"{wish} {place}".strip()
-    found = tuple(f"{phrase} {where}" for phrase in phrases(category, place))
+    found = tuple(f"{phrase} {where}" for phrase in phrases(category, spoken()))
     return Queries(category, place, found, by_rules=True)
 
 
@@ -152,14 +164,11 @@ def place_named(place: str) -> str:
     Raises:
         ValueError: nothing is left that could be a name, or more than 120 characters.
     """
-    named = on_one_line(place)
+    named, wanted = on_one_line(place), "name a town, a district or a region"
     if not any(map(str.isalnum, named)):
-        raise ValueError("the place is empty; name a town, a district or a region")
+        raise ValueError(f"the place is empty; {wanted}")
     if len(named) > LONGEST_PLACE:
-        raise ValueError(
-            f"the place has more than {LONGEST_PLACE} characters; name a town, a district or a "
-            "region"
-        )
+        raise ValueError(f"the place has more than {LONGEST_PLACE} characters; {wanted}")
     return named
 
 
@@ -201,29 +210,72 @@ def invalid(queries: Sequence[str], place: str) -> str | None:
     return None
 
 
+def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
+    """Return the pairs of queries that are the same, in order.
+
+    Case, accents, plurals, word order, words that narrow nothing ("best", "in") and the place tell
+    no two queries apart.
+    """
+    common = {*stems(place), *common_words().filler}
+    telling = {query: set(stems(query)) - common for query in queries}
+
+    def are_same(one: str, two: str) -> bool:
+        shared, all_words = telling[one] & telling[two], telling[one] | telling[two]
+        # Some languages do without spaces: "wine-bar", "winebar".
+        return len(shared) >= SAME * len(all_words) or "".join(words(one)) == "".join(words(two))
+
+    return [(one, two) for one, two in combinations(queries, 2) if are_same(one, two)]
+
+
+def mentions(query: str, place: str) -> bool:
+    """Return whether a query names the place or a part of it; a place of no words is in all.
+
+    Of "Lyon, France" that is Lyon: the country alone is no place to look for a shop in. A name may
+    be spelled with its accents, without them, or with `oe` for `ö`; a postcode is a part too.
+    """
+    parts = [words(part) for part in COORDINATE.sub(" ", place).split(",")]
+    countries, found = common_words().countries, words(query)
+    towns = [part for part in parts if " ".join(part) not in countries]
+    for listed in (towns, parts):
+        if names := {word for part in listed for word in part if _is_telling(word)}:
+            return any(_is_named(name, found) for name in names)
+    return True
+
+
+def _is_telling(word: str) -> bool:
+    """Return whether few other places have a word in their names."""
+    common = common_words()
+    is_common = word in common.common_in_names or stem(word) in common.filler
+    is_short = len(word) < (4 if word.isdigit() else 2) and word.isascii()
+    return not is_common and not is_short
+
+
+def _is_named(name: str, found: Sequence[str]) -> bool:
+    prefix = stem(name) if len(stem(name)) > MIN_PREFIX else name
+    if name in found or (len(prefix) >= MIN_PREFIX and any(w.startswith(prefix) for w in found)):
+        return True
+    # Without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
+    pieces = {name[at : at + 2] for at in range(len(name) - 1)} or {name}
+    return not name.isascii() and any(piece in word for piece in pieces for word in found)
+
+
 def unmarked(items: Sequence[str]) -> list[str]:
-    """Return the items of a list, tidy and without the numbers before them if all have one.
+    """Return the items of a list, tidy and without the marks before them if all have one.
 
     A single one may have a number: "7. kerület" is a district.
     """
-    tidied = [tidy(item) for item in items]
-    numbers = [NUMBER.match(item) for item in tidied]
+    marks = [MARK.match(tidy(item)) for item in items]
     return [
-        tidy(item[number.end(1) :]) if number and all(numbers) else item
-        for number, item in zip(numbers, tidied, strict=True)
+        tidy(tidy(item)[mark.end(1) :]) if mark and all(marks) else tidy(item)
+        for mark, item in zip(marks, items, strict=True)
     ]
 
 
 def tidy(query: str) -> str:
     """Return a query on one line, without the quotation marks around it and without Markdown."""
-    line = _without_emphasis(on_one_line(query))
-    if len(line) > 1 and line[0] in QUOTES and line[-1] in QUOTES:
-        line = line[1:-1].strip()
-    return line
-
-
-def _without_emphasis(line: str) -> str:
-    return EMPHASIS.sub(lambda found: found[1] or found[2] or found[3] or "", line)
+    plain = EMPHASIS.sub(lambda found: found[1] or found[2] or found[3] or "", on_one_line(query))
+    is_quoted = len(plain) > 1 and plain[0] in QUOTES and plain[-1] in QUOTES
+    return plain[1:-1].strip() if is_quoted else plain
 
 
 def queries_of_lines(text: str) -> list[str] | None:
@@ -231,12 +283,8 @@ def queries_of_lines(text: str) -> list[str] | None:
 
     When some lines are marked as items, only those count: the others are commentary.
     """
-    lines = [_without_emphasis(line.strip()) for line in text.splitlines()]
-    items = [
-        line[mark.end(1) :] for line in lines if (mark := BULLET.match(line) or NUMBER.match(line))
-    ]
-    if not items:
-        items = [line for line in lines if not COMMENTARY.match(line)]
-    queries = [tidy(item.strip("[] ").rstrip(",").strip()) for item in items]
-    queries = [query for query in queries if any(map(str.isalnum, query))]
+    lines = [tidy(line.strip().rstrip(",")) for line in text.splitlines()]
+    items = [line for line in lines if MARK.match(line)]
+    items = items or [line for line in lines if not COMMENTARY.match(line)]
+    queries = [item for item in unmarked(items) if any(map(str.isalnum, item))]
     return queries if len(queries) > 1 else None

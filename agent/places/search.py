@@ -16,6 +16,8 @@ from pydantic import SecretStr
 
 from agent import lengths
 from agent.engine.errors import ToolError
+from agent.engine.feedback import clip
+from agent.markdown import domain, visible
 from agent.places.queries import on_one_line
 from agent.text import pattern
 
@@ -24,16 +26,8 @@ LONGEST_URL: Final = 2000
 LONGEST_TITLE: Final = 200
 LONGEST_SNIPPET: Final = 1000
 BRAVE_URL: Final = "https://api.search.brave.com"
-ADVICE: Final = {
-    3: "check its address: it sends on to another",
-    401: "check its key",
-    403: "check its key, or allow the json format in the settings of SearXNG",
-    404: "check its address",
-    422: "check its key",
-    429: "its limit of requests is reached, wait or raise it",
-}
+ADVICE: Final = "check its address, its key and its limits; SearXNG must allow the json format"
 TAG: Final = pattern(r"<[^<>]*>")
-WEB: Final = pattern(r"(?i)https?://\S+")
 
 Point = tuple[float, float]
 """Degrees north and east."""
@@ -52,11 +46,8 @@ class PlaceHit:
 class PlaceSearch(Protocol):
     """A web search for places: wine shops, bars, wineries."""
 
-    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
-        """Return results for one query, best first; `language` is a code, empty if not known.
-
-        Raises ToolError when it is down.
-        """
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+        """Return results for one query, best first. Raises ToolError when it is down."""
         ...
 
 
@@ -67,17 +58,15 @@ class SearxngSearch:
         self._url = f"{base_url.rstrip('/')}/search"
         self._http = http
 
-    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
         """Return results for one query, best first. Raises ToolError when it is down."""
         parameters = {"q": query, "format": "json", "categories": "general,map"}
-        if language:
-            parameters["language"] = language
         found = await _get(self._http, self._url, parameters, {}, "SearXNG")
         return _hits(found.get("results"), "content", limit)
 
 
 class BraveSearch:
-    """The Brave Search API. It tells the language from the query's words."""
+    """The Brave Search API."""
 
     def __init__(
         self, api_key: SecretStr, http: httpx2.AsyncClient, *, base_url: str = BRAVE_URL
@@ -86,7 +75,7 @@ class BraveSearch:
         self._api_key = api_key
         self._http = http
 
-    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
         """Return results for one query, best first. Raises ToolError when it is down."""
         parameters = {"q": query, "count": str(min(limit, 20))}
         headers = {"X-Subscription-Token": self._api_key.get_secret_value()}
@@ -119,8 +108,7 @@ async def _get(
     except httpx2.HTTPError as error:
         raise ToolError(f"{name} could not be reached ({type(error).__name__})") from None
     if (status := response.status_code) != 200:
-        advice = ADVICE.get(status) or ADVICE.get(status // 100, "try again later")
-        raise ToolError(f"{name} answered {status}: {advice}")
+        raise ToolError(f"{name} answered {status}: {ADVICE}")
     with suppress(ValueError, RecursionError):
         found = json.loads(body or b"")
         if isinstance(found, dict):
@@ -155,10 +143,11 @@ def _point(latitude: object, longitude: object) -> Point | None:
 def _address(value: object) -> str:
     """Return the address of a web page; empty if it is none, or too long to be tapped."""
     url = value.strip() if isinstance(value, str) else ""
-    return url if len(url) <= LONGEST_URL and url.isprintable() and WEB.fullmatch(url) else ""
+    is_shown = len(url) <= LONGEST_URL and url.isprintable() and " " not in url
+    return url if is_shown and domain(url) else ""
 
 
 def _plain(value: object, longest: int) -> str:
     """Return a text without the provider's highlighting and invisible characters, cut if long."""
-    text = on_one_line(html.unescape(TAG.sub("", value))) if isinstance(value, str) else ""
-    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+    untagged = TAG.sub("", visible(value)) if isinstance(value, str) else ""
+    return clip(on_one_line(html.unescape(untagged)), longest)

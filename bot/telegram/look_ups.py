@@ -21,7 +21,7 @@ from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.i18n import say, spoken
 from agent.markdown import escape, link, visible
-from agent.places.categories import categories, category_named, languages
+from agent.places.categories import category_named, name_in
 from agent.places.find import FoundPlace, Places, find_places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.text import pattern, truncate_at_boundary
@@ -90,8 +90,7 @@ def place_of(location: Location, venue: Venue | None) -> str:
 
 def label(category: str) -> str:
     """Return a category's name in the user's language, capitalised."""
-    known = languages().get(spoken())
-    named = known.kinds[category][0] if known else categories()[category].label
+    named = name_in(spoken(), category)
     return named[0].upper() + named[1:]
 
 

