@@ -44,7 +44,6 @@ bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, stream
 	@$(BIN)/python -m benchmarks.first_request
 	@$(BIN)/python -m benchmarks.durability
 	@$(BIN)/python -m benchmarks.streaming
-	@$(BIN)/python -m benchmarks.tracing
 	@$(BIN)/python -m benchmarks.retrieval
 
 texts: $(VENV)/.dev  ## bring what is new in agent/locales/messages.pot into every catalogue, to be translated

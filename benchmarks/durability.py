@@ -27,7 +27,6 @@ from tests.doubles.model_server import ModelServer, answer_json
 
 ROOT = Path(__file__).parents[1]
 CHATS, MESSAGES = 100, 5
-IDLE_SECONDS = 10
 PACED_MESSAGES, PACE_SECONDS = 120, 0.1
 TURNS = 2000
 """How many turns there were in all when memory is looked at again."""
@@ -42,13 +41,10 @@ PLAIN = "plain python-telegram-bot"
 class Figures:
     """What was measured of one bot; of a sign of life that it does not give, nothing."""
 
-    start_cpu_s: float
-    idle_percent: float
     signs_ms: Sequence[float]
     replies_ms: Sequence[float]
     cpu_ms_a_turn: float
     turns_a_second: float
-    switches_a_turn: float
     commits_a_turn: float
     memory_mb: float
     later_memory_mb: float
@@ -115,26 +111,19 @@ def measure(module: str, server: Server | None = None) -> Figures:
         bot_api.say("What is tannin?", chat_id=1)
         with process(command, environment) as bot:
             wait_for(bot_api, 2)
-            start = cpu_seconds(bot.pid)
-            time.sleep(2)
-            before = cpu_seconds(bot.pid)
-            time.sleep(IDLE_SECONDS)
-            idle = (cpu_seconds(bot.pid) - before) / IDLE_SECONDS * 100
+            time.sleep(6)  # until what is loaded later is loaded
             signs, replies = one_by_one(bot_api)
             turns = CHATS * MESSAGES
-            before, switches, done = cpu_seconds(bot.pid), switched(bot.pid), commits(url)
+            before, done = cpu_seconds(bot.pid), commits(url)
             seconds = all_at_once(bot_api, turns)
             cpu, memory = cpu_seconds(bot.pid) - before, memory_mb(bot.pid)
-            switches, done = switched(bot.pid) - switches, commits(url) - done
+            done = commits(url) - done
             all_at_once(bot_api, TURNS - turns)
             return Figures(
-                start_cpu_s=start,
-                idle_percent=idle,
                 signs_ms=signs,
                 replies_ms=replies,
                 cpu_ms_a_turn=cpu / turns * 1000,
                 turns_a_second=turns / seconds,
-                switches_a_turn=switches / turns,
                 commits_a_turn=done / turns,
                 memory_mb=memory,
                 later_memory_mb=memory_mb(bot.pid),
@@ -148,16 +137,6 @@ def all_at_once(bot_api: BotApi, messages: int) -> float:
         bot_api.say("What is tannin?", chat_id=5000 + number % CHATS)
     wait_for(bot_api, sent + messages)
     return time.monotonic() - began
-
-
-def switched(pid: int) -> int:
-    """How often any thread of a process gave up a core so far."""
-    lines = [
-        line
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for line in (task / "status").read_text().splitlines()
-    ]
-    return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
 
 
 def commits(url: str) -> int:
@@ -203,10 +182,9 @@ def points(values: Sequence[float]) -> str:
 def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
     """The figures as Markdown: means of all rounds, ratios to plain in the same round."""
     head = (
-        "| | CPU a turn, ms | × plain | turns a second | × plain | commits a turn | context "
-        "switches a turn | idle CPU, % of a core | accept to typing, ms (p50 / p95 / p99) | accept "
-        "to answer, ms (p50 / p95 / p99) | memory after 500, 2,000 turns, MB | CPU to the first "
-        "answer, s |\n| :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n"
+        "| | CPU a turn, ms | × plain | turns a second | × plain | commits a turn | accept to "
+        "typing, ms (p50 / p95 / p99) | accept to answer, ms (p50 / p95 / p99) | memory after 500, "
+        "2,000 turns, MB |\n| :-- | --: | --: | --: | --: | --: | --: | --: | --: |\n"
     )
     lines = []
     for name, rows in rounds.items():
@@ -217,13 +195,10 @@ def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
             f"| {name} | {mean(row.cpu_ms_a_turn for row in rows):.1f} | {cpu:.2f} | "
             f"{mean(row.turns_a_second for row in rows):.0f} | {speed:.2f} | "
             f"{mean(row.commits_a_turn for row in rows):.1f} | "
-            f"{mean(row.switches_a_turn for row in rows):.0f} | "
-            f"{mean(row.idle_percent for row in rows):.2f} | "
             f"{points([each for row in rows for each in row.signs_ms])} | "
             f"{points([each for row in rows for each in row.replies_ms])} | "
             f"{mean(row.memory_mb for row in rows):.0f}, "
-            f"{mean(row.later_memory_mb for row in rows):.0f} | "
-            f"{mean(row.start_cpu_s for row in rows):.1f} |"
+            f"{mean(row.later_memory_mb for row in rows):.0f} |"
         )
     return head + "\n".join(lines)
 

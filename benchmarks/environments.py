@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -28,13 +28,9 @@ class Entry:
     libraries: tuple[str, ...]
     environment: str | None = None
     note: str = ""
-    root: Path = ROOT
 
 
-FLOOR: Final = Entry("bare loop", "bare", ("openai", "pydantic"), note="posts JSON, as ours does")
-TYPED: Final = Entry(
-    "bare loop, typed", "bare_typed", ("openai", "pydantic"), note="in the client's own types"
-)
+FLOOR: Final = Entry("bare loop", "bare", ("openai", "pydantic"), note="in the client's own types")
 OURS: Final = Entry("ours", "ours", ("openai", "pydantic"))
 TRACED: Final = Entry("ours, traced", "ours_traced", ("langfuse", "httpx2"))
 PEERS: Final = (
@@ -51,7 +47,7 @@ PEERS: Final = (
         "langchain",
         ("langchain", "langchain-openai", "openai"),
         "langchain",
-        "answers by a tool call (ToolStrategy), the way of it that asks again",
+        "answers by a tool call (ToolStrategy), its way that asks again",
     ),
     Entry(
         "instructor",
@@ -61,16 +57,7 @@ PEERS: Final = (
         "runs no tools: one request of the plain client is made by hand before it",
     ),
 )
-ENTRIES: Final = (FLOOR, TYPED, OURS, TRACED, *PEERS)
-
-
-def earlier(root: Path) -> tuple[Entry, Entry]:
-    """Ourselves as another checkout has us, to see whether a turn has become dearer."""
-    note = "as of commit " + _run("git", "-C", str(root), "rev-parse", "--short", "HEAD").strip()
-    return (
-        replace(OURS, name="ours, earlier", root=root, note=note),
-        replace(TRACED, name="ours, traced, earlier", root=root, note=note),
-    )
+ENTRIES: Final = (FLOOR, OURS, TRACED, *PEERS)
 
 
 class NotInstalled(Exception):
@@ -78,7 +65,7 @@ class NotInstalled(Exception):
 
 
 def python_of(entry: Entry) -> Path:
-    """The interpreter of a candidate's environment, which is built if it is not there yet.
+    """Return the interpreter of a candidate's environment, which is built if it is missing.
 
     Raises:
         NotInstalled: it cannot be built.
@@ -99,7 +86,7 @@ def python_of(entry: Entry) -> Path:
 
 
 def versions(entry: Entry, python: Path) -> str:
-    """The libraries of a candidate with their versions."""
+    """Return the libraries of a candidate with their versions."""
     shown = _run(str(python), "-c", SHOW_VERSIONS, *entry.libraries).split()
     return ", ".join(
         f"{name} {number}" for name, number in zip(entry.libraries, shown, strict=True)
@@ -114,12 +101,12 @@ def _run(*command: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotInstalled(type(error).__name__) from None
     if done.returncode:
-        raise NotInstalled(reason(done.stderr))
+        raise NotInstalled(_reason(done.stderr))
     return done.stdout
 
 
-def reason(stderr: str) -> str:
-    """Why a command failed: its last error in one line, without addresses and paths."""
+def _reason(stderr: str) -> str:
+    """Return the last error of a command in one line, without addresses and paths."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")] or lines or ["no reason given"]
     return re.sub(r"\S*/\S+", "…", errors[-1]).removeprefix("ERROR: ")[:120]

@@ -10,18 +10,18 @@ queries.jsonl, qrels/test.tsv), the ranking by words is measured. Nothing needs 
 import argparse
 import asyncio
 import csv
-import datetime
 import json
 import math
+import os
 import tempfile
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 
-from benchmarks.report import machine
 from benchmarks.retrieval_corpus import DIMENSIONS, PARTS, WORDS, Corpus
 from db.documents.chunking import Section
 from db.documents.reading import Document
@@ -164,13 +164,12 @@ def main() -> None:
     for database in (sqlite, postgres):
         with database() as url:
             rows += asyncio.run(measured(url, sizes))
-    where = machine(datetime.datetime.now(datetime.UTC).date())
-    written = (
-        f"{where}. CPU / time of a search in milliseconds, p50 of {SEARCHES}; synthetic chunks of "
-        f"{WORDS} words, vectors of {DIMENSIONS} numbers. The first search "
-        f"after a change builds the index.\n\n{table(HEADER, rows)}\n"
+    where = f"{date.today()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    print(
+        f"\n{where}. CPU / time of a search in milliseconds, p50 of {SEARCHES}; chunks of {WORDS} "
+        f"synthetic words, vectors of {DIMENSIONS} numbers. The first search after a change builds "
+        f"the index.\n\n{table(HEADER, rows)}\n"
     )
-    print(f"\n{written}")
 
 
 if __name__ == "__main__":

@@ -76,9 +76,6 @@ KINDS: Final = (
     Kind("two tools", "A red for lamb and a white for trout, please.", 2),
     Kind("invalid once", "Something for tonight, whatever you like."),
 )
-FAILING: Final = Kind("failing", "Surprise me with something odd.")
-"""Every answer is invalid, as many times as may be retried; then one is valid."""
-
 VALID: Final = Answer(
     intro="For an evening like this one, the shop has just the thing:",
     wines=[

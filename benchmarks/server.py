@@ -1,17 +1,20 @@
 """The scripted model and trace receiver, in a process of its own: as little HTTP as it takes.
 
 What it replies follows from the request alone (how many answers and tool results it holds), so the
-candidates need no script in order. `GET /sent` says what arrived since the last time it was asked.
+candidates need no script in order.
 """
 
 import asyncio
 import json
 from typing import Any, Final
 
-from benchmarks.scenario import FAILING, KINDS, MODEL, RETRIES, VALID, Answer, Kind
+from benchmarks.scenario import KINDS, MODEL, VALID, Answer, Kind
 
 HEAD_END: Final = b"\r\n\r\n"
 VALID_JSON: Final = VALID.model_dump_json()
+INVALID_JSON: Final = json.dumps(
+    {"intro": "Here is what I would open tonight.", "closing": "Enjoy."}
+)
 CALLS: Final = ({"style": "red", "max_price": 20}, {"style": "white", "max_price": 20})
 ANSWER_TOOL: Final = Answer.__name__
 """The tool by which some candidates have the model answer."""
@@ -19,26 +22,10 @@ ANSWER_TOOL: Final = Answer.__name__
 JsonObject = dict[str, Any]
 
 
-class Received:
-    """What arrived since `take` was called last; sizes in bytes, heads of requests included."""
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-        self.failing = 0
-        self.trace_bytes = 0
-
-    def take(self) -> JsonObject:
-        """All of it, to start anew."""
-        taken = {"sizes": self.sizes, "trace_bytes": self.trace_bytes}
-        self.__init__()  # type: ignore[misc]
-        return taken
-
-
 class Connection(asyncio.Protocol):
     """One connection that is kept alive."""
 
-    def __init__(self, received: Received) -> None:
-        self.received = received
+    def __init__(self) -> None:
         self.buffer = b""
         self.transport: asyncio.Transport
 
@@ -55,7 +42,7 @@ class Connection(asyncio.Protocol):
                 return
             head, body = self.buffer[:end], self.buffer[end:size]
             self.buffer = self.buffer[size:]
-            self.transport.write(respond(head, body, self.received))
+            self.transport.write(respond(head, body))
 
 
 def content_length(head: bytes) -> int:
@@ -64,15 +51,11 @@ def content_length(head: bytes) -> int:
     return int(rest.split(b"\r\n", 1)[0]) if found else 0
 
 
-def respond(head: bytes, body: bytes, received: Received) -> bytes:
+def respond(head: bytes, body: bytes) -> bytes:
     """The whole response to one request."""
     path = head.split(b" ", 2)[1]
     if path.startswith(b"/v1/chat/completions"):
-        received.sizes.append(len(head) + len(body))
-        return http(json.dumps(completion(json.loads(body), body, received)).encode())
-    if path.startswith(b"/sent"):
-        return http(json.dumps(received.take()).encode())
-    received.trace_bytes += len(head) + len(body)
+        return http(json.dumps(completion(json.loads(body), body)).encode())
     if path.startswith(b"/api/public/scores"):
         return http(b'{"message": "Accepted"}', "202 Accepted")
     return http(b"")
@@ -84,10 +67,10 @@ def http(body: bytes, status: str = "200 OK") -> bytes:
     return head.encode() + HEAD_END + body
 
 
-def completion(request: JsonObject, body: bytes, received: Received) -> JsonObject:
+def completion(request: JsonObject, body: bytes) -> JsonObject:
     """A chat completion with the message that the script foresees."""
-    kind = next(each for each in (*KINDS, FAILING) if each.question.encode() in body)
-    said = reply(kind, [message["role"] for message in request["messages"]], received)
+    kind = next(each for each in KINDS if each.question.encode() in body)
+    said = reply(kind, [message["role"] for message in request["messages"]])
     tools = [tool["function"]["name"] for tool in request.get("tools", [])]
     message = said if isinstance(said, dict) else answer_message(said, ANSWER_TOOL in tools)
     return {
@@ -107,22 +90,13 @@ def completion(request: JsonObject, body: bytes, received: Received) -> JsonObje
     }
 
 
-def reply(kind: Kind, roles: list[str], received: Received) -> JsonObject | str:
+def reply(kind: Kind, roles: list[str]) -> JsonObject | str:
     """The message, or the text of the answer, that follows on messages of these roles."""
     if kind.tool_calls and "tool" not in roles:
         return calls_message(kind.tool_calls)
-    if kind is FAILING and received.failing < RETRIES:
-        received.failing += 1
-        return invalid_json(received.failing)
     if kind.name == "invalid once" and "assistant" not in roles:
-        return invalid_json(1)
+        return INVALID_JSON
     return VALID_JSON
-
-
-def invalid_json(number: int) -> str:
-    """An answer with no wines; another one for each number, all of one length."""
-    intro = f"Here is what I would open tonight, try {number}: a Chinon, slightly chilled."
-    return json.dumps({"intro": intro, "closing": "Enjoy it, and tell me how it was."})
 
 
 def answer_message(text: str, by_tool: bool) -> JsonObject:
@@ -145,9 +119,8 @@ def call(id: str, name: str, arguments: str) -> JsonObject:
 
 async def serve() -> None:
     """Serve on a free port of 127.0.0.1, which is printed, until stopped."""
-    received = Received()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(received), "127.0.0.1", 0)
+    server = await loop.create_server(Connection, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

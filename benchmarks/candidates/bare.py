@@ -1,15 +1,10 @@
-"""The floor: a loop as short as one can write it, over the client's connections alone.
-
-It posts JSON and reads JSON, as this project does: a request in the client's own types costs more
-than all the rest of a turn, and would make everybody else look cheap.
-"""
+"""The floor: a loop as short as one can write it, in the types of OpenAI's client."""
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from openai import AsyncOpenAI, HttpxBinaryResponseContent, pydantic_function_tool
+from openai import AsyncOpenAI, pydantic_function_tool
 from pydantic import create_model
 
 from benchmarks.scenario import (
@@ -31,44 +26,31 @@ REQUEST: dict[str, Any] = {
     "response_format": {"type": "json_object"},
 }
 
-Message = dict[str, Any]
-Ask = Callable[[AsyncOpenAI, list[Message]], Awaitable[Message]]
 
-
-async def posted(client: AsyncOpenAI, messages: list[Message]) -> Message:
-    """The message that the model answers with."""
-    raw = await client.post(
-        "/chat/completions",
-        body=REQUEST | {"messages": messages},
-        cast_to=HttpxBinaryResponseContent,
-    )
-    message: Message = json.loads(raw.content)["choices"][0]["message"]
-    return message
-
-
-def make(base_url: str, ask: Ask = posted) -> Candidate:
-    """The bare loop over a client of `base_url`."""
+def make(base_url: str) -> Candidate:
+    """Make the bare loop over a client of `base_url`."""
     client = AsyncOpenAI(api_key="none", base_url=f"{base_url}/v1", max_retries=0, timeout=60)
 
     async def answer(kind: Kind) -> Answer:
-        messages: list[Message] = [
+        messages: list[Any] = [
             {"role": "system", "content": SYSTEM_PROMPT},
             {"role": "user", "content": kind.question},
         ]
         for _ in range(RETRIES + 2):
-            message = await ask(client, messages)
-            if calls := message.get("tool_calls"):
-                arguments = [json.loads(call["function"]["arguments"]) for call in calls]
+            completion = await client.chat.completions.create(messages=messages, **REQUEST)
+            message = completion.choices[0].message
+            if calls := message.tool_calls:
+                arguments = [json.loads(call.function.arguments) for call in calls]
                 results = await asyncio.gather(*(find_wines(**each) for each in arguments))
-                messages.append(message)
+                messages.append(message.model_dump(exclude_none=True))
                 for call, result in zip(calls, results, strict=True):
-                    said = {"role": "tool", "tool_call_id": call["id"], "content": result}
+                    said = {"role": "tool", "tool_call_id": call.id, "content": result}
                     messages.append(said)
                 continue
             try:
-                return Answer.model_validate(json.loads(message["content"]))
+                return Answer.model_validate_json(message.content)
             except ValueError as error:
-                messages.append({"role": "assistant", "content": message["content"]})
+                messages.append({"role": "assistant", "content": message.content})
                 messages.append({"role": "user", "content": f"That is not valid: {error}"})
         raise RuntimeError("no valid answer")
 
