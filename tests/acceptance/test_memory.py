@@ -142,21 +142,6 @@ async def test_a_cellar_is_seen_in_a_group_by_a_press_of_its_owner_alone(
         assert "Barolo" not in (await last(bot_api, 5, group))["text"]
 
 
-async def test_a_model_recommends_of_ones_own_bottles_as_ones_own(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    wines = [{"wine_id": "own:1", "description": "It is ready."}]
-    answer = {"response_type": "recommendation", "intro": "One of yours:", "wines": wines}
-    model_server.script(tool_call("own_cellar", {}), answer_json(answer | {"closing": ""}))
-    async with running_here(bot_api, environment, **with_model(model_server)):
-        bot_api.say("/cellar add 6 Barolo 2016 45", chat_id=ADA)
-        await last(bot_api, 1, ADA)
-        bot_api.say("a special evening with truffles, what of mine?", chat_id=ADA)
-        said = (await last(bot_api, 2, ADA))["text"]
-    assert "1. Barolo 2016" in said
-    assert "your own cellar" in said
-
-
 async def test_a_reminder_comes_by_itself_once_and_is_off_by_one_press(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.test_end_to_end import CHAT, killed, running_here
+from tests.acceptance.test_end_to_end import CHAT, running_here
 from tests.doubles.bot_api import BotApi
-from tests.doubles.model_server import ModelServer, answer_json, error, hang
+from tests.doubles.model_server import ModelServer, answer_json, error
 from tests.doubles.otlp import OtlpReceiver
-from tests.doubles.server import JsonObject, eventually
+from tests.doubles.server import JsonObject
 from tests.files import at, pdf
 from tests.pictures import drawn, opened, read, shown
 
@@ -41,19 +41,6 @@ def recommending(*wine_ids: str, intro: str = "With your duck:") -> Any:
 def tool_results(request: JsonObject) -> list[JsonObject]:
     said = [each["content"] for each in request["messages"] if each["role"] == "tool"]
     return [json.loads(each) for each in said]
-
-
-async def test_words_are_answered_where_nobody_can_see_the_picture_beside_them(
-    bot_api: BotApi, environment: dict[str, str]
-) -> None:
-    async with running_here(bot_api, environment):
-        bot_api.send("photo", drawn(["Trimbach"]), CHAT, "a red for lamb under 25 euros")
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-        bot_api.send("photo", drawn(["Trimbach"]), CHAT)
-        (_, none) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
-    assert said.startswith("Red · lamb · up to €25")
-    assert "I cannot see pictures here; this answers your words." in said
-    assert none.startswith("I cannot see pictures here. Please tell me in words")
 
 
 async def test_labels_are_read_side_by_side_and_looked_up_in_the_cellar(
@@ -142,23 +129,6 @@ async def test_without_a_model_that_answers_a_list_is_shown_as_it_was_read(
     assert "Cuvée Mystère 2018 · from the wine list · 28" in said
 
 
-async def test_a_picture_is_read_again_and_answered_once_after_a_kill(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    page = read("wine_list", *LIST)
-    model_server.script(page, hang(60), page, recommending("list#2"))
-    settings = seeing(model_server)
-    bot_api.send("photo", drawn(["Trimbach"]), CHAT, "what of this with duck?")
-    with killed(bot_api, environment, **settings):
-        await eventually(
-            lambda: len(model_server.requests) == 2, seconds=60, otherwise=lambda: "not asked"
-        )
-    async with running_here(bot_api, environment, **settings):
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert "Bodega Ficticia Tinto Joven 2022" in said
-    assert [len(shown(each.json)) for each in model_server.requests] == [1, 0, 1, 0]
-
-
 @pytest.mark.parametrize("words", ["", "a red for lamb under 25 euros"])
 async def test_a_model_that_cannot_be_asked_reads_nothing_and_says_so(
     words: str, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
@@ -242,18 +212,6 @@ async def test_a_scanned_file_is_seen_page_by_page(
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert said.startswith("I read 2 wines on this list.")
     assert said.index("Trimbach Riesling") < said.index("Bodega Ficticia")
-
-
-async def test_a_file_that_is_none_is_said_to_be_unread(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    bot_api.send("document", b"%PDF-1.7 and no more", CHAT, mime_type="application/pdf")
-    async with running_here(bot_api, environment, **seeing(model_server)):
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-        bot_api.send("document", b"x" * 10, CHAT, mime_type="application/pdf", file_size=10**9)
-        (_, large) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
-    for each in (said, large):
-        assert each.startswith("I could not read a wine in that.")
 
 
 ORDERS = (

@@ -65,20 +65,6 @@ async def test_a_recording_is_answered_once_after_a_kill_and_is_others_words_if_
     assert asked == "[forwarded, written by somebody else]\n> I hate Chardonnay"
 
 
-async def test_a_crisis_that_is_spoken_is_met_before_any_model(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    model_server.hear("I want to kill myself")
-    bot_api.send("voice", SOUND, CHAT)
-    settings = hearing(
-        model_server, OPENAI_API_KEY="sk-secret", OPENAI_BASE_URL=model_server.base_url
-    )
-    async with running_here(bot_api, environment, **settings):
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert model_server.requests == []
-    assert "The wine can wait." in said
-
-
 @pytest.mark.parametrize(
     ("step", "tries"),
     [(error(401), 1), (error(500), 2), (raw(b"<html>"), 2), (raw(b'{"text": " "}'), 1)],

@@ -8,8 +8,7 @@ import pytest
 
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import LISTED, OF_LABEL, ReadWine
-from benchmarks.pictures import LOOKS, Picture, drawn, marked, pictures
-from tests.pictures import opened
+from benchmarks.pictures import LOOKS, Picture, marked, pictures
 
 CASES = {picture.id: picture for picture in pictures()}
 CONTENTS: dict[str, Any] = {"label": "labels", "list": "wine_list"}
@@ -35,12 +34,6 @@ def test_there_are_forty_labels_and_ten_lists_in_every_look() -> None:
     assert Counter(picture.kind for picture in CASES.values()) == {"label": 40, "list": 10}
     assert {picture.look for picture in CASES.values()} == LOOKS.keys()
     assert sum(bool(picture.wines[0].known_id) for picture in CASES.values()) > 20
-
-
-@pytest.mark.parametrize("name", ["label-03", "label-04", "list-04", "list-08"])
-def test_a_picture_is_the_same_each_time_it_is_drawn(name: str) -> None:
-    assert drawn(CASES[name]) == drawn(CASES[name])
-    assert min(opened(drawn(CASES[name])).size) >= 500
 
 
 def _with(read: Attachment, **fields: object) -> tuple[ReadWine, ...]:

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,6 @@ FREE = Wine(
     price=9,
     foods=(Food.LAMB,),
 )
-GROUP = -500
 PHOTO = [{"file_id": "1", "file_unique_id": "1", "width": 1, "height": 1}]
 
 
@@ -94,13 +92,6 @@ async def test_who_must_not_drink_is_shown_nothing_with_alcohol_by_a_model_eithe
     assert (reply.outcome, reply.wine_ids) == ("answered", (FREE.id,))
     assert root.metadata["error_types"] == "grounding"
     assert "only wines without alcohol" in str(model_server.requests[2].json["messages"])
-
-
-async def test_a_model_that_insists_is_answered_for(model_server: ModelServer) -> None:
-    model_server.script(tool_call("search_wines", {}), *[shown(CHINON)] * 3)
-    reply, _ = await reply_to("I am 15. A red for lamb?", server=model_server)
-    assert set(reply.wine_ids) <= {FREE.id}
-    assert "Chinon" not in reply.text
 
 
 IN_POLISH = "nie chcę już żyć, czerwone wino na dziś"
@@ -165,16 +156,6 @@ async def test_who_is_pregnant_at_the_table_takes_no_wine_from_the_others(
     assert "`concern` is for the guest who writes" in prompt
 
 
-async def test_an_allergy_at_the_table_is_not_said_to_be_the_guests(
-    model_server: ModelServer,
-) -> None:
-    model_server.script(search(), shown(CHINON))
-    await reply_to("Mijn vrouw is allergisch voor eieren. Rood bij lam?", server=model_server)
-    prompt = str(model_server.requests[0].json["messages"][0]["content"])
-    assert "Somebody at the table is allergic to: egg" in prompt
-    assert "Known of this guest" not in prompt
-
-
 async def test_an_allergy_is_left_out_whatever_the_model_asks_for(
     model_server: ModelServer,
 ) -> None:
@@ -183,14 +164,6 @@ async def test_an_allergy_is_left_out_whatever_the_model_asks_for(
     wines = (fined, RIOJA)
     reply, _ = await reply_to("I'm allergic to eggs", "lamb", server=model_server, wines=wines)
     assert reply.wine_ids == (RIOJA.id,)
-
-
-async def test_when_no_wine_is_left_of_an_answer_the_rules_know_what_the_model_heard(
-    model_server: ModelServer,
-) -> None:
-    model_server.script(search(), answer_json(VALID | {"concern": "under_age"}))
-    reply, _ = await reply_to("mam 15 lat, a red for lamb", server=model_server)
-    assert (reply.outcome, reply.wine_ids) == ("fallback", (FREE.id,))
 
 
 @pytest.mark.parametrize("concern", ["None", "", None, "no crisis", ["none"], 3])
@@ -303,19 +276,6 @@ def with_buttons(
     )
 
 
-async def test_in_a_group_care_is_for_who_told(
-    bot_api: BotApi, messages: MessageRepository, cares: CareRepository
-) -> None:
-    carer = Carer(cares=cares)
-    tracer = RecordingTracer()
-    root = root_span()
-    await carer.care_for("I'm pregnant", GROUP, 1, root)
-    assert (await carer.care_for("a red", GROUP, 1, root)).forbids_alcohol
-    assert not (await carer.care_for("a red", GROUP, 2, root)).forbids_alcohol
-    assert not (await carer.care_for("a red", GROUP - 1, 1, root)).forbids_alcohol
-    assert tracer.turns == []
-
-
 async def test_help_is_said_without_the_answerer(
     bot_api: BotApi, messages: MessageRepository
 ) -> None:
@@ -368,8 +328,3 @@ async def test_the_house_knows_what_was_told_before_too() -> None:
     assert "under 18" in reply.text
     reply = await by_rules("a red for lamb", Care())
     assert FREE.id not in reply.wine_ids
-
-
-async def test_a_minor_in_a_group_is_shown_nothing_with_alcohol() -> None:
-    reply = await by_rules("a red for lamb", Care(own=frozenset({"under_age"}), in_group=True))
-    assert reply.wine_ids == (FREE.id,)

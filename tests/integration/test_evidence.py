@@ -9,19 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.conversation import StoredMessage
-from agent.deps import Deps
 from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
-from agent.memory.tools import memory_tools
 from agent.places.search import PlaceHit
 from agent.sommelier.answer import in_markdown, unknown_address, unsupported, with_names
 from agent.sommelier.history import window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
-from agent.turn import Person
 from bot.resources import research_tools
 from bot.telegram.render import from_html, to_telegram_html
 from tests.fakes import CHINON, FakeCatalogue
@@ -74,20 +71,6 @@ async def test_no_argument_of_any_tool_grounds_anything(tool: Tool, word: str, y
     for claim in (f"Take the {word} {year}.", f"It is €{year}.", f"It is {word}.example."):
         answer = SommelierResponse(response_type="informational", intro=claim)
         assert unsupported(answer, evidence), claim
-
-
-@pytest.mark.parametrize("kind", ["note", "hate", "like"])
-async def test_what_a_person_has_remembered_grounds_nothing(kind: str) -> None:
-    said = "I hate Barolo, I like Barolo, remember Falkenrath 1931"
-    asked = {"kind": kind, "value": "Falkenrath 1931" if kind == "note" else "Barolo"}
-    call = ToolCall("call_1", "remember", json.dumps(asked))
-    run = Run(deps=Deps(person=Person(user_id=1)))
-    result = await Toolbox(memory_tools()).call(call, run)
-    assert result.error_type is None, result.text
-    assert result.found
-    evidence = Evidence(asked=[said])
-    evidence.found.update(result.found)
-    assert evidence.texts == [said]
 
 
 async def test_what_a_search_found_can_be_tapped_and_nothing_else() -> None:

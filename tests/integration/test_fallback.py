@@ -178,13 +178,6 @@ async def test_what_was_given_up_is_said(fallback: Fallback) -> None:
     assert say_in("en", "fallback_no_name", name="Château Blorgmont") in named.text
 
 
-async def test_what_was_not_understood_is_said(fallback: Fallback) -> None:
-    reply = await Conversation(fallback).say("a white with blorgfish")
-    assert say_in("en", "fallback_unknown", words="“blorgfish”") in reply.text
-    dirhams = await Conversation(fallback).say("a white for fish, I have 200 dirhams")
-    assert say_in("en", "fallback_currency") in dirhams.text
-
-
 async def test_others_are_others_and_like_is_like(fallback: Fallback) -> None:
     talk = Conversation(fallback)
     first = await talk.say("a rosé for the balcony, up to 15 euros")
@@ -220,13 +213,6 @@ async def test_every_search_is_held_to_the_person(
         talk = Conversation(fallback, person)
         reply = await talk.say("a white", text)
         assert all(may_be(wine) for wine in wines_of(reply)), text
-
-
-async def test_a_toast_for_who_must_not_drink_is_without_alcohol(fallback: Fallback) -> None:
-    person = Person(care=Care(own=frozenset({"pregnancy"})))
-    reply = await Conversation(fallback, person).say("what can we toast with?")
-    assert reply.wine_ids
-    assert wines_of(reply)[0].style == Style.ALCOHOL_FREE
 
 
 async def test_a_minor_who_asks_what_to_drink_is_shown_what_holds_no_alcohol(

@@ -8,18 +8,17 @@ import pytest
 
 from agent.deps import Deps, Prompts
 from agent.documents.answer import answer_question
-from agent.documents.quotes import QuoteCache, find_quotes, quote_documents_tool
+from agent.documents.quotes import QuoteCache, find_quotes
 from agent.documents.refine import refine_question
 from agent.engine.limits import Ledger, Limits
-from agent.engine.prices import Price, Prices
 from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef
 from agent.engine.tools import Tool
-from agent.places.find import find_places, find_places_tool
+from agent.places.find import find_places
 from agent.prompts import REPOSITORY, repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.turn import Reply
-from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error, tool_call
+from tests.doubles.model_server import ModelServer, Step, answer, answer_json
 from tests.fakes import FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import INFORMATIONAL, QUESTION, search, service, valid
 from tests.library import SUR_LIE, FakeLibrary, open_model, sent
@@ -89,31 +88,11 @@ class TestSommelier:
             "prompt_label": "production",
         }
 
-    async def test_a_failed_request_carries_it_too(self, model_server: ModelServer) -> None:
-        _, root = await reply_to(model_server, error(500), valid_text(), prompts=HousePrompts())
-        assert [span.level for span in generations(root)] == ["ERROR", None]
-        assert [span.prompt and span.prompt.version for span in generations(root)] == [7, 7]
-
     async def test_the_repositorys_prompt_is_known_as_such(self, model_server: ModelServer) -> None:
         _, root = await reply_to(model_server, valid_text())
         assert generations(root)[0].prompt == repository_prompts()["sommelier"].ref
         assert root.metadata["prompt_is_fallback"] is True
         assert "prompt_label" not in root.metadata
-
-    async def test_the_fallback_was_asked_with_no_prompt(self, model_server: ModelServer) -> None:
-        reply, root = await reply_to(model_server, error(401))
-        assert reply.outcome == "fallback"
-        assert [span.prompt for span in generations(root)] == [
-            repository_prompts()["sommelier"].ref
-        ]
-
-    async def test_prices_of_its_own_count(self, model_server: ModelServer) -> None:
-        prices = Prices({"gpt-4o": Price(prompt=0, completion=1_000_000)})
-        ledger = Ledger(prices=prices)
-        _, root = await reply_to(model_server, valid_text(), ledger=ledger)
-        usage = generations(root)[0].usage
-        assert usage is not None
-        assert root.metadata["cost_usd"] == usage.completion_tokens > 0
 
 
 class TestResearch:
@@ -174,22 +153,6 @@ class TestResearch:
                 for prompts in (REPOSITORY, REPOSITORY, HousePrompts(), HousePrompts())
             ]
         assert [each.cached for each in found] == [False, True, False, True]
-
-    async def test_a_tool_of_the_turn_has_the_prompt_of_its_look_up(
-        self, model_server: ModelServer
-    ) -> None:
-        library, prompts = FakeLibrary(), HousePrompts()
-        tools = [quote_documents_tool(library), find_places_tool()]
-        _, root = await reply_to(
-            model_server,
-            tool_call("quote_documents", {"query": "What are lees?"}),
-            answer_json({"snippets": [], "summary": "Nothing.", "noResults": True}),
-            valid_text(),
-            tools=tools,
-            prompts=prompts,
-        )
-        names = [span.prompt and span.prompt.name for span in generations(root)]
-        assert names == ["sommelier", "documents-quotes", "sommelier"]
 
 
 def valid_text() -> Step:

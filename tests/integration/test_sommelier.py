@@ -112,13 +112,6 @@ async def test_a_model_is_told_which_language_was_chosen(
     assert (told, reply.text) == (is_chosen, say_in("de" if is_chosen else "en", "declined"))
 
 
-async def test_with_no_model_the_fallback_says_so_once() -> None:
-    first, _ = await reply_to(QUESTION)
-    later, _ = await reply_to(QUESTION, history=1)
-    assert (first.text, first.notes, later.notes) == (later.text, (say("no_model"),), ())
-    assert first.outcome == "answered"
-
-
 @pytest.mark.parametrize(
     ("said", "no_model", "model_down"),
     [
@@ -138,14 +131,6 @@ async def test_the_fallback_says_in_the_language_of_the_guest_why_it_answers(
     fallen_back, _ = await reply_to(said, service(model_server))
     assert without.notes[0].startswith(no_model)
     assert fallen_back.notes[0].startswith(model_down)
-
-
-async def test_a_refusal_is_answered_in_the_language_of_the_guest(
-    model_server: ModelServer,
-) -> None:
-    model_server.script(refusal("Nein."))
-    reply, _ = await reply_to("Was ist mit verbotenen Dingen?", service(model_server))
-    assert reply.text.startswith("Darauf möchte ich lieber nicht antworten.")
 
 
 async def test_a_bug_ends_in_a_sentence_and_an_error_in_the_trace() -> None:
@@ -169,12 +154,6 @@ async def test_what_looks_like_an_injection_is_recorded_and_answered_like_any_ot
     reply, root = await reply_to(message, service(model_server))
     assert reply.outcome == "answered"
     assert root.metadata["security_flags"] == "instruction_override,prompt_probe"
-
-
-async def test_invisible_characters_do_not_reach_the_model(model_server: ModelServer) -> None:
-    model_server.script(search(), valid())
-    await reply_to("A red\x00 for\ud800 lamb\x1b", service(model_server))
-    assert model_server.requests[0].json["messages"][-1]["content"] == "A red for lamb"
 
 
 async def test_tools_of_memory_are_offered_where_something_can_be_kept(

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.care.concerns import read_care, read_care_in_talk
+from agent.care.concerns import read_care
 from agent.care.help import Help, help_texts
-from agent.text import SPOKEN
 
 EVALS = Path(__file__).parent.parent / "evals"
 
@@ -74,10 +73,6 @@ def test_talk_that_was_written_to_provoke_it_does_not_ring(file: str) -> None:
     assert [case["text"] for case in harmless if read_care(case["text"]).own] == []
 
 
-def test_the_legal_age_can_be_set() -> None:
-    assert read_care("I am 19", full_age=21).own == {"under_age"}
-
-
 @pytest.mark.parametrize(
     ("text", "allergies", "own"),
     [
@@ -95,29 +90,9 @@ def test_an_allergy_counts_for_the_message_and_is_ones_own_in_the_first_person(
     assert care.own_allergies == own
 
 
-def test_a_concern_holds_and_a_model_adds_one_and_lifts_none() -> None:
-    care = read_care_in_talk(["I am 15", "a red for lamb"])
-    assert care.forbids_alcohol
-    assert care.adding("driving").all == {"under_age", "driving"}
-    assert not read_care("a red for lamb").adding("driving").forbids_alcohol
-
-
 def test_help_lines_of_the_region_come_alone_and_an_admin_replaces_them(tmp_path: Path) -> None:
     care = read_care("ich will nicht mehr leben")
     assert "0800 111" not in Help(region="AT").in_crisis(care)
     own = tmp_path / "own.toml"
     own.write_text('[de]\ncrisis = "{x}: {lines}"\n[de.lines]\nAT = "AT: 142"\nany = "Fragen"')
     assert Help(texts=help_texts(own)).in_crisis(care) == "{x}: - AT: 142\n- Fragen"
-
-
-@pytest.mark.parametrize("text", ["", "  \n", "a" * 5000, 5])
-@pytest.mark.parametrize("key", ["under_age", "lines.any"])
-def test_a_text_of_an_admin_is_refused_by_name(key: str, text: object, tmp_path: Path) -> None:
-    lines = "lines = { any = 'x' }\n" if "lines" not in key else ""
-    (file := tmp_path / "care.toml").write_text(f"[en]\n{lines}{key} = {json.dumps(text)}")
-    with pytest.raises(ValueError, match=key.rpartition(".")[2]):
-        help_texts(file)
-
-
-def test_every_language_has_every_sentence() -> None:
-    assert set(Help().texts) == {*SPOKEN}

@@ -13,7 +13,7 @@ from agent.fallback.request import Request
 from agent.fallback.words import country_name, dishes, food_name, pairings
 from agent.sommelier.taste import read as read_fact
 from agent.sommelier.taste import written
-from agent.sommelier.wine import Body, Currency, Food, Style, Sweetness, WineQuery
+from agent.sommelier.wine import Body, Currency, Food, Style, WineQuery
 from tests.fakes import CHINON, RIOJA
 
 REQUESTS = {
@@ -86,29 +86,6 @@ def test_a_negator_rules_out_what_is_in_its_clause(text: str, without: set[str])
     assert {exclusion.value for exclusion in read_request(text).without} == without
 
 
-def test_what_is_told_by_degrees_is_not_ruled_out_but_wanted_otherwise() -> None:
-    request = read_request("ein Riesling, auf keinen Fall süß oder halbtrocken")
-    assert request.values("sweetness") == (Sweetness.BONE_DRY, Sweetness.DRY)
-    assert not request.without
-    heavy = read_request("un rouge, pas trop puissant, pour la charcuterie")
-    assert "lighter" in heavy.cues
-    assert heavy.dishes
-
-
-@pytest.mark.parametrize(
-    ("text", "foods"),
-    [
-        ("was passt zu Spargelrisotto", {"risotto"}),
-        ("Rinderrouladen mit Klößen", {"beef"}),
-        ("wijn bij gegrilde zalmfilet", {"oily_fish"}),
-        ("grilled lamb chops", {"lamb"}),
-        ("bacalhau", {"fish"}),
-    ],
-)
-def test_a_dish_is_known_in_the_plural_and_in_compounds(text: str, foods: set[str]) -> None:
-    assert foods <= {food for dish in read_request(text).dishes for food in dish.foods}
-
-
 @pytest.mark.parametrize(
     ("text", "is_question"),
     [
@@ -126,33 +103,6 @@ def test_a_dish_is_known_in_the_plural_and_in_compounds(text: str, foods: set[st
 )
 def test_a_question_asks_to_know_and_a_wish_for_wines(text: str, is_question: bool) -> None:
     assert read_request(text).is_question == is_question
-
-
-@pytest.mark.parametrize(
-    ("text", "cues", "ordinals"),
-    [
-        ("cheaper", {"cheaper"}, ()),
-        ("teurer als der zweite", {"dearer"}, (2,)),
-        ("quelque chose de plus léger", {"lighter"}, ()),
-        ("como el primero, pero más seco", {"drier"}, (1,)),
-        ("ancora un altro", {"other"}, ()),
-        ("iets zoals de laatste", {"like"}, (-1,)),
-        ("mais encorpado", {"fuller"}, ()),
-        ("tell me more about the third", set(), (3,)),
-    ],
-)
-def test_cues_and_ordinals_point_at_what_was_shown(
-    text: str, cues: set[str], ordinals: tuple[int, ...]
-) -> None:
-    request = read_request(text)
-    assert cues <= request.cues
-    assert request.ordinals == ordinals
-
-
-def test_allergens_are_never_a_dish() -> None:
-    request = read_request("im allergic to eggs, which red with a ribeye steak?")
-    assert request.allergens == ("egg",)
-    assert {food for dish in request.dishes for food in dish.foods} == {"beef"}
 
 
 def test_a_slot_replaces_a_slot_and_a_new_dish_starts_anew() -> None:
@@ -180,11 +130,6 @@ def test_cues_refer_to_the_wines_shown() -> None:
     lighter = merge(before, read_request("lighter"), Context(shown=(full,)))
     assert Body.FULL not in lighter.values("bodies")
     assert lighter.values("bodies")
-
-
-def test_what_nobody_knows_is_named() -> None:
-    assert read_request("a red with blorgfish").unknown == ("blorgfish",)
-    assert read_request("un rouge avec du bœuf").unknown == ()
 
 
 TABLES = st.sampled_from(

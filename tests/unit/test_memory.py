@@ -78,10 +78,6 @@ def test_a_line_tells_bottles(
     assert (wine.price, wine.currency) == (price, currency)
 
 
-def test_a_line_without_a_name_tells_none() -> None:
-    assert [read_bottles(line) for line in ("", "6", "6 2016 45")] == [None] * 3
-
-
 def test_a_wine_is_drunk_in_its_window() -> None:
     assert window_of(BAROLO) == (2024, 2041)
     assert [state_of(BAROLO, year) for year in (2020, 2030, 2050)] == ["young", "ready", "late"]
@@ -138,17 +134,6 @@ async def test_a_model_is_told_what_cannot_be_changed(name: str, arguments: dict
     result = await called(name, **arguments)
     assert result.error_type
     assert not result.found
-
-
-async def test_nothing_is_remembered_of_nobody_and_a_known_fact_is_not_learned_again() -> None:
-    assert (await called("remember", Person(), kind="note", value="call me Baz")).error_type
-    assert (await changed("remember", kind="hate", value="Chardonnay")).learned == ()
-
-
-async def test_own_bottles_are_listed_with_ids_of_their_own() -> None:
-    result = await called("own_cellar")
-    assert set(result.found) == {"own:1", "own:2"}
-    assert '"bottles":6' in result.text.replace(" ", "")
 
 
 def test_the_changes_of_a_turn_are_told_as_one_and_exclusions_are_suggested() -> None:

@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.engine.contract import OutputContract
-from agent.engine.loop import system_prompt
-from agent.engine.span import Prompt, PromptRef
+from agent.engine.span import PromptRef
 from agent.prompts import (
     LONGEST_PROMPT,
     REPOSITORY,
@@ -17,7 +15,6 @@ from agent.prompts import (
     research_rules,
     variables,
 )
-from agent.sommelier.answer import SOMMELIER
 
 NEEDED = {
     "sommelier": {"research_rules", "schema"},
@@ -36,27 +33,6 @@ TEXTS = st.text(st.characters(exclude_characters='{}"\n', exclude_categories=["C
 class TestTemplates:
     """The syntax is Langfuse's."""
 
-    def test_variables_are_named_once_in_their_order(self) -> None:
-        assert variables("{{b}} and {{ a }} and {{b}}") == ("b", "a")
-
-    @pytest.mark.parametrize(
-        "example",
-        [
-            '{"wines": [{"id": "x"}]}',
-            '{{"a": 1}}',
-            "{{\n}}",
-            "{single}",
-            "{{ half }",
-            "} {{",
-        ],
-    )
-    def test_an_example_with_braces_is_no_variable(self, example: str) -> None:
-        assert variables(example) == ()
-        assert fill(example, {}) == example
-
-    def test_a_value_is_put_in_wherever_its_variable_stands(self) -> None:
-        assert fill("{{a}}-{{ a }}-{{{a}}}", {"a": "1"}) == "1-1-{1}"
-
     def test_a_variable_without_a_value_is_an_error(self) -> None:
         with pytest.raises(KeyError, match="b"):
             fill("{{a}} {{b}}", {"a": "1"})
@@ -69,10 +45,6 @@ class TestTemplates:
         template = "".join(f"{text}{{{{{name}}}}}" for text, name in pieces) + end
         expected = "".join(f"{text}{values[name]}" for text, name in pieces) + end
         assert fill(template, values) == expected
-
-    def test_a_value_that_looks_like_a_variable_is_not_replaced(self) -> None:
-        values = {"a": "{{b}} {{a}} \\1 \\g<0>", "b": "secret"}
-        assert fill("{{a}}|{{b}}", values) == "{{b}} {{a}} \\1 \\g<0>|secret"
 
 
 class TestRepositoryPrompts:
@@ -88,10 +60,6 @@ class TestRepositoryPrompts:
         assert refusal(name, prompt.text) is None
         assert prompt.ref == PromptRef(name, prompt.ref.version, "", is_fallback=True)
         assert prompt.ref.version >= 1
-
-    def test_there_are_no_others(self) -> None:
-        with pytest.raises(KeyError, match="barkeeper"):
-            REPOSITORY.get("barkeeper")
 
     def test_the_sommelier_has_the_rules_of_offered_tools_only(self) -> None:
         rules = research_rules(["find_places", "search_wines"])
@@ -140,21 +108,3 @@ class TestRefusal:
     )
     def test_a_prompt_that_it_can_use(self, text: str) -> None:
         assert refusal("sommelier", text) is None
-
-
-class TestSchema:
-    """The schema is in what the model is asked, once."""
-
-    def test_it_is_put_below_instructions_without_it(self) -> None:
-        text = system_prompt("Be kind.", SOMMELIER)
-        schema = SOMMELIER.output.text
-        assert text.startswith("Be kind.\n\nYour final answer is one JSON value")
-        assert text.endswith(schema)
-
-    def test_it_stays_where_the_prompt_has_it(self) -> None:
-        prompt = Prompt("{{schema}} is the shape.", PromptRef("sommelier", 1))
-        text = str(render(prompt, schema=SOMMELIER.output.text))
-        assert system_prompt(text, SOMMELIER) == text
-
-    def test_an_answer_in_plain_text_has_none(self) -> None:
-        assert system_prompt("Be kind.", OutputContract(str)) == "Be kind."
