@@ -89,7 +89,7 @@ class Fallback:
     ) -> LookUp:
         """Search for what the last of these messages asks, and return what was found."""
         exchanges = exchanges_of(messages)
-        ids = [wine_id for exchange in exchanges for wine_id in exchange.shown]
+        ids = [wine_id for _, shown in exchanges for wine_id in shown]
         known = await get_wines(self._catalogue, ids, person) if ids else []
         wines = {wine.id: wine for wine in known}
         request, context = request_of(exchanges, wines, language or spoken())

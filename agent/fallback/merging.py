@@ -1,6 +1,6 @@
-"""What a message changes of what was asked before, and which of the wines shown it means."""
+"""Merge a message with those before it, and tell which of the wines shown it means."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,13 +23,8 @@ COMPARISONS: Final[Mapping[str, tuple[str, str, int, tuple[str, ...]]]] = {
 the steps that it wants where no wine was shown."""
 KINDS: Final = ("styles", "colours", "grapes", "countries", "regions")
 
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A message of the person, and the ids of the wines that the answer to it showed."""
-
-    text: str
-    shown: tuple[str, ...] = ()
+Exchange = tuple[str, tuple[str, ...]]
+"""A message of the person, and the ids of the wines that the answer to it showed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +47,9 @@ def exchanges_of(messages: Sequence[Message]) -> list[Exchange]:
     for message in messages:
         content = str(message.get("content") or "")
         if message.get("role") == "user":
-            found.append(Exchange(content))
+            found.append((content, ()))
         elif found and (shown := ids_shown_in(content)):
-            found[-1] = replace(found[-1], shown=shown)
+            found[-1] = (found[-1][0], shown)
     return found
 
 
@@ -62,43 +57,41 @@ def request_of(
     exchanges: Sequence[Exchange], wines: Mapping[str, Wine], default: str
 ) -> tuple[Request, Context]:
     """Return what the last message asks for, with what still counts of those before it."""
-    recent = exchanges[-LAST - 1 :]
-    merged, context = Request(language=default), Context()
-    seen: tuple[str, ...] = ()
-    for exchange in recent:
-        new = read_request(exchange.text, merged.language)
-        merged = merge(merged, new, context) if not new.is_question else merged
-        merged = replace(merged, text=new.text, language=new.language, is_question=new.is_question)
-        current = context
-        if exchange.shown:
-            shown = tuple(wines[wine_id] for wine_id in exchange.shown if wine_id in wines)
-            seen = tuple(dict.fromkeys((*seen, *exchange.shown)))
-            context = Context(shown=shown, seen=seen)
+    merged, context, current = Request(language=default), Context(), Context()
+    for text, ids in exchanges[-LAST - 1 :]:
+        new, current = read_request(text, merged.language), context
+        if not new.is_question:
+            merged = merge(merged, new, context)
+        merged = replace(merged, text=text, language=new.language, is_question=new.is_question)
+        if ids:
+            shown = tuple(wines[wine_id] for wine_id in ids if wine_id in wines)
+            context = Context(shown=shown, seen=tuple(dict.fromkeys((*context.seen, *ids))))
     return merged, current
 
 
 def merge(before: Request, new: Request, context: Context) -> Request:
     """Return `new` with what it leaves open as it was `before`; a new dish starts anew."""
+    allergens = tuple(dict.fromkeys((*before.allergens, *new.allergens)))
     if new.dishes and not new.ordinals:
-        return compared(replace(new, allergens=_all(before.allergens, new.allergens)), context)
+        return compared(replace(new, allergens=allergens), context)
     kept = {name: values for name, values in before.wanted.items() if not _is_replaced(name, new)}
-    wanted = {**kept, **new.wanted}
+    out = [old for old in before.without if old.value not in new.values(old.field)]
     is_priced = new.price != ANY_PRICE
     merged = replace(
         new,
-        wanted=wanted,
+        wanted={**kept, **new.wanted},
         dishes=new.dishes or before.dishes,
         price=new.price if is_priced else before.price,
-        max_abv=new.max_abv if new.max_abv is not None else before.max_abv,
-        without=_exclusions(before.without, new),
-        allergens=_all(before.allergens, new.allergens),
+        max_abv=before.max_abv if new.max_abv is None else new.max_abv,
+        without=_distinct((*out, *new.without)),
+        allergens=allergens,
         order="" if is_priced else new.order or before.order,
     )
     return compared(merged, context)
 
 
-def _all(before: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*before, *new)))
+def _distinct(exclusions: Sequence[Exclusion]) -> tuple[Exclusion, ...]:
+    return tuple({(out.field, out.value): out for out in exclusions}.values())
 
 
 def _is_replaced(name: str, new: Request) -> bool:
@@ -114,27 +107,25 @@ def _is_replaced(name: str, new: Request) -> bool:
     return name in new.wanted
 
 
-def _exclusions(before: Sequence[Exclusion], new: Request) -> tuple[Exclusion, ...]:
-    """Return all that is ruled out, but for what is wanted now."""
-    kept = [old for old in before if old.value not in new.values(old.field)]
-    return tuple({(out.field, out.value): out for out in (*kept, *new.without)}.values())
-
-
 def compared(request: Request, context: Context) -> Request:
     """Return a request with what "cheaper" or "lighter" means beside the wines that were shown."""
     wines = context.meant(request) or context.shown
-    priced = sorted(
-        (wine for wine in wines if wine.price is not None),
-        key=lambda wine: wine.price_in_euros or 0,
-    )
+    priced = [wine for wine in wines if wine.price is not None]
+    priced.sort(key=lambda wine: wine.price_in_euros or 0)
     if priced and "cheaper" in request.cues:
         request = replace(request, price=_below(priced[0], request.price), order="")
     if priced and "dearer" in request.cues:
         low = round((priced[-1].price or 0) + CENT, 2)
         request = replace(request, price=Price(low=low, currency=priced[-1].currency), order="")
     for cue in sorted(request.cues & COMPARISONS.keys()):
-        field, values = _another(cue, wines)
-        request = replace(request, wanted={**request.wanted, field: values})
+        field, fact, direction, steps = COMPARISONS[cue]
+        scale = SCALES[field]
+        places = [scale.index(step) for wine in wines if (step := getattr(wine, fact)) is not None]
+        if places and direction < 0:
+            steps = tuple(scale[: min(places)] or scale[:1])
+        elif places:
+            steps = tuple(scale[max(places) + 1 :] or scale[-1:])
+        request = replace(request, wanted={**request.wanted, field: tuple(map(str, steps))})
     return request
 
 
@@ -143,17 +134,3 @@ def _below(cheapest: Wine, price: Price) -> Price:
     high = max(round((cheapest.price or 0) - CENT, 2), 0)
     low = price.low if price.low is not None and price.low <= high else None
     return Price(low=low, high=high, currency=cheapest.currency)
-
-
-def _another(cue: str, wines: Sequence[Wine]) -> tuple[str, tuple[str, ...]]:
-    """Return the steps of a scale beyond those of the wines, or its end if they are there."""
-    field, fact, direction, fallback = COMPARISONS[cue]
-    scale = SCALES[field]
-    places = [scale.index(step) for wine in wines if (step := getattr(wine, fact)) is not None]
-    if not places:
-        return field, fallback
-    if direction < 0:
-        beyond = scale[: min(places)] or scale[:1]
-    else:
-        beyond = scale[max(places) + 1 :] or scale[-1:]
-    return field, tuple(map(str, beyond))

@@ -1,6 +1,6 @@
 """One message as a request: what it wants of a wine, what it rules out, what it points at."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -128,180 +128,134 @@ def _read(text: str, default: str) -> Request:
 
 
 class _Reader:
-    """Reads one message, phrase by phrase."""
+    """Reads one message, phrase by phrase; `denied` are the phrases that it rules out."""
 
     def __init__(self, text: str, language: str) -> None:
         self.text, self.language = text, language
         self.words = tokens(text)
         spans = scan(self.words, language)
         self.price, used = read_price(self.words, spans)
-        self.spans = [
-            span for span in spans if not used & set(range(span.start, span.end)) or span.has("not")
-        ]
-        self.used = used
-        self.denied = self._denied()
-        self.denied_starts = {span.start for span in self.denied}
+        self.spans = [span for span in spans if span.has("not") or used.isdisjoint(span.places)]
+        self.covered = used.union(*(span.places for span in self.spans))
+        denied = {span.start for span in self._ruled_out_spans()}
+        self.denied = [span for span in self.spans if span.start in denied]
+        self.wanted = [span for span in self.spans if span.start not in denied]
+        self.marks = {mark for span in self.spans for mark in span.values("mark")}
 
     def request(self) -> Request:
         """Return all that the message says."""
         wanted, without = self._tastes()
-        marks = {mark for span in self.spans for mark in span.values("mark")}
-        allergic = "allergy" in marks
-        price = self.price
-        caps = [float(value) for span in self._wanted() for value in span.values("cap")]
-        if caps and price == ANY_PRICE:
-            price = Price(high=min(caps))
-        abv = [float(value) for span in self._wanted() for value in span.values("max_abv")]
+        caps, price = self._values("cap"), self.price
         request = Request(
             text=self.text,
             language=self.language,
             wanted=wanted,
-            dishes=self._dishes(allergic),
-            price=price,
-            max_abv=min(abv, default=None),
+            dishes=self._dishes(),
+            price=Price(high=min(map(float, caps))) if caps and price == ANY_PRICE else price,
+            max_abv=min(map(float, self._values("max_abv")), default=None),
             without=without,
-            allergens=self._allergens(allergic),
+            allergens=self._allergens(),
             order=next(iter(self._values("order")), ""),
             cues=self._cues(),
             ordinals=tuple(dict.fromkeys(map(int, self._values("ordinal")))),
             unknown=self._unknown(),
-            is_about_wine="wine" in marks or "wish" in marks,
-            is_greeting="hello" in marks,
+            is_about_wine=bool({"wine", "wish"} & self.marks),
+            is_greeting="hello" in self.marks,
         )
         request = replace(request, name=self._name(request))
-        return replace(request, is_question=self._is_question(request, marks))
+        return replace(request, is_question=self._is_question(request))
 
-    def _wanted(self) -> list[Span]:
-        return [span for span in self.spans if span.start not in self.denied_starts]
-
-    def _cues(self) -> frozenset[str]:
-        """Return what is asked of the wines shown; "or other bubbles" asks nothing of them."""
-        return frozenset(
-            cue
-            for span in self._wanted()
-            for cue in span.values("cue")
-            if cue != "other" or self._word(span.start - 1) not in EITHER
-        )
+    def _values(self, name: str) -> list[str]:
+        return [value for span in self.wanted for value in span.values(name)]
 
     def _word(self, place: int) -> str:
         """Return the stem of the word at a place; empty outside of the message."""
         return self.words[place].stem if 0 <= place < len(self.words) else ""
 
-    def _values(self, name: str) -> list[str]:
-        return [value for span in self._wanted() for value in span.values(name)]
-
     def _written(self, span: Span) -> str:
-        start, end = self.words[span.start].start, self.words[span.end - 1].end
-        return self.text[start:end]
+        return self.text[self.words[span.start].start : self.words[span.end - 1].end]
+
+    def _cues(self) -> frozenset[str]:
+        """Return what is asked of the wines shown; "or other bubbles" asks nothing of them."""
+        return frozenset(
+            cue
+            for span in self.wanted
+            for cue in span.values("cue")
+            if cue != "other" or self._word(span.start - 1) not in EITHER
+        )
 
     # What is ruled out.
 
-    def _clauses(self) -> list[range]:
-        """Return the parts of the message that a negator does not reach out of."""
-        ends = {at for at, word in enumerate(self.words) if word.stem in STOPS}
+    def _ruled_out_spans(self) -> Iterator[Span]:
+        """Yield the phrases that a negator rules out: behind it, or else right before it."""
+        ends = {place + 1 for place, word in enumerate(self.words) if word.stem in STOPS}
         buts = {span.start for span in self.spans if span.has("but")}
-        cuts = sorted({0, len(self.words), *(end + 1 for end in ends), *buts})
-        return [range(start, end) for start, end in pairwise(cuts)]
-
-    def _denied(self) -> list[Span]:
-        """Return the phrases that a negator rules out: behind it, or else right before it."""
-        denied: list[Span] = []
-        for clause in self._clauses():
-            inside = [span for span in self.spans if span.start in clause]
-            for at, span in enumerate(inside):
+        for start, end in pairwise(sorted({0, len(self.words), *ends, *buts})):
+            clause = [span for span in self.spans if start <= span.start < end]
+            for place, span in enumerate(clause):
                 if span.has("ignore") or not (span.has("not") or span.has("not_behind")):
                     continue
-                behind, before = inside[at + 1 :], inside[:at]
-                ahead = self._ruled_out(span, behind, FORWARD) if span.has("not") else []
-                is_of_cue = bool(behind and behind[0].values("cue"))
-                if not (ahead or is_of_cue):
-                    ahead = self._ruled_out(span, before[::-1], BACKWARD)
-                denied += ahead
-        return denied
+                behind = clause[place + 1 :]
+                found = self._ruled_out(span, behind, FORWARD) if span.has("not") else []
+                if not (found or (behind and behind[0].values("cue"))):
+                    found = self._ruled_out(span, clause[:place][::-1], BACKWARD)
+                yield from found
 
     def _ruled_out(self, negator: Span, spans: Sequence[Span], reach: int) -> list[Span]:
         """Return the nearest thing within reach, and those that are linked to it."""
         found: list[Span] = []
-        last = negator
         for span in spans:
             if not _names(span):
                 if span.has("not") or span.has("wish"):
                     break
                 continue
-            first, second = sorted((last, span), key=lambda phrase: phrase.start)
+            first, second = sorted((*(found or [negator])[-1:], span), key=lambda one: one.start)
             between = [word.stem for word in self.words[first.end : second.start]]
-            if found and not self._is_linked(found[-1], span, between):
-                break
-            if not found and (len(between) > reach or "," in between):
+            is_near = len(between) <= reach and "," not in between
+            if not (_is_linked(found[-1], span, between) if found else is_near):
                 break
             found.append(span)
-            last = span
         return found
-
-    def _is_linked(self, last: Span, span: Span, between: Sequence[str]) -> bool:
-        """Return whether a negator that rules out `last` rules out the next thing too."""
-        is_alike = bool(_kinds(last) & _kinds(span))
-        if not between:
-            return is_alike or not ("dish" in span.meanings or "text" in last.meanings)
-        return (
-            len(between) <= LINKED
-            and LINKS.issuperset(between)
-            and (is_alike or not EITHERS.isdisjoint(between))
-        )
 
     # What is wanted.
 
     def _tastes(self) -> tuple[dict[str, tuple[str, ...]], tuple[Exclusion, ...]]:
-        wanted: dict[str, list[str]] = {}
-        without: list[Exclusion] = []
+        wanted = {name: list[str]() for name in LISTS}
         for name, values in _opposites(self.denied):
             wanted[name] = list(values)
-        for span in self.spans:
-            if span.start in self.denied_starts:
-                without += self._exclusions(span)
-            else:
-                for name in (*SCALES, "styles", "grapes", "countries", "regions", "text"):
-                    wanted.setdefault(name, []).extend(span.values(name))
+        for name in wanted.keys() - {"colours"}:
+            wanted[name] += self._values(name)
         self._add_colours(wanted)
-        out = {(exclusion.field, exclusion.value) for exclusion in without}
+        without = tuple(one for span in self.denied for one in self._exclusions(span))
+        out = {(one.field, one.value) for one in without}
         tidy = {
-            name: tuple(value for value in dict.fromkeys(asked) if (name, value) not in out)
-            for name in LISTS
-            if (asked := wanted.get(name))
+            name: tuple(value for value in dict.fromkeys(values) if (name, value) not in out)
+            for name, values in wanted.items()
         }
-        return {name: values[:MOST_VALUES] for name, values in tidy.items() if values}, tuple(
-            without
-        )
+        return {name: values[:MOST_VALUES] for name, values in tidy.items() if values}, without
 
     def _add_colours(self, wanted: dict[str, list[str]]) -> None:
         """Add colours: styles by themselves, but of a sparkling wine its colour."""
-        styles = wanted.setdefault("styles", [])
-        if "alcohol_free" in styles:
-            styles[:] = ["alcohol_free"]
-        has_own = bool(WITH_COLOURS & set(styles))
-        for span in self._wanted():
+        if "alcohol_free" in wanted["styles"]:
+            wanted["styles"] = ["alcohol_free"]
+        has_own = bool(WITH_COLOURS & {*wanted["styles"]})
+        for span in self.wanted:
             around = {self._word(span.start - 1), self._word(span.end)}
-            is_other = around & EITHER and "alcohol_free" not in styles
-            name = "colours" if has_own and not is_other else "styles"
-            wanted.setdefault(name, []).extend(span.values("colour"))
+            is_other = around & EITHER and "alcohol_free" not in wanted["styles"]
+            wanted["colours" if has_own and not is_other else "styles"] += span.values("colour")
 
     def _exclusions(self, span: Span) -> list[Exclusion]:
-        said = self._written(span)
-        if span.values("regions") or span.values("grapes"):
-            names: Sequence[str] = ("regions", "grapes")
-        else:
-            names = ("styles", "countries", "text")
+        said, places = self._written(span), ("regions", "grapes")
+        is_named = any(map(span.values, places))
+        names = places if is_named else ("styles", "countries", "text")
         found = [Exclusion(name, value, said) for name in names for value in span.values(name)]
-        return found + [
-            Exclusion("styles", colour, said) for colour in span.values("colour") if not found
-        ]
+        return found or [Exclusion("styles", colour, said) for colour in span.values("colour")]
 
-    def _dishes(self, allergic: bool) -> tuple[Dish, ...]:
+    def _dishes(self) -> tuple[Dish, ...]:
         found: list[tuple[Dish, bool]] = []
-        for span in self._wanted():
-            if allergic and span.values("allergen"):
-                continue
-            for number in span.values("dish")[:1]:
+        for span in self.wanted:
+            is_allergen = "allergy" in self.marks and span.values("allergen")
+            for number in () if is_allergen else span.values("dish")[:1]:
                 known = dishes()[int(number)]
                 foods = tuple(map(str, known.foods))
                 dish = Dish(self._written(span), foods, known.pairing or foods[0])
@@ -309,24 +263,20 @@ class _Reader:
         mains = [dish for dish, is_side in found if not is_side] or [dish for dish, _ in found]
         return tuple(dict.fromkeys(mains))[:MOST_VALUES]
 
-    def _allergens(self, allergic: bool) -> tuple[str, ...]:
+    def _allergens(self) -> tuple[str, ...]:
         told = [value for span in self.spans for value in span.values("without_allergens")]
-        for span in self.spans:
-            is_denied = span.start in self.denied_starts and not span.values("dish")
-            if allergic or is_denied:
-                told += span.values("allergen")
+        denied = [span for span in self.denied if not span.values("dish")]
+        spans = self.spans if "allergy" in self.marks else denied
+        told += [value for span in spans for value in span.values("allergen")]
         return tuple(dict.fromkeys(told))
 
     # What is not understood, and what is asked.
 
-    def _covered(self) -> set[int]:
-        return self.used.union(*(range(span.start, span.end) for span in self.spans))
-
     def _unknown(self) -> tuple[str, ...]:
         """Return the words that no table knows and that stand where a dish or a name does."""
-        covered, found = self._covered(), list[str]()
+        found = list[str]()
         for at, word in enumerate(self.words):
-            if at in covered or not word.is_word or word.stem in LEADING:
+            if at in self.covered or not word.is_word or word.stem in LEADING:
                 continue
             before = {self._word(at - 1), self._word(at - 2)}
             leads = len(word.stem) >= SHORTEST_UNKNOWN and bool(LEADING & before)
@@ -342,11 +292,11 @@ class _Reader:
 
     def _name(self, request: Request) -> str:
         """Return the name of a wine or a producer, if the message asks for nothing else."""
-        if request.says_what or request.cues or request.ordinals:
+        if not request.is_empty:
             return ""
-        covered, runs = self._covered(), list[list[str]]([[]])
+        runs: list[list[str]] = [[]]
         for at, word in enumerate(self.words):
-            if at not in covered and word.is_word and word.written[:1].isupper():
+            if at not in self.covered and word.is_word and word.written[:1].isupper():
                 runs[-1].append(word.written)
             else:
                 runs.append([])
@@ -355,26 +305,29 @@ class _Reader:
         is_wanted = request.is_about_wine or len(self.words) <= SHORTEST_NAMING
         return " ".join(longest) if is_one and is_wanted else ""
 
-    def _is_question(self, request: Request, marks: set[str]) -> bool:
+    def _is_question(self, request: Request) -> bool:
         """Return whether the message asks to know something rather than for a wine."""
         is_bought = bool(request.dishes) or request.price != ANY_PRICE
-        if "explain" in marks:
-            return not (is_bought or ("wish" in marks and request.wanted))
-        is_asked = self.text.rstrip().endswith("?") or "?" in self.text
-        is_asked = is_asked or (not is_bought and self._opens())
-        words = sum(word.is_word for word in self.words)
-        is_wish = "wish" in marks or is_bought or bool(request.cues or request.ordinals)
-        return is_asked and words >= FEW_WORDS and not is_wish
-
-    def _opens(self) -> bool:
-        """Return whether the message begins as a question does: "how", "why", "can"."""
-        first = next((span for span in self.spans if span.start == 0), None)
-        return first is not None and first.has("opens")
+        if "explain" in self.marks:
+            return not (is_bought or ("wish" in self.marks and request.wanted))
+        opens = bool(self.spans) and self.spans[0].start == 0 and self.spans[0].has("opens")
+        is_asked = "?" in self.text or (opens and not is_bought)
+        is_wish = "wish" in self.marks or is_bought or bool(request.cues or request.ordinals)
+        return is_asked and sum(word.is_word for word in self.words) >= FEW_WORDS and not is_wish
 
 
 def _names(span: Span) -> bool:
     """Return whether a phrase names something that a wine can be, or be for."""
     return bool(_kinds(span) or {"dish", "allergen"} & span.meanings.keys())
+
+
+def _is_linked(last: Span, span: Span, between: Sequence[str]) -> bool:
+    """Return whether a negator that rules out `last` rules out the next thing too."""
+    is_alike = bool(_kinds(last) & _kinds(span))
+    if not between:
+        return is_alike or not ("dish" in span.meanings or "text" in last.meanings)
+    is_either = not EITHERS.isdisjoint(between)
+    return len(between) <= LINKED and LINKS.issuperset(between) and (is_alike or is_either)
 
 
 def _kinds(span: Span) -> set[str]:

@@ -152,6 +152,11 @@ class Span:
     end: int
     meanings: Meanings
 
+    @property
+    def places(self) -> range:
+        """Return the places of its tokens."""
+        return range(self.start, self.end)
+
     def values(self, field: str) -> tuple[str, ...]:
         """Return the values of a field, none if it is not spoken of."""
         return self.meanings.get(field, ())
