@@ -40,15 +40,9 @@ GIVEN_UP: Final = (
 """What is given up where nothing fits, one after the other."""
 PREFERRED: Final = ("styles", "bodies", "sweetness", "tannins", "acidities")
 SWEET: Final = frozenset({"sweet", "luscious"})
+OAKY: Final = "oaky"
 HEAVY: Final = (Style.SWEET, Style.FORTIFIED)
 """Styles that a dish excludes unless its pairing names them."""
-OAK: Final = "oaky oak vanilla toast cedar"
-UNWANTED: Final[Mapping[str, str]] = {
-    "oaky": "oak oaky oaked barrel barrels barrique vanilla toast toasty wood cedar coconut cask",
-    "butter brioche creamy": "butter buttery butterscotch brioche creamy cream",
-    "buttery": "butter buttery butterscotch brioche creamy cream",
-}
-"""The words of a tasting note by which a taste is told that somebody does not want."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +106,10 @@ def _has_alcohol(wine: Wine) -> bool:
 
 
 def _is_denied(wine: Wine, request: Request) -> bool:
-    tastes = (exclusion.value for exclusion in request.without if exclusion.field == "text")
-    return any(is_of(wine, {"text": (UNWANTED.get(taste, taste),)}) for taste in tastes)
+    """Return whether the notes of a wine tell of a taste that is ruled out."""
+    out = (one.value for one in request.without if one.field == "text")
+    tastes = tuple(value for value in out if value != OAKY)
+    return is_of(wine, {"text": tastes})
 
 
 def _is_called(wine: Wine, name: str) -> bool:
@@ -135,24 +131,33 @@ def _missed_by_all(
 def query_of(request: Request, context: Context) -> WineQuery:
     """Return the search that a request means: what must be, what ranks, what must not be."""
     filters: dict[str, Any] = {name: request.values(name) for name in LISTS if request.values(name)}
-    tastes = [OAK if taste == "oaky" else taste for taste in filters.pop("text", ())]
-    if text := " ".join(filter(None, (request.name, *tastes)))[:MOST_TEXT]:
-        filters["text"] = text
-    price = request.price
-    filters |= {"min_price": price.low, "max_price": price.high, "currency": price.currency}
-    filters |= {"max_abv": request.max_abv, "limit": LIMIT}
-    if request.order:
-        filters["order"] = request.order
+    price, tastes = request.price, filters.pop("text", ())
+    named = (request.name, *(taste for taste in tastes if taste != OAKY))
+    filters |= {
+        "text": " ".join(filter(None, named))[:MOST_TEXT],
+        "oak": True if OAKY in tastes else None,
+        "min_price": price.low,
+        "max_price": price.high,
+        "currency": price.currency,
+        "max_abv": request.max_abv,
+        "order": request.order,
+        "limit": LIMIT,
+        "without_allergens": request.allergens,
+        "not_ids": context.seen[:MOST_IDS] if request.cues else (),
+    }
     soft = RANKING & filters.keys()
     if request.cues & {"lighter", "fuller"}:
         soft -= {"bodies"}
     soft |= _add_pairing(filters, request)
     soft |= _add_kin(filters)
-    filters |= _exclusions(request, filters)
-    if request.cues:
-        filters["not_ids"] = context.seen[:MOST_IDS]
-    filters |= {"soft": sorted(soft)}
-    return WineQuery.model_validate({name: value for name, value in filters.items() if value})
+    for name in ("styles", "grapes", "countries", "regions"):
+        out = [exclusion.value for exclusion in request.without if exclusion.field == name]
+        known = (*filters.get(f"without_{name}", ()), *out)
+        filters[f"without_{name}"] = tuple(dict.fromkeys(known))[:MOST_NAMES]
+    told = {name: value for name, value in filters.items() if value}
+    if any(exclusion.value == OAKY for exclusion in request.without):
+        told["oak"] = False
+    return WineQuery.model_validate(told | {"soft": sorted(soft)})
 
 
 def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
@@ -165,14 +170,14 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     known = (dish.pairing for dish in request.dishes if dish.pairing in pairings())
     if (name := next(known, "")) == "":
         return soft
-    pairing, is_free = pairings()[name], not (filters.get("styles") or is_named)
+    pairing = pairings()[name]
+    if not (filters.get("styles") or is_named):
+        filters["without_styles"] = tuple(style for style in HEAVY if style not in pairing.styles)
     for field_name in PREFERRED:
         is_open = not filters.get(field_name) and not (is_named and field_name == "styles")
         if is_open and (values := getattr(pairing, field_name)):
             filters[field_name] = values
             soft.add(field_name)
-    if is_free:
-        filters["without_styles"] = tuple(style for style in HEAVY if style not in pairing.styles)
     return soft
 
 
@@ -189,16 +194,6 @@ def _add_kin(filters: dict[str, Any]) -> set[str]:
     place = [*Body].index(build.body)
     filters["bodies"] = tuple([*Body][max(0, place - 1) : place + 2])
     return {"bodies"}
-
-
-def _exclusions(request: Request, filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the filters of what is ruled out."""
-    found: dict[str, Any] = {"without_allergens": request.allergens}
-    for name in ("styles", "grapes", "countries", "regions"):
-        values = [exclusion.value for exclusion in request.without if exclusion.field == name]
-        known = (*filters.get(f"without_{name}", ()), *values)
-        found[f"without_{name}"] = tuple(dict.fromkeys(known))[:MOST_NAMES]
-    return found
 
 
 def query_for(text: str, language: str = "en") -> WineQuery:
