@@ -287,10 +287,6 @@ class Sommelier:
             language = language_of(text, language)
         return language
 
-    async def language_of(self, message: str) -> str:
-        """Return the language of a message by itself."""
-        return language_of(message, spoken())
-
     def _progress(self, calls: Sequence[ToolCall]) -> str:
         """Tell of the work of tools in our own words: those of the model are not checked yet."""
         name = calls[0].name

@@ -307,13 +307,6 @@ async def test_nothing_is_looked_up_for_who_must_not_drink(
     assert [turn.scores["outcome"] for turn in tracer.turns][1:] == ["care"] * 3
 
 
-async def test_what_holds_no_more_is_forgotten(cares: CareRepository) -> None:
-    past = datetime.now(UTC) - timedelta(seconds=1)
-    await cares.save(1, 1, {"driving": past, "dependence": None})
-    assert await cares.current(1, 1) == {"dependence"}
-    assert await cares.forget_expired() == 1
-
-
 async def by_rules(message: str, care: Care, *said: str) -> Reply:
     earlier = window([StoredMessage("user", each) for each in said])
     sommelier = Sommelier(catalogue=FakeCatalogue((CHINON, RIOJA, FREE)))
