@@ -18,7 +18,15 @@ from agent.engine.errors import (
     ParameterDeclined,
     log_failure,
 )
-from agent.engine.messages import LLM, LLMRequest, LLMResponse, Message, Text, Usage
+from agent.engine.messages import (
+    LLM,
+    LLMRequest,
+    LLMResponse,
+    Message,
+    Text,
+    Usage,
+    without_images,
+)
 from agent.engine.run import Run
 from agent.engine.span import Span
 
@@ -95,7 +103,7 @@ class ModelChain:
         with run.span.child(
             "llm.plan",
             "generation",
-            input=run.shown(messages) if run.span.recording else None,
+            input=[*map(without_images, messages)] if run.span.recording else None,
             metadata={"step": self.steps, "attempt": attempt, "model": model.model},
         ) as span:
             run.ledger.requests += 1

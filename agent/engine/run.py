@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from agent.engine.errors import DeadlinePassed, LimitReached, Stopped
 from agent.engine.limits import NOTHING_SPENT, Ledger, Limits, Spent
-from agent.engine.messages import LLM, Message, without_images
+from agent.engine.messages import LLM, Message
 from agent.engine.span import NO_SPAN, Prompt, PromptRef, Span
 
 if TYPE_CHECKING:  # `Run` alone is `Run[Any]`; a default is known to typing from 3.13 on
@@ -113,8 +113,8 @@ class Run(Generic[D]):
 
     def of_tool(self, span: Span) -> "Run[D]":
         """Return the run that a tool is given, traced on `span`."""
-        own = replace(self, instructions=INSTRUCTIONS, history=(), show=None, stop=Stop())
-        return replace(own, span=span)
+        bare = replace(self, instructions=INSTRUCTIONS, history=(), show=None, stop=Stop())
+        return replace(bare, span=span)
 
     def begun(self) -> "Run[D]":
         """Return the run with its deadline set; needs a running event loop."""
@@ -125,10 +125,6 @@ class Run(Generic[D]):
     def prompt(self) -> PromptRef | None:
         """Return the prompt that the instructions were made of, if that is known."""
         return self.instructions.ref if isinstance(self.instructions, Prompt) else None
-
-    def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return messages as a trace shows them."""
-        return [*map(without_images, messages)]
 
     @property
     def seconds_left(self) -> float:
