@@ -6,19 +6,19 @@ import pytest
 
 from agent.prompts import repository_prompts
 from tests.commands import sommelier, sommelier_here
-from tests.doubles.langfuse_prompts import LangfusePromptServer
+from tests.doubles.otlp import OtlpReceiver
 
 NAMES = list(repository_prompts())
 
 
 @pytest.fixture
-def langfuse() -> Iterator[LangfusePromptServer]:
-    with LangfusePromptServer() as server:
+def langfuse() -> Iterator[OtlpReceiver]:
+    with OtlpReceiver() as server:
         yield server
 
 
 @pytest.fixture
-def keys(empty_environment: dict[str, str], langfuse: LangfusePromptServer) -> dict[str, str]:
+def keys(empty_environment: dict[str, str], langfuse: OtlpReceiver) -> dict[str, str]:
     return empty_environment | {
         "LANGFUSE_PUBLIC_KEY": langfuse.public_key,
         "LANGFUSE_SECRET_KEY": langfuse.secret_key,
@@ -27,7 +27,7 @@ def keys(empty_environment: dict[str, str], langfuse: LangfusePromptServer) -> d
 
 
 def test_push_creates_what_differs_and_diff_shows_what_does(
-    keys: dict[str, str], langfuse: LangfusePromptServer
+    keys: dict[str, str], langfuse: OtlpReceiver
 ) -> None:
     first = sommelier("prompts", "push", environment=keys)
     assert first.stdout.splitlines() == [f"{name}: version 1 is now production" for name in NAMES]
@@ -58,7 +58,7 @@ def test_push_creates_what_differs_and_diff_shows_what_does(
 
 
 def test_list_shows_which_version_of_each_is_in_use(
-    keys: dict[str, str], langfuse: LangfusePromptServer
+    keys: dict[str, str], langfuse: OtlpReceiver
 ) -> None:
     langfuse.put("sommelier", repository_prompts()["sommelier"].text + "\nBe quick.", "candidate")
     langfuse.put("refinement", "Rewrite {{question}}.", "candidate")
@@ -100,7 +100,7 @@ def test_trouble_is_one_line_and_status_2(
 
 
 def test_a_chat_prompt_of_that_name_is_in_the_way(
-    keys: dict[str, str], langfuse: LangfusePromptServer
+    keys: dict[str, str], langfuse: OtlpReceiver
 ) -> None:
     langfuse.put("sommelier", [{"role": "system", "content": "Hello"}])
     differs = sommelier_here("prompts", "diff", environment=keys)

@@ -19,9 +19,9 @@ from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from bot.commands.prompts import PromptRefused, prompt_of_file
 from tests.commands import sommelier_eval
-from tests.doubles.langfuse_prompts import LangfusePromptServer
 from tests.doubles.model_server import ModelServer, Script, answer, answer_json, error, tool_call
 from tests.doubles.model_steps import Step
+from tests.doubles.otlp import OtlpReceiver
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
 from tests.faults.turns import INFORMATIONAL, INVENTED, QUESTION, service
 from tests.processes import Process
@@ -259,9 +259,9 @@ def test_models_are_compared_with_the_fallback(
 
 
 @pytest.fixture
-def managed(monkeypatch: pytest.MonkeyPatch) -> Iterator[LangfusePromptServer]:
+def managed(monkeypatch: pytest.MonkeyPatch) -> Iterator[OtlpReceiver]:
     """Prompts in Langfuse; nothing else is there."""
-    with LangfusePromptServer() as server:
+    with OtlpReceiver() as server:
         monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", server.public_key)
         monkeypatch.setenv("LANGFUSE_SECRET_KEY", server.secret_key)
         monkeypatch.setenv("LANGFUSE_BASE_URL", server.base_url)
@@ -269,7 +269,7 @@ def managed(monkeypatch: pytest.MonkeyPatch) -> Iterator[LangfusePromptServer]:
 
 
 def test_versions_of_a_managed_prompt_are_compared(
-    managed: LangfusePromptServer,
+    managed: OtlpReceiver,
     monkeypatch: pytest.MonkeyPatch,
     model_server: ModelServer,
     tmp_path: Path,
@@ -298,7 +298,7 @@ def test_versions_of_a_managed_prompt_are_compared(
     ],
 )
 def test_a_managed_prompt_that_cannot_be_tried_is_said_in_one_line(
-    asked: str, said: str, managed: LangfusePromptServer
+    asked: str, said: str, managed: OtlpReceiver
 ) -> None:
     managed.put("refinement", "Rewrite it.")
     status, shown, message = sommelier_eval("run", "--prompt", asked)

@@ -11,8 +11,8 @@ from agent.evals.dataset import DatasetError, conversation_of
 from agent.prompts import repository_prompts
 from agent.tracing.experiments import Item
 from tests.commands import sommelier_eval
-from tests.doubles.langfuse_datasets import LangfuseDatasets, links_of
 from tests.doubles.model_server import ModelServer, answer_json
+from tests.doubles.otlp import OtlpReceiver, Version
 from tests.doubles.server import JsonObject
 from tests.faults.turns import INFORMATIONAL
 
@@ -26,8 +26,8 @@ TALK = {
 
 
 @pytest.fixture
-def langfuse() -> Iterator[LangfuseDatasets]:
-    with LangfuseDatasets() as server:
+def langfuse() -> Iterator[OtlpReceiver]:
+    with OtlpReceiver() as server:
         yield server
 
 
@@ -58,8 +58,8 @@ def test_an_item_that_is_no_conversation_is_named(asked: Any) -> None:
 
 @pytest.fixture
 def configured(
-    langfuse: LangfuseDatasets, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> LangfuseDatasets:
+    langfuse: OtlpReceiver, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> OtlpReceiver:
     """Langfuse, with keys for it and for a model in the settings."""
     monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
     monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", langfuse.public_key)
@@ -80,7 +80,7 @@ NAMED = ("--name", "first", "--description", "a cheaper model")
 MODELS = ("--model", "gpt-4o", "--model", "gpt-4o-mini")
 
 
-def test_a_run_is_an_experiment_for_each_variant(configured: LangfuseDatasets, mine: str) -> None:
+def test_a_run_is_an_experiment_for_each_variant(configured: OtlpReceiver, mine: str) -> None:
     status, shown, said = sommelier_eval("run", mine, *MODELS, *NAMED, "--json")
     assert status == 0
     linked = configured.linked
@@ -96,22 +96,22 @@ def test_a_run_is_an_experiment_for_each_variant(configured: LangfuseDatasets, m
         for result in json.loads(shown)["results"]
     }
     for name, roots in linked.items():
-        assert {links_of(root)["item.id"] for root in roots} == set(items.values())
+        assert {root.experiment["item.id"] for root in roots} == set(items.values())
         for root in roots:
             assert root.attributes["langfuse.experiment.description"] == "a cheaper model"
             variant = name.removeprefix(f"{run} · ")
             scores = configured.scores_of(root.trace_id)
-            assert marks[variant, str(links_of(root)["item.id"])].items() <= scores.items()
+            assert marks[variant, str(root.experiment["item.id"])].items() <= scores.items()
             turns = [span for span in configured.spans if span.parent_id == root.span_id]
             assert [span.name for span in turns] == ["turn", "turn"]
             assert {span.session for span in turns} == {f"eval:{run}"}
-            assert all(links_of(span)["name"] == name for span in turns)
+            assert all(span.experiment["name"] == name for span in turns)
     assert "Langfuse: 4 recorded, see " in said
     assert "/project/project-1/experiments/results?baseline=" in said
 
 
 def test_a_second_run_under_one_name_is_a_second_run_over_the_same_items(
-    configured: LangfuseDatasets, mine: str
+    configured: OtlpReceiver, mine: str
 ) -> None:
     for _ in range(2):
         sommelier_eval("run", mine, "--model", "gpt-4o", "--name", "first", "--json")
@@ -120,10 +120,10 @@ def test_a_second_run_under_one_name_is_a_second_run_over_the_same_items(
 
 
 def test_unless_one_is_named_the_prompt_in_production_is_evaluated(
-    configured: LangfuseDatasets, mine: str
+    configured: OtlpReceiver, mine: str
 ) -> None:
     text = repository_prompts()["sommelier"].text + "\nSpeak like a sailor."
-    configured.prompts["sommelier"] = (7, text)
+    configured.prompts["sommelier"] = [Version(7, text, ["production"])]
     status, _, _ = sommelier_eval("run", mine, "--model", "gpt-4o", "--json")
     assert status == 0
     answers = [span for span in configured.spans if span.name == "llm.answer"]
@@ -142,7 +142,7 @@ def test_unless_one_is_named_the_prompt_in_production_is_evaluated(
 def test_a_dataset_made_of_turns_shows_in_langfuse_what_traces_show(
     content: str,
     asked: JsonObject,
-    configured: LangfuseDatasets,
+    configured: OtlpReceiver,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -158,7 +158,7 @@ def test_a_dataset_made_of_turns_shows_in_langfuse_what_traces_show(
     assert ("anna@example.org" in told) == (content == "full")
 
 
-def test_a_dataset_of_langfuse_is_run_and_linked(configured: LangfuseDatasets) -> None:
+def test_a_dataset_of_langfuse_is_run_and_linked(configured: OtlpReceiver) -> None:
     configured.add("disliked", {"id": "item-7", "input": "What is tannin?"})
     configured.add("disliked", {"id": "old", "input": "gone", "status": "ARCHIVED"})
     configured.add("other", {"id": "another", "input": "not mine"})
@@ -166,11 +166,11 @@ def test_a_dataset_of_langfuse_is_run_and_linked(configured: LangfuseDatasets) -
     assert status == 0
     assert [result["case"]["id"] for result in json.loads(shown)["results"]] == ["item-7"]
     ((root,),) = configured.linked.values()
-    assert links_of(root)["item.id"] == "item-7"
+    assert root.experiment["item.id"] == "item-7"
     assert "POST /api/public/dataset-items" not in configured.requests
 
 
-def test_a_dataset_that_does_not_exist_ends_the_command(configured: LangfuseDatasets) -> None:
+def test_a_dataset_that_does_not_exist_ends_the_command(configured: OtlpReceiver) -> None:
     status, shown, said = sommelier_eval("run", "langfuse:none")
     assert (status, shown) == (1, "")
     assert "'none' cannot be read: Langfuse answered HTTP 404" in said
@@ -178,7 +178,7 @@ def test_a_dataset_that_does_not_exist_ends_the_command(configured: LangfuseData
 
 @pytest.mark.parametrize("mode", ["401", "500"])
 def test_a_langfuse_that_fails_costs_a_warning_and_no_result(
-    mode: Any, configured: LangfuseDatasets, mine: str
+    mode: Any, configured: OtlpReceiver, mine: str
 ) -> None:
     configured.mode = mode
     status, shown, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--json")
@@ -190,7 +190,7 @@ def test_a_langfuse_that_fails_costs_a_warning_and_no_result(
 
 
 def test_the_evaluation_of_quotes_is_an_experiment_too(
-    configured: LangfuseDatasets, model_server: ModelServer
+    configured: OtlpReceiver, model_server: ModelServer
 ) -> None:
     model_server.default = answer_json({"snippets": [], "summary": "Nothing.", "noResults": True})
     status, shown, said = sommelier_eval("quotes", "--modes", "B", "--model", "gpt-4o")

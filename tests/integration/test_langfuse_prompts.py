@@ -14,8 +14,8 @@ from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.observations import Project, langfuse_client
 from agent.tracing.prompts import ManagedPrompts
-from tests.doubles.langfuse_prompts import LangfusePromptServer, Mode
 from tests.doubles.model_server import ModelServer, answer_json
+from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
 from tests.fakes import FakeCatalogue, asked, root_span
 from tests.faults.turns import INFORMATIONAL, QUESTION, service
@@ -27,17 +27,17 @@ REFINEMENT = repository_prompts()["refinement"]
 
 
 @pytest.fixture
-def langfuse() -> Iterator[LangfusePromptServer]:
-    with LangfusePromptServer() as server:
+def langfuse() -> Iterator[OtlpReceiver]:
+    with OtlpReceiver() as server:
         yield server
 
 
-def client_of(server: LangfusePromptServer, secret_key: str | None = None) -> Langfuse:
+def client_of(server: OtlpReceiver, secret_key: str | None = None) -> Langfuse:
     keys = server.public_key, secret_key or server.secret_key
     return langfuse_client(Project(keys, server.base_url))
 
 
-def prompts_of(server: LangfusePromptServer, label: str = "production") -> ManagedPrompts:
+def prompts_of(server: OtlpReceiver, label: str = "production") -> ManagedPrompts:
     return ManagedPrompts(lambda: client_of(server), label=label, every_seconds=0.02)
 
 
@@ -46,7 +46,7 @@ def in_langfuse(text: str, version: int, label: str = "production") -> Prompt:
 
 
 async def test_a_turn_is_asked_with_the_version_in_langfuse_and_linked_to_it(
-    langfuse: LangfusePromptServer, model_server: ModelServer
+    langfuse: OtlpReceiver, model_server: ModelServer
 ) -> None:
     prompts = prompts_of(langfuse)
     refreshing = asyncio.create_task(prompts.refresh())
@@ -73,7 +73,7 @@ async def test_a_turn_is_asked_with_the_version_in_langfuse_and_linked_to_it(
 
 
 def test_every_prompt_is_asked_for_by_the_label(
-    langfuse: LangfusePromptServer, caplog: pytest.LogCaptureFixture
+    langfuse: OtlpReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     langfuse.put("sommelier", GOOD)
     langfuse.put("sommelier", BETTER, "candidate")
@@ -91,7 +91,7 @@ def test_every_prompt_is_asked_for_by_the_label(
 
 
 def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
-    langfuse: LangfusePromptServer, caplog: pytest.LogCaptureFixture
+    langfuse: OtlpReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     prompts = prompts_of(langfuse)
     langfuse.put("sommelier", GOOD)
@@ -115,13 +115,13 @@ def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
 @pytest.mark.parametrize(
     ("mode", "said"),
     [
-        ("503", "Langfuse answered HTTP 503: Service unavailable; check LANGFUSE_BASE_URL"),
+        ("503", "Langfuse answered HTTP 503: Out of order.; check LANGFUSE_BASE_URL"),
         ("html", "Langfuse "),
         ("other", "Langfuse "),
     ],
 )
 def test_while_langfuse_is_in_trouble_the_last_good_one_stays_and_one_line_says_so(
-    mode: Mode, said: str, langfuse: LangfusePromptServer, caplog: pytest.LogCaptureFixture
+    mode: Mode, said: str, langfuse: OtlpReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     langfuse.put("sommelier", GOOD)
     prompts = prompts_of(langfuse)
@@ -139,7 +139,7 @@ def test_while_langfuse_is_in_trouble_the_last_good_one_stays_and_one_line_says_
 
 
 async def test_a_server_that_never_answers_holds_up_no_turn(
-    langfuse: LangfusePromptServer, monkeypatch: pytest.MonkeyPatch
+    langfuse: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent.tracing.prompts.FETCH_SECONDS", 1)
     langfuse.mode = "black_hole"
@@ -151,9 +151,7 @@ async def test_a_server_that_never_answers_holds_up_no_turn(
     await asyncio.wait([refreshing])
 
 
-def test_wrong_keys_are_named(
-    langfuse: LangfusePromptServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_wrong_keys_are_named(langfuse: OtlpReceiver, caplog: pytest.LogCaptureFixture) -> None:
     prompts = ManagedPrompts(lambda: client_of(langfuse, "wrong"), label="x", every_seconds=60)
     prompts.fetch()
     assert "Langfuse does not know the keys (HTTP 401)" in caplog.text
