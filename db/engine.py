@@ -1,4 +1,4 @@
-"""The two databases: SQLite in a file, Postgres for several replicas; opened, checked, migrated."""
+"""The two databases, SQLite in a file and Postgres for several replicas, and their sessions."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ CONNECTING: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
-"""A server whose machine is gone is noticed within some 11 s."""
+"""How soon we notice that the server's machine is gone: within some 11 s."""
 BUSY_TIMEOUT_MS: Final = 10_000
 POOL_SIZE: Final = 10
 """Connections that a process keeps to Postgres."""
@@ -47,7 +47,7 @@ class DatabaseUnavailable(Exception):
 
 
 class Unstorable(ValueError):
-    """A value that the database takes in no column, however often it is asked."""
+    """The database does not take a value; trying again would not help."""
 
 
 class Sessions:
@@ -56,7 +56,8 @@ class Sessions:
     def __init__(self, engine: AsyncEngine) -> None:
         self._make = async_sessionmaker(engine, expire_on_commit=False)
         self.is_sqlite = engine.dialect.name == "sqlite"
-        self._file = DatabaseFile(Path(engine.url.database or "") if self.is_sqlite else None)
+        self._file = Path(engine.url.database or "")
+        self._inode: int | None = None
         self._writer = asyncio.Lock()
 
     def __call__(self) -> AsyncSession:
@@ -69,16 +70,16 @@ class Sessions:
 
         Raises:
             DatabaseUnavailable: the file of an SQLite database was deleted or replaced.
-            Unstorable: a value is none that the database takes.
+            Unstorable: the database does not take a value.
         """
         async with self._writer if self.is_sqlite else nullcontext():
-            self._file.check()
+            self._check_file()
             try:
                 async with self._make.begin() as session:
                     yield session
             except DataError as error:
                 raise Unstorable(type(error.orig).__name__) from None
-            self._file.check()
+            self._check_file()
 
     async def checkpoint(self) -> None:
         """Empty the log of an SQLite database, in which deleted rows may still be read."""
@@ -87,14 +88,28 @@ class Sessions:
                 await session.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     async def watch(self) -> None:
-        """Look every second whether the file of an SQLite database is still the one in use.
+        """Check every second that the file of an SQLite database is still the one in use.
 
         Raises:
             DatabaseUnavailable: it was deleted or replaced.
         """
         while True:
-            self._file.check()
+            self._check_file()
             await asyncio.sleep(1)
+
+    def _check_file(self) -> None:
+        if not self.is_sqlite:
+            return
+        try:
+            inode = self._file.stat().st_ino
+        except OSError:
+            inode = None
+        self._inode = self._inode or inode
+        if inode is None or inode != self._inode:
+            raise DatabaseUnavailable(
+                f"The database {self._file} was deleted or replaced while it was in use; nothing "
+                "more is accepted. Put it back, or start anew with what is there."
+            )
 
 
 async def count_rows(session: AsyncSession, statement: Update | Delete) -> int:
@@ -102,34 +117,8 @@ async def count_rows(session: AsyncSession, statement: Update | Delete) -> int:
     return cast("CursorResult[Any]", await session.execute(statement)).rowcount
 
 
-class DatabaseFile:
-    """The file of an SQLite database as it was when it was first looked at; None: there is none."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._opened: tuple[int, int] | None = None
-
-    def check(self) -> None:
-        """Raise DatabaseUnavailable if the file was deleted or replaced since it was first used."""
-        if self._path is None:
-            return
-        try:
-            found = self._path.stat()
-        except OSError:
-            now = None
-        else:
-            now = found.st_dev, found.st_ino
-        if self._opened is None:
-            self._opened = now
-        if now is None or now != self._opened:
-            raise DatabaseUnavailable(
-                f"The database {self._path} was deleted or replaced while it was in use; nothing "
-                "more is accepted. Put it back, or start anew with what is there."
-            )
-
-
 class SqlRepository:
-    """What every repository is made of: sessions, and the time at which it writes."""
+    """The base of all repositories: sessions, and a clock."""
 
     def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
         self._sessions = sessions
@@ -142,7 +131,7 @@ class SqlRepository:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether an error says that the database is away, locked or full, and may soon not be."""
+    """Return whether an error means that the database is away, locked or full for a while."""
     known = OperationalError | InterfaceError | PoolTimeout | DatabaseUnavailable
     return isinstance(error, known) or (
         isinstance(error, DBAPIError) and error.connection_invalidated
@@ -150,9 +139,9 @@ def is_passing(error: Exception) -> bool:
 
 
 def create_engine(url: str) -> AsyncEngine:
-    """Make an engine for `url`; nothing is connected yet, an SQLite file's folder is created.
+    """Return an engine for `url`; nothing is connected yet, an SQLite file is created.
 
-    Errors do not hold the values of a statement: they are people's words, and errors are logged.
+    Errors do not hold the values of a statement: these are users' words, and errors are logged.
 
     Raises:
         DatabaseUnavailable: the URL is not one of the two kinds, or the folder cannot be made.
@@ -176,10 +165,10 @@ async def serialize(session: AsyncSession, number: int) -> None:
 
 
 async def check(engine: AsyncEngine) -> None:
-    """Connect once and ask for nothing.
+    """Connect once.
 
     Raises:
-        DatabaseUnavailable: no connection; says which database, why, and what to do.
+        DatabaseUnavailable: no connection; the message names the database and the reason.
     """
     try:
         async with engine.connect() as connection:
@@ -219,7 +208,7 @@ def _make_private(path: Path) -> None:
             f"The database's folder {path.parent} cannot be created: {error.strerror}. "
             "Choose another in DATABASE_URL."
         ) from None
-    with suppress(OSError):  # what cannot be written is said by who connects
+    with suppress(OSError):  # connecting reports it
         os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
 
 
@@ -232,8 +221,8 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
         "secure_delete = ON",
     ):
         cursor.execute(f"PRAGMA {pragma}")
-    # The switch does not wait for its lock. Who does not get it is not alone: WAL is a property of
-    # the file, so the one who holds the lock, or the next to connect, switches for all.
+    # The switch does not wait for its lock. WAL is a property of the file: if another connection
+    # holds the lock, that one switches for all.
     with suppress(sqlite3.OperationalError):
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()
@@ -249,7 +238,7 @@ def _reason(url: URL, error: Exception) -> str:
 
 
 def describe(url: URL) -> str:
-    """Return which database a URL is of, without its password."""
+    """Return the name of a database without its password."""
     if url.drivername == SQLITE:
         return url.database or ":memory:"
     host = url.host or url.query.get("host", "localhost")

@@ -24,8 +24,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-from agent.text import storable
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -43,7 +41,7 @@ NOT_SENT: Final = text("state = 'waiting'")
 
 FULL_TEXT: Final = "wines_fts"
 """The full-text index of wines: a virtual table in SQLite, a generated column in Postgres.
-Only migrations know how it is made; comparisons of schema and models leave such names out."""
+Only migrations create it; comparisons of schema and models leave such names out."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -243,7 +241,7 @@ class DocumentRow(Base):
 
 
 class LibraryRow(Base):
-    """One row: how often documents have changed, each new chunk counted too."""
+    """One row: a counter of changes of the documents, new chunks included."""
 
     __tablename__ = "library"
 
@@ -304,7 +302,7 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
 class PersonRow(Base):
     """A user who wrote, or whom an admin allowed or blocked before they did.
 
-    `warned_on` is the day they were last told that their budget is nearly used up, `introduced_on`
+    `warned_on` is the day of the last warning that their budget is nearly used up, `introduced_on`
     that on which admins were asked whether to let them in.
     """
 
@@ -458,14 +456,14 @@ Inserting = postgresql.Insert | sqlite.Insert
 
 
 def insert(session: AsyncSession, model: type[Base]) -> Inserting:
-    """Return an insert of a database, that can say what is to become of known rows."""
+    """Return an insert of this database, which may handle conflicts with stored rows."""
     if session.get_bind().dialect.name == "sqlite":
         return sqlite.insert(table_of(model))
     return postgresql.insert(table_of(model))
 
 
 def upsert(session: AsyncSession, model: type[Base], *changed: str) -> Inserting:
-    """Return an insert that replaces a known row, or only the `changed` columns of it."""
+    """Return an insert that replaces a stored row, or only its `changed` columns."""
     statement, columns = insert(session, model), model.__table__.columns
     keys = [column.name for column in columns if column.primary_key]
     names = changed or [column.name for column in columns if not column.primary_key]
@@ -476,10 +474,3 @@ def upsert(session: AsyncSession, model: type[Base], *changed: str) -> Inserting
 def values_of(row: Base) -> dict[str, object]:
     """Return the columns of a row that are set."""
     return {name: value for name, value in vars(row).items() if name in row.__table__.columns}
-
-
-def storable_value(value: object) -> object:
-    """Return a value as every database stores it."""
-    if isinstance(value, str):
-        return storable(value)
-    return [storable_value(item) for item in value] if isinstance(value, tuple) else value

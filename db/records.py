@@ -1,4 +1,4 @@
-"""The records of turns, users, chats and updates that the database gives and takes."""
+"""Plain records that repositories take and return where rows of tables do not fit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,9 +23,9 @@ Access = Literal["allowed", "blocked"]
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What was used since a moment, and how many further turns are under way.
+    """The usage since a moment, and the number of other turns under way.
 
-    `turns` are those of everyone that asked a model, so that it can be told what one takes.
+    `turns` is the number of turns that asked a model, to estimate the usage of one.
     """
 
     by_person: Spent = NOTHING_SPENT
@@ -37,7 +37,7 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class DayStats:
-    """What happened on one day (UTC), or on several counted together from `day` on."""
+    """The numbers of one day (UTC), or of several days together, from `day` on."""
 
     day: date
     people: int = 0
@@ -54,20 +54,20 @@ class DayStats:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What happened on some days, oldest first, and on `all` of them together."""
+    """The numbers of some days, oldest first, and of `all` of them together."""
 
     days: tuple[DayStats, ...]
     all: DayStats
 
     @property
     def today(self) -> DayStats:
-        """The last of the days."""
+        """Return the last of the days."""
         return self.days[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
-    """What a list of traces shows of one; `session` and `user` are keyed hashes."""
+    """A trace as a list shows it; `session` and `user` are keyed hashes."""
 
     trace_id: str
     started_at: datetime
@@ -86,7 +86,7 @@ class TraceSummary:
 
     @property
     def seconds(self) -> float:
-        """How long the turn took."""
+        """Return how long the turn took."""
         return (self.ended_at - self.started_at).total_seconds()
 
 
@@ -100,7 +100,7 @@ class TracedStep(NamedTuple):
 
 
 class TracedTurn(NamedTuple):
-    """What of a trace is counted; the first step is the turn itself."""
+    """The numbers of a trace; the first step is the turn itself."""
 
     at: datetime
     name: str
@@ -109,13 +109,13 @@ class TracedTurn(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """How long the turn took."""
+        """Return how long the turn took."""
         return self.steps[0].seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFilter:
-    """Which traces are listed: all that is given holds of each. `level` is that or worse."""
+    """The traces to list: those that match all fields. `level` is that or worse."""
 
     since: datetime | None = None
     level: Level | None = None
@@ -129,7 +129,7 @@ class TraceFilter:
 
 @dataclass(frozen=True, slots=True)
 class ChatState:
-    """Where messages for a chat go: `chat_id` after any migration, unless it is unreachable."""
+    """The destination of messages for a chat, after any migration, or why it is unreachable."""
 
     chat_id: int
     unreachable: str | None = None
@@ -137,7 +137,7 @@ class ChatState:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Updates that are accepted and not done: how many, and how long the oldest has waited."""
+    """The number of updates that are accepted and not done, and the age of the oldest."""
 
     waiting: int = 0
     oldest_seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""The tables of a database: at which revision they are, and migrated to the newest."""
+"""The revision of a database, and its migration to the newest."""
 
 from functools import cache
 from importlib import resources
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 LOCK: Final = 7_303_014
-"""Held while the tables are migrated; any number that nothing else locks on this database."""
+"""The number of the lock for migrating; no other code uses it."""
 
 
 async def upgrade_schema(engine: AsyncEngine) -> None:
-    """Migrate to the newest schema, all or nothing. Others who try meanwhile wait their turn.
+    """Migrate to the newest schema, all or nothing. Other processes that try meanwhile wait.
 
     Raises:
         DatabaseUnavailable: no connection, or another release made the tables.
@@ -38,7 +38,7 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
 
 
 async def schema_revision(engine: AsyncEngine) -> str | None:
-    """The revision the database is at, None for an empty one.
+    """Return the revision of a database, None for an empty one.
 
     Raises:
         DatabaseUnavailable: no connection.
@@ -49,24 +49,24 @@ async def schema_revision(engine: AsyncEngine) -> str | None:
 
 
 def newest_revision() -> str:
-    """The newest revision that this version knows."""
+    """Return the newest revision that this release knows."""
     return max(_revisions())
 
 
 @cache
 def _revisions() -> frozenset[str]:
-    """The revisions that this version knows: files are named by them."""
-    names = [each.name for each in (resources.files("migrations") / "versions").iterdir()]
+    """Return the revisions that this release knows: files are named by them."""
+    names = [file.name for file in (resources.files("migrations") / "versions").iterdir()]
     return frozenset(name.partition("_")[0] for name in names if name.endswith(".py"))
 
 
 def compared(name: str | None, kind: str) -> bool:
-    """Whether a comparison of schema and models looks at `name`: not at the full-text indexes."""
+    """Return whether to compare `name` in schema and models: not the full-text indexes."""
     return kind not in {"table", "column", "index"} or not (name or "").startswith(FULL_TEXT)
 
 
 def lock(connection: Connection) -> None:
-    """Keep all others who migrate this database waiting until the transaction ends.
+    """Make other processes that migrate this database wait until the transaction ends.
 
     This comes before alembic is entered: it keeps its state in globals, so not even two tasks of
     one process may be inside at the same time.

@@ -18,7 +18,7 @@ import bot.__main__
 import bot.console
 import bot.http.server
 import bot.running
-import db.documents.formats
+import db.documents.reading
 from agent.care.concerns import read_care
 from agent.fallback import read_request
 from agent.fallback.words import lexicon

@@ -12,7 +12,13 @@ from agent import lengths
 from agent.senses.pdf import Unreadable
 from agent.senses.sent_files import run_in_process
 from agent.text import storable
-from db.documents.reading import MAX_FILE_BYTES, Content, Document, read_bytes, read_document
+from db.documents.reading import (
+    MAX_FILE_BYTES,
+    Document,
+    content_hash,
+    read_bytes,
+    read_document,
+)
 from db.documents.web import fetch
 from db.repositories.documents import SqlDocumentStore
 
@@ -24,7 +30,7 @@ BYTES_AT_ONCE: Final = 1_000_000
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of files done, of all files, and the path just done."""
-Fetch = Callable[[str, int], Awaitable[tuple[str, Content]]]
+Fetch = Callable[[str, int], Awaitable[tuple[str, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +104,11 @@ async def add_page(
 ) -> None:
     """Index a page or file of the web; the reason why it cannot be read is reported."""
     try:
-        path, content = await fetch(url, max_bytes)
-        if (await store.hashes()).get(path) == content.hash:
+        path, data = await fetch(url, max_bytes)
+        if (await store.hashes()).get(path) == content_hash(data):
             report.unchanged.append(path)
             return
-        document = await run_in_process(
-            read_document, content, path, seconds=lengths.READING_SECONDS
-        )
+        document = await run_in_process(read_document, data, path, seconds=lengths.READING_SECONDS)
     except Unreadable as error:
         report.problems.append(Problem(url, str(error)))
         return
@@ -179,8 +183,8 @@ def _read(file: Path, path: str, known_hash: str | None, max_bytes: int) -> Docu
     """Return the document, or None if its content is stored already."""
     if len(path) > lengths.FILE_NAME:
         raise Unreadable(f"has a name of over {lengths.FILE_NAME} characters; rename it")
-    content = read_bytes(file, max_bytes)
-    return None if content.hash == known_hash else read_document(content, path)
+    data = read_bytes(file, max_bytes)
+    return None if content_hash(data) == known_hash else read_document(data, path)
 
 
 def _files(paths: Sequence[Path], name: str | None, problems: list[Problem]) -> dict[str, Path]:

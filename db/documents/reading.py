@@ -1,22 +1,35 @@
-"""Read one file of any supported kind into its title and sections.
+"""Read one file of any supported kind into its title and sections, by a library for each kind.
 
-Whatever a file holds, only `Unreadable` is raised, and its message says why.
+Whatever a file holds, only `Unreadable` is raised, and its message says why. The libraries are
+heavy, so each is imported when a file of its kind is read.
 """
 
+import csv
 import hashlib
+import io
 import logging
+import posixpath
 import unicodedata
-from collections.abc import Callable, Mapping
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
 
 from agent import lengths
-from agent.senses.pdf import Unreadable
+from agent.senses.pdf import Unreadable, read_pdf_text
 from agent.text import pattern, storable
-from db.decoding import Undecodable
-from db.documents import formats
-from db.documents.chunking import Outline, Section
+from db.decoding import Undecodable, decode
+from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
+
+if TYPE_CHECKING:
+    from docx.text.paragraph import Paragraph
 
 Kind = Literal["markdown", "text", "html", "pdf", "docx", "epub", "csv", "xlsx"]
 
@@ -24,7 +37,6 @@ MAX_FILE_BYTES: Final = 20_000_000
 INDEX_VERSION: Final = 5
 """Part of every content hash. Raise it when reading or chunking changes: the next `documents add`
 then indexes everything again."""
-
 KINDS: Final[Mapping[str, Kind]] = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -41,26 +53,28 @@ KINDS: Final[Mapping[str, Kind]] = {
     ".xlsx": "xlsx",
 }
 SUPPORTED: Final = "Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel (.xlsx)"
-READERS: Final[Mapping[Kind, Callable[[bytes], tuple[Outline, str]]]] = {
-    "markdown": formats.read_markdown,
-    "text": formats.read_text,
-    "html": formats.read_html,
-    "pdf": formats.read_pdf,
-    "docx": formats.read_docx,
-    "epub": formats.read_epub,
-    "csv": formats.read_csv,
-    "xlsx": formats.read_xlsx,
-}
-SEPARATORS: Final = pattern(r"[-_\s]+")
 PARSERS: Final = ("trafilatura", "charset_normalizer", "pypdfium2")
+TABLE_PART: Final = 1200
+"""Characters in a part of a table; each part begins with the header row."""
 
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The bytes of a file and their hash."""
-
-    data: bytes
-    hash: str
+SEPARATORS: Final = pattern(r"[-_\s]+")
+FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
+HEADING_STYLE: Final = pattern(r"(?i)\Aheading (\d)\Z")
+LISTS: Final = frozenset({"bullet_list", "ordered_list"})
+LITERAL: Final = {
+    **dict.fromkeys(("text", "code_inline", "fence", "code_block"), ""),
+    "softbreak": " ",
+    "hardbreak": "\n",
+}
+"""The text of the nodes of Markdown that have no parts; empty: their content."""
+SEPARATORS_IN: Final = {
+    **dict.fromkeys((*LISTS, "list_item", "table", "thead", "tbody"), "\n"),
+    **dict.fromkeys(("inline", "em", "strong", "link", "image"), ""),
+    "tr": " | ",
+}
+"""What separates the parts of a node of Markdown; a blank line in others."""
+BOOK_TITLE: Final = ".//{http://purl.org/dc/elements/1.1/}title"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +95,16 @@ class Document:
         return "\n\n".join(section.text for section in self.sections)
 
 
-def content_of(data: bytes) -> Content:
-    """Return `data` with its hash.
-
-    Raises:
-        Unreadable: the file is empty.
-    """
-    if not data.strip():
-        raise Unreadable("is empty")
-    return Content(data, hashlib.sha256(b"%d:%b" % (INDEX_VERSION, data)).hexdigest())
+def content_hash(data: bytes) -> str:
+    """Return the hash of a file's content."""
+    return hashlib.sha256(b"%d:%b" % (INDEX_VERSION, data)).hexdigest()
 
 
-def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES) -> Content:
+def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """Return the content of `file`.
 
     Raises:
-        Unreadable: it is no file, of another kind, too large, or empty.
+        Unreadable: it is no file, of another kind, or too large.
     """
     if file.suffix.lower() not in KINDS:
         raise Unreadable(f"is not {SUPPORTED}")
@@ -106,22 +114,24 @@ def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES) -> Content:
         size = file.stat().st_size
         if size > max_bytes:
             raise Unreadable(f"has {size:,} bytes, the limit is {max_bytes:,}; split it")
-        return content_of(file.read_bytes())
+        return file.read_bytes()
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror or error}") from error
 
 
-def read_document(content: Content, path: str) -> Document:
+def read_document(data: bytes, path: str) -> Document:
     """Return the title and sections of a file; its suffix tells the kind.
 
     Raises:
         Unreadable: it cannot be read, or holds no text or too much.
     """
+    if not data.strip():
+        raise Unreadable("is empty")
     kind = KINDS[Path(path).suffix.lower()]
     for parser in PARSERS:
         logging.getLogger(parser).setLevel(logging.CRITICAL)  # we report what cannot be read
     try:
-        outline, note = READERS[kind](content.data)
+        found, note = READERS[kind](data)
     except (Unreadable, Undecodable) as error:
         raise Unreadable(str(error)) from error
     except Exception as error:
@@ -129,15 +139,15 @@ def read_document(content: Content, path: str) -> Document:
         raise Unreadable(f"is damaged, or no {kind} file ({type(error).__name__})") from error
     sections = tuple(
         Section(tuple(map(_plain, section.headings)), text)
-        for section in outline.sections
+        for section in found.sections
         if (text := _plain(section.text)).strip()
     )
     if not sections:
         raise Unreadable("holds no text")
     if sum(len(section.text) for section in sections) > lengths.DOCUMENT:
         raise Unreadable(f"holds over {lengths.DOCUMENT:,} characters of text; split it")
-    title = " ".join(_plain(outline.title).split()) or _title_from(path)
-    return Document(path, title, kind, content.hash, len(content.data), sections, note)
+    title = " ".join(_plain(found.title).split()) or _title_from(path)
+    return Document(path, title, kind, content_hash(data), len(data), sections, note)
 
 
 def _plain(text: str) -> str:
@@ -148,3 +158,230 @@ def _plain(text: str) -> str:
 def _title_from(path: str) -> str:
     words = SEPARATORS.sub(" ", Path(path).stem).strip() or path
     return words[:1].upper() + words[1:]
+
+
+def read_text(data: bytes) -> tuple[Outline, str]:
+    """Return the paragraphs of a text file, and a note if its encoding was guessed."""
+    text, note = _decoded(data)
+    return outline(map(Block, BLANK_LINE.split(text.strip()))), note
+
+
+def _decoded(data: bytes) -> tuple[str, str]:
+    """Return the text of a file, and a note if it is damaged or its encoding was guessed."""
+    text, encoding = decode(data)
+    if damaged := text.count("\ufffd"):
+        return text, f"has {damaged} damaged places, shown as \ufffd"
+    if encoding.startswith("utf"):
+        return text, ""
+    guess = f"is not UTF-8 and was read as {encoding}, which is a guess: check that it reads well"
+    return text, guess
+
+
+def read_markdown(data: bytes) -> tuple[Outline, str]:
+    """Return the outline of a Markdown file, and a note if its encoding was guessed.
+
+    The `title` of a front matter is taken; the rest of it is left out.
+    """
+    text, note = _decoded(data)
+    front = FRONT_MATTER.match(text)
+    title = TITLE_FIELD.search(front[0]) if front else None
+    blocks = markdown_blocks(text[front.end() :] if front else text)
+    return outline(blocks, title[1].strip().strip("\"'") if title else ""), note
+
+
+def markdown_blocks(source: str) -> list[Block]:
+    """Return headings and paragraphs without markup; lists and tables keep their lines."""
+    return [_markdown_block(node) for node in SyntaxTreeNode(_parser().parse(source)).children]
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table")
+
+
+def _markdown_block(node: SyntaxTreeNode) -> Block:
+    text = _markdown_text(node).strip("\n")
+    if node.type == "heading":
+        return Block(" ".join(text.split()), int(node.tag[1:]))
+    return Block(text.rstrip())
+
+
+def _markdown_text(node: SyntaxTreeNode) -> str:
+    if node.type in LITERAL:
+        return LITERAL[node.type] or node.content
+    if node.type == "html_inline":
+        return "\n" if node.content.lower().startswith("<br") else ""
+    if node.type == "html_block":
+        from trafilatura import html2txt  # noqa: PLC0415
+
+        return html2txt(f"<html><body>{node.content}")
+    parts = _items(node) if node.type in LISTS else map(_markdown_text, node.children)
+    separator = SEPARATORS_IN.get(node.type, "\n\n")
+    return separator.join(parts if node.type == "tr" else filter(None, parts))
+
+
+def _items(node: SyntaxTreeNode) -> Iterator[str]:
+    for number, item in enumerate(node.children, int(node.attrs.get("start", 1))):
+        mark = f"{number}. " if node.type == "ordered_list" else "- "
+        yield mark + _markdown_text(item).replace("\n", "\n" + " " * len(mark))
+
+
+def read_html(data: bytes) -> tuple[Outline, str]:
+    """Return the outline of a page's main content; menus and the like are left out."""
+    from trafilatura import load_html  # noqa: PLC0415
+
+    tree = load_html(data if b"<body" in data else b"<html><body>" + data)
+    title = "" if tree is None else " ".join(tree.findtext(".//title", "").split())
+    return outline(_html_blocks(tree), title), ""
+
+
+def _html_blocks(tree: Any) -> list[Block]:
+    """Return the headings and paragraphs of a parsed page, as trafilatura finds them.
+
+    Without an element that marks the main content trafilatura drops headings of short pages, so
+    the whole body is marked then.
+    """
+    from trafilatura import extract, html2txt  # noqa: PLC0415
+
+    if tree is None:
+        return []
+    body = tree.find(".//body")
+    if body is not None and body.find(".//main") is None and body.find(".//article") is None:
+        article = body.makeelement("article")
+        article.text, body.text = body.text, None
+        article.extend(list(body))
+        body.append(article)
+    everything = html2txt(tree)
+    markdown = extract(
+        tree,
+        output_format="markdown",
+        include_formatting=True,
+        include_comments=False,
+        favor_recall=True,
+        config=_trafilatura_config(),
+    )
+    return markdown_blocks(markdown) if markdown else [Block(everything)]
+
+
+@cache
+def _trafilatura_config() -> Any:
+    """Return settings by which short pages are read like long ones."""
+    from trafilatura.settings import use_config  # noqa: PLC0415
+
+    config = use_config()
+    config["DEFAULT"].update({"MIN_EXTRACTED_SIZE": "0", "MIN_OUTPUT_SIZE": "0"})
+    return config
+
+
+def read_pdf(data: bytes) -> tuple[Outline, str]:
+    """Return the pages of a PDF file under their numbers, and a note on pages without text."""
+    found = read_pdf_text(data)
+    pages = [(Block(f"Page {n}", 2), Block(text)) for n, text in enumerate(found.pages, 1) if text]
+    empty = found.pages.count("")
+    note = f"holds no text on {empty} of its pages; if they are scans, run ocrmypdf over it first"
+    return outline([block for page in pages for block in page], found.title), note if empty else ""
+
+
+def read_docx(data: bytes) -> tuple[Outline, str]:
+    """Return the headings, paragraphs, lists and tables of a Word file."""
+    from docx import Document  # noqa: PLC0415
+    from docx.text.paragraph import Paragraph  # noqa: PLC0415
+
+    document = Document(io.BytesIO(data))
+    blocks = (
+        _word_block(item)
+        if isinstance(item, Paragraph)
+        else Block("\n".join(_line([cell.text for cell in row.cells]) for row in item.rows))
+        for item in document.iter_inner_content()
+    )
+    return outline(blocks, (document.core_properties.title or "").strip()), ""
+
+
+def _word_block(paragraph: "Paragraph") -> Block:
+    style, text = (paragraph.style and paragraph.style.name) or "", paragraph.text.strip()
+    found = HEADING_STYLE.match(style)
+    if found or style == "Title":
+        return Block(text, int(found[1]) if found else 1)
+    return Block(f"- {text}" if style.startswith("List") and text else text)
+
+
+def read_epub(data: bytes) -> tuple[Outline, str]:
+    """Return the chapters of an EPUB book in their order, and a note on those left out."""
+    from trafilatura import load_html  # noqa: PLC0415
+
+    blocks: list[Block] = []
+    missing = 0
+    with zipfile.ZipFile(io.BytesIO(data)) as book:
+        if "META-INF/container.xml" not in book.namelist():
+            raise Unreadable("is not an EPUB file")
+        if "META-INF/encryption.xml" in book.namelist():
+            raise Unreadable("is encrypted (protected against copies)")
+        path = _xml(book, "META-INF/container.xml").find(".//{*}rootfile").get("full-path")
+        package, folder = _xml(book, path), posixpath.dirname(path)
+        files = {item.get("id"): item.get("href", "") for item in package.iterfind(".//{*}item")}
+        for item in package.iterfind(".//{*}itemref"):
+            name = posixpath.join(folder, unquote(files.get(item.get("idref"), "")))
+            try:
+                blocks += _html_blocks(load_html(book.read(posixpath.normpath(name))))
+            except (KeyError, zipfile.BadZipFile):
+                missing += 1
+    note = f"has {missing} chapters that are missing or damaged" if missing else ""
+    return outline(blocks, package.findtext(BOOK_TITLE, "").strip()), note
+
+
+def _xml(book: zipfile.ZipFile, path: str) -> Any:
+    return ElementTree.fromstring(book.read(path))  # noqa: S314 - expat limits expansion
+
+
+def read_csv(data: bytes) -> tuple[Outline, str]:
+    """Return a table of comma, semicolon or tab separated values, and a note on its encoding."""
+    text, note = _decoded(data)
+    try:
+        dialect: Any = csv.Sniffer().sniff(text[:10_000], ",;\t|")
+    except csv.Error:
+        dialect = csv.excel
+    rows = csv.reader(io.StringIO(text, newline=""), dialect)
+    return outline(map(Block, _table_parts(rows))), note
+
+
+def read_xlsx(data: bytes) -> tuple[Outline, str]:
+    """Return the visible sheets of a workbook; their names are the headings."""
+    from openpyxl import load_workbook  # noqa: PLC0415
+
+    book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    blocks: list[Block] = []
+    for sheet in book.worksheets:
+        if sheet.sheet_state == "visible":
+            rows = sheet.iter_rows(values_only=True)
+            blocks += [Block(sheet.title, 2), *map(Block, _table_parts(rows))]
+    return outline(blocks, (book.properties.title or "").strip()), ""
+
+
+def _table_parts(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield the rows as lines, in parts that each begin with the header row."""
+    header, *lines = [line for row in rows if (line := _line(row))] or [""]
+    part = [header]
+    for line in lines:
+        if len(part) > 1 and sum(map(len, part)) + len(line) > TABLE_PART:
+            yield "\n".join(part)
+            part = [header]
+        part.append(line)
+    if header:
+        yield "\n".join(part)
+
+
+def _line(row: Sequence[Any]) -> str:
+    cells = ("" if cell is None else " ".join(str(cell).split()) for cell in row)
+    return " | ".join(cells).strip(" |")
+
+
+READERS: Final[Mapping[Kind, Callable[[bytes], tuple[Outline, str]]]] = {
+    "markdown": read_markdown,
+    "text": read_text,
+    "html": read_html,
+    "pdf": read_pdf,
+    "docx": read_docx,
+    "epub": read_epub,
+    "csv": read_csv,
+    "xlsx": read_xlsx,
+}

@@ -16,7 +16,7 @@ import httpx2
 
 from agent import lengths
 from agent.senses.pdf import Unreadable
-from db.documents.reading import KINDS, MAX_FILE_BYTES, SUPPORTED, Content, content_of
+from db.documents.reading import KINDS, MAX_FILE_BYTES, SUPPORTED
 
 SECONDS: Final = 30.0
 MAX_REDIRECTS: Final = 5
@@ -60,7 +60,7 @@ async def fetch(
     *,
     resolve: Resolve = look_up,
     allowed: Callable[[Address], bool] = is_public,
-) -> tuple[str, Content]:
+) -> tuple[str, bytes]:
     """Return the path by which the page at `url` will be known, and its content.
 
     Raises:
@@ -106,7 +106,7 @@ async def _request(
     )
 
 
-async def _content(url: str, response: httpx2.Response, max_bytes: int) -> tuple[str, Content]:
+async def _content(url: str, response: httpx2.Response, max_bytes: int) -> tuple[str, bytes]:
     if response.status_code != 200:
         raise Unreadable(f"answers {response.status_code}")
     kind, _, parameters = response.headers.get("content-type", "").partition(";")
@@ -117,7 +117,7 @@ async def _content(url: str, response: httpx2.Response, max_bytes: int) -> tuple
         raise Unreadable(f"has over {max_bytes:,} bytes, which is the limit")
     if "charset" in parameters.lower() and kind.startswith("text/") and response.charset_encoding:
         data = data.decode(response.charset_encoding, "replace").encode("utf-8")
-    return path, content_of(data)
+    return path, data
 
 
 def _known_as(url: str, kind: str) -> str:

@@ -23,7 +23,7 @@ IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
 
 
 class Broadcasts:
-    """The broadcasts of a database, and what else waits to be sent outside of turns."""
+    """The broadcasts of a database, and other messages that no turn sends."""
 
     def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
         self._sessions = sessions
@@ -70,7 +70,7 @@ class Broadcasts:
             return (await session.scalars(query.order_by(OutboxRow.id).limit(limit))).all()
 
     async def delivered(self) -> Sequence[BroadcastRow]:
-        """Return the broadcasts of which nothing is left to be sent, counted by chat."""
+        """Return the broadcasts that are sent to all, with the chats counted."""
         unsent = select(OutboxRow.broadcast_id).where(
             IS_UNSENT, OutboxRow.broadcast_id.is_not(None)
         )
@@ -88,18 +88,18 @@ class Broadcasts:
                 row.sent = len(errors) - row.failed
         return rows
 
-    async def finish(self, broadcast: BroadcastRow, said: Sequence[OutboxRow]) -> None:
-        """End a broadcast, and have its admin told so, once."""
+    async def finish(self, broadcast: BroadcastRow, notice: Sequence[OutboxRow]) -> None:
+        """End a broadcast, and send its admin a notice, once."""
         sending = (BroadcastRow.id == broadcast.id) & (BroadcastRow.state == SENDING)
         counts = {"state": SENT, "sent": broadcast.sent, "failed": broadcast.failed}
         async with self._sessions.begin() as session:
             if await count_rows(session, update(BroadcastRow).where(sending).values(counts)):
-                session.add_all(said)
+                session.add_all(notice)
                 of_broadcast = OutboxRow.broadcast_id == broadcast.id
                 await session.execute(delete(OutboxRow).where(of_broadcast))
 
     async def clear(self) -> None:
-        """Delete what was sent and belongs to no broadcast either."""
+        """Delete messages that were sent and belong to no broadcast either."""
         alone = BELONGS_TO_NO_TURN & OutboxRow.broadcast_id.is_(None)
         alone &= OutboxRow.asks_about.is_(None)
         async with self._sessions.begin() as session:

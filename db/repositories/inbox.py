@@ -16,17 +16,16 @@ from agent.tracing.records import TraceRecord
 from db.engine import Sessions, count_rows
 from db.models import OutboxRow, TurnRow, UpdateRow, insert, utc_now, values_of
 from db.records import Backlog, EndedTurn, Payload
+from db.repositories.privacy import DONE, NOBODY
 from db.repositories.traces import LOCAL_TRACES, TraceRows
 from db.repositories.turns import save_turn
 
 WAITING: Final = "waiting"
 TAKEN: Final = "taken"
 ANSWERED: Final = "answered"
-DONE: Final = "done"
 SET_ASIDE: Final = "set_aside"
 RETRY: Final = "retry"
 
-NOBODY: Final = 0
 MOST_IN_A_LANE: Final = 100
 SENDING: Final = timedelta(minutes=1)
 """How long a trace waits for what becomes of its messages before it leaves."""
@@ -214,7 +213,7 @@ class Inbox:
             await self._rows.save(session, traces, self._now())
 
     async def done(self, begun: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
-        """End a turn that is sent: what its updates held is emptied, and its `traces` are whole.
+        """End a turn that is sent: its updates are emptied, and its `traces` are whole.
 
         Of an update that was answered by no turn, a command say, only the number stays.
 
@@ -232,8 +231,7 @@ class Inbox:
             no_answer = OutboxRow.turn_id.is_(None) & OutboxRow.asks_about.is_(None)
             await session.execute(delete(OutboxRow).where(of_update, no_answer))
             if not traces and await session.get(TurnRow, update_id) is None:
-                nobody = {"chat_id": NOBODY, "lane": None, "message_id": None}
-                await session.execute(taken.values(nobody))
+                await session.execute(taken.values(NOBODY))
             await self._rows.save(session, traces, self._now())
 
     async def set_aside_list(self) -> Sequence[UpdateRow]:

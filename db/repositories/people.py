@@ -40,10 +40,10 @@ IS_SAFETY: Final = FactRow.kind == SAFETY
 
 
 class PeopleRepository(SqlRepository):
-    """Stores who writes to the bot, and who may. Writes commit."""
+    """Stores the users of the bot, and whether they may use it. Writes commit."""
 
     async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
-        """Store that a person wrote; `chat_id` is their private chat if they wrote there."""
+        """Store that a user wrote; `chat_id` is their private chat if they wrote there."""
         async with self._sessions.begin() as session:
             row = insert(session, PersonRow).values(
                 user_id=user_id, first_seen=at, last_seen=at, chat_id=chat_id
@@ -54,29 +54,29 @@ class PeopleRepository(SqlRepository):
             )
 
     async def access(self, user_id: int) -> Access | None:
-        """Return whether an admin allowed or blocked a person; None if neither."""
+        """Return whether an admin allowed or blocked a user; None if neither."""
         async with self._sessions() as session:
             row = await session.get(PersonRow, user_id)
         return cast("Access | None", row.access) if row else None
 
     async def decide(self, user_id: int, access: Access) -> None:
-        """Let a person in or keep them out, also one who never wrote."""
+        """Allow or block a user, also one who never wrote."""
         async with self._sessions.begin() as session:
             row = {"user_id": user_id, "access": access}
             await session.execute(upsert(session, PersonRow, "access"), row)
 
     async def warned(self, user_id: int, day: date) -> bool:
-        """Note that a person is warned of their budget; return True the first time that day."""
+        """Store that a user is warned of their budget; return True the first time that day."""
         earlier = PersonRow.warned_on.is_(None) | (PersonRow.warned_on < day)
         return await self._first(user_id, {"warned_on": day}, earlier)
 
     async def introduced(self, user_id: int, day: date) -> bool:
-        """Note that admins are asked about a person; return True the first time."""
+        """Store that admins are asked about a user; return True the first time."""
         never = PersonRow.introduced_on.is_(None)
         return await self._first(user_id, {"introduced_on": day}, never)
 
     async def private_chats(self, *, only_allowed: bool = False) -> list[int]:
-        """Return where a broadcast goes: reachable private chats of people who are not blocked."""
+        """Return the reachable private chats of users who are not blocked, for a broadcast."""
         welcome = PersonRow.access.is_distinct_from("blocked")
         if only_allowed:
             welcome = PersonRow.access == "allowed"
@@ -90,7 +90,7 @@ class PeopleRepository(SqlRepository):
             return [chat_id for chat_id in await session.scalars(query) if chat_id]
 
     async def _first(self, user_id: int, note: dict[str, date], new: ColumnElement[bool]) -> bool:
-        """Make a note unless it is there; one statement decides which of several replicas does."""
+        """Store a note unless it is there; one statement decides which of several replicas does."""
         async with self._sessions.begin() as session:
             row = insert(session, PersonRow).values(user_id=user_id, **note)
             noted = row.on_conflict_do_update(index_elements=["user_id"], set_=note, where=new)
@@ -98,7 +98,7 @@ class PeopleRepository(SqlRepository):
 
 
 def _seen_again(row: Inserting) -> dict[str, object]:
-    """Return what changes of a person who is known; moments may come in any order."""
+    """Return the changed columns of a known user; moments may come in any order."""
     new = row.excluded
     first, last = PersonRow.first_seen, PersonRow.last_seen
     return {
@@ -109,7 +109,7 @@ def _seen_again(row: Inserting) -> dict[str, object]:
 
 
 class MessageRepository(SqlRepository):
-    """Stores the conversation of each chat, of each topic where there are topics."""
+    """Stores the conversations of chats, and of topics where there are topics."""
 
     async def create(
         self,
@@ -122,9 +122,9 @@ class MessageRepository(SqlRepository):
         thread_id: int = 0,
     ) -> None:
         """Store one message, once per role and `turn_id` if given."""
-        said = StoredMessage(role, content, tuple(wine_ids), thread_id=thread_id)
+        message = StoredMessage(role, content, tuple(wine_ids), thread_id=thread_id)
         async with self._sessions.begin() as session:
-            await store_messages(session, chat_id, [said], turn_id, self._now())
+            await store_messages(session, chat_id, [message], turn_id, self._now())
 
     async def recent(
         self, chat_id: int, limit: int = 20, *, thread_id: int = 0
@@ -133,7 +133,7 @@ class MessageRepository(SqlRepository):
         newest = (
             select(MessageRow, TurnRow.user_id)
             .join(TurnRow, TurnRow.turn_id == MessageRow.turn_id, isouter=True)
-            .where(_said_in(chat_id, thread_id))
+            .where(_is_in(chat_id, thread_id))
             .order_by(MessageRow.id.desc())
             .limit(max(limit, 0))
         )
@@ -155,31 +155,31 @@ class MessageRepository(SqlRepository):
 
     async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
         """Delete a conversation; return how many messages there were."""
-        return await self._write(delete(MessageRow).where(_said_in(chat_id, thread_id)))
+        return await self._write(delete(MessageRow).where(_is_in(chat_id, thread_id)))
 
     async def undo(self, chat_id: int, turn_id: int, *, thread_id: int = 0) -> bool:
         """Delete the messages of a conversation's last turn; False if `turn_id` is not its last."""
-        said = _said_in(chat_id, thread_id)
-        newest = select(MessageRow.turn_id).where(said).order_by(MessageRow.id.desc()).limit(1)
+        is_here = _is_in(chat_id, thread_id)
+        newest = select(MessageRow.turn_id).where(is_here).order_by(MessageRow.id.desc()).limit(1)
         async with self._sessions.begin() as session:
             if await session.scalar(newest) != turn_id:
                 return False
-            await session.execute(delete(MessageRow).where(said, MessageRow.turn_id == turn_id))
+            await session.execute(delete(MessageRow).where(is_here, MessageRow.turn_id == turn_id))
         return True
 
 
-def _said_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
+def _is_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
     return (MessageRow.chat_id == chat_id) & (MessageRow.thread_id == thread_id)
 
 
 async def store_messages(
     session: AsyncSession,
     chat_id: int,
-    said: Sequence[StoredMessage],
+    messages: Sequence[StoredMessage],
     turn_id: int | None,
     now: datetime,
 ) -> None:
-    """Store messages of a turn, each once, in the chat where it is now."""
+    """Store messages of a turn, once, under the present id of their chat."""
     if chat_id < 0:
         chat = await session.get(ChatRow, chat_id)
         chat_id = chat.migrated_to if chat and chat.migrated_to is not None else chat_id
@@ -194,13 +194,13 @@ async def store_messages(
             "thread_id": message.thread_id,
             "attachment": storable(message.attachment),
         }
-        for message in said
+        for message in messages
     ]
     await session.execute(insert(session, MessageRow).on_conflict_do_nothing(), rows)
 
 
 class ChatRepository(SqlRepository):
-    """Stores what was learned of chats while sending to them."""
+    """Stores which chats can be reached, and where groups moved."""
 
     async def state(self, chat_id: int) -> ChatState:
         """Return where messages for this chat go; an unknown chat is reachable as it is."""
@@ -220,7 +220,7 @@ class ChatRepository(SqlRepository):
             await _set(session, chat_id, unreachable_since=since, unreachable_reason=reason)
 
     async def reachable(self, chat_id: int) -> None:
-        """Forget that a chat is unreachable: somebody wrote from there."""
+        """Store that a chat can be reached again: somebody wrote from there."""
         async with self._sessions() as session:
             row = await session.get(ChatRow, chat_id)
         # This is asked with every message, and nearly always there is nothing to write.
@@ -265,7 +265,7 @@ class CareRepository(SqlRepository):
             await session.execute(upsert(session, FactRow), [FACT | row for row in rows])
 
     async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
-        """Forget what was told in a chat, save what is `but`."""
+        """Forget what was told in a chat, except `but`."""
         of_chat = IS_SAFETY & (FactRow.chat_id == chat_id)
         await self._write(delete(FactRow).where(of_chat, FactRow.value.not_in(but)))
 

@@ -1,4 +1,4 @@
-"""What is kept of one person: shown, or deleted, in every table at once."""
+"""Everything that is stored of one user: shown, or deleted, in every table at once."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from pydantic_core import to_jsonable_python
-from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from db.engine import SqlRepository, count_rows
@@ -31,44 +31,45 @@ from db.repositories.traces import unpacked
 
 Rows = Sequence[Mapping[str, object]]
 
-NOBODY: Final = 0
-"""The chat of an update whose person is forgotten; its number stays, or it could come again."""
+DONE: Final = "done"
+NOBODY: Final[dict[str, object]] = {
+    "chat_id": 0,
+    "lane": None,
+    "message_id": None,
+    "payload": {},
+    "error": None,
+}
+"""The columns of an update whose user is forgotten; its number stays, or it could come again."""
 
 
 class SqlPersonalData(SqlRepository):
-    """Everything that is kept of a person, in private chats and in groups.
+    """Everything that is stored of a user, in private chats and in groups.
 
-    In groups that is what they asked, what was answered to it, and what they think of the answer.
-    `user` is their hash in traces.
+    In groups that is their messages, the answers to them, and their feedback. `user` is their hash
+    in traces.
     """
 
     async def export(self, user_id: int, user: str) -> dict[str, Rows]:
-        """Return every row of theirs, by table; dates in ISO form, traces as they were sent."""
+        """Return all rows of a user, by table; dates in ISO form, traces as they were sent."""
         found = dict[str, Rows]()
         async with self._sessions() as session:
-            for model, theirs in (await _theirs(session, user_id, user)).items():
-                rows = await session.execute(select(table_of(model)).where(theirs))
+            for model, is_theirs in (await _owned(session, user_id, user)).items():
+                rows = await session.execute(select(table_of(model)).where(is_theirs))
                 found[table_of(model).name] = [
                     {name: _plain(value) for name, value in row.items()} for row in rows.mappings()
                 ]
         return found
 
     async def count(self, user_id: int, user: str) -> dict[str, int]:
-        """Count the rows of theirs, by table."""
-        counts = dict[str, int]()
-        async with self._sessions() as session:
-            for model, theirs in (await _theirs(session, user_id, user)).items():
-                table = table_of(model)
-                count = select(func.count()).select_from(table).where(theirs)
-                counts[table.name] = await session.scalar(count) or 0
-        return counts
+        """Count the rows of a user, by table."""
+        return {name: len(rows) for name, rows in (await self.export(user_id, user)).items()}
 
     async def forget(self, user_id: int, user: str) -> dict[str, int]:
-        """Delete every row of theirs, for good; return how many that were, by table."""
+        """Delete all rows of a user, for good; return how many there were, by table."""
         async with self._sessions.begin() as session:
-            gone = await forget(session, user_id, user)
+            counts = await forget(session, user_id, user)
         await self._sessions.checkpoint()
-        return gone
+        return counts
 
 
 class DeletionRepository(SqlRepository):
@@ -111,50 +112,43 @@ class DeletionRepository(SqlRepository):
 
 
 async def forget(session: AsyncSession, user_id: int, user: str) -> dict[str, int]:
-    """Delete every row of a person; return how many that were, by table.
+    """Delete all rows of a user; return how many there were, by table.
 
-    That somebody was allowed or blocked stays, or who is blocked could come back by it; of an
-    update that is done its number alone, of one that still waits for its turn all.
+    An admin's decision to allow or block them stays, or a blocked user could come back by it. Of an
+    update that is done, the number stays; one that waits for its turn stays whole.
     """
-    theirs, counts = await _theirs(session, user_id, user), dict[str, int]()
-    done = (UpdateRow.chat_id == user_id) & (UpdateRow.state == "done")
-    nobody: dict[str, object] = {
-        "chat_id": NOBODY,
-        "lane": None,
-        "message_id": None,
-        "payload": {},
-        "error": None,
-    }
-    counts["updates"] = await count_rows(session, update(UpdateRow).where(done).values(nobody))
-    theirs[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered", "retry"])
-    kept = PersonRow.access.is_not(None)
+    owned, counts = await _owned(session, user_id, user), dict[str, int]()
+    is_done = (UpdateRow.chat_id == user_id) & (UpdateRow.state == DONE)
+    emptied = update(UpdateRow).where(is_done).values(NOBODY)
+    counts["updates"] = await count_rows(session, emptied)
+    owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered", "retry"])
+    is_decided = PersonRow.access.is_not(None)
     nothing = dict.fromkeys(("first_seen", "last_seen", "chat_id", "warned_on", "introduced_on"))
-    person = update(PersonRow).where(theirs[PersonRow], kept)
+    person = update(PersonRow).where(owned[PersonRow], is_decided)
     await session.execute(person.values(nothing))
-    theirs[PersonRow] &= ~kept
-    for model, where in theirs.items():
-        gone = await count_rows(session, delete(model).where(where))
+    owned[PersonRow] &= ~is_decided
+    for model, is_theirs in owned.items():
         name = table_of(model).name
-        counts[name] = counts.get(name, 0) + gone
+        count = await count_rows(session, delete(model).where(is_theirs))
+        counts[name] = counts.get(name, 0) + count
     return counts
 
 
 async def forget_elsewhere(session: AsyncSession, user: str, now: datetime) -> None:
-    """Have the traces of a person be deleted wherever else they are, from now on."""
+    """Have the traces of a user be deleted wherever else they are, from now on."""
     deletion = {"user": user, "at": now, "due_at": now, "tries": 0}
     await session.execute(upsert(session, DeletionRow), deletion)
 
 
-async def _theirs(
+async def _owned(
     session: AsyncSession, user_id: int, user: str
 ) -> dict[type[Base], ColumnElement[bool]]:
-    """Return what of each table is a person's; those that others are found by come last."""
-    turns = select(TurnRow.turn_id).where(
-        or_(TurnRow.user_id == user_id, TurnRow.chat_id == user_id)
-    )
+    """Return the conditions for a user's rows of all tables, those that others refer to last."""
+    is_theirs = or_(TurnRow.user_id == user_id, TurnRow.chat_id == user_id)
+    turns = select(TurnRow.turn_id).where(is_theirs)
     traces = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
-    theirs = or_(TraceRow.user == user, TraceRow.trace_id.in_(traces))
-    unanswered = select(UpdateRow.update_id, UpdateRow.payload).where(UpdateRow.state != "done")
+    is_trace = or_(TraceRow.user == user, TraceRow.trace_id.in_(traces))
+    unanswered = select(UpdateRow.update_id, UpdateRow.payload).where(UpdateRow.state != DONE)
     in_groups = [
         update_id
         for update_id, payload in await session.execute(unanswered)
@@ -163,8 +157,8 @@ async def _theirs(
     return {
         MessageRow: or_(MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
         OutboxRow: or_(OutboxRow.chat_id == user_id, OutboxRow.turn_id.in_(turns)),
-        ScoreRow: ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(theirs)),
-        TraceRow: theirs,
+        ScoreRow: ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(is_trace)),
+        TraceRow: is_trace,
         UpdateRow: or_(UpdateRow.chat_id == user_id, UpdateRow.update_id.in_(in_groups)),
         FactRow: FactRow.user_id == user_id,
         BottleRow: BottleRow.user_id == user_id,
@@ -176,10 +170,10 @@ async def _theirs(
 
 
 def _is_from(payload: Mapping[str, Any], user_id: int) -> bool:
-    """Whether an update, as Telegram delivered it, is of a person."""
+    """Return whether an update, as Telegram delivered it, is from a user."""
     parts = (part for part in payload.values() if isinstance(part, Mapping))
-    people = (part.get("from") for part in parts)
-    return any(isinstance(each, Mapping) and each.get("id") == user_id for each in people)
+    senders = (part.get("from") for part in parts)
+    return any(isinstance(sender, Mapping) and sender.get("id") == user_id for sender in senders)
 
 
 def _plain(value: object) -> Any:

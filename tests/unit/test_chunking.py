@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from db.documents.chunking import LIMIT, REST, Block, Section, chunk, outline
-from db.documents.formats import read_markdown
+from db.documents.reading import read_markdown
 
 sentences = st.sampled_from(
     [
