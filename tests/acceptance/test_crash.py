@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.crash.harness import stage
+from tests.crash.harness import RunningServer, stage
 from tests.crash.more import (
     CORRECTING,
     corrected,
@@ -17,23 +17,10 @@ MOMENTS = (
 )
 
 
-class Running:
-    """A server that others start and stop."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def get_uri(self, database: str | None = None, driver: str | None = None) -> str:
-        return self._url
-
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-
-
 async def test_no_message_is_lost_reordered_or_answered_twice_however_the_process_dies(
     tmp_path: Path,
 ) -> None:
-    results = await crashes(tmp_path, moments=MOMENTS, messages=24, chats=6)
+    results = await crashes(tmp_path, MOMENTS, messages=24, chats=6)
     assert bad(results) == []
     values = {one.what: one.value for one in results}
     assert (values["messages"], values["kills"]) == ("24", "2")
@@ -42,13 +29,13 @@ async def test_no_message_is_lost_reordered_or_answered_twice_however_the_proces
 async def test_a_replica_that_lost_its_locks_goes_on_with_no_turn_of_theirs(
     tmp_path: Path, postgres_url: str
 ) -> None:
-    assert bad(await frozen_replica(tmp_path, Running(postgres_url), messages=24)) == []
+    assert bad(await frozen_replica(tmp_path, RunningServer(postgres_url), messages=24)) == []
 
 
 async def test_corrections_are_taken_in_wherever_they_come_and_whoever_dies(
     tmp_path: Path, postgres_url: str
 ) -> None:
-    server = Running(postgres_url)
+    server = RunningServer(postgres_url)
     async with stage(tmp_path, server=server, replicas=2, settings=CORRECTING) as on:
         assert bad(await corrected("corrections", on, rounds=2)) == []
 
@@ -56,7 +43,7 @@ async def test_corrections_are_taken_in_wherever_they_come_and_whoever_dies(
 async def test_what_the_release_before_left_is_gone_on_with(
     tmp_path: Path, postgres_url: str
 ) -> None:
-    assert bad(await upgrade(tmp_path, Running(postgres_url), each=1)) == []
+    assert bad(await upgrade(tmp_path, RunningServer(postgres_url), messages=20)) == []
 
 
 def bad(results: list[Result]) -> list[Result]:

@@ -13,7 +13,7 @@ import pytest
 
 from agent.i18n import say
 from tests.crash.doubles import Boundary, sleep_until
-from tests.crash.harness import Stage, stage
+from tests.crash.harness import RunningServer, Stage, stage
 from tests.crash.scenarios import owner
 
 ANNA = 1001
@@ -21,25 +21,12 @@ TAKEOVER_SECONDS = 10
 """A dead replica's chats are answered well before that, on a machine that others use too."""
 
 
-class Running:
-    """A Postgres server that others start and stop."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def get_uri(self, database: str | None = None, driver: str | None = None) -> str:
-        return self._url
-
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-
-
 @asynccontextmanager
 async def started(
     folder: Path, request: pytest.FixtureRequest, kind: str, replicas: int = 1, **settings: str
 ) -> AsyncIterator[Stage]:
     """Processes that answer people, over a database of this kind."""
-    server = Running(request.getfixturevalue("postgres_url")) if kind == "postgres" else None
+    server = RunningServer(request.getfixturevalue("postgres_url")) if kind == "postgres" else None
     async with stage(folder, server=server, replicas=replicas, settings=settings) as on:
         for bot in on.bots:
             bot.start()

@@ -1,51 +1,45 @@
-"""`make crash-test`: every scenario, a table of what was found, exit status 1 if any row is bad.
+"""`make crash-test`: run all scenarios, print a table of the results; exit with 1 if one is bad.
 
-Names of scenarios as arguments run only those, `--short` those that a few minutes are enough for,
-with fewer kills.
+Names of scenarios as arguments run only those; `--short` runs fewer kills.
 """
 
 import asyncio
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.crash import more
 from tests.crash.harness import Server, postgres
-from tests.crash.scenarios import Result, crashes
+from tests.crash.scenarios import Result, crashes, plan
 
 Scenario = Callable[[Path, Server], Awaitable[list[Result]]]
 
-SCENARIOS: dict[str, Scenario] = {
-    "sqlite": lambda folder, server: crashes(folder, kills=100, messages=600),
-    "postgres": lambda folder, server: crashes(
-        folder, server=server, replicas=3, kills=100, messages=600
-    ),
-    "restarts": more.database_restarts,
-    "stopping": lambda folder, server: more.stopping(folder),
-    "dead": more.dead_replica,
-    "frozen": more.frozen_replica,
-    "corrections": more.corrections,
-    "stops": more.stops,
-    "upgrade": more.upgrade,
-}
-SHORT: dict[str, Scenario] = {
-    "sqlite": lambda folder, server: crashes(folder, kills=12, messages=80, chats=10),
-    "postgres": lambda folder, server: crashes(
-        folder, server=server, replicas=2, kills=9, messages=60, chats=10
-    ),
-    "restarts": lambda folder, server: more.database_restarts(folder, server, restarts=1),
-    "stopping": SCENARIOS["stopping"],
-    "dead": lambda folder, server: more.dead_replica(folder, server, replicas=2, messages=30),
-    "frozen": SCENARIOS["frozen"],
-    "corrections": lambda folder, server: more.corrections(folder, server, rounds=4),
-    "stops": more.stops,
-    "upgrade": lambda folder, server: more.upgrade(folder, server, each=1),
-}
+
+def scenarios_of(*, short: bool) -> dict[str, Scenario]:
+    """Return all scenarios by their names."""
+    kills, messages, chats = (12, 80, 10) if short else (100, 600, 30)
+
+    async def killed(folder: Path, server: Server | None, replicas: int) -> list[Result]:
+        return await crashes(
+            folder, plan(kills), server=server, replicas=replicas, messages=messages, chats=chats
+        )
+
+    return {
+        "sqlite": lambda folder, server: killed(folder, None, 1),
+        "postgres": lambda folder, server: killed(folder, server, 3),
+        "restarts": partial(more.database_restarts, restarts=1 if short else 5),
+        "stopping": more.stopping,
+        "frozen": more.frozen_replica,
+        "corrections": partial(more.corrections, rounds=4 if short else 8),
+        "stops": more.stops,
+        "upgrade": partial(more.upgrade, messages=20 if short else 60),
+    }
 
 
 async def run(scenarios: Mapping[str, Scenario]) -> list[Result]:
-    """The scenarios, one after the other; rows are printed as they come."""
+    """Run the scenarios one after the other; print rows as they come."""
     results = []
     with tempfile.TemporaryDirectory(prefix="sommelier-crash-") as folder, postgres() as server:
         for name, scenario in scenarios.items():
@@ -58,10 +52,10 @@ async def run(scenarios: Mapping[str, Scenario]) -> list[Result]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Rows in Markdown."""
+    """Return rows in Markdown."""
     rows = [
-        f"| {one.scenario} | {one.what} | {one.value} | {'yes' if one.ok else 'NO'} |"
-        for one in results
+        f"| {row.scenario} | {row.what} | {row.value} | {'yes' if row.ok else 'NO'} |"
+        for row in results
     ]
     return "\n".join(
         ["| scenario | what | measured | as it must be |", "| :-- | :-- | --: | :-- |", *rows]
@@ -69,11 +63,11 @@ def table(results: Sequence[Result]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status."""
-    scenarios = SHORT if "--short" in arguments else SCENARIOS
-    names = [each for each in arguments if not each.startswith("--")] or list(scenarios)
+    """Return the exit status."""
+    scenarios = scenarios_of(short="--short" in arguments)
+    names = [name for name in arguments if not name.startswith("--")] or list(scenarios)
     results = asyncio.run(run({name: scenarios[name] for name in names}))
-    bad = [one for one in results if not one.ok]
+    bad = [row for row in results if not row.ok]
     print(f"\n{len(results) - len(bad)} of {len(results)} rows are as they must be")
     return 1 if bad else 0
 

@@ -1,4 +1,4 @@
-"""Real processes of the bot, the messages they are sent, and what became of each."""
+"""Real processes of the bot, the messages they are sent, and what became of each message."""
 
 import asyncio
 import functools
@@ -8,18 +8,17 @@ import random
 import shutil
 import signal
 import socket
-import subprocess
-import sys
+import sqlite3
 import tempfile
 import time
 import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import httpx
 import psycopg
@@ -29,7 +28,6 @@ from db.engine import Sessions, create_engine
 from db.schema import upgrade_schema
 from db.wines.importing import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
-from tests.crash.records import OVER, Records
 from tests.databases import FAST_POSTGRES
 from tests.doubles.bot_api import TOKEN
 from tests.doubles.server import JsonObject
@@ -37,8 +35,7 @@ from tests.processes import Process
 
 SECRET = "a-webhook-secret"
 START_SECONDS = 60
-ROOT = Path(__file__).parents[2]
-_ports = itertools.count(1)
+OVER = "over"
 
 
 class Server(Protocol):
@@ -47,6 +44,19 @@ class Server(Protocol):
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def get_uri(self, database: str | None = None, driver: str | None = None) -> str: ...
+
+
+@dataclass
+class RunningServer:
+    """A Postgres server that others start and stop."""
+
+    url: str
+
+    def get_uri(self, database: str | None = None, driver: str | None = None) -> str:
+        return self.url
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
 
 
 @contextmanager
@@ -114,21 +124,14 @@ class Bot:
     environment: Mapping[str, str]
     log: Path
     port: int
-    code: Path | None = None
-    """Where the code is that a new interpreter runs; None forks one that has loaded this code."""
-    process: subprocess.Popen[bytes] | Process | None = None
+    process: Process | None = None
     kills: int = 0
 
     def start(self) -> None:
         own = {"HTTP_PORT": str(self.port), "PGAPPNAME": self.name}
         environment = {**self.environment, **own}
         with self.log.open("ab") as log:
-            if self.code is None:
-                self.process = Process("run", environment=environment, stderr=log.fileno())
-                return
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "bot", "run"], cwd=self.code, env=environment, stderr=log
-            )
+            self.process = Process("run", environment=environment, stderr=log.fileno())
 
     def kill(self) -> None:
         """`kill -9`; may be called from any thread."""
@@ -182,6 +185,43 @@ class Bot:
 
     def said(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+
+@dataclass(frozen=True)
+class Records:
+    """The tables of turns and updates of the database at `database_url`."""
+
+    database_url: str
+
+    def steps(self) -> dict[int, set[str]]:
+        """Return the recorded steps of turns, by update id: "committed", "sent", "over"."""
+        found: dict[int, set[str]] = {}
+        outbox = "SELECT update_id, message_id FROM outbox WHERE update_id IS NOT NULL"
+        for update_id, message_id in self.query(outbox):
+            names = {"committed"} if message_id is None else {"committed", "sent"}
+            found.setdefault(update_id, set()).update(names)
+        for (update_id,) in self.query("SELECT update_id FROM updates WHERE state = 'done'"):
+            found.setdefault(update_id, set()).add(OVER)
+        return found
+
+    def count(self, step: str) -> int:
+        """Return how many turns have a step recorded, or are over."""
+        return sum(bool({step, OVER} & names) for names in self.steps().values())
+
+    def failed_turns(self) -> list[tuple[Any, ...]]:
+        """Return the updates that were set aside."""
+        return self.query("SELECT update_id, error FROM updates WHERE state = 'set_aside'")
+
+    def query(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        if self.database_url.startswith("sqlite"):
+            path = self.database_url.partition(":///")[2]
+            with closing(sqlite3.connect(path, timeout=20)) as connection:
+                return connection.execute(query).fetchall()
+        address = self.database_url.replace("postgresql+psycopg://", "postgresql://", 1)
+        with psycopg.connect(address, autocommit=True) as connection:
+            cursor = connection.execute(query.encode())
+            return cursor.fetchall() if cursor.description else []
 
 
 @dataclass
@@ -260,10 +300,6 @@ class Stage:
             by_id[i] for i, names in recorded.items() if {"committed", OVER} & names and i in by_id
         }
 
-    def marks_of(self, update_id: int) -> list[str]:
-        """The message of an update."""
-        return [mark for mark, found in self.updates.items() if found == update_id]
-
     async def answered(self, seconds: float) -> bool:
         """Whether every message has its reply within so many seconds."""
         return await sleep_until(lambda: not self.tally().lost, seconds)
@@ -284,10 +320,6 @@ class Tally:
     explained: Sequence[str]
     other: int
     """Replies that name no message: words of the bot's own."""
-
-    @property
-    def clean(self) -> bool:
-        return not (self.lost or self.reordered or self.duplicated or self.other)
 
 
 def tally(

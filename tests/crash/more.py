@@ -13,13 +13,8 @@ from types import MappingProxyType
 from db.engine import create_engine
 from db.schema import upgrade_schema
 from tests.crash.doubles import MARK, sleep_until
-from tests.crash.harness import (
-    Bot,
-    Server,
-    Stage,
-    stage,
-)
-from tests.crash.scenarios import Result, judged, owner, start
+from tests.crash.harness import Bot, Server, Stage, stage
+from tests.crash.scenarios import Result, exit_statuses, judged, start
 
 WAITING = "SELECT COUNT(*) FROM updates WHERE state IN ('waiting', 'answered')"
 SHUTDOWN = 5
@@ -44,20 +39,14 @@ async def database_restarts(folder: Path, server: Server, restarts: int = 5) -> 
         await on.answered(200)
         drained = time.monotonic() - began
         await asyncio.sleep(1)
-        statuses = [(await bot.stop())[0] for bot in on.bots]
+        asked = Counter(one.mark for one in on.model.asked)
+        twice = sum(times > 1 for times in asked.values())
         return [
+            await exit_statuses(name, on),
             *judged(name, on, quiet=False),
-            asked_twice(name, on),
+            Result(name, "messages that the model was asked about twice", str(twice), not twice),
             Result(name, "seconds until the rest was answered", f"{drained:.1f}"),
-            Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
         ]
-
-
-def asked_twice(name: str, on: Stage) -> Result:
-    """About how many messages the model was asked more than once."""
-    asked = Counter(one.mark for one in on.model.asked)
-    twice = [mark for mark, times in asked.items() if times > 1]
-    return Result(name, "model asked twice", str(len(twice)), not twice)
 
 
 async def write(on: Stage, dice: random.Random, *, messages: int, seconds: float) -> None:
@@ -67,7 +56,7 @@ async def write(on: Stage, dice: random.Random, *, messages: int, seconds: float
         await asyncio.sleep(seconds / messages)
 
 
-async def stopping(folder: Path) -> list[Result]:
+async def stopping(folder: Path, _server: Server) -> list[Result]:
     """SIGTERM under load, and the next start."""
     name = "SIGTERM under load"
     async with stage(folder, settings={"SHUTDOWN_SECONDS": str(SHUTDOWN)}) as on:
@@ -91,42 +80,6 @@ async def stopping(folder: Path) -> list[Result]:
         ]
 
 
-async def dead_replica(
-    folder: Path, server: Server, *, replicas: int = 3, messages: int = 90
-) -> list[Result]:
-    """One of the replicas is killed and never comes back."""
-    name = "a replica that stays dead"
-    async with stage(folder, server=server, replicas=replicas) as on:
-        await start(on.bots)
-        on.model.seconds = 0.5
-        killed_one: list[Bot] = []
-
-        def kill_asker(port: int) -> None:
-            asker = owner(on.bots, port) or on.bots[0]
-            asker.kill()
-            killed_one.append(asker)
-
-        on.watch.arm("model asked", kill_asker, passes=messages // 5)
-        for number in range(messages):
-            on.say(1001 + number % 30)
-        await sleep_until(lambda: bool(killed_one), 30)
-        on.bots.remove(killed_one[0])
-        killed_one[0].reap()
-        killed = time.monotonic()
-        await on.note_kill()
-        await on.answered(60)
-        seconds = time.monotonic() - killed
-        await asyncio.sleep(1)
-        for bot in on.bots:
-            await bot.stop()
-        taken = sum(bot.said().count("Taking over") for bot in on.bots)
-        return [
-            Result(name, "seconds until all were answered", f"{seconds:.1f}", seconds < 30),
-            Result(name, "take-overs", str(taken), taken > 0),
-            *judged(name, on),
-        ]
-
-
 async def frozen_replica(folder: Path, server: Server, messages: int = 60) -> list[Result]:
     """One of two replicas is cut off from Postgres and stands still; then it goes on.
 
@@ -143,21 +96,20 @@ async def frozen_replica(folder: Path, server: Server, messages: int = 60) -> li
         process = on.bots[0].process
         assert process is not None
         process.send_signal(signal.SIGSTOP)
-        on.records.product(cut.format(on.bots[0].name))
+        on.records.query(cut.format(on.bots[0].name))
         await on.note_kill()
-        sending = [i for i, names in on.records.steps().items() if names == {"committed"}]
-        on.unrecorded.update(mark for i in sending for mark in on.marks_of(i))
-        await sleep_until(lambda: not on.records.product(WAITING)[0][0], 30)
+        sending = {i for i, names in on.records.steps().items() if names == {"committed"}}
+        on.unrecorded.update(mark for mark, i in on.updates.items() if i in sending)
+        await sleep_until(lambda: not on.records.query(WAITING)[0][0], 30)
         process.send_signal(signal.SIGCONT)
         await sleep_until(lambda: "is run by another process" in on.bots[0].said(), 10)
         await on.answered(60)
         await all_done(on)
         fenced = on.bots[0].said().count("is run by another process now")
-        statuses = [(await bot.stop())[0] for bot in on.bots]
         return [
-            *(one for one in judged(name, on) if "at once" not in one.what),
+            await exit_statuses(name, on),
+            *(row for row in judged(name, on) if "at once" not in row.what),
             Result(name, "turns it may not go on with", str(fenced), fenced > 0),
-            Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
         ]
 
 
@@ -216,9 +168,9 @@ async def corrected(name: str, on: Stage, rounds: int) -> list[Result]:
     lost = [mark for mark in marks if not named[mark]]
     twice = [mark for mark in marks if named[mark] > 1 + on.unrecorded[mark]]
     other = [text for text in on.api.sent() if not MARK.search(text)]
-    statuses = [(await bot.stop())[0] for bot in on.bots]
     failed = on.records.failed_turns()
     return [
+        await exit_statuses(name, on),
         Result(name, "messages", str(len(marks))),
         Result(name, "lost", str(len(lost)), not lost),
         Result(name, "answered twice", str(len(twice)), not twice),
@@ -231,7 +183,6 @@ async def corrected(name: str, on: Stage, rounds: int) -> list[Result]:
             set(together) == {12},
         ),
         Result(name, "turns that failed", str(len(failed)), not failed),
-        Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
     ]
 
 
@@ -248,13 +199,13 @@ async def all_asked(on: Stage, marks: Sequence[str], seconds: float = 20) -> boo
 async def all_accepted(on: Stage, seconds: float = 10) -> bool:
     """Whether everything that was written is in the database within so many seconds."""
     every = "SELECT COUNT(*) FROM updates"
-    return await sleep_until(lambda: on.records.product(every)[0][0] >= len(on.updates), seconds)
+    return await sleep_until(lambda: on.records.query(every)[0][0] >= len(on.updates), seconds)
 
 
 async def all_taken(on: Stage, seconds: float = 30) -> bool:
     """Whether no turn is to be run any more within so many seconds."""
     return await all_accepted(on) and await sleep_until(
-        lambda: not on.records.product(WAITING)[0][0], seconds
+        lambda: not on.records.query(WAITING)[0][0], seconds
     )
 
 
@@ -293,16 +244,16 @@ async def die(on: Stage, bot: Bot) -> None:
     bot.start()
 
 
-async def upgrade(folder: Path, server: Server, each: int = 3) -> list[Result]:
+async def upgrade(folder: Path, server: Server, messages: int = 60) -> list[Result]:
     """A process dies in its turns; the next one upgrades the tables first, and answers them."""
 
     async def scenario(name: str, on: Stage) -> list[Result]:
         (bot,) = on.bots
         on.model.seconds = 0.5
         await start(on.bots)
-        for chat in range(20 * each):
-            on.say(1001 + chat % 20)
-        await sleep_until(lambda: on.records.recorded("committed") > 10, 20)
+        for number in range(messages):
+            on.say(1001 + number % 20)
+        await sleep_until(lambda: on.records.count("committed") > 10, 20)
         bot.kill()
         bot.reap()
         await on.note_kill()
@@ -320,4 +271,4 @@ async def upgrade(folder: Path, server: Server, each: int = 3) -> list[Result]:
 async def all_done(on: Stage, seconds: float = 20) -> bool:
     """Whether every message's turn is over within so many seconds."""
     done = "SELECT COUNT(*) FROM updates WHERE state = 'done'"
-    return await sleep_until(lambda: on.records.product(done)[0][0] == len(on.updates), seconds)
+    return await sleep_until(lambda: on.records.query(done)[0][0] == len(on.updates), seconds)

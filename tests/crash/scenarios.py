@@ -37,8 +37,9 @@ class Moment:
     seconds: float = 0
 
 
-def plan(kills: int, dice: random.Random) -> list[Moment]:
-    """Every boundary and every step in turn, each third kill at a random moment."""
+def plan(kills: int) -> list[Moment]:
+    """Return every boundary and every step in turn, and a random moment for each third kill."""
+    dice = random.Random(11)
     watched = [
         *(Moment(name, boundary=name, seconds=_late(name, dice)) for name in BOUNDARIES),
         *(Moment(f"{name} recorded", step=name) for name in STEPS),
@@ -60,19 +61,15 @@ def _late(name: str, dice: random.Random) -> float:
 
 async def crashes(
     folder: Path,
+    moments: Sequence[Moment],
     *,
+    messages: int,
+    chats: int,
     server: Server | None = None,
     replicas: int = 1,
-    kills: int = 45,
-    messages: int = 300,
-    chats: int = 30,
-    seed: int = 7,
-    moments: Sequence[Moment] = (),
 ) -> list[Result]:
-    """`kill -9`, again and again, while people write; at `moments`, or as planned."""
-    dice = random.Random(seed)
-    moments = moments or plan(kills, dice)
-    kills = len(moments)
+    """`kill -9` at each of the moments, while people write."""
+    dice, kills = random.Random(7), len(moments)
     name = f"{kills} kills, {'Postgres' if server else 'SQLite'} × {replicas}"
     async with stage(folder, server=server, replicas=replicas) as on:
         await start(on.bots)
@@ -93,14 +90,20 @@ async def crashes(
         drained = time.monotonic() - began
         await asyncio.sleep(1)
         await asyncio.gather(*(bot.ready() for bot in on.bots))
-        statuses = [(await bot.stop())[0] for bot in on.bots]
+        statuses = await exit_statuses(name, on)
         await on.note_kill()
         return [
+            statuses,
             *judged(name, on),
             Result(name, "kills", str(sum(bot.kills for bot in on.bots))),
             Result(name, "seconds until the rest was answered", f"{drained:.1f}"),
-            Result(name, "exit statuses", str(statuses), set(statuses) == {0}),
         ]
+
+
+async def exit_statuses(name: str, on: Stage) -> Result:
+    """Stop all processes, and tell whether they ended well."""
+    statuses = [(await bot.stop())[0] for bot in on.bots]
+    return Result(name, "exit statuses", str(statuses), set(statuses) == {0})
 
 
 async def start(bots: Sequence[Bot]) -> None:
@@ -171,10 +174,10 @@ def owner(bots: Sequence[Bot], port: int) -> Bot | None:
 async def recorded(on: Stage, step: str, seconds: float) -> bool:
     """Whether a turn more has this step recorded, within so many seconds."""
 
-    before = on.records.recorded(step)
+    before = on.records.count(step)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if on.records.recorded(step) > before:
+        if on.records.count(step) > before:
             return True
         await asyncio.sleep(0.002)
     return False
@@ -183,7 +186,7 @@ async def recorded(on: Stage, step: str, seconds: float) -> bool:
 def judged(name: str, on: Stage, *, quiet: bool = True) -> list[Result]:
     """What became of the messages, and of the turns behind them; `quiet`: without a traceback."""
     found, failed = on.tally(), on.records.failed_turns()
-    states = dict(on.records.product("SELECT state, COUNT(*) FROM updates GROUP BY state"))
+    states = dict(on.records.query("SELECT state, COUNT(*) FROM updates GROUP BY state"))
     tracebacks = sum(bot.said().count("Traceback") for bot in on.bots)
     return [
         Result(name, "messages", str(found.sent)),
