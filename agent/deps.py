@@ -26,7 +26,8 @@ class Deps:
     """The person who asks, the prompts in use, and models that are asked for one thing each.
 
     Without a `person` nothing is known of them but their messages; without `prompts` those of the
-    repository are used. `told` are the ids of the excerpts that a model was given in this turn.
+    repository are used. `told` are the ids of excerpts and wines that a model was given in this
+    turn.
     """
 
     person: Person | None = None

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from agent.deps import deps_of
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.span import Span
@@ -15,7 +16,7 @@ from agent.sommelier.safety import find_wines, get_wines, note, person_in
 from agent.sommelier.serving import drinking_years, serving
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult, record
 from agent.tables import Strict
-from agent.turn import NOBODY, Person
+from agent.turn import Person
 
 SEARCH = (
     "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "
@@ -53,7 +54,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         with retrieving(name, query, run) as span:
             result = await find_wines(catalogue, query, person, like=query.like)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return found(result, query, person)
+        return found(result, query, person, deps_of(run).told)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, person_in(run))
@@ -83,12 +84,19 @@ def in_full(wine: Wine) -> dict[str, Any]:
     return record(wine) | serving(wine) | {"vegan": wine.vegan}
 
 
-def found(result: WineSearchResult, query: WineQuery, person: Person = NOBODY) -> ToolOutput:
-    """Tell a model what a search found, which soft filters each wine misses, what was left out."""
-    content: dict[str, Any] = {
-        "found": result.total,
-        "wines": [_found(wine, result, query) for wine in result.wines],
-    }
+def found(result: WineSearchResult, query: WineQuery, person: Person, told: set[str]) -> ToolOutput:
+    """Tell a model what a search found, which soft filters each wine misses, what was left out.
+
+    Of the wines that it was `told` of in this turn the ids alone are given again.
+    """
+    wines = [
+        {"wine_id": wine.id, "facts": "told before"}
+        if wine.id in told and not (query.vegan or wine.id in result.missed)
+        else _found(wine, result, query)
+        for wine in result.wines
+    ]
+    told.update(wine.id for wine in result.wines)
+    content: dict[str, Any] = {"found": result.total, "wines": wines}
     if why := note(person):
         content["note"] = why
     if result.relax or not result.wines:
@@ -98,11 +106,11 @@ def found(result: WineSearchResult, query: WineQuery, person: Person = NOBODY) -
 
 def _found(wine: Wine, result: WineSearchResult, query: WineQuery) -> dict[str, Any]:
     """Write a wine of a search, with what speaks against it."""
-    told = record(wine)
+    facts = record(wine)
     if query.vegan:
-        told["vegan"] = wine.vegan
+        facts["vegan"] = wine.vegan
     if (years := drinking_years(wine)) and years[1] < datetime.now(UTC).year:
-        told["usually_best_until"] = years[1]
+        facts["past"] = f"usually best until {years[1]}"
     if missed := result.missed.get(wine.id):
-        told["misses"] = list(missed)
-    return told
+        facts["misses"] = list(missed)
+    return facts

@@ -22,6 +22,7 @@ from agent.sommelier.wine import (
     record,
 )
 from agent.sommelier.wine_tools import found, wine_tools
+from agent.turn import NOBODY
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
 from tests.library import FakeLibrary
 
@@ -91,7 +92,7 @@ def test_a_record_tells_each_fact_once_and_no_default() -> None:
 
 def test_what_a_wine_misses_of_the_soft_filters_is_said() -> None:
     result = WineSearchResult(wines=(CHINON, RIOJA), total=2, missed={RIOJA.id: ("countries",)})
-    first, second = as_text(found(result, WineQuery()).content).split(RIOJA.id)
+    first, second = as_text(found(result, WineQuery(), NOBODY, set()).content).split(RIOJA.id)
     assert "misses" not in first
     assert '"misses":["countries"]' in second
 
