@@ -1,4 +1,4 @@
-"""What the tools and rules of this product need of a turn: the `deps` of its run."""
+"""The dependencies of this product's tools and rules: the `deps` of a run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How long a text may be before anything looks at it; what is longer is cut, or refused and said.
+"""The most that is read of anything from outside; longer texts are cut, or refused with a message.
 
 All of it is in characters unless the name says bytes. Limited elsewhere: a tool's result
 (`Limits.result_chars`) and a message of the stored history (`bot.turn.STORED_CHARS`).
@@ -11,35 +11,35 @@ if TYPE_CHECKING:
     from httpx2 import Response
 
 MESSAGE: Final = 8_000
-"""What a person says in a turn, all messages that were sent in one go together."""
+"""The message of a turn, all that were sent in one go together."""
 ENTITIES: Final = 400
 """Mentions, links and the like in it."""
 NAME: Final = 64
-"""What somebody is called; Telegram allows no more."""
+"""The name of a person; Telegram allows no more."""
 
 ANSWER: Final = 32_000
-"""What a model answers; 6,000 tokens are some 24,000."""
+"""The answer of a model; 6,000 tokens are some 24,000."""
 ARGUMENTS: Final = 32_000
-"""What a model gives a tool."""
+"""The arguments of a tool call."""
 TOOL_CALLS: Final = 64
 """Calls in one answer."""
 SERVICE_BYTES: Final = 8_000_000
-"""What Langfuse answers with, or an embedding source: 64 long vectors have 5,800,000."""
+"""An answer of Langfuse, or of an embedding source: 64 long vectors have 5,800,000."""
 FOUND_BYTES: Final = 2_000_000
-"""What a web search answers with."""
+"""An answer of a web search."""
 
 FILE_BYTES: Final = 20_000_000
 """A file that somebody sends; Telegram hands bots no larger ones."""
 TELEGRAM_BYTES: Final = 2 * FILE_BYTES
-"""Whatever Telegram answers with."""
+"""An answer of Telegram."""
 IMAGES: Final = 8
 """Pictures of a message that are looked at, an album has up to ten; pages of a scanned list."""
 IMAGE_PIXELS: Final = 50_000_000
-"""Of a picture, unpacked; the largest of a telephone have about as many."""
+"""Pixels of a picture, unpacked; the largest of a telephone have about as many."""
 SHOWN_IMAGE_BYTES: Final = 1_000_000
-"""Of a picture as a model is shown it."""
+"""A picture as a model is shown it."""
 TRANSCRIPT_BYTES: Final = 1_000_000
-"""What a server answers with that heard a voice."""
+"""A transcript of a voice."""
 READ_NAME: Final = 120
 """A name, a region or a line that was read in a picture."""
 LIST_WINES: Final = 300
@@ -56,7 +56,7 @@ READING_SECONDS: Final = 60.0
 
 
 class Body(Protocol):
-    """What arrives in parts, unpacked."""
+    """A body that arrives in parts, unpacked."""
 
     def aiter_bytes(self) -> AsyncIterator[bytes]:
         """Yield the parts as they come."""

@@ -1,7 +1,7 @@
-"""Our Markdown, and how text that is not ours becomes a part of it. Pure.
+"""Our Markdown, and how the text of others becomes a part of it. Pure.
 
-What comes from models, people, documents and the web is text: `escape` shows it as it is. Only
-`link` makes an address that can be tapped. Headings, bold type and notes are ours alone.
+Models, people, documents and the web give text: `escape` shows it as it is. Only `link` makes an
+address that can be tapped. Headings, bold type and notes are ours alone.
 """
 
 import unicodedata
@@ -31,7 +31,7 @@ _PLAIN_VARIANTS: Final = frozenset("\ufe0e\ufe0f")
 _VARIANTS: Final = frozenset(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
 
 NOTE_SIGN: Final = "ⓘ"
-"""What a note of the bot's own stands behind."""
+"""The sign before a note of the bot's own."""
 
 LEAST_DIGITS: Final = 7
 LEAST_BARE_DIGITS: Final = 9
@@ -43,7 +43,7 @@ _ADDRESS: Final = pattern(
 )
 _TAG: Final = pattern(r"(?:\A|[^\w/<>])/[A-Za-z_]|#[0-9_]*\p{L}|\$[A-Z]")
 _SIGNS: Final = frozenset(".:@/#$")
-"""What every address and every tag holds one of."""
+"""Every address and every tag holds one of these."""
 _NOT_OF_HOST: Final = pattern(r"[^\w.%+:/-]")
 _CLOSING: Final = "([{<.,;:!?)]}>\"'»›”’“„…*`"
 _TO_CALL: Final = pattern(
@@ -58,7 +58,7 @@ _NOT_OF_URL: Final = pattern(r"[\s<>\"\\^`{|}]")
 
 
 def visible(text: str) -> str:
-    """Return `text` without what nobody sees: controls, direction marks, zero widths, half letters.
+    """Return `text` without the invisible: controls, direction marks, zero widths, half letters.
 
     Joiners stay where a script or a picture needs them; every end of a line is a line feed.
     """
@@ -66,17 +66,17 @@ def visible(text: str) -> str:
         return text
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     around = zip(f" {lines}", lines, f"{lines[1:]} ", strict=False)
-    return "".join(_seen(before, each, after) for before, each, after in around)
+    return "".join(_seen(before, sign, after) for before, sign, after in around)
 
 
-def _seen(before: str, each: str, after: str) -> str:
-    """The character as it is shown between two others: itself, a space or nothing."""
-    if each in "\n\t" or (unicodedata.category(each) not in _UNSEEN and each not in _BLANK):
-        hidden = each in _VARIANTS and (before.isalpha() or each not in _PLAIN_VARIANTS)
-        return "" if hidden else each
-    if each in _JOINERS:
-        return each if min(before, after) >= _NEEDS_JOINERS else ""
-    return " " if each in "\v\f\x85\u2028\u2029" else ""
+def _seen(before: str, sign: str, after: str) -> str:
+    """Return a character as it is shown between two others: itself, a space or nothing."""
+    if sign in "\n\t" or (unicodedata.category(sign) not in _UNSEEN and sign not in _BLANK):
+        hidden = sign in _VARIANTS and (before.isalpha() or sign not in _PLAIN_VARIANTS)
+        return "" if hidden else sign
+    if sign in _JOINERS:
+        return sign if min(before, after) >= _NEEDS_JOINERS else ""
+    return " " if sign in "\v\f\x85\u2028\u2029" else ""
 
 
 class Live(NamedTuple):
@@ -91,17 +91,16 @@ class Live(NamedTuple):
 
 
 def live(text: str) -> Iterator[Live]:
-    """Yield what a client may make a link of by itself, in order: rather too much than too little.
+    """Yield the stretches of which a client may make links, in order; rather too many than too few.
 
     Clients differ in the domains they know, so that none is asked for: a full stop between a letter
     or digit and two letters is enough.
     """
-    found = [*_live_runs(text), *_numbers_to_call(text)]
     end = 0
-    for each in sorted(found):
-        if each.start >= end:
-            yield each
-            end = each.end
+    for found in sorted([*_live_runs(text), *_numbers_to_call(text)]):
+        if found.start >= end:
+            yield found
+            end = found.end
 
 
 def _live_runs(text: str) -> Iterator[Live]:
@@ -110,10 +109,10 @@ def _live_runs(text: str) -> Iterator[Live]:
         if _SIGNS.isdisjoint(said):
             continue
         address, tag = _ADDRESS.search(said), _TAG.search(said)
-        if found := [each for each in (address, tag) if each]:
-            before = said[: min(each.start() for each in found)]
+        if found := [match for match in (address, tag) if match]:
+            before = said[: min(match.start() for match in found)]
             start = len(before) - len(_NOT_OF_HOST.split(before)[-1])
-            end = max([len(said.rstrip(_CLOSING)), *(each.end() for each in found)])
+            end = max([len(said.rstrip(_CLOSING)), *(match.end() for match in found)])
             kind = "address" if address else "tag"
             yield Live(run.start() + start, run.start() + end, kind)
 

@@ -1,4 +1,4 @@
-"""One turn: what is known of who asks, what it comes to, and what looks like an attack in it."""
+"""One turn: the user as far as they are known, the reply, and signs of an attack in a message."""
 
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -23,14 +23,14 @@ from agent.text import Language, Pattern, pattern
 from agent.turn_trace import Outcome, record_ledger, record_turn
 
 FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
-"""The kind of a fact. `rated` is what verdicts say, `setting` what somebody chose."""
+"""The kind of a fact. `rated` comes from verdicts, `setting` from a choice."""
 PRICES: Final = "prices"
 TOLD: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
-"""What people tell of themselves in words."""
+"""The kinds that people tell in words."""
 UNDER_AGE: Final = "age=under"
-"""The setting of who said that they are too young."""
+"""The setting of a user who said that they are too young."""
 SHARED: Final = "cellar in {}=shared"
-"""The setting of who shows their cellar in a chat."""
+"""The setting of a user who shows their cellar in a chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Fact:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from others."""
+        """Return what tells it from others."""
         return self.kind, self.value
 
 
@@ -88,7 +88,7 @@ class Change:
     @property
     def inverse(self) -> "Change":
         """Return the change that takes this one back."""
-        bottles = tuple(replace(each, count=-each.count) for each in self.bottles)
+        bottles = tuple(replace(owned, count=-owned.count) for owned in self.bottles)
         return Change(
             user_id=self.user_id, learned=self.unlearned, unlearned=self.learned, bottles=bottles
         )
@@ -96,10 +96,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What is known of who asks; what they own is theirs alone.
-
-    Nothing is remembered of whom has no `user_id`.
-    """
+    """The user as far as they are known. Nothing is remembered of one without a `user_id`."""
 
     care: Care = NO_CARE
     facts: tuple[Fact, ...] = ()
@@ -113,12 +110,12 @@ NOBODY: Final = Person()
 def changed(person: Person, change: Change) -> Person:
     """Return a person as they are known after a change; of no wine there are less than none."""
     gone = {fact.key for fact in (*change.unlearned, *change.learned)}
-    facts = (*(each for each in person.facts if each.key not in gone), *change.learned)
-    owned = {each.key: each for each in person.bottles}
-    for each in change.bottles:
-        before = owned.pop(each.key, None) or replace(each, count=0, id=len(owned) + 1)
-        count, note = max(0, before.count + each.count), each.note or before.note
-        owned[each.key] = replace(before, wine=each.wine, count=count, note=note)
+    facts = (*(fact for fact in person.facts if fact.key not in gone), *change.learned)
+    owned = {bottles.key: bottles for bottles in person.bottles}
+    for new in change.bottles:
+        before = owned.pop(new.key, None) or replace(new, count=0, id=len(owned) + 1)
+        count, note = max(0, before.count + new.count), new.note or before.note
+        owned[new.key] = replace(before, wine=new.wine, count=count, note=note)
     return replace(person, facts=facts, bottles=tuple(owned.values()))
 
 
@@ -145,7 +142,7 @@ def facts_of(settings: Mapping[str, str]) -> tuple[Fact, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a turn came to.
+    """The reply of a turn.
 
     `text` is Markdown: it is remembered and stands in the trace. `notes` say below it what is to be
     known of it: why no model answered, what is left of a budget. `wines` are the facts of those it
@@ -179,23 +176,23 @@ class Reply:
 
     @property
     def shown(self) -> str:
-        """The text with its lead above and its notes below it, in Markdown."""
+        """Return the text with its lead above and its notes below it, in Markdown."""
         return with_notes("\n\n".join(filter(None, (self.lead, self.text))), self.notes)
 
 
 Work = Callable[[Run], Awaitable[Reply]]
-"""What makes the reply of a turn, with the models and within the limits of its run."""
+"""Makes the reply of a turn, with the models and within the limits of its run."""
 
 
 async def answer_turn(run: Run, work: Work) -> Reply:
-    """Do the work of a turn, and put what it came to onto its root span, the run's."""
+    """Do the work of a turn, and record the reply on its root span, the run's."""
     reply = await worked_on(run, work)
     record_turn(run.span, reply)
     return reply
 
 
 async def worked_on(run: Run, work: Work) -> Reply:
-    """The reply that `work` makes; an apology if it fails or says nothing."""
+    """Return the reply that `work` makes; an apology if it fails or says nothing."""
     try:
         reply = await work(run)
     except Exception as error:
@@ -225,7 +222,7 @@ Patterns = Annotated[list[str], Field(min_length=1)]
 
 
 class Suspicious(Strict):
-    """What an attempt to steer the model looks like in one language: parts of patterns."""
+    """Signs of an attempt to steer the model in one language: parts of patterns."""
 
     ignore: Patterns
     instructions: Patterns
@@ -243,7 +240,7 @@ def suspicious() -> Mapping[str, Pattern]:
     found = read_toml(dict[Language, Suspicious], FILE)
 
     def any_of(name: str) -> str:
-        return "|".join(each for words in found.values() for each in getattr(words, name))
+        return "|".join(part for words in found.values() for part in getattr(words, name))
 
     ignored = rf"(?s)\b(?:{any_of('ignore')})\W(?:.{{0,38}}\W)?(?:{any_of('instructions')})\b"
     return {
@@ -254,13 +251,13 @@ def suspicious() -> Mapping[str, Pattern]:
 
 
 def security_flags(message: str) -> list[str]:
-    """Name what in a message looks like an attempt to steer the model; for the trace only."""
+    """Name the signs of an attempt to steer the model in a message; for the trace only."""
     folded = unicodedata.normalize("NFKC", visible(message)).lower()
     return [name for name, pattern in suspicious().items() if pattern.search(folded)]
 
 
 def guard_input(message: str, span: Span) -> str:
-    """The cleaned message; what looks like an injection is recorded and answered like any other."""
+    """Return a message cleaned; signs of an injection are recorded, and change nothing else."""
     with span.child("guard.input", "guardrail") as guard:
         flags = security_flags(message[: lengths.MESSAGE])
         guard.update(output=flags, level="WARNING" if flags else None)

@@ -1,6 +1,6 @@
-"""What the root of a turn's trace shows: outcome, level, retries, errors, prompt, what it used.
+"""Put onto the root of a turn's trace its outcome, level, retries, errors, prompt and usage.
 
-Who, when and what was asked stands there from its beginning (`bot/turn.py`).
+The user, the time and the message are there from its beginning (`bot/turn.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ LEVELS: Final[Mapping[Outcome, Level]] = {"fallback": "WARNING", "failed": "ERRO
 
 
 class Traced(Protocol):
-    """What a turn came to, as far as its trace tells it."""
+    """The part of a reply that the trace shows."""
 
     @property
     def shown(self) -> str: ...  # noqa: D102 - as in Reply
@@ -37,7 +37,7 @@ class Traced(Protocol):
 
 
 def record_turn(span: Span, reply: Traced) -> None:
-    """Put what a turn came to onto its root span, as the list of traces shows and filters it.
+    """Record the reply of a turn on its root span, as the list of traces shows and filters it.
 
     The score `grounding` is the share of attempts that named nothing but what tools returned.
     """
@@ -53,14 +53,14 @@ def record_turn(span: Span, reply: Traced) -> None:
 
 
 def error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
-    """What was wrong with the attempts, in order, and with the turn itself if it broke off."""
+    """List the errors of the attempts, in order, and that of the turn itself if it broke off."""
     if response.ok or response.outcome in response.error_types:
         return response.error_types
     return (*response.error_types, response.outcome)
 
 
 def invented_attempts(error_types: Sequence[str]) -> int:
-    """How many attempts named what no tool returned; one that repeats such an answer is one too."""
+    """Count the attempts that named what no tool returned, repetitions of them included."""
     count, invented = 0, False
     for kind in error_types:
         invented = kind == "grounding" or (invented and kind == "degenerate")
@@ -76,7 +76,7 @@ def record_outcome(
     error_types: Sequence[str] = (),
     prompt: PromptRef | None = None,
 ) -> None:
-    """Put what a turn, or a look-up within one, came to onto its span, to be filtered by."""
+    """Record the outcome of a turn, or of a look-up within one, on its span, to be filtered by."""
     metadata: dict[str, Any] = {
         "outcome": outcome,
         "retried": "yes" if retries else "no",
@@ -95,7 +95,7 @@ def record_outcome(
 
 
 def record_ledger(span: Span, ledger: Ledger) -> None:
-    """Put what a turn used onto its root span; also when it was cancelled."""
+    """Record the usage of a turn on its root span; also when it was cancelled."""
     span.update(
         metadata={
             "llm_calls": ledger.spent.requests,

@@ -52,7 +52,7 @@ class Figures:
 
 @contextmanager
 def process(command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A bot, told to stop at the end."""
+    """Run a bot, and tell it to stop at the end."""
     started = subprocess.Popen(
         command, cwd=ROOT, env=os.environ | environment, stderr=subprocess.DEVNULL
     )
@@ -67,13 +67,13 @@ def process(command: list[str], environment: dict[str, str]) -> Iterator[subproc
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process so far."""
+    """Return the processor time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def memory_mb(pid: int) -> float:
-    """Resident memory of a process."""
+    """Return the resident memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE / 1e6
 
 
@@ -87,7 +87,7 @@ def wait_for(bot_api: BotApi, count: int, seconds: float = 300) -> None:
 
 
 def measure(module: str, server: Server | None = None) -> Figures:
-    """The start, idle, one message after another, all at once, and many more."""
+    """Send one message after another, then all at once, then many more."""
     with (
         BotApi() as bot_api,
         ModelServer(default=answer_json(ANSWER)) as model,
@@ -131,7 +131,7 @@ def measure(module: str, server: Server | None = None) -> Figures:
 
 
 def all_at_once(bot_api: BotApi, messages: int) -> float:
-    """Seconds until so many messages of `CHATS` chats, written at once, were answered."""
+    """Return the seconds until so many messages of all chats, sent at once, were answered."""
     sent, began = len(bot_api.calls_of("sendMessage")), time.monotonic()
     for number in range(messages):
         bot_api.say("What is tannin?", chat_id=5000 + number % CHATS)
@@ -140,7 +140,7 @@ def all_at_once(bot_api: BotApi, messages: int) -> float:
 
 
 def commits(url: str) -> int:
-    """How many transactions wrote to a database so far; 0 of one that nobody wrote to."""
+    """Count the transactions that wrote to a database so far."""
     if url.startswith("sqlite"):
         # SQLite counts them at this place of the index of its write-ahead log.
         index = Path(url.partition(":///")[2] + "-shm")
@@ -153,7 +153,7 @@ def commits(url: str) -> int:
 
 
 def one_by_one(bot_api: BotApi) -> tuple[list[float], list[float]]:
-    """Milliseconds from a message to "typing", and to its reply, each chat's first and only one."""
+    """Return the milliseconds from the only message of a chat to "typing", and to its reply."""
     began = {}
     for chat in range(100, 100 + PACED_MESSAGES):
         sent, began[chat] = len(bot_api.calls_of("sendMessage")), time.monotonic()
@@ -172,7 +172,7 @@ def one_by_one(bot_api: BotApi) -> tuple[list[float], list[float]]:
 
 
 def points(values: Sequence[float]) -> str:
-    """The points of a distribution that are looked at."""
+    """Write some points of a distribution."""
     ordered = sorted(values)
     if not ordered:
         return "–"
@@ -180,7 +180,7 @@ def points(values: Sequence[float]) -> str:
 
 
 def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
-    """The figures as Markdown: means of all rounds, ratios to plain in the same round."""
+    """Write the figures as Markdown: means of all rounds, ratios to plain in the same round."""
     head = (
         "| | CPU a turn, ms | × plain | turns a second | × plain | commits a turn | accept to "
         "typing, ms (p50 / p95 / p99) | accept to answer, ms (p50 / p95 / p99) | memory after 500, "
@@ -195,8 +195,8 @@ def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
             f"| {name} | {mean(row.cpu_ms_a_turn for row in rows):.1f} | {cpu:.2f} | "
             f"{mean(row.turns_a_second for row in rows):.0f} | {speed:.2f} | "
             f"{mean(row.commits_a_turn for row in rows):.1f} | "
-            f"{points([each for row in rows for each in row.signs_ms])} | "
-            f"{points([each for row in rows for each in row.replies_ms])} | "
+            f"{points([ms for row in rows for ms in row.signs_ms])} | "
+            f"{points([ms for row in rows for ms in row.replies_ms])} | "
             f"{mean(row.memory_mb for row in rows):.0f}, "
             f"{mean(row.later_memory_mb for row in rows):.0f} |"
         )
@@ -215,7 +215,7 @@ def main() -> None:
     load = os.getloadavg()[2]
     measured = (
         f"{date.today()}, {os.cpu_count()} cores, load {load:.1f}: means of {ROUNDS} rounds in "
-        f"turns.\n\n{table({name: [each[name] for each in rounds] for name in bots})}"
+        f"turns.\n\n{table({name: [figures[name] for figures in rounds] for name in bots})}"
     )
     print(measured)
 

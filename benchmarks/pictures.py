@@ -77,7 +77,7 @@ class PictureWine(Strict):
     @property
     def label(self) -> str:
         """Producer, name and vintage."""
-        return " ".join(str(each) for each in (self.producer, self.name, self.vintage) if each)
+        return " ".join(str(part) for part in (self.producer, self.name, self.vintage) if part)
 
 
 class Picture(Strict):
@@ -94,7 +94,7 @@ class Picture(Strict):
 
     @property
     def title(self) -> str:
-        """What is shown, in a line."""
+        """Return what is shown, in a line."""
         return self.heading or self.wines[0].label
 
 
@@ -134,19 +134,19 @@ def pictures() -> tuple[Picture, ...]:
         Picture(
             id=f"list-{at:02}",
             kind="list",
-            heading=each.title,
-            look=each.look,
-            currency=each.currency,
-            smudged=each.smudged,
-            order=each.order,
+            heading=listed.title,
+            look=listed.look,
+            currency=listed.currency,
+            smudged=listed.smudged,
+            order=listed.order,
             wines=tuple(
                 bottles[number - 1].model_copy(
                     update={"price": price, "glass_price": glass or None}
                 )
-                for number, price, glass in each.wines
+                for number, price, glass in listed.wines
             ),
         )
-        for at, each in enumerate(read.lists, start=1)
+        for at, listed in enumerate(read.lists, start=1)
     ]
     return (*labels, *lists)
 
@@ -165,7 +165,7 @@ def drawn(picture: Picture) -> bytes:
 def plain(text: str) -> str:
     """Leave out accents: the letters that come with Pillow have none, nor signs of currencies."""
     apart = unicodedata.normalize("NFKD", text)
-    return "".join(each for each in apart if not unicodedata.combining(each))
+    return "".join(sign for sign in apart if not unicodedata.combining(sign))
 
 
 def _label(picture: Picture, look: Look) -> "Drawn":
@@ -189,7 +189,7 @@ def _label(picture: Picture, look: Look) -> "Drawn":
 
 
 def _fitting(text: str, size: float, width: int) -> float:
-    """The size of letters at which a text is no wider than this."""
+    """Return the size of letters at which a text is no wider than this."""
     from PIL import ImageFont  # noqa: PLC0415 - see _label
 
     return min(size, size * width / max(1.0, ImageFont.load_default(size).getlength(text)))
@@ -198,8 +198,8 @@ def _fitting(text: str, size: float, width: int) -> float:
 def lines(picture: Picture) -> Iterator[str]:
     """Yield the lines of a list, as they stand on it."""
     for wine in picture.wines:
-        prices = [each for each in (wine.glass_price, wine.price) if each is not None]
-        shown = " / ".join(f"{each:.2f}".removesuffix(".00") for each in prices)
+        prices = [price for price in (wine.glass_price, wine.price) if price is not None]
+        shown = " / ".join(f"{price:.2f}".removesuffix(".00") for price in prices)
         named = f"{wine.producer}, {wine.name} {wine.vintage or ''} · {wine.region}"
         yield f"{plain(named)}   {picture.currency} {shown}"
     if picture.order:
@@ -325,7 +325,7 @@ Pairs = Sequence[tuple[PictureWine, ReadWine | None]]
 
 
 def _otherwise(pairs: Pairs) -> Iterator[str]:
-    """What of a picture was read otherwise, or not at all."""
+    """Name what was read otherwise, or not at all."""
     for wine, read in pairs:
         if read is None:
             yield f"{wine.label} not read"
@@ -339,7 +339,7 @@ def _pairs(wines: Sequence[PictureWine], read: Sequence[ReadWine]) -> Pairs:
     pairs: list[tuple[PictureWine, ReadWine | None]] = []
     for wine in wines:
         named = set(words(f"{wine.producer} {wine.name}"))
-        shares = [len(named & set(words(each.label))) / len(named) for each in left]
+        shares = [len(named & set(words(wine.label))) / len(named) for wine in left]
         best = max(range(len(left)), key=shares.__getitem__, default=None)
         is_same = best is not None and shares[best] >= SAME
         pairs.append((wine, left.pop(best) if is_same and best is not None else None))
@@ -347,7 +347,7 @@ def _pairs(wines: Sequence[PictureWine], read: Sequence[ReadWine]) -> Pairs:
 
 
 def _share(pairs: Pairs, right: Callable[[PictureWine, ReadWine], bool], reason: str = "") -> Mark:
-    """The share of wines that were read, and rightly."""
+    """Return the share of wines that were read, and rightly."""
     count = sum(found is not None and right(wine, found) for wine, found in pairs)
     return Mark(1) if count == len(pairs) else Mark(count / len(pairs), reason or "not recognised")
 

@@ -41,7 +41,7 @@ END = "DELETE FROM outbox"
 
 @dataclass
 class Price:
-    """What a turn took: calls of our functions by module, statements, transactions that wrote."""
+    """The price of a turn: calls of our functions, statements, transactions that wrote."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     statements: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Price:
 
     @property
     def modules(self) -> Counter[str]:
-        """How many functions of each module ran."""
+        """Count the functions of each module that ran."""
         return Counter(module for module, _ in self.calls)
 
     def clear(self) -> None:
@@ -94,7 +94,7 @@ class Price:
 
 
 async def price_of_a_turn(folder: Path) -> Price:
-    """What a turn takes of a person who asks for a wine, which a tool finds."""
+    """Return the price of a turn in which a tool finds the wine that a user asks for."""
     price, prices = Price(), list[Price]()
     with BotApi() as telegram, ModelServer() as model:
         environment = {
@@ -117,17 +117,17 @@ async def price_of_a_turn(folder: Path) -> Price:
                         prices.append(Price(price.calls.copy(), [*price.statements], price.commits))
                     if len(prices) == LOOKED_AT:
                         break
-    return min(prices, key=lambda each: each.calls.total())
+    return min(prices, key=lambda price: price.calls.total())
 
 
 async def turn(number: int, price: Price, telegram: BotApi, model: ModelServer) -> None:
-    """A person asks, and is answered; until nothing more is done for it."""
+    """Ask, and wait until the turn has ended."""
     search = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
     model.script(search, answer_json(INFORMATIONAL))
     telegram.say("A red for lamb, please")
     await telegram.wait_for_message(number, timeout=60)
     await eventually(
-        lambda: any(each.startswith(END) for each in price.statements[:-1]),
+        lambda: any(statement.startswith(END) for statement in price.statements[:-1]),
         seconds=30,
         otherwise=lambda: f"a turn does not end: {price.statements}",
     )

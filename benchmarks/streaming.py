@@ -41,7 +41,7 @@ STREAMED, WHOLE = "this project, streaming", "this project, a model that does no
 
 @dataclass(frozen=True)
 class Figures:
-    """Milliseconds after a message, each; processor time a turn."""
+    """Milliseconds after a message; processor time a turn."""
 
     signs: Sequence[float]
     words: Sequence[float]
@@ -75,7 +75,7 @@ class Talker(ModelServer):
 
 
 def measure(module: str, *, streams: bool) -> Figures:
-    """Many turns, some of them at a time."""
+    """Run many turns, some of them at a time."""
     with (
         BotApi() as bot_api,
         Talker(streams=streams) as model,
@@ -107,23 +107,23 @@ def measure(module: str, *, streams: bool) -> Figures:
         words = dict(first(bot_api, ("sendMessageDraft", "sendMessage"), WORDS))
         answers = dict(first(bot_api, ("sendMessage",)))
         return Figures(
-            [(signs[each] - at) * 1000 for each, at in asked.items()],
-            [(words[each] - at) * 1000 for each, at in asked.items()],
-            [(words[each] - model.began[each]) * 1000 for each in asked],
-            [(answers[each] - at) * 1000 for each, at in asked.items()],
+            [(signs[chat] - at) * 1000 for chat, at in asked.items()],
+            [(words[chat] - at) * 1000 for chat, at in asked.items()],
+            [(words[chat] - model.began[chat]) * 1000 for chat in asked],
+            [(answers[chat] - at) * 1000 for chat, at in asked.items()],
             cpu / TURNS * 1000,
         )
 
 
 def first(bot_api: BotApi, methods: Sequence[str], said: str = "") -> Iterator[tuple[int, float]]:
-    """By chat when it was first sent one of these, with these words in it."""
+    """Yield the chats with the time of their first such message that has these words."""
     for call in reversed(list(bot_api.calls)):
         if call.method in methods and said in str(call.params.get("text", "")):
             yield int(call.params["chat_id"]), call.time
 
 
 def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
-    """The figures as Markdown, means of all rounds; ratios to the row above in the same round."""
+    """Write the figures as Markdown: means of all rounds, ratios in the same round."""
     lines = [
         "| | to the first sign of life, ms (p50 / p95 / p99) | to the first useful words, ms | "
         "the words after the model was asked for them, ms | to the answer, ms | CPU a turn, ms | "

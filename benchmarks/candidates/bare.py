@@ -41,7 +41,7 @@ def make(base_url: str) -> Candidate:
             message = completion.choices[0].message
             if calls := message.tool_calls:
                 arguments = [json.loads(call.function.arguments) for call in calls]
-                results = await asyncio.gather(*(find_wines(**each) for each in arguments))
+                results = await asyncio.gather(*(find_wines(**given) for given in arguments))
                 messages.append(message.model_dump(exclude_none=True))
                 for call, result in zip(calls, results, strict=True):
                     said = {"role": "tool", "tool_call_id": call.id, "content": result}

@@ -24,7 +24,7 @@ TOOLS: Any = [pydantic_function_tool(ARGUMENTS)]
 
 
 def make(base_url: str) -> Candidate:
-    """A patched client; turns with tools begin with one request of the plain client."""
+    """Patch a client; turns with tools begin with one request of the plain client."""
     client = AsyncOpenAI(api_key="none", base_url=f"{base_url}/v1", max_retries=0, timeout=60)
     patched = instructor.from_openai(client, mode=instructor.Mode.JSON)
 
@@ -34,7 +34,7 @@ def make(base_url: str) -> Candidate:
         )
         message: Any = completion.choices[0].message
         arguments = [json.loads(call.function.arguments) for call in message.tool_calls]
-        results = await asyncio.gather(*(find_wines(**each) for each in arguments))
+        results = await asyncio.gather(*(find_wines(**given) for given in arguments))
         return [message.model_dump(exclude_none=True)] + [
             {"role": "tool", "tool_call_id": call.id, "content": result}
             for call, result in zip(message.tool_calls, results, strict=True)

@@ -17,7 +17,7 @@ from benchmarks.scenario import (
 
 
 def make(base_url: str) -> Candidate:
-    """An agent graph with a structured response."""
+    """Make an agent graph with a structured response."""
     model = ChatOpenAI(
         model=MODEL,
         api_key="none",

@@ -22,7 +22,7 @@ from benchmarks.scenario import (
 
 
 def make(base_url: str) -> Candidate:
-    """An Agent with a typed output; its runner raises on an invalid one."""
+    """Make an Agent with a typed output; its runner raises on an invalid one."""
     set_tracing_disabled(True)
     client = AsyncOpenAI(api_key="none", base_url=f"{base_url}/v1", max_retries=0, timeout=60)
     agent = Agent(

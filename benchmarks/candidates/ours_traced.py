@@ -55,7 +55,7 @@ class Traces:
 
 
 def make(base_url: str) -> Candidate:
-    """As `ours`, with traces and scores that go to `base_url`."""
+    """Make `ours`, with traces and scores that go to `base_url`."""
     folder = tempfile.TemporaryDirectory()
     path = Path(folder.name) / "traces.sqlite3"
     tables = create_sync_engine(f"sqlite:///{path}")
