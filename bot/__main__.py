@@ -118,9 +118,7 @@ def chat() -> None:
         from bot.commands.local_models import offer_local_model
 
         settings = offer_local_model(settings)
-    from bot.running import open_chat
-
-    console.chat(lambda telegram: open_chat(settings, telegram), has_model=settings.model.is_set)
+    console.chat(settings)
 
 
 @app.command()

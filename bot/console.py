@@ -1,4 +1,4 @@
-"""The conversation in a terminal, through the handlers that Telegram has too.
+"""Talk in a terminal, through the handlers that Telegram has too.
 
 In a terminal there is a prompt, colour, and the answer as it forms; in a pipe only the text of the
 answers.
@@ -11,27 +11,29 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from telegram import Update
 
 from agent.i18n import say, speaking
-from bot.telegram.local import LocalTelegram
+from agent.turn import Change
+from bot.app import App, open_app
+from bot.resources import open_resources
+from bot.running import forget_old
+from bot.tasks import bounded
+from bot.telegram.local import TOKEN, LocalTelegram
 from bot.telegram.render import Piece, from_html
+from config import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.text import Text
 
-    from bot.app import App
-
 QUIT: Final = frozenset({"/quit", "/exit"})
 LOCALE: Final = ("LC_ALL", "LC_MESSAGES", "LANG")
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
-
-OpenApp = Callable[[LocalTelegram], AbstractAsyncContextManager["App"]]
 
 
 def is_terminal() -> bool:
@@ -39,7 +41,7 @@ def is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def chat(open_app: OpenApp, *, has_model: bool) -> None:
+def chat(settings: Settings) -> None:
     """Talk until the input ends, /quit, Ctrl-C or Ctrl-D; the conversation is forgotten then."""
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
@@ -47,13 +49,13 @@ def chat(open_app: OpenApp, *, has_model: bool) -> None:
     language = next(filter(None, map(os.environ.get, LOCALE)), None)
     try:
         with speaking(language), contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-            _converse(open_app, LocalTelegram(), _introduced(has_model=has_model))
+            _converse(settings, LocalTelegram(), _introduce(has_model=settings.model.is_set))
     except BrokenPipeError:
         # The reader has gone; the interpreter must not flush into the pipe again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _introduced(*, has_model: bool) -> "Console | None":
+def _introduce(*, has_model: bool) -> "Console | None":
     """Say how to leave and to get a model. Return the terminal, None in a pipe."""
     if not is_terminal():
         if not has_model:
@@ -68,16 +70,16 @@ def _introduced(*, has_model: bool) -> "Console | None":
     return console
 
 
-def _converse(open_app: OpenApp, telegram: LocalTelegram, console: "Console | None") -> None:
+def _converse(settings: Settings, telegram: LocalTelegram, console: "Console | None") -> None:
     # The loop runs only while there is something to do: at the prompt Ctrl-C and line editing
     # then work as in any program.
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
         try:
             with _waiting(telegram, console):
-                app = runner.run(_open(open_app(telegram), telegram, opened))
+                app = runner.run(opened.enter_async_context(open_chat(settings, telegram)))
             for line in _lines(console):
-                if line.strip() in QUIT:
+                if line in QUIT:
                     break
                 with _waiting(telegram, console):
                     runner.run(_answer(app, telegram, line))
@@ -88,16 +90,36 @@ def _converse(open_app: OpenApp, telegram: LocalTelegram, console: "Console | No
             runner.run(opened.aclose())
 
 
-async def _open(
-    opening: AbstractAsyncContextManager["App"], telegram: LocalTelegram, opened: AsyncExitStack
-) -> "App":
-    app = await opened.enter_async_context(opening)
-    await app.application.initialize()
-    opened.push_async_callback(app.talk.repositories.messages.forget, telegram.chat_id)
-    return app
+@asynccontextmanager
+async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterator[App]:
+    """Open a conversation in this process alone: a turn is over when its handler returns."""
+    async with (
+        open_resources(settings) as resources,
+        open_app(settings, resources, TOKEN, telegram=telegram) as app,
+    ):
+        await app.application.initialize()
+        await forget_old(settings, app)
+        sending = asyncio.create_task(app.exporter.run()) if app.exporter else None
+        try:
+            yield app
+        finally:
+            if sending is not None:
+                sending.cancel()
+                await asyncio.wait([sending])
+            await bounded("forgetting the user", lambda: _forget_user(app, telegram.chat_id))
+            await bounded("forgetting people", app.forgetting.round)
 
 
-async def _answer(app: "App", telegram: LocalTelegram, line: str) -> None:
+async def _forget_user(app: App, user_id: int) -> None:
+    """Forget what the user told and chose: another one may sit at the machine the next time."""
+    repositories = app.talk.repositories
+    await repositories.messages.forget(user_id)
+    await repositories.cares.forget(user_id)
+    facts = tuple(await repositories.memory.facts(user_id))
+    await repositories.turns.change([Change(user_id=user_id, unlearned=facts)])
+
+
+async def _answer(app: App, telegram: LocalTelegram, line: str) -> None:
     """Have a line answered. The first Ctrl-C stops the answer that forms, the second leaves.
 
     Raises:
@@ -143,8 +165,9 @@ def _show(telegram: LocalTelegram, console: "Console | None") -> None:
             print(rich_text(html).plain, end="\n\n", flush=True)
         else:
             console.print("", rich_text(html), "", sep="\n")
-    if console is not None and telegram.buttons:
-        console.print("   ".join(telegram.buttons), style="dim", markup=False, end="\n\n")
+    buttons = [f"{number} {button['text']}" for number, (_, button) in telegram.buttons.items()]
+    if console is not None and buttons:
+        console.print("   ".join(buttons), style="dim", markup=False, end="\n\n")
 
 
 def _waiting(telegram: LocalTelegram, console: "Console | None") -> AbstractContextManager[object]:

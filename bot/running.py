@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo
 
 from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
-from agent.turn import Change
 from bot.announcing import Announcing
 from bot.app import App, open_app
 from bot.leading import LocalLocks, single_process, while_leading
@@ -33,7 +32,6 @@ from bot.tasks import (
 )
 from bot.telegram.connection import AnyApplication
 from bot.telegram.dispatch import Dispatcher
-from bot.telegram.local import TOKEN, LocalTelegram
 from bot.telegram.menu import show_commands
 from bot.telegram.reminders import Reminding
 from bot.updates.accept import introduce, point_webhook, poll
@@ -90,32 +88,6 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         if app.exporter is not None:
             await bounded("tracing", app.exporter.round)
         os._exit(0)
-
-
-@asynccontextmanager
-async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterator[App]:
-    """Open a conversation in this process alone: a turn is over when its handler returns."""
-    async with (
-        open_resources(settings) as resources,
-        open_app(settings, resources, TOKEN, telegram=telegram) as app,
-    ):
-        await forget_old(settings, app)
-        sending = asyncio.create_task(app.exporter.run()) if app.exporter else None
-        try:
-            yield app
-        finally:
-            if sending is not None:
-                sending.cancel()
-                await asyncio.wait([sending])
-            await bounded("forgetting the user", partial(forget_user, app, telegram.chat_id))
-            await bounded("forgetting people", app.forgetting.round)
-
-
-async def forget_user(app: App, user_id: int) -> None:
-    """Forget what the user told and chose: another one may sit at the machine the next time."""
-    await app.talk.repositories.cares.forget(user_id)
-    facts = tuple(await app.talk.repositories.memory.facts(user_id))
-    await app.talk.repositories.turns.change([Change(user_id=user_id, unlearned=facts)])
 
 
 async def load_words_later() -> None:

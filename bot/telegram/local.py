@@ -21,6 +21,8 @@ from bot.telegram.render import from_html, utf16_units, visible_text
 TOKEN: Final = "0:terminal"  # noqa: S105 - no server ever sees it
 BOT: Final = {"id": 0, "is_bot": True, "first_name": "Sommelier", "username": "sommelier_bot"}
 COMMAND: Final = pattern(r"(/\w{1,32})(?:\s|\Z)")
+READ_BY_HANDLERS: Final = ("blockquote", "pre")
+"""The marks of a message that buttons below it read."""
 
 JsonObject = dict[str, Any]
 
@@ -32,6 +34,8 @@ class LocalTelegram(BaseRequest):
     mixes with one there.
     """
 
+    read_timeout = None
+
     def __init__(self) -> None:
         self.chat_id = (1 << 52) + os.getpid()
         self.draft = ""
@@ -40,13 +44,7 @@ class LocalTelegram(BaseRequest):
         self._ids = itertools.count(time.time_ns() // 1_000)
         self._sent: dict[int, str] = {}
         self._messages: dict[int, JsonObject] = {}
-        self._buttons: dict[str, tuple[JsonObject, JsonObject]] = {}
         self._reply_wanted: JsonObject | None = None
-
-    @property
-    def read_timeout(self) -> float | None:
-        """Return no timeout: nothing here takes time."""
-        return None
 
     async def initialize(self) -> None:
         """Do nothing: there is no connection."""
@@ -64,7 +62,7 @@ class LocalTelegram(BaseRequest):
             case "getMe":
                 result = BOT
             case "sendMessage":
-                result = self._send(params["text"], params.get("reply_markup", {}))
+                result = self._send(params["text"], params.get("reply_markup"))
             case "sendMessageDraft":
                 self.draft = params["text"]
             case "sendDocument" | "sendPhoto" if request_data:
@@ -82,9 +80,15 @@ class LocalTelegram(BaseRequest):
         return taken
 
     @property
-    def buttons(self) -> list[str]:
-        """Return the buttons that can be pressed, each with the number to type for it."""
-        return [f"{number} {button['text']}" for number, (_, button) in self._buttons.items()]
+    def buttons(self) -> dict[str, tuple[JsonObject, JsonObject]]:
+        """Return the message and the button of each number that can be typed."""
+        shown = [
+            (message, button)
+            for message in self._messages.values()
+            for row in message["reply_markup"]["inline_keyboard"]
+            for button in row
+        ]
+        return {str(number): pressed for number, pressed in enumerate(shown, 1)}
 
     def update_of(self, line: str) -> JsonObject:
         """Return the update of a line that the user typed.
@@ -94,15 +98,14 @@ class LocalTelegram(BaseRequest):
         """
         user = {"id": self.chat_id, "is_bot": False, "first_name": "", "language_code": spoken()}
         replied_to, self._reply_wanted = self._reply_wanted, None
-        pressed = None if replied_to else self._buttons.get(line.strip())
-        self._buttons.clear()
+        pressed = None if replied_to else self.buttons.get(line)
         self._messages.clear()
         number = next(self._ids)
         if pressed is not None:
-            shown, button = pressed
-            self._messages[shown["message_id"]] = shown
+            message, button = pressed
+            self._messages[message["message_id"]] = message
             query = {"id": str(number), "chat_instance": "terminal", "from": user}
-            query |= {"message": shown, "data": button["callback_data"]}
+            query |= {"message": message, "data": button["callback_data"]}
             return {"update_id": number, "callback_query": query}
         message = self._message(number, line) | {"from": user}
         if command := COMMAND.match(line):
@@ -119,12 +122,11 @@ class LocalTelegram(BaseRequest):
     def _send(self, html: str, markup: Mapping[str, Any] | None = None) -> JsonObject:
         self.draft = ""
         message = self._message(next(self._ids), visible_text(html))
-        message |= {"from": BOT, "entities": blocks(html)}
-        self._sent[message["message_id"]] = html
+        message |= {"from": BOT, "entities": entities(html)}
         if markup and markup.get("force_reply"):
             self._reply_wanted = message
-        self._offer(message, markup or {})
-        return message
+        self._sent[message["message_id"]] = html
+        return self._with_buttons(message, markup)
 
     def _edit(self, params: JsonObject) -> JsonObject | bool:
         message = self._messages.get(params["message_id"])
@@ -132,27 +134,22 @@ class LocalTelegram(BaseRequest):
             return True
         if "text" in params:
             self._sent[params["message_id"]] = params["text"]
-        self._offer(message, params.get("reply_markup", {}))
+        return self._with_buttons(message, params.get("reply_markup"))
+
+    def _with_buttons(self, message: JsonObject, markup: Mapping[str, Any] | None) -> JsonObject:
+        """Let the buttons of a message be pressed, in place of those it had."""
+        message["reply_markup"] = {"inline_keyboard": (markup or {}).get("inline_keyboard", [])}
+        self._messages[message["message_id"]] = message
         return message
 
-    def _offer(self, message: JsonObject, markup: Mapping[str, Any]) -> None:
-        """Let the buttons of a message be pressed, in place of those it had."""
-        rows = markup.get("inline_keyboard", [])
-        self._messages[message["message_id"]] = message
-        message["reply_markup"] = {"inline_keyboard": rows}
-        others = [found for found in self._buttons.values() if found[0] is not message]
-        own = [(message, button) for button in itertools.chain.from_iterable(rows)]
-        self._buttons = {str(number): found for number, found in enumerate([*others, *own], 1)}
 
-
-def blocks(html: str) -> list[JsonObject]:
-    """Return the entities of a message's quotes and code; the handlers read no others."""
+def entities(html: str) -> list[JsonObject]:
+    """Return the entities of a message that its buttons read."""
     found, offset = list[JsonObject](), 0
     for piece in from_html(html):
         length = utf16_units(piece.text)
-        for mark in piece.marks:
-            if mark.tag in ("blockquote", "pre"):
-                found.append({"type": mark.tag, "offset": offset, "length": length})
+        tags = [mark.tag for mark in piece.marks if mark.tag in READ_BY_HANDLERS]
+        found += [{"type": tag, "offset": offset, "length": length} for tag in tags]
         offset += length
     return found
 

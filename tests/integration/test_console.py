@@ -19,7 +19,6 @@ from tests.acceptance.test_end_to_end import ANSWER
 from tests.commands import sommelier_here
 from tests.doubles.model_server import (
     ModelServer,
-    Script,
     answer_json,
     hang,
     paced,
@@ -53,34 +52,18 @@ def test_a_piped_line_is_answered_in_plain_text_and_the_end_of_input_ends_it(
     ]
 
 
-def test_several_piped_lines_are_turns_of_one_conversation_in_order(
+def test_piped_lines_are_turns_of_one_conversation_that_the_next_does_not_remember(
     environment: dict[str, str],
 ) -> None:
-    done = piped("/new\n\n  \na red for lamb\n/new\n/quit\n/help\n", environment)
-    assert done.returncode == 0
-    texts = [
-        "There is nothing to forget yet. What would you like to drink?",
-        "I have forgotten our conversation. What would you like to drink?",
-    ]
-    assert done.stdout.startswith(texts[0])
-    assert done.stdout.rstrip().endswith(texts[1])
-    assert done.stdout.count("forget our conversation") == 0
-
-
-def test_nothing_of_a_piped_conversation_is_remembered_by_the_next(
-    environment: dict[str, str],
-) -> None:
-    piped("a red for lamb\nI hate Riesling\n/language de\n", environment)
-    again = piped("/new\n/taste\n", environment).stdout
-    assert again.startswith("There is nothing to forget yet.")
-    assert "I know nothing of your taste yet." in again
-
-
-def test_a_terminal_is_spoken_to_in_its_language(environment: dict[str, str]) -> None:
-    said = piped("/new\nRiesling?\n", environment | {"LANG": "de_DE.UTF-8"})
-    assert said.stdout.startswith(say_in("de", "nothing_to_forget"))
-    assert say_in("de", "no_model") in said.stdout
-    assert said.stderr.strip() == say_in("de", "terminal_no_model")
+    german = environment | {"LANG": "de_DE.UTF-8"}
+    first = piped("/new\n\n  \nRotwein zu Lamm\nIch hasse Riesling\n/new\n/quit\n/help\n", german)
+    again = piped("/new\n/taste\nRiesling?\n", environment)
+    assert first.returncode == 0
+    assert first.stdout.startswith(say_in("de", "nothing_to_forget"))
+    assert first.stdout.rstrip().endswith(say_in("de", "forgotten"))
+    assert first.stderr.strip() == say_in("de", "terminal_no_model")
+    assert again.stdout.startswith(say_in("en", "nothing_to_forget"))
+    assert "I know nothing of your taste yet." in again.stdout
 
 
 def test_a_second_conversation_beside_another_remembers_its_own_messages(
@@ -184,7 +167,7 @@ def started_anew(environment: dict[str, str], terminal: int) -> subprocess.Popen
     )
 
 
-@pytest.mark.parametrize("leave", ["/quit\n", "\x04", "\x03"])
+@pytest.mark.parametrize("leave", ["\x04", "\x03"])
 def test_in_a_terminal_there_is_a_greeting_a_prompt_and_a_way_out(
     environment: dict[str, str], leave: str
 ) -> None:
@@ -236,43 +219,21 @@ def test_in_a_terminal_an_answer_is_shown_as_it_forms_and_then_once(
     assert terminal.leave("\x03") == 0
 
 
-STAGES: dict[str, tuple[list[Script], str, str]] = {
-    "while the model is asked first": ([hang(60)], "thinking", "Stopped."),
-    "while it begins to write": ([SEARCH, hang(60)], "Searching the cellar", "Stopped."),
-    "while it writes": ([SEARCH, paced(LONG, 20)], "1. Trimbach", "Stopped here, as you asked."),
-}
-
-
-@pytest.mark.parametrize("stage", STAGES)
 def test_the_first_ctrl_c_stops_the_answer_and_the_next_leaves(
-    stage: str, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    script, draft, said = STAGES[stage]
-    terminal = PseudoTerminal(with_model(model_server, environment))
-    terminal.wait_for("you › ")
-    model_server.script(*script)
-    terminal.shown = ""
-    terminal.type("Something for trout?\n")
-    terminal.wait_for(draft)
-    terminal.type("\x03")
-    terminal.wait_for(said)
-    terminal.wait_for("you › ")
-    answer = terminal.shown.split("thinking …")[-1]
-    assert ("1. Trimbach" in answer) == (stage == "while it writes")
-    terminal.shown = ""
-    terminal.type("/new\n")
-    terminal.wait_for("I have forgotten our conversation.")
-    terminal.wait_for("you › ")
-    assert terminal.leave("\x03") == 0
-    assert "Traceback" not in terminal.shown
-
-
-def test_ctrl_c_again_and_again_leaves_while_an_answer_forms(
     model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.script(SEARCH, hang(60))
     terminal = PseudoTerminal(with_model(model_server, environment))
     terminal.wait_for("you › ")
+    model_server.script(SEARCH, paced(LONG, 20))
+    terminal.shown = ""
+    terminal.type("Something for trout?\n")
+    terminal.wait_for("1. Trimbach")
+    terminal.type("\x03")
+    terminal.wait_for("Stopped here, as you asked.")
+    terminal.wait_for("you › ")
+    assert "1. Trimbach" in terminal.shown.split("thinking …")[-1]
+    model_server.script(SEARCH, hang(60))
+    terminal.shown = ""
     terminal.type("Something for trout?\n")
     terminal.wait_for("Searching the cellar")
     assert terminal.leave("\x03", every=0.02) == 0
@@ -290,7 +251,9 @@ def test_in_a_pipe_nothing_is_shown_but_the_answer(
     assert not re.search(r"\x1b|Searching|thinking", done.stdout + done.stderr)
 
 
-def test_in_a_terminal_buttons_are_pressed_by_their_numbers(environment: dict[str, str]) -> None:
+def test_in_a_terminal_buttons_are_pressed_by_their_numbers_and_files_are_shown(
+    environment: dict[str, str],
+) -> None:
     terminal = PseudoTerminal(environment)
     terminal.wait_for("you › ")
     terminal.type("a red for lamb\n")
@@ -301,13 +264,7 @@ def test_in_a_terminal_buttons_are_pressed_by_their_numbers(environment: dict[st
         terminal.shown = ""
         terminal.type(f"{number}\n")
         terminal.wait_for(said)
-    assert terminal.leave("\x04") == 0
-
-
-def test_in_a_terminal_a_file_is_shown(environment: dict[str, str]) -> None:
-    terminal = PseudoTerminal(environment)
-    terminal.wait_for("you › ")
-    terminal.type("/find winery Beaune\n")
+    terminal.type("too sweet\n/find winery Beaune\n")
     terminal.wait_for("1 As a text file")
     terminal.type("1\n")
     terminal.wait_for("queries.txt")
