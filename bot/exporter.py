@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
-from agent.engine.errors import Backoff
+from agent.retrying import Backoff
 from agent.tracing.errors import Unavailable
 from db.repositories.queues import RowQueue
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from agent.engine.errors import Backoff
+from agent.retrying import Backoff
 from db.models import DeletionRow
 from db.repositories.privacy import DeletionRepository
 

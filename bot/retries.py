@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from agent.engine.errors import Backoff, retry
+from agent.retrying import Backoff, retry
 
 R = TypeVar("R")
 

@@ -30,13 +30,14 @@ from pydantic import (
     model_validator,
 )
 
-from agent.engine.errors import Backoff, ToolError
+from agent.engine.errors import ToolError
 from agent.engine.feedback import clip, describe_validation_error, fence
 from agent.engine.messages import JsonSchema, ToolSchema, api_name
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.lengths import FILE_BYTES, ends_at
 from agent.markdown import domain, live, visible
+from agent.retrying import Backoff
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -8,7 +8,6 @@ from typing import Final
 
 from agent.engine.conversation import TOKEN_BYTES, Conversation
 from agent.engine.errors import (
-    BACKOFF,
     ContextTooLong,
     DeadlinePassed,
     ModelError,
@@ -29,6 +28,7 @@ from agent.engine.messages import (
 )
 from agent.engine.run import Run
 from agent.engine.span import Span
+from agent.retrying import BACKOFF
 
 LONGEST_WAIT_SECONDS: Final = 20.0
 TOKEN_CHARS: Final = 4

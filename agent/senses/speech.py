@@ -24,7 +24,6 @@ from agent.engine.errors import (
     ModelResponseInvalid,
     ModelUnavailable,
     log_failure,
-    retry,
 )
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.models import worth_a_wait
@@ -32,6 +31,7 @@ from agent.engine.prices import is_local
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.markdown import visible
+from agent.retrying import retry
 from agent.senses.pictures import Unusable
 
 OPENAI: Final = "https://api.openai.com/v1"

@@ -14,9 +14,9 @@ from telegram.ext import MessageHandler, filters
 
 from agent import lengths
 from agent.deps import deps_of
-from agent.engine.errors import retry
 from agent.engine.run import Run
 from agent.i18n import say
+from agent.retrying import retry
 from agent.senses.pictures import TOO_LARGE, VISION, Pages, Unusable, read_pages, read_pictures
 from agent.senses.speech import hear, read_aloud
 from agent.sommelier.attachment import Attachment

@@ -34,9 +34,10 @@ from telegram.error import (
 )
 from telegram.ext import ExtBot
 
-from agent.engine.errors import Backoff, Sleep, or_else, retry
+from agent.engine.errors import or_else
 from agent.i18n import say
 from agent.markdown import live
+from agent.retrying import Backoff, Sleep, retry
 from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, Delivery, DeliveryError, Destination, FileKind, Rows
 from bot.pending import pending_turn

@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from telegram.error import InvalidToken
 
 from agent import lengths
-from agent.engine.errors import Backoff, retry
+from agent.retrying import Backoff, retry
 from agent.text import pattern
 from bot.telegram.connection import AnyApplication
 from bot.updates.bursts import LARGEST_ID, STOPPED

@@ -21,7 +21,7 @@ from typing import Any, Final, LiteralString
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from agent.engine.errors import Backoff, retry
+from agent.retrying import Backoff, retry
 from bot.retries import retry_forever
 from db.engine import CONNECTING
 

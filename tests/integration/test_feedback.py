@@ -12,10 +12,10 @@ from typing import TypeVar
 import pytest
 
 from agent.documents.citations import NOT_ENOUGH
-from agent.engine.errors import Backoff
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.i18n import say
+from agent.retrying import Backoff
 from agent.tracing.recorder import Recorder
 from agent.turn import Reply
 from bot.tasks import unless

@@ -15,8 +15,8 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from agent.conversation import StoredMessage
-from agent.engine.errors import Backoff
 from agent.engine.limits import Ledger, Spent
+from agent.retrying import Backoff
 from bot.leading import LocalLocks
 from bot.metrics import Metrics
 from bot.outgoing import Delivery

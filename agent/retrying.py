@@ -1,0 +1,68 @@
+"""Retry a call that failed: how often, how long between, and when not."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, TypeVar
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+Sleep = Callable[[float], Awaitable[object]]
+Retryable = Callable[[Exception], bool | float]
+"""Returns True if an error is worth another try; a number is the seconds to wait (Retry-After)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Waits in seconds: from `first`, doubled with each failure, `longest` at most.
+
+    A wait is shortened by up to a half at random, so that callers who failed together do not
+    return together.
+    """
+
+    first: float = 0.5
+    longest: float = 20.0
+
+    def after(self, failures: int) -> float:
+        """Draw the seconds to wait after so many failures in a row, 1 for the first."""
+        doubled = self.first * 2.0 ** min(failures - 1, 60)
+        return min(doubled, self.longest) * random.uniform(0.5, 1.0)  # noqa: S311
+
+
+BACKOFF: Final = Backoff()
+
+
+async def retry(
+    call: Callable[[], Awaitable[R]],
+    *,
+    tries: int | None,
+    on: Retryable = lambda error: True,
+    backoff: Backoff = BACKOFF,
+    sleep: Sleep = asyncio.sleep,
+    what: str = "",
+) -> R:
+    """Return what `call` returns, called `tries` times at most; None: without end.
+
+    Each failure is logged if `what` says what fails; of the error only its type, since its text may
+    hold a secret.
+
+    Raises:
+        Exception: the error of the last try, or one that `on` holds for lasting.
+    """
+    for failures in count(1):
+        try:
+            return await call()
+        except Exception as error:
+            told = on(error)
+            if told is False or failures == tries:
+                raise
+            wait = backoff.after(failures) if told is True else told
+            if what:
+                kind = type(error).__name__
+                log.warning("%s failed (%s), next try in %.1f s", what, kind, wait)
+        await sleep(wait)
+    raise AssertionError
