@@ -6,9 +6,8 @@ same paragraph or list item, or on a line of citations that follows. Headings, p
 that could be cited.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Final, Literal
 
 from agent.documents.passages import Chunk
@@ -25,6 +24,7 @@ LEADING: Final = pattern(r"\A((?:\s*\[[^\[\]\n]+\][.,;]?)+)\s*(?:\Z|[^\P{L}a-z])
 MARKER: Final = pattern(r"\A\s*(?:(?:[-*•–]|\d{1,2}[.)])\s+|>\s?)")
 HEADING: Final = pattern(r"\A(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\Z")
 SOURCE_LINE: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
+BLANK_LINES: Final = pattern(r"\n{3,}")
 STUCK: Final = pattern(r"([.!?…。！？])\[")
 CITING_LINK: Final = pattern(
     r"\[(?P<label>[^\[\]\n]+)\]\((?P<target>[^()\n]+)\)|【(?P<wide>[^【】\n]+)】"
@@ -56,12 +56,11 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A paragraph, list item or heading, with the gap and the list marker before it."""
+class Line:
+    """A paragraph, list item or heading: the list marker before it, and its sentences."""
 
-    gap: str
-    marker: str
-    text: str
+    marker: str = ""
+    stated: Sequence[Statement] = ()
     is_heading: bool = False
 
 
@@ -144,7 +143,7 @@ def is_path(name: str) -> bool:
 
 def statements(text: str, paths: Collection[str]) -> list[Statement]:
     """Return the sentences of an answer in order, each with the paths that cover it."""
-    return [statement for _, stated in _stated(text, paths) for statement in stated]
+    return [statement for line in _lines(text, paths) for statement in line.stated]
 
 
 def kept(text: str, paths: Collection[str], accept: Callable[[Statement], bool]) -> str:
@@ -153,23 +152,19 @@ def kept(text: str, paths: Collection[str], accept: Callable[[Statement], bool])
     A statement that a later sentence's citation covered gets that citation itself. A heading or
     lead-in with nothing left below it goes too.
     """
-    found = list(_stated(text, paths))
-    every = [statement for _, stated in found for statement in stated]
-    if all(
-        accept(statement) and _with_citation(statement) == statement.text for statement in every
-    ):
+    lines = _lines(text, paths)
+    every = [statement for line in lines for statement in line.stated]
+    if all(accept(found) and _with_citation(found) == found.text for found in every):
         return text.strip()
-    left: list[tuple[Block, str]] = []
-    for block, stated in found:
-        said = " ".join(_with_citation(statement) for statement in stated if accept(statement))
-        if said:
-            left.append((block, said))
-    parts = []
-    for (block, said), following in zip_longest(left, left[1:]):
-        leads_in = block.is_heading or said.endswith((":", "："))
-        if not leads_in or (following is not None and not following[0].is_heading):
-            parts.append(block.gap + block.marker + said)
-    return "".join(parts).strip()
+    left, has_below = list[str](), False
+    for line in reversed(lines):
+        said = " ".join(_with_citation(found) for found in line.stated if accept(found))
+        leads_in = line.is_heading or said.endswith((":", "："))
+        if line.stated and (not said or (leads_in and not has_below)):
+            continue
+        has_below = not line.is_heading if said else has_below
+        left.append(line.marker + said)
+    return BLANK_LINES.sub("\n\n", "\n".join(reversed(left))).strip()
 
 
 def _with_citation(statement: Statement) -> str:
@@ -178,49 +173,47 @@ def _with_citation(statement: Statement) -> str:
     return " ".join([statement.text, *(f"[{path}]" for path in statement.cites)])
 
 
-def _stated(text: str, paths: Collection[str]) -> Iterator[tuple[Block, list[Statement]]]:
-    """Yield the blocks of an answer with their sentences; lines of citations close the one before.
+def _lines(text: str, paths: Collection[str]) -> list[Line]:
+    """Return the lines of an answer with their sentences; a blank line has none.
 
-    Sentences are read from the last to the first: a citation covers those before it.
+    They are read from the last to the first: a citation covers what is before it in its line, and a
+    line of citations the line before.
     """
-    found = blocks(text)
-    for block, following in zip_longest(found, found[1:]):
-        if only_cites(block.text):
-            if unknown := _unknown_names(citations(block.text, paths)):
-                yield block, [Statement(block.text, "heading", unknown=unknown)]
+    found, covering = list[Line](), list[Cited]()
+    for line in reversed(_unwrapped(text)):
+        if only_cites(line):
+            covering = citations(line, paths)
+            if unknown := _unknown_names(covering):
+                found.append(Line("", [Statement(line, "heading", unknown=unknown)]))
             continue
-        closing = following.text if following is not None and only_cites(following.text) else ""
-        covering = citations(closing, paths)
-        stated: list[Statement] = []
-        for sentence in reversed(cited_sentences(block.text)):
+        marker, is_heading = MARKER.match(line), HEADING.match(line) is not None
+        lead = marker[0] if marker and not is_heading else ""
+        stated = list[Statement]()
+        for sentence in reversed(cited_sentences(line[len(lead) :].strip())):
             covering = citations(sentence, paths) or covering
             cites = tuple(dict.fromkeys(path for cited in covering for path in cited.paths))
-            kind = "heading" if block.is_heading else kind_of(sentence)
+            kind = "heading" if is_heading else kind_of(sentence)
             stated.append(Statement(sentence, kind, cites, _unknown_names(covering)))
-        yield block, stated[::-1]
+        covering = covering if not stated else []
+        found.append(Line(lead, stated[::-1], is_heading))
+    return found[::-1]
 
 
 def _unknown_names(found: Iterable[Cited]) -> tuple[str, ...]:
     return tuple(name for cited in found for name in cited.unknown)
 
 
-def blocks(text: str) -> list[Block]:
-    """Return the paragraphs, list items and headings of an answer, in order."""
-    found: list[Block] = []
-    gap, is_open = "", False
+def _unwrapped(text: str) -> list[str]:
+    """Return the lines of a text, those of one paragraph or list item joined."""
+    joined = list[str]()
     for line in text.strip().splitlines():
-        if not line.strip():
-            gap, is_open = "\n\n", False
-            continue
-        marker, is_heading = MARKER.match(line), HEADING.match(line.strip()) is not None
-        if is_open and not marker and not is_heading and not only_cites(line):
-            last = found.pop()
-            found.append(Block(last.gap, last.marker, f"{last.text} {line.strip()}"))
-            continue
-        lead = marker[0] if marker and not is_heading else ""
-        found.append(Block(gap if found else "", lead, line[len(lead) :].strip(), is_heading))
-        gap, is_open = "\n", not is_heading
-    return found
+        begins = not line.strip() or MARKER.match(line) or HEADING.match(line.strip())
+        is_open = joined and joined[-1].strip() and not HEADING.match(joined[-1])
+        if begins or not is_open or only_cites(line) or only_cites(joined[-1]):
+            joined.append(line.rstrip())
+        else:
+            joined[-1] += f" {line.strip()}"
+    return joined
 
 
 def cited_sentences(text: str) -> list[str]:

@@ -3,7 +3,6 @@
 import pytest
 
 from agent.documents.citations import (
-    blocks,
     citations,
     kept,
     plain_brackets,
@@ -93,7 +92,6 @@ def test_what_is_left_keeps_its_words_its_layout_and_its_citations() -> None:
 def test_an_answer_of_which_nothing_is_rejected_stands_as_it_is() -> None:
     text = "Two:\n- gross lees [a.md]\n- fine lees [b.md]\n\nThey settle [a.md].\nAll [b.md]."
     assert kept(text, PATHS, lambda _: True) == text
-    assert len(blocks(text)) == 4
 
 
 def test_a_line_of_citations_with_an_unknown_path_is_none() -> None:
