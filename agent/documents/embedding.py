@@ -1,11 +1,10 @@
-"""Embedding sources: texts to vectors, on an OpenAI-compatible server or in this process.
+"""Sources of vectors: a model on an OpenAI-compatible server, or one in this process.
 
 Each is an `agent.documents.vectors.Embedder`; one call is one request, no text is cut or cached.
 In this process a model needs the extra `local`: fastembed, which brings onnxruntime and tokenizers.
 """
 
 import asyncio
-import json
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 PREFIX: Final = "onnx:"
-"""What a setting says before the name or folder of a local model."""
+"""What a setting says before the name of a local model."""
 BATCH: Final = 16
 """Texts that go through the model at once: more would need more memory, and not less time."""
-MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
 NOT_INSTALLED: Final = (
     "a model on this machine needs the extra `local`: pip install --require-hashes "
     '-r requirements/local.txt, or pip install "sommelier[local]"'
@@ -79,9 +77,6 @@ class EmbeddingService:
             await self._opened.close()
             self._opened = None
 
-    def __repr__(self) -> str:
-        return f"EmbeddingService({self.name})"
-
     @property
     def _client(self) -> "AsyncOpenAI":
         if self._opened is None:
@@ -108,7 +103,7 @@ class TextModel(Protocol):
 
 
 Load = Callable[[str, Path], TextModel]
-"""Loads a model by its name or folder; what is downloaded is kept in the folder given."""
+"""Loads a model by its name; what is downloaded is kept in the folder given."""
 
 
 def is_installed() -> bool:
@@ -117,10 +112,9 @@ def is_installed() -> bool:
 
 
 class LocalEmbedding:
-    """A model in this process, loaded by the first call, in a thread.
+    """A model in this process that fastembed knows by name, loaded by the first call, in a thread.
 
-    `model` is a name that fastembed knows, or a folder with an ONNX model and its tokenizer. One
-    call is worked on at a time.
+    One call is worked on at a time.
     """
 
     def __init__(self, model: str, *, cache: Path, load: Load | None = None) -> None:
@@ -144,9 +138,6 @@ class LocalEmbedding:
         """Give up what waits; what is being worked on ends by itself."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def __repr__(self) -> str:
-        return f"LocalEmbedding({self.name})"
-
     def _embed(self, texts: Sequence[str]) -> list[list[float]]:
         if self._loaded is None:
             self._loaded = self._load(self._model, self._cache)
@@ -154,7 +145,7 @@ class LocalEmbedding:
 
 
 def load_model(model: str, cache: Path) -> TextModel:
-    """Load the model of a folder, or of a name that fastembed knows, downloaded once to `cache`.
+    """Load a model that fastembed knows, downloaded once to `cache`.
 
     Raises:
         LocalModelError: it is not there, or the extra is not installed.
@@ -163,58 +154,11 @@ def load_model(model: str, cache: Path) -> TextModel:
         from fastembed import TextEmbedding  # noqa: PLC0415 - heavy, and optional
     except ImportError:
         raise LocalModelError(NOT_INSTALLED) from None
-    folder = Path(model).expanduser()
     try:
-        if folder.is_dir():
-            return _model_of(folder)
-        named: TextModel = TextEmbedding(model, cache_dir=str(cache))
-    except LocalModelError:
-        raise
+        loaded: TextModel = TextEmbedding(model, cache_dir=str(cache))
     except Exception as error:
         raise LocalModelError(
-            f"{model} could not be loaded ({type(error).__name__}); name a folder with an ONNX "
-            "model and its tokenizer, or a model that fastembed knows (the first time it is "
-            "downloaded, which needs the network)"
+            f"{model} could not be loaded ({type(error).__name__}); name a model that fastembed "
+            "knows; the first time it is downloaded, which needs the network"
         ) from error
-    return named
-
-
-def _model_of(folder: Path) -> TextModel:
-    from fastembed import TextEmbedding  # noqa: PLC0415
-    from fastembed.common.model_description import ModelSource, PoolingType  # noqa: PLC0415
-
-    name = str(folder.resolve())
-    if not any(known["model"] == name for known in TextEmbedding.list_supported_models()):
-        TextEmbedding.add_custom_model(
-            model=name,
-            pooling=PoolingType(pooling_of(folder)),
-            normalization=True,
-            # Never used, since the folder is given; the vectors themselves tell how long they are.
-            sources=ModelSource(hf=name),
-            dim=0,
-            model_file=model_file_of(folder),
-        )
-    loaded: TextModel = TextEmbedding(name, specific_model_path=name)
     return loaded
-
-
-def model_file_of(folder: Path) -> str:
-    """Say where the ONNX model of a folder is, relative to it.
-
-    Raises:
-        LocalModelError: there is none.
-    """
-    found = next((file for file in MODEL_FILES if (folder / file).is_file()), None)
-    if found is None:
-        raise LocalModelError(f"{folder} holds none of {', '.join(MODEL_FILES)}")
-    return found
-
-
-def pooling_of(folder: Path) -> str:
-    """Tell how vectors of tokens become one: CLS, LAST_TOKEN or MEAN, by its configuration."""
-    try:
-        config = json.loads((folder / "1_Pooling" / "config.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return "MEAN"
-    modes = {"pooling_mode_cls_token": "CLS", "pooling_mode_lasttoken": "LAST_TOKEN"}
-    return next((name for key, name in modes.items() if config.get(key)), "MEAN")

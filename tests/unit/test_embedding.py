@@ -13,8 +13,6 @@ from agent.documents.embedding import (
     LocalModelError,
     TextModel,
     is_installed,
-    model_file_of,
-    pooling_of,
 )
 from agent.documents.vectors import EmbeddingError, embed
 from bot.commands import doctor
@@ -70,22 +68,6 @@ async def test_vectors_come_in_the_order_of_the_texts_as_plain_numbers(tmp_path:
     assert local.name == "onnx:small/model"
 
 
-async def test_the_event_loop_goes_on_while_a_model_works(tmp_path: Path) -> None:
-    free = threading.Event()
-
-    def slow(model: str, cache: Path) -> TextModel:
-        assert free.wait(5)
-        return Letters()
-
-    local = LocalEmbedding("slow", cache=tmp_path, load=slow)
-    waiting = asyncio.create_task(local.embed(["oak"]))
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    free.set()
-    assert await waiting == [[1.0, 0.0, 3.0]]
-    await local.close()
-
-
 async def test_why_a_model_is_not_there_reaches_the_log_and_the_doctor(tmp_path: Path) -> None:
     def missing(model: str, cache: Path) -> TextModel:
         raise LocalModelError(f"{model} is not there")
@@ -110,34 +92,6 @@ async def test_without_the_extra_it_is_said_how_to_install_it(tmp_path: Path) ->
     with pytest.raises(LocalModelError, match=r"needs the extra `local`: pip install"):
         await local.embed(["oak"])
     await local.close()
-
-
-@pytest.mark.parametrize("file", ["model.onnx", "onnx/model.onnx"])
-def test_a_folder_is_read_as_models_are_published(file: str, tmp_path: Path) -> None:
-    (tmp_path / file).parent.mkdir(exist_ok=True)
-    (tmp_path / file).touch()
-    assert model_file_of(tmp_path) == file
-    with pytest.raises(LocalModelError, match=r"holds none of model\.onnx"):
-        model_file_of(tmp_path / "elsewhere")
-
-
-@pytest.mark.parametrize(
-    ("config", "pooling"),
-    [
-        ('{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}', "CLS"),
-        ('{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}', "MEAN"),
-        ('{"pooling_mode_lasttoken": true}', "LAST_TOKEN"),
-        ("not JSON", "MEAN"),
-        (None, "MEAN"),
-    ],
-)
-def test_vectors_are_pooled_as_the_model_says(
-    config: str | None, pooling: str, tmp_path: Path
-) -> None:
-    if config is not None:
-        (tmp_path / "1_Pooling").mkdir()
-        (tmp_path / "1_Pooling" / "config.json").write_text(config)
-    assert pooling_of(tmp_path) == pooling
 
 
 def pins(name: str) -> dict[str, set[str]]:
