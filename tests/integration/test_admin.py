@@ -495,7 +495,7 @@ class TestBudgets:
         [
             ("/ask What are lees?", say("best_passages"), 1),
             ("/quotes lees", say("best_passages"), 3),
-            ("/find wine bar Lyon", "1. bar à vin Lyon", 1),
+            ("/find wine bar Lyon", "1. wine bar Lyon", 1),
         ],
     )
     async def test_a_look_up_shows_what_is_found_without_a_model(
@@ -533,7 +533,7 @@ class TestBudgets:
             async with rooms.open(bot_api, model, sources=sources, budgets=budgets):
                 bot_api.say("/find wine bar Lyon")
                 (shown,) = await bot_api.wait_for_message()
-        assert "1. bar à vin Lyon" in shown
+        assert "1. wine bar Lyon" in shown
         assert len(model_server.requests) == 1
 
 
