@@ -22,7 +22,7 @@ from agent.memory.tools import memory_tools
 from agent.senses.sent_files import SentFiles
 from agent.sommelier.service import Sommelier
 from agent.tracing.masking import mask
-from agent.tracing.recorder import Recorder, keyed_hash
+from agent.tracing.recorder import keyed_hash
 from agent.turn import Reply
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets, DailyBudget
@@ -37,7 +37,6 @@ from bot.resources import Repositories, Resources, research_tools
 from bot.retries import retry_forever
 from bot.tasks import bounded
 from bot.telegram.access import Access
-from bot.telegram.care import CareButtons, care_buttons
 from bot.telegram.connection import (
     AnyApplication,
     close_application,
@@ -52,11 +51,12 @@ from bot.telegram.local import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import MemoryCommands
-from bot.telegram.memory_buttons import MemoryButtons, memory_buttons
+from bot.telegram.noticed import NoticedButtons, care_buttons, memory_buttons
 from bot.telegram.onboarding import Onboarding
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.rating import RatingButtons, rating
 from bot.telegram.reminders import Reminders
+from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.telegram.settings import SettingsCommands
 from bot.telegram.tool_buttons import ToolButtons, tool_buttons
@@ -116,6 +116,7 @@ async def open_app(
             turns=turns,
             sender=sender,
             answerer=sommelier_of(resources, servers),
+            hashed=partial(keyed_hash, key=settings.tracing.user_key),
         )
         access = None
         if telegram is None:
@@ -138,15 +139,11 @@ def turns_of(
     kept = resources.repositories
     return Turns(
         run=resources.run,
-        tracer=Recorder(),
-        hashed=partial(keyed_hash, key=settings.tracing.user_key),
-        sender=sender,
-        drafts=Drafts(sender.bot, partial(store_placeholder, kept.inbox)),
-        messages=kept.messages,
+        replies=Replies(
+            sender, Drafts(sender.bot, partial(store_placeholder, kept.inbox)), buttons_below
+        ),
+        store=kept.turns,
         budgets=budgets_of(settings, resources, admins),
-        save=kept.turns.save,
-        buttons=buttons_below,
-        may_be_lost=kept.turns.may_be_lost,
         carer=Carer(help=resources.help, cares=kept.cares, memory=kept.memory),
     )
 
@@ -219,11 +216,10 @@ def handlers_of(
             elsewhere="Langfuse" if has_langfuse else TRACED if tracing.otlp_url else "",
             is_deleted_there=has_langfuse,
         ),
-        MemoryButtons(talk),
+        NoticedButtons(talk),
         Reminders(talk),
         SettingsCommands(talk),
         Onboarding(talk),
-        CareButtons(talk),
         RatingButtons(talk, changed, _as_written if tracing.content == "full" else mask),
         FollowUps(talk),
         Media(talk, files.pages, files.picture),

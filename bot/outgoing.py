@@ -35,17 +35,12 @@ DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The chat and topic of an answer, and the message it replies to.
-
-    With `edits` it replaces a message of ours. An answer goes to a chat that somebody has just
-    written from: whether it can be reached is not looked up.
-    """
+    """The chat and topic of an answer, and the message it replies to, or ours that it replaces."""
 
     chat_id: int
     thread_id: int | None = None
     reply_to: int | None = None
     edits: int | None = None
-    is_answer: bool = False
 
     @property
     def is_group(self) -> bool:

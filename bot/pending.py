@@ -9,7 +9,6 @@ from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.run import Stop
 from agent.tracing.records import TraceRecord
 from agent.turn import Fact
-from bot.budgets import UNLIMITED, Allowance
 from bot.outgoing import Delivery
 from db.models import OutboxRow, UpdateRow
 from db.records import EndedTurn
@@ -36,7 +35,6 @@ class TurnState:
     ledger: Ledger | None = None
     placeholder: Placeholder = field(default_factory=Placeholder)
     facts: Sequence[Fact] | None = None
-    allowance: Allowance = UNLIMITED
     is_forgotten: bool = False
 
     @property

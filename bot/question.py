@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
+from agent.engine.run import Run
 from bot.outgoing import Destination
 from bot.pending import TurnState
 
@@ -19,7 +20,8 @@ class Question:
     `id` is the id of the update; it is negative if no update asked. Without `to` the reply is only
     returned. `session` and `user` stand for the chat and the user in traces, `names` are masked
     there. If it is not `remembered`, the conversation stays as it is. A trace shows the question as
-    it was `typed`, from the time it was accepted, and the number of its interruptions.
+    it was `typed`, from the time it was accepted, and the number of its interruptions. The words of
+    a spoken question are those that `hear` returns.
     """
 
     id: int
@@ -34,19 +36,25 @@ class Question:
     remembered: bool = True
     kind: Kind = "chat"
     typed: str = ""
-    accepted_at: datetime | None = None
+    accepted_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     interruptions: int = 0
     state: TurnState = field(default_factory=TurnState)
+    hear: Callable[[Run], Awaitable[str]] | None = None
 
     @property
     def thread_id(self) -> int:
-        """The topic of the chat, 0 without topics."""
+        """Return the topic of the chat, 0 without topics."""
         return (self.to.thread_id or 0) if self.to else 0
 
     @property
     def is_remembered(self) -> bool:
-        """Whether it becomes a part of the conversation."""
+        """Return whether it becomes a part of the conversation."""
         return self.remembered and not self.state.is_forgotten
+
+    @property
+    def seconds(self) -> float:
+        """Return how many seconds ago the question was accepted."""
+        return max(0.0, (datetime.now(UTC) - self.accepted_at).total_seconds())
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from agent.engine.errors import or_else
 from agent.retrying import Backoff, retry
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 PERMANENT_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of the call itself: a database that is away raises others."""
@@ -20,6 +22,14 @@ async def retry_briefly(call: Callable[[], Awaitable[R]]) -> R:
         Exception: what the last try raised.
     """
     return await retry(call, tries=BRIEF_TRIES, on=_is_transient, backoff=DATABASE)
+
+
+async def try_briefly(call: Callable[[], Awaitable[R]], default: T, problem: str) -> R | T:
+    """Return what `call` returns; `default` if it still fails after a second or two.
+
+    `problem` is logged then.
+    """
+    return await or_else(lambda: retry_briefly(call), default, problem)
 
 
 async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:

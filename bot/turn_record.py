@@ -1,16 +1,39 @@
-"""What is stored of a turn: its record, its part of the conversation, the delivery in its trace."""
+"""Make what is stored of a turn: its record, its part of the conversation, and its trace."""
 
 from datetime import UTC, datetime
 
 from agent.conversation import StoredMessage
 from agent.engine.span import Span
 from agent.text import truncate_at_boundary
-from agent.tracing.recorder import summarize
+from agent.tracing.recorder import Recorder, RootSpan, summarize
+from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from bot.outgoing import Delivery
 from bot.question import Question
 from db.models import TurnRow
 from db.records import EndedTurn
+
+
+def open_trace(recorder: Recorder, question: Question, *, goes_on: bool = False) -> RootSpan:
+    """Open the root span of a turn; run again after a crash, it is the same trace.
+
+    A trace that `goes_on` adds to the one that the turn left when it failed.
+    """
+    trace = TraceRecord(
+        question.trace_id or "",
+        session=question.session,
+        user=question.user,
+        names=question.names,
+        name=question.kind,
+    )
+    started_ns = int(question.accepted_at.timestamp() * 1e9)
+    text = question.typed or question.text
+    root = recorder.turn(trace, text, started_ns=started_ns, goes_on=goes_on)
+    if question.interruptions:
+        root.update(metadata={"resumed": question.interruptions})
+    if question.state.trace is not None:
+        root.add_superseded(question.state.trace)
+    return root
 
 
 def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0) -> EndedTurn:
@@ -30,21 +53,16 @@ def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0
         trace_id=root.trace_id,
         root_id=root.span_id,
     )
-    said = conversation_part(question, reply, max_length) if question.is_remembered else ()
+    said: tuple[StoredMessage, ...] = ()
+    if question.is_remembered:
+        asked = truncate_at_boundary(question.text, max_length)
+        answered = truncate_at_boundary(reply.text, max_length)
+        thread = question.thread_id
+        said = (
+            StoredMessage("user", asked, thread_id=thread, attachment=reply.attachment),
+            StoredMessage("assistant", answered, reply.wine_ids, thread_id=thread),
+        )
     return EndedTurn(record, said, root.trace, reply.changes)
-
-
-def conversation_part(
-    question: Question, reply: Reply, max_length: int
-) -> tuple[StoredMessage, ...]:
-    """Return the messages that a conversation remembers of a turn, cut; the user gets it all."""
-    asked = truncate_at_boundary(question.text, max_length)
-    answered = truncate_at_boundary(reply.text, max_length)
-    thread = question.thread_id
-    return (
-        StoredMessage("user", asked, thread_id=thread, attachment=reply.attachment),
-        StoredMessage("assistant", answered, reply.wine_ids, thread_id=thread),
-    )
 
 
 def trace_delivery(root: Span, delivery: Delivery) -> None:
@@ -64,8 +82,3 @@ def trace_delivery(root: Span, delivery: Delivery) -> None:
         root.update(level="ERROR", metadata={"send_error": delivery.error})
     if root.trace is not None:
         summarize(root.trace)
-
-
-def seconds_since(moment: datetime | None) -> float:
-    """Return how many seconds ago something was, never fewer than 0."""
-    return max(0.0, (datetime.now(UTC) - moment).total_seconds()) if moment else 0.0

@@ -150,12 +150,6 @@ def empty_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is pressed is acknowledged once it is kept, however long that takes a busy machine."""
-    monkeypatch.setattr("bot.telegram.rating.ANSWER_SECONDS", 60)
-
-
-@pytest.fixture
 def bot_api() -> Iterator[BotApi]:
     """Telegram, with one bot and any number of people."""
     with BotApi() as server:

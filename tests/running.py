@@ -18,11 +18,13 @@ from agent.places.search import PlaceSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
-from agent.turn import Change, Fact
+from agent.turn import Change, Fact, Reply
 from bot.announcing import Announcing
 from bot.app import App, store_placeholder
 from bot.forgetting import Forgetting
 from bot.leading import LocalLocks
+from bot.outgoing import Rows
+from bot.question import Question
 from bot.resources import Repositories, Resources
 from bot.running import open_lanes, run_bot
 from bot.tasks import cancelled_at_stop, run_tasks, unless
@@ -37,6 +39,7 @@ from bot.telegram.drafts import Drafts
 from bot.telegram.handlers import Handlers
 from bot.telegram.look_ups import LookUps
 from bot.telegram.menu import show_commands
+from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.turn import Turns
 from bot.updates.accept import introduce, poll
@@ -125,6 +128,7 @@ def conversation_of(
     chats: ChatRepository | None = None,
     repositories: Repositories | None = None,
     kept: Mapping[str, object] = MappingProxyType({}),
+    buttons: Callable[[Question, Reply], Rows] = lambda question, reply: (),
     **turns_with: Any,
 ) -> Conversation:
     """The conversation over this application.
@@ -139,12 +143,10 @@ def conversation_of(
     inbox = getattr(places, "inbox", None)
     sender = Sender(application.bot, chats, inbox)
     sources = sources or Sources(documents=FakeLibrary())
+    drafts = Drafts(application.bot, partial(store_placeholder, inbox) if inbox else None)
     turns = Turns(
         run=run or sources.run,
-        sender=sender,
-        drafts=Drafts(application.bot, partial(store_placeholder, inbox) if inbox else None),
-        messages=messages,
-        hashed=lambda kind, value: f"{kind}-{value}",
+        replies=Replies(sender, drafts, buttons),
         **turns_with,
     )
     return Conversation(
@@ -152,7 +154,7 @@ def conversation_of(
         turns=turns,
         sender=sender,
         answerer=answerer,
-        history_messages=20,
+        hashed=lambda kind, value: f"{kind}-{value}",
     )
 
 
@@ -198,12 +200,9 @@ async def running(
     if sessions is None and isinstance(messages, MessageRepository):
         sessions = messages._sessions
     repositories = Repositories(sessions or Sessions(engine), rows)
-    turns_with = {"save": repositories.turns.save, **turns_with}
+    turns_with = {"store": repositories.turns, **turns_with}
     stop = asyncio.Event()
     application = telegram_application(bot_api.token, bot_api.base_url)
-    if langfuse is not None:
-        tracer = Recorder()
-        turns_with = {"save": repositories.turns.save, **turns_with}
 
     async def serve() -> None:
         if await unless(stop, introduce(application)):
@@ -222,7 +221,7 @@ async def running(
         chats=repositories.chats,
         repositories=repositories,
         kept=kept,
-        tracer=tracer,
+        tracer=tracer or Recorder(),
         **turns_with,
     )
     look_ups = LookUps(conversation).handlers() if sources else []

@@ -24,7 +24,6 @@ from agent.i18n import speak
 from agent.markdown import visible
 from agent.sommelier.service import Answerer
 from agent.turn import Reply, Work, guard_input
-from bot.budgets import NO_BUDGET
 from bot.http.schemas import (
     AskRequest,
     AskResponse,
@@ -209,13 +208,10 @@ class Api:
         return reply
 
     async def _turn(self, kind: Kind, text: str, work: Work) -> Reply:
-        """Run a turn of no user: the budget of all holds, nothing is delivered or remembered."""
+        """Run a turn of no user: the budget of all holds, nothing is delivered."""
         turn_id = -1 - secrets.randbits(62)
         question = Question(id=turn_id, text=text, kind=kind, session=SESSION, user=self.user)
-        budgets = self.turns.budgets and replace(self.turns.budgets, person=NO_BUDGET)
-        budgets = budgets if budgets and budgets.everyone.is_set else None
-        turns = replace(self.turns, sender=None, messages=None, budgets=budgets)
-        return await turns.turn(question, work)
+        return await self.turns.turn(question, work)
 
 
 async def set_language(accept_language: Annotated[str | None, Header()] = None) -> None:

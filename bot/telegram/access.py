@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
-from telegram import Bot, Update, User
+from telegram import Update, User
 from telegram.constants import ChatType
 
 from agent import lengths
@@ -14,12 +14,11 @@ from agent.engine.errors import or_else
 from agent.i18n import say, speaking
 from agent.markdown import visible
 from bot.outgoing import Button, Destination, Rows
-from bot.retries import retry_briefly
+from bot.retries import try_briefly
 from bot.telegram.buttons import acknowledge, answer_inline
 from bot.telegram.conversation import Conversation
 from bot.telegram.messages import is_addressed
 from bot.telegram.settings import spoken_by
-from db.records import Access as Decision
 
 log = logging.getLogger(__name__)
 
@@ -46,12 +45,12 @@ class Access:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _seen: dict[tuple[int, bool], datetime] = field(default_factory=dict)
 
-    async def lets_in(self, update: Update, bot: Bot) -> bool:
+    async def lets_in(self, update: Update) -> bool:
         """Return whether to answer an update; tell those who are not let in."""
         user = update.effective_user
         if user is None:
             return not self.allow_list
-        entry = await self._entry(update, user, bot)
+        entry = await self._entry(update, user)
         if entry == "blocked":
             log.info("User %s is blocked: update %s is ignored", user.id, update.update_id)
             return False
@@ -61,30 +60,27 @@ class Access:
             return True
         if entry == "first_time" and not user.is_bot:  # an account that many write through
             await self._ask_admins(user)
-        await self._turn_away(update, user, bot, entry)
+        await self._turn_away(update, user, entry)
         return False
 
-    async def _entry(self, update: Update, user: User, bot: Bot) -> Entry:
+    async def _entry(self, update: Update, user: User) -> Entry:
+        """Return how a user is met: by the decision of an admin, if there is one."""
         if user.id in self.admin_ids:
             return "welcome"
-        people = self.talk.repositories.people
+        people, today = self.talk.repositories.people, self.now().date()
 
-        async def decision() -> Decision | None:
-            return await retry_briefly(lambda: people.access(user.id))
-
-        async def among_allowed() -> Entry:
-            decided = await decision()
-            if decided is not None:
-                return "welcome" if decided == "allowed" else "blocked"
-            today = self.now().date()
-            is_first = _speaks_to(update, bot) and await people.introduced(user.id, today)
+        async def entry() -> Entry:
+            decided = await people.access(user.id)
+            if decided == "blocked":
+                return "blocked"
+            if decided is not None or not self.allow_list:
+                return "welcome"
+            is_first = speaks_to_bot(update) and await people.introduced(user.id, today)
             return "first_time" if is_first else "stranger"
 
-        what = f"Whether user {user.id} may write could not be read"
-        if self.allow_list:
-            unknown: Entry = "unknown"
-            return await or_else(among_allowed, unknown, what)
-        return "blocked" if await or_else(decision, None, what) == "blocked" else "welcome"
+        otherwise: Entry = "unknown" if self.allow_list else "welcome"
+        problem = f"Whether user {user.id} may write could not be read"
+        return await try_briefly(entry, otherwise, problem)
 
     async def _ask_admins(self, user: User) -> None:
         name = shown_name(user.full_name or "")  # Telegram lets a name be empty
@@ -93,13 +89,13 @@ class Access:
                 words = say("asks_to_be_let_in", id=user.id, name=name)
                 await self.talk.sender.send(Destination(admin_id), words, decision(user.id))
 
-    async def _turn_away(self, update: Update, user: User, bot: Bot, entry: Entry) -> None:
+    async def _turn_away(self, update: Update, user: User, entry: Entry) -> None:
         words = say("access_unknown" if entry == "unknown" else "not_let_in", id=user.id)
         if update.inline_query:
             await answer_inline(update.inline_query)
         elif update.callback_query:
             await acknowledge(update.callback_query, words)
-        elif _speaks_to(update, bot):
+        elif speaks_to_bot(update):
             await self.talk.say(update, words)
 
     async def _store_seen(self, update: Update, user: User) -> None:
@@ -112,12 +108,9 @@ class Access:
             return
         if len(self._seen) >= MAX_SEEN:
             self._seen.clear()
-        try:
-            await self.talk.repositories.people.seen(user.id, private, now)
-        except Exception as error:
-            log.warning("That user %s wrote was not stored: %s", user.id, type(error).__name__)
-        else:
-            self._seen[key] = now
+        people, problem = self.talk.repositories.people, f"That user {user.id} wrote was not stored"
+        await or_else(lambda: people.seen(user.id, private, now), None, problem)
+        self._seen[key] = now
 
 
 def shown_name(name: str) -> str:
@@ -135,7 +128,7 @@ def decision(user_id: int) -> Rows:
     return ((Button(say("allow_button"), allow), Button(say("block_button"), block)),)
 
 
-def _speaks_to(update: Update, bot: Bot) -> bool:
+def speaks_to_bot(update: Update) -> bool:
     """Return whether an update is a message to the bot, not only a press."""
     message = update.message or update.edited_message
-    return message is not None and is_addressed(message, bot)
+    return message is not None and is_addressed(message)

@@ -8,13 +8,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from telegram import (
-    CallbackQuery,
-    InlineQuery,
-    InlineQueryResult,
-    Message,
-)
-from telegram.error import BadRequest, TelegramError
+from telegram import CallbackQuery, InlineQuery, InlineQueryResult, Message
+from telegram.error import TelegramError
 
 from bot.outgoing import Button, Rows
 from bot.pending import is_retry
@@ -33,15 +28,6 @@ async def acknowledge(query: CallbackQuery, words: str = "") -> None:
         log.debug("A pressed button was not acknowledged: %s", error)
 
 
-async def pressed_message(query: CallbackQuery, otherwise: str) -> Message | None:
-    """Return the pressed message; if it is not accessible any more, say `otherwise`."""
-    message = query.message
-    if isinstance(message, Message) and message.is_accessible:
-        return message
-    await acknowledge(query, otherwise)
-    return None
-
-
 async def answer_inline(
     query: InlineQuery, results: Sequence[InlineQueryResult] = (), seconds: int = 0
 ) -> None:
@@ -52,6 +38,20 @@ async def answer_inline(
         log.debug("An inline query was not answered: %s", error)
 
 
+def parts_of(query: CallbackQuery, count: int) -> list[str]:
+    """Return so many parts behind the prefix of a button's data, `PREFIX:PART:PART`."""
+    return [*(query.data or "").split(":", count)[1:], *[""] * count][:count]
+
+
+async def pressed_message(query: CallbackQuery, too_old: str) -> Message | None:
+    """Return the pressed message; if it is not accessible any more, say that it is `too_old`."""
+    message = query.message
+    if isinstance(message, Message) and message.is_accessible:
+        return message
+    await acknowledge(query, too_old)
+    return None
+
+
 def rows_of(message: Message) -> Rows:
     """Return the buttons under a message."""
     rows = message.reply_markup.inline_keyboard if message.reply_markup else ()
@@ -60,23 +60,27 @@ def rows_of(message: Message) -> Rows:
     )
 
 
-async def show_rows(message: Message, rows: Rows) -> bool:
-    """Show these buttons under a message; return False if they are shown already."""
+async def show_rows(message: object, rows: Rows) -> bool:
+    """Show these buttons under a message, if it is accessible.
+
+    Return False if they are shown already.
+    """
+    if not isinstance(message, Message):
+        return True
     try:
         await message.edit_reply_markup(keyboard(rows))
-    except BadRequest as error:
+    except TelegramError as error:
         if "not modified" in str(error).lower():
             return False
         log.info("The buttons of a message could not be changed: %s", error)
-    except TelegramError as error:
-        log.warning("The buttons of a message could not be changed: %s", error)
     return True
 
 
-async def is_first_press(message: Message, goes: Callable[[str], bool]) -> bool:
+async def remove_buttons(message: object, goes: Callable[[str], bool]) -> bool:
     """Remove the buttons whose data `goes`; return whether they were there.
 
     A turn that is run again may have removed them itself.
     """
-    kept = (tuple(button for button in row if not goes(button.data)) for row in rows_of(message))
+    rows = rows_of(message) if isinstance(message, Message) else ()
+    kept = (tuple(button for button in row if not goes(button.data)) for row in rows)
     return await show_rows(message, tuple(row for row in kept if row)) or is_retry()

@@ -8,7 +8,7 @@ from telegram.ext import ApplicationHandlerStop
 
 from agent.i18n import say, speaking
 from bot.telegram.connection import AnyApplication
-from bot.telegram.conversation import Conversation, question_of
+from bot.telegram.conversation import Conversation
 from bot.telegram.settings import speak_with
 from bot.updates.bursts import chat_of, message_in, part
 from db.records import Payload
@@ -47,12 +47,11 @@ class Dispatcher:
 
     async def give_up(self, payload: Payload, error: str) -> None:
         """Tell the user that their update was set aside."""
-        bot = self.application.bot
-        update = origin(payload, bot)
+        update = origin(payload, self.application.bot)
         if update is not None and update.effective_message:
             text = update.effective_message.text or ""
             await speak_with(self.talk, update)
-            await self.talk.turns.give_up(question_of(update, bot, text), error)
+            await self.talk.turns.give_up(self.talk.question(update, text), error)
 
     async def acknowledge_press(self, payload: Payload) -> None:
         """Tell the user who pressed a button that it is handled in a moment.

@@ -1,7 +1,7 @@
 """Follow-up buttons under an answer, as "cheaper" or "another country".
 
 They follow from the wines that the answer shows. A press is a turn in which the user says the words
-of the button. Only who asked may press, once, and only what the stored answer offers.
+of the button. Only who asked may press, once, while the conversation remembers the answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import Field
-from telegram import CallbackQuery, Message, Update
+from telegram import Message, Update
 from telegram.ext import CallbackQueryHandler
 
-from agent.conversation import StoredMessage
 from agent.fallback import query_for
 from agent.i18n import say
 from agent.sommelier.cards import country_name
@@ -24,18 +23,19 @@ from agent.turn import Reply
 from bot.outgoing import Button, Rows, in_rows
 from bot.question import Question
 from bot.retries import retry_briefly
-from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
-from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
+from bot.telegram.buttons import acknowledge, parts_of, pressed_message, remove_buttons
+from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import press_of
 from bot.updates.bursts import FOLLOW_UP
-from db.models import TurnRow
 
 KINDS: Final = frozenset({"chat", "label"})
 MAX_BUTTONS: Final = 5
 IN_A_ROW: Final = 3
 PREFIX: Final = f"{FOLLOW_UP}:"
-WHY: Final = f"{PREFIX}why"
+"""The beginning of the data of these buttons: `n:USER:FOLLOW_UP:COUNTRY`."""
+WHY: Final = "why"
 """After this follow-up the others make as much sense as before."""
+MAX_DATA: Final = 64  # bytes
 MAX_READ_CHARS: Final = 500
 """A longer question is not read for the filters that the user set."""
 
@@ -90,15 +90,21 @@ def offered(wines: Sequence[Wine], query: WineQuery | None = None) -> list[str]:
 def follow_up_buttons(question: Question, reply: Reply) -> Rows:
     """Return the buttons under an answer; none where it shows wines of another list."""
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
-    if question.kind not in KINDS or len(wines) < len(reply.wines):
+    if question.kind not in KINDS or not wines or len(wines) < len(reply.wines):
         return ()
-    names = _offered_after(question.text, wines)
-    return in_rows([Button(say(f"next_{name}"), f"{PREFIX}{name}") for name in names], IN_A_ROW)
+    is_read = 0 < len(question.text) <= MAX_READ_CHARS
+    names = offered(wines, query_for(question.text) if is_read else None)
+    buttons = (
+        Button(say(f"next_{name}"), _data(question.user_id, name, wines[0].country))
+        for name in names
+    )
+    return in_rows([*buttons], IN_A_ROW)
 
 
-def _offered_after(text: str, wines: Sequence[Wine]) -> list[str]:
-    is_read = wines and 0 < len(text) <= MAX_READ_CHARS
-    return offered(wines, query_for(text) if is_read else None)
+def _data(user_id: int, name: str, country: str) -> str:
+    """Return the data of a button, cut at what Telegram takes."""
+    data = f"{PREFIX}{user_id}:{name}:{country}"
+    return data.encode()[:MAX_DATA].decode(errors="ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,49 +120,32 @@ class FollowUps:
     async def press(self, update: Update, context: Context) -> None:
         """Answer the words of a button, once, about its message."""
         query = press_of(update)
+        owner, name, country = parts_of(query, 3)
         if (message := await pressed_message(query, say("button_too_old"))) is None:
             return
-        words, refusal = await self._words(query, message)
-        if refusal:
-            await acknowledge(query, refusal)
-        elif await is_first_press(message, lambda data: _goes_with(query.data, data)):
+
+        def goes(data: str) -> bool:
+            return data == query.data if name == WHY else data.startswith(PREFIX)
+
+        if name in follow_ups() and owner != str(query.from_user.id):
+            await acknowledge(query, say("not_yours"))
+        elif name not in follow_ups() or not await self._is_remembered(message):
+            await acknowledge(query, say("button_too_old"))
+        elif await remove_buttons(message, goes):
             await acknowledge(query)
-            question = question_of(update, context.bot, words)
-            await self.talk.respond(question, message.message_id)
+            words = say(f"wish_{name}", country=country_name(country))
+            await self.talk.respond(self.talk.question(update, words), message.message_id)
         else:
             await acknowledge(query, say("one_moment"))
 
-    async def _words(self, query: CallbackQuery, message: Message) -> tuple[str, str]:
-        """Return the words of a pressed button, or why the press does not count."""
-        repositories = self.talk.repositories
-        turn = await retry_briefly(
-            lambda: repositories.turns.of_message(message.chat.id, message.id)
-        )
-        messages = await self._messages(turn, message) if turn else {}
-        if turn is None or "assistant" not in messages:
-            return "", say("button_too_old")
-        if turn.user_id != query.from_user.id:
-            return "", say("not_yours")
-        wine_ids = messages["assistant"].wine_ids
-        wines = await repositories.wines.get(wine_ids)
-        text = messages["user"].content if "user" in messages else ""
-        name = (query.data or "").removeprefix(PREFIX)
-        if len(wines) < len(wine_ids) or name not in _offered_after(text, wines):
-            return "", say("button_too_old")
-        return say(f"wish_{name}", country=country_name(wines[0].country)), ""
-
-    async def _messages(self, turn: TurnRow, pressed: Message) -> Mapping[str, StoredMessage]:
-        """Return the messages of a turn by role, as far as they are stored."""
-        talk, chat_id = self.talk, pressed.chat.id
-        thread_id = (pressed.message_thread_id if pressed.is_topic_message else None) or 0
+    async def _is_remembered(self, message: Message) -> bool:
+        """Return whether the conversation remembers the turn of a message."""
+        chat_id, talk, repositories = message.chat.id, self.talk, self.talk.repositories
+        thread_id = (message.message_thread_id if message.is_topic_message else None) or 0
+        turn = await retry_briefly(lambda: repositories.turns.of_message(chat_id, message.id))
         recent = await retry_briefly(
-            lambda: talk.repositories.messages.recent(
+            lambda: repositories.messages.recent(
                 chat_id, talk.history_messages, thread_id=thread_id
             )
         )
-        return {message.role: message for message in recent if message.turn_id == turn.turn_id}
-
-
-def _goes_with(pressed: object, data: str) -> bool:
-    """Return whether a button is taken away with the pressed one."""
-    return data == pressed if pressed == WHY else data.startswith(PREFIX)
+        return turn is not None and any(said.turn_id == turn.turn_id for said in recent)

@@ -5,11 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from telegram import (
-    ChatMemberBanned,
-    ChatMemberLeft,
-    Update,
-)
+from telegram import ChatMemberBanned, ChatMemberLeft, Update
 from telegram.constants import ChatType
 from telegram.ext import (
     ApplicationHandlerStop,
@@ -24,7 +20,7 @@ from agent.i18n import say
 from bot.outgoing import Destination
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication
-from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
+from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import SENT, TYPED, destination, is_addressed, message_of, people_of
 from bot.telegram.onboarding import greet
 from bot.telegram.settings import speak_with
@@ -95,7 +91,7 @@ class Handlers:
         if STOPPED in update.api_kwargs or filters.StatusUpdate.MIGRATE.check_update(update):
             return
         await speak_with(self.talk, update)
-        if self.access is not None and not await self.access.lets_in(update, context.bot):
+        if self.access is not None and not await self.access.lets_in(update):
             raise ApplicationHandlerStop
 
     async def start(self, update: Update, context: Context) -> None:
@@ -153,21 +149,21 @@ class Handlers:
 
     async def unknown_command(self, update: Update, context: Context) -> None:
         """Answer a command that does not exist; in a group only if it names this bot."""
-        await self._not_for_a_turn(update, context, say("unknown_command"))
+        await self._not_for_a_turn(update, say("unknown_command"))
 
     async def not_text(self, update: Update, context: Context) -> None:
         """Answer a sticker, a poll, a contact … with a text of its own."""
         message = message_of(update)
         kind = next((field for field in SENT if getattr(message, field)), "")
-        await self._not_for_a_turn(update, context, say(SENT.get(kind, "text_only")))
+        await self._not_for_a_turn(update, say(SENT.get(kind, "text_only")))
 
-    async def _not_for_a_turn(self, update: Update, context: Context, sentence: str) -> None:
+    async def _not_for_a_turn(self, update: Update, sentence: str) -> None:
         """Say why there is no answer, or help a user in a crisis."""
         message = message_of(update)
-        if not is_addressed(message, context.bot):
+        if not is_addressed(message):
             return
-        said = message.text or message.caption or ""
-        if not await self.talk.turns.offer_help(question_of(update, context.bot, said)):
+        question = self.talk.question(update, message.text or message.caption or "")
+        if not await self.talk.turns.offer_help(question):
             await self.talk.say(update, sentence)
 
     async def failed(self, update: object, context: Context) -> None:

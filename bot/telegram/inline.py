@@ -26,7 +26,7 @@ from agent.text import pattern
 from agent.turn import Reply
 from bot.outgoing import Outgoing, Rows
 from bot.telegram.buttons import answer_inline
-from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
+from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import TYPED
 from bot.telegram.onboarding import greet, welcome
 from bot.telegram.rate_limit import Limit, RateLimit
@@ -80,7 +80,7 @@ class InlineMode:
         def greeted(buttons: Rows) -> Sequence[Outgoing]:
             return [Outgoing(say("greeting"), buttons)]
 
-        asked = question_of(update, context.bot, words, remembered=bool(wines))
+        asked = talk.question(update, words, remembered=bool(wines))
         await talk.turns.turn(asked, work, greeted)
 
     async def inline(self, update: Update, context: Context) -> None:

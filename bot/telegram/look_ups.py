@@ -6,8 +6,6 @@ Nothing is stored for the buttons: the question or the queries stand in the mess
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from operator import eq
 from typing import Final
 
 from telegram import Location, Message, MessageEntity, Update, Venue
@@ -17,7 +15,6 @@ from agent.documents.answer import Answer, answer_question
 from agent.documents.passages import LONGEST_QUESTION, LookedUp
 from agent.documents.quotes import Quote, Quotes, find_quotes
 from agent.documents.refine import refinement_wanted
-from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.i18n import say, spoken
 from agent.markdown import escape, link, visible
@@ -28,8 +25,9 @@ from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply, guard_input
 from bot.outgoing import Button, Destination, Outgoing, Rows
 from bot.question import Question
-from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
-from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
+from bot.retries import try_briefly
+from bot.telegram.buttons import acknowledge, pressed_message, remove_buttons
+from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import (
     TYPED,
     behind_command,
@@ -185,10 +183,10 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def answer_reply(answer: Answer) -> Reply:
-    """Return an answer with its sources as the reply that is remembered."""
+def stored_text(answer: Answer) -> str:
+    """Return an answer with its sources as the conversation remembers it."""
     parts = [answer_text(answer), sources_text(answer, with_passages=False)]
-    return answer.reply("\n\n".join(filter(None, parts)))
+    return "\n\n".join(filter(None, parts))
 
 
 def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
@@ -244,8 +242,7 @@ class LookUps:
         if problem := problem_of(question, say("ask_usage")):
             await self.talk.say(update, problem)
         else:
-            asked = question_of(update, context.bot, question, kind="ask")
-            await self._ask(asked, refine=refine)
+            await self._ask(self.talk.question(update, question, kind="ask"), refine=refine)
 
     async def quotes(self, update: Update, context: Context) -> None:
         """Answer /quotes QUERY with passages word for word, one by one, then a summary."""
@@ -263,50 +260,46 @@ class LookUps:
         def show(found: Quotes) -> list[Outgoing]:
             return [*map(Outgoing, quote_texts(found))]
 
-        asked = question_of(update, context.bot, f"/quotes {query}", kind="quotes")
-        await self.talk.turns.turn(asked, work, show)
+        question = self.talk.question(update, f"/quotes {query}", kind="quotes")
+        await self.talk.turns.turn(question, work, show)
 
     async def find(self, update: Update, context: Context) -> None:
         """Answer /find CATEGORY PLACE with places, or ten searches for them."""
-        text = (message_of(update).text or "").strip()
+        text, talk = (message_of(update).text or "").strip(), self.talk
         category, place = read_find(behind_command(text))
         if category is None:
-            if not await self.talk.turns.offer_help(question_of(update, context.bot, text)):
-                await self.talk.say(update, say("find_usage"))
+            if not await talk.turns.offer_help(talk.question(update, text)):
+                await talk.say(update, say("find_usage"))
         elif not any(map(str.isalnum, place)):
-            where = say("find_where", what=label(category).lower())
-            await self.talk.say(update, where)
-            # Remembered: a location that comes next is the place to look in.
-            asked = question_of(update, context.bot, text)
-            await self.talk.turns.remember(asked, Reply(text=where))
+            await self._ask_where(talk.question(update, text), category)
         elif len(place) > LONGEST_PLACE:
-            await self.talk.say(update, say("place_too_long"))
+            await talk.say(update, say("place_too_long"))
         else:
-            named = f"/find {category} {place}"
-            asked = question_of(update, context.bot, named, kind="find")
-            await self._find(asked, category, place)
+            question = talk.question(update, f"/find {category} {place}", kind="find")
+            await self._find(question, category, place)
 
     async def location(self, update: Update, context: Context) -> None:
         """Look near a location, or a venue, for the category of the last /find, or wine shops."""
         message = message_of(update)
-        if not is_addressed(message, context.bot) or message.location is None:
+        if not is_addressed(message) or message.location is None:
             return
         category = await self._last_category(destination(update))
         place = place_of(message.location, message.venue)
-        named = f"/find {category} {place}"
         # Where a user is stays out of the history; the name of a venue does not.
-        is_venue = message.venue is not None
-        asked = question_of(update, context.bot, named, kind="find", remembered=is_venue)
-        await self._find(asked, category, place)
+        question = self.talk.question(
+            update,
+            f"/find {category} {place}",
+            kind="find",
+            remembered=message.venue is not None,
+        )
+        await self._find(question, category, place)
 
     async def refine(self, update: Update, context: Context) -> None:
         """Ask the question of a weak answer again, refined."""
         if (message := await self._pressed(update)) is None:
             return
-        questions = list(message.parse_entities([MessageEntity.BLOCKQUOTE]).values())
-        if questions:
-            asked = question_of(update, context.bot, questions[-1], kind="ask")
-            await self._ask(asked, refine=True)
+        if questions := [*message.parse_entities([MessageEntity.BLOCKQUOTE]).values()]:
+            await self._ask(self.talk.question(update, questions[-1], kind="ask"), refine=True)
         else:
             await self.talk.say(update, say("button_too_old"))
 
@@ -322,8 +315,7 @@ class LookUps:
 
     async def unknown_button(self, update: Update, context: Context) -> None:
         """Acknowledge a button of an earlier version."""
-        if update.callback_query:
-            await acknowledge(update.callback_query, say("button_too_old"))
+        await acknowledge(press_of(update), say("button_too_old"))
 
     async def _ask(self, question: Question, *, refine: bool) -> None:
         server, documents = self.talk.resources.refinement, self.talk.resources.documents
@@ -333,7 +325,7 @@ class LookUps:
         async def work(run: Run) -> Reply:
             text = guard_input(question.text, run.span)
             answer = await answer_question(text, documents=documents, run=run, refine=is_refined)
-            return await self._reply_from(answer, answer_reply(answer).text)
+            return await self._reply_from(answer, stored_text(answer))
 
         def show(answer: Answer) -> list[Outgoing]:
             return answer_messages(answer, may_refine=may_refine)
@@ -346,16 +338,19 @@ class LookUps:
         return found.reply(text)
 
     async def _find(self, question: Question, category: str, place: str) -> None:
+        """Find places, by the rules' queries where the budget forbade those of the model."""
+        search = self.talk.resources.search
+
         async def work(run: Run) -> Reply:
-            named, search = guard_input(place, run.span), self.talk.resources.search
+            named = guard_input(place, run.span)
             try:
                 return places_reply(await find_places(category, named, run=run, search=search))
             except QueryGenerationFailed as error:
-                retries, errors = error.retry_count, error.error_types
+                failed = error
+            retries, errors = failed.retry_count, failed.error_types
             if not run.ledger.exhausted(run.limits):
-                return Reply(
-                    text=say("no_queries"), outcome="failed", retries=retries, error_types=errors
-                )
+                text = say("no_queries")
+                return Reply(text=text, outcome="failed", retries=retries, error_types=errors)
             without_models = replace(run, models=())
             found = await find_places(category, named, run=without_models, search=search)
             reply = places_reply(found)
@@ -363,12 +358,22 @@ class LookUps:
 
         await self.talk.turns.turn(question, work, places_messages)
 
+    async def _ask_where(self, question: Question, category: str) -> None:
+        """Ask for the place of a /find; it is remembered, so a location that comes next is it."""
+
+        async def work(run: Run) -> Reply:
+            return Reply(text=say("find_where", what=label(category).lower()))
+
+        await self.talk.turns.turn(question, work)
+
     async def _last_category(self, to: Destination) -> str:
         """Return the category of a conversation's newest message, if it was a /find."""
         messages, thread = self.talk.repositories.messages, to.thread_id or 0
-        recent = partial(messages.recent, to.chat_id, 2, thread_id=thread)
-        what = f"The history of chat {to.chat_id} could not be read; answering without"
-        stored = await or_else(recent, (), what)
+        stored = await try_briefly(
+            lambda: messages.recent(to.chat_id, 2, thread_id=thread),
+            (),
+            f"The history of chat {to.chat_id} could not be read; answering without",
+        )
         asked = [message.content for message in stored if message.role == "user"]
         if not asked or not asked[-1].startswith("/find"):
             return DEFAULT_CATEGORY
@@ -380,7 +385,7 @@ class LookUps:
         if (message := await pressed_message(query, say("button_too_old"))) is None:
             return None
         await acknowledge(query)
-        is_first = await is_first_press(message, partial(eq, query.data))
+        is_first = await remove_buttons(message, lambda data: data == query.data)
         return message if is_first else None
 
 

@@ -1,14 +1,14 @@
-"""Read the pictures, files and voices that users send; none of them is stored."""
+"""Answer the pictures, files and voices that users send; none of them is stored."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import PurePath
 from typing import Any, Final
 
-from telegram import Bot, Message, Update
+from telegram import Audio, Bot, Message, Update, VideoNote, Voice
 from telegram.error import BadRequest, Forbidden, TelegramError
 from telegram.ext import MessageHandler, filters
 
@@ -16,20 +16,14 @@ from agent import lengths
 from agent.deps import deps_of
 from agent.engine.run import Run
 from agent.i18n import say
+from agent.markdown import escape
 from agent.retrying import retry
 from agent.senses.pictures import TOO_LARGE, VISION, Pages, Unusable, read_pages, read_pictures
-from agent.senses.speech import hear, read_aloud
+from agent.senses.speech import Heard, Transcriber, hear, read_aloud
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.safety import person_in
+from agent.sommelier.safety import care_in, person_in
 from agent.turn import Reply, settings_of
-from bot.telegram.conversation import (
-    PICTURE,
-    AnyHandler,
-    Context,
-    Conversation,
-    Enclosed,
-    question_of,
-)
+from bot.telegram.conversation import PICTURE, AnyHandler, Context, Conversation
 from bot.telegram.messages import answer_meant, is_addressed, message_of, with_context, wording
 from bot.telegram.render import to_telegram_html, visible_text
 from bot.telegram.settings import ALOUD, ON
@@ -38,6 +32,8 @@ from bot.updates.bursts import ALBUM, file_in, number
 log = logging.getLogger(__name__)
 
 FETCH_TRIES: Final = 3
+MAX_LEAD_CHARS: Final = 300
+"""The longest transcription shown above an answer."""
 PDF: Final = "application/pdf"
 PICTURES: Final = filters.PHOTO | filters.Document.IMAGE | filters.Document.PDF
 VOICES: Final = filters.VOICE | filters.AUDIO | filters.VIDEO_NOTE
@@ -78,50 +74,74 @@ class Media:
 
     async def pictures(self, update: Update, context: Context) -> None:
         """Answer a photo, an album or a PDF file, or words in reply to one."""
-        message, bot = message_of(update), context.bot
-        if not is_addressed(message, bot):
+        message, talk = message_of(update), self.talk
+        if not is_addressed(message):
             return
-        words, run = wording(message, bot), self.talk.turns.run
+        words, models = wording(message), talk.turns.run
         files = files_of(message) or files_of(message.reply_to_message)
         is_file = any(file.get("mime_type") == PDF for file in files)
-        can_see = VISION in deps_of(run).models or (is_file and bool(run.models))
+        can_see = VISION in deps_of(models).models or (is_file and bool(models.models))
         if not (words or can_see):
-            await self.talk.say(update, say("cannot_read") if is_file else say("cannot_see"))
+            await talk.say(update, say("cannot_read") if is_file else say("cannot_see"))
             return
-        text = with_context(words, message, bot) if words else PICTURE
-        note = say("not_read") if is_file else say("not_seen")
-        await self.talk.respond(
-            question_of(update, bot, text, kind="label" if can_see else "chat"),
-            answer_meant(message, bot),
-            Enclosed(read=lambda run: self._read(files, bot, run), note=note),
-        )
+        text = with_context(words, message) if words else PICTURE
+        question = talk.question(update, text, kind="label" if can_see else "chat")
+
+        async def work(run: Run) -> Reply:
+            if (care := care_in(run)).forbids_alcohol:
+                return Reply(text=talk.turns.carer.help.why(care), outcome="care")
+            read = await self._read(files, context.bot, run)
+            reply = await talk.answer(question, run, answer_meant(message), read)
+            if read is not None:
+                return replace(reply, attachment=read.model_dump_json())
+            note = say("not_read") if is_file else say("not_seen")
+            return replace(reply, notes=(*reply.notes, note))
+
+        await talk.turns.turn(question, work)
 
     async def voice(self, update: Update, context: Context) -> None:
         """Answer a voice message or a recording."""
-        message, bot = message_of(update), context.bot
-        transcriber = self.talk.resources.transcriber
+        message, transcriber = message_of(update), self.talk.resources.transcriber
         sound = message.voice or message.audio or message.video_note
-        if sound is None or not is_addressed(message, bot):
+        if sound is None or not is_addressed(message):
             return
-        duration = sound.duration
-        seconds = duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
-        if transcriber is None and wording(message, bot):
+        if transcriber is None and wording(message):
             await self.talk.text(update, context)
         elif transcriber is None:
             await self.talk.say(update, say("cannot_hear"))
-        elif seconds > transcriber.longest_seconds:
+        elif seconds_of(sound) > transcriber.longest_seconds:
             most = f"{transcriber.longest_seconds:g}"
             await self.talk.say(update, say("too_long_to_hear", seconds=most))
         else:
-            suffix = PurePath((message.audio and message.audio.file_name) or "").suffix.lower()
-            name = f"voice{suffix or ('.ogg' if message.voice else '.mp4')}"
-            download = partial(fetch, bot, sound.to_dict())
-            enclosed = Enclosed(
-                hear=lambda run: hear(download, name, seconds, run=run, transcriber=transcriber),
-                asks=lambda words: with_context(words, message, bot),
-                aloud=self._aloud,
-            )
-            await self.talk.respond(question_of(update, bot, "", kind="voice"), enclosed=enclosed)
+            await self._answer_voice(update, sound, transcriber)
+
+    async def _answer_voice(
+        self, update: Update, sound: Voice | Audio | VideoNote, transcriber: Transcriber
+    ) -> None:
+        """Answer what a recording says; show the transcription while it is answered."""
+        message, talk, heard = message_of(update), self.talk, Heard()
+        question = talk.question(update, "", kind="voice")
+        download = partial(fetch, message.get_bot(), sound.to_dict())
+
+        async def listen(run: Run) -> str:
+            nonlocal heard, question
+            name, seconds = file_name(sound), seconds_of(sound)
+            heard = await hear(download, name, seconds, run=run, transcriber=transcriber)
+            if words := heard.transcript.text:
+                question = replace(question, text=with_context(words, message))
+            if words and run.show is not None:
+                run.show(lambda: lead_of(words))
+            return question.text
+
+        async def work(run: Run) -> Reply:
+            if heard.why:
+                errors = (f"voice_{heard.why}",)
+                return Reply(text=say("not_heard"), outcome="fallback", error_types=errors)
+            reply = await talk.answer(question, run)
+            lead, audio = lead_of(heard.transcript.text), await self._aloud(reply, run)
+            return replace(reply, lead=lead, audio=audio)
+
+        await talk.turns.turn(replace(question, hear=listen), work)
 
     async def _aloud(self, reply: Reply, run: Run) -> bytes:
         """Return the answer as audio, for a user who chose so."""
@@ -143,11 +163,11 @@ class Media:
             return await read_pages(pages, run, catalogue)
         if VISION not in deps_of(run).models:
             return None
-        downloads = [partial(self._picture, file, bot) for file in files]
-        return await read_pictures(downloads, run, catalogue)
 
-    async def _picture(self, file: File, bot: Bot) -> str:
-        return await self.as_shown(await fetch(bot, file))
+        async def picture(file: File) -> str:
+            return await self.as_shown(await fetch(bot, file))
+
+        return await read_pictures([partial(picture, file) for file in files], run, catalogue)
 
 
 def files_of(message: Message | None) -> list[File]:
@@ -159,6 +179,25 @@ def files_of(message: Message | None) -> list[File]:
         return album
     file = file_in(message.to_dict())
     return [file] if file else []
+
+
+def seconds_of(sound: Voice | Audio | VideoNote) -> float:
+    """Return the length of a recording."""
+    duration = sound.duration
+    return duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
+
+
+def file_name(sound: Voice | Audio | VideoNote) -> str:
+    """Return a name for a recording whose ending tells its format."""
+    given = sound.file_name if isinstance(sound, Audio) else None
+    default = ".ogg" if isinstance(sound, Voice) else ".mp4"
+    return f"voice{PurePath(given or '').suffix.lower() or default}"
+
+
+def lead_of(transcription: str) -> str:
+    """Return the line above an answer that shows a transcription; empty without one."""
+    words = escape(" ".join(transcription.split())[:MAX_LEAD_CHARS])
+    return f"_{say('heard', words=words)}_" if words else ""
 
 
 async def fetch(bot: Bot, file: File) -> bytes:
@@ -174,13 +213,12 @@ async def fetch(bot: Bot, file: File) -> bytes:
             raise Unusable(TOO_LARGE)
         return bytes(await found.download_as_bytearray())
 
+    def may_pass(error: Exception) -> bool:
+        return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)
+
     if number(file.get("file_size")) > lengths.FILE_BYTES:
         raise Unusable(TOO_LARGE)
     try:
-        return await retry(download, tries=FETCH_TRIES, on=_may_pass)
+        return await retry(download, tries=FETCH_TRIES, on=may_pass)
     except TelegramError as error:
         raise Unusable("not_fetched") from error
-
-
-def _may_pass(error: Exception) -> bool:
-    return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)

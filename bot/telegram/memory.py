@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from zlib import crc32
 
 from pydantic_core import to_json
-from telegram import Message, Update
+from telegram import Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
 from agent.i18n import in_every_language, say
@@ -22,9 +22,8 @@ from agent.text import fold
 from agent.turn import SHARED, TOLD, Bottles, Change, Fact, Person
 from bot.outgoing import Button
 from bot.retries import retry_briefly
-from bot.telegram.buttons import acknowledge, rows_of, show_rows
+from bot.telegram.buttons import acknowledge, remove_buttons, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.memory_buttons import undo_button
 from bot.telegram.messages import (
     TYPED,
     behind_command,
@@ -34,6 +33,7 @@ from bot.telegram.messages import (
     people_of,
     press_of,
 )
+from bot.telegram.noticed import undo_button
 
 YES, NO, SHARE, UNSHARE = ":forget", ":keep", ":share", ":unshare"
 """Without a prefix before the colon a press waits in the lane of its chat."""
@@ -112,8 +112,7 @@ class MemoryCommands:
         """Delete everything with the end of this turn, or nothing; how much is said before."""
         query = press_of(update)
         await acknowledge(query)
-        if isinstance(query.message, Message):
-            await show_rows(query.message, ())
+        await show_rows(query.message, ())
         if query.data != YES:
             await self.talk.say(update, say("forget_kept"))
             return
@@ -124,7 +123,7 @@ class MemoryCommands:
         where = say(stays, where=self.elsewhere) if self.elsewhere else ""
         done = say("forget_done", kept=kept, elsewhere=where)
         await self.talk.say(update, done if kept else say("forget_nothing"))
-        await self.talk.save([Change(user_id=user_id, forget=user)])
+        await self.talk.change(update, forget=user)
 
     async def taste(self, update: Update, context: Context) -> None:
         """/taste: list every known fact with a button that forgets it, or learn those behind it."""
@@ -146,9 +145,7 @@ class MemoryCommands:
         facts = _listed(await self.talk.facts(update))
         gone = tuple(fact for fact in facts if _data(fact) == query.data)
         await acknowledge(query, wording.unlearned(gone))
-        if isinstance(query.message, Message):
-            rows = rows_of(query.message)
-            await show_rows(query.message, tuple(r for r in rows if r[0].data != query.data))
+        await remove_buttons(query.message, lambda data: data == query.data)
         if gone:
             await self.talk.change(update, unlearned=gone)
 
@@ -203,26 +200,20 @@ class MemoryCommands:
         await self.talk.say(update, said, undo_button(update.update_id))
         await self.talk.change(update, bottles=tuple(bottles), undo_id=update.update_id)
 
-    async def _changed(
-        self,
-        update: Update,
-        *,
-        learned: tuple[Fact, ...] = (),
-        unlearned: tuple[Fact, ...] = (),
-        bottles: tuple[Bottles, ...] = (),
-    ) -> None:
-        """Make a change with the end of the turn, and confirm it with a button that undoes it."""
+    async def _changed(self, update: Update, **fields: Any) -> None:
+        """Make a change with the end of the turn, and confirm it with a button that undoes it.
+
+        `fields` are those of `Change`.
+        """
         _, user_id = people_of(update)
-        change = Change(user_id=user_id, learned=learned, unlearned=unlearned, bottles=bottles)
-        known = Person(bottles=tuple(await self.talk.bottles(update)), user_id=user_id)
-        if not (said := told(change, known)):
-            await self.talk.say(update, say("nothing_changed"))
-            return
         undo_id = update.update_id
-        await self.talk.say(update, "\n\n".join(said), undo_button(undo_id))
-        await self.talk.change(
-            update, learned=learned, unlearned=unlearned, bottles=bottles, undo_id=undo_id
-        )
+        change = Change(user_id=user_id, undo_id=undo_id, **fields)
+        known = Person(bottles=tuple(await self.talk.bottles(update)), user_id=user_id)
+        if said := told(change, known):
+            await self.talk.say(update, "\n\n".join(said), undo_button(undo_id))
+            await self.talk.save(change)
+        else:
+            await self.talk.say(update, say("nothing_changed"))
 
     async def _show(self, update: Update) -> None:
         bottles = await self.talk.bottles(update)
@@ -237,7 +228,7 @@ class MemoryCommands:
     def _person(self, update: Update) -> tuple[int, str]:
         """Return the id of a user, and its hash in traces."""
         _, user_id = people_of(update)
-        return user_id, self.talk.turns.hashed("user", user_id)
+        return user_id, self.talk.hashed("user", user_id)
 
     async def _counted(self, update: Update) -> str:
         """Return how much is stored of a user, in words."""

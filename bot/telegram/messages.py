@@ -70,18 +70,18 @@ def destination(update: Update) -> Destination:
     message = message_of(update)
     thread = message.message_thread_id if message.is_topic_message else None
     reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id
-    return Destination(message.chat.id, thread, reply_to, is_answer=True)
+    return Destination(message.chat.id, thread, reply_to)
 
 
-def is_addressed(message: Message, bot: Bot) -> bool:
+def is_addressed(message: Message) -> bool:
     """Return whether a message is meant for the bot.
 
     In a group those are that mention it, reply to it or command it by name.
     """
     if message.chat.type == ChatType.PRIVATE:
         return True
-    return answer_meant(message, bot) is not None or any(
-        _names(entity, text, bot) for entity, text in _entities(message).items()
+    return answer_meant(message) is not None or any(
+        _names(entity, text, message.get_bot()) for entity, text in _entities(message).items()
     )
 
 
@@ -90,11 +90,11 @@ def is_own(message: Message) -> bool:
     return not is_foreign(message.to_dict(recursive=False))
 
 
-def wording(message: Message, bot: Bot) -> str:
+def wording(message: Message) -> str:
     """Return the words of a message without the mentions that only address the bot."""
     text = message.text or message.caption or ""
     for entity, words in _entities(message).items():
-        if entity.type == MessageEntity.MENTION and _names(entity, words, bot):
+        if entity.type == MessageEntity.MENTION and _names(entity, words, message.get_bot()):
             text = text.replace(words, " ", 1)
     return text.strip()
 
@@ -119,7 +119,7 @@ def without_words(text: str) -> str:
     return "sent_emoji" if any(unicodedata.category(sign) == "So" for sign in own) else "empty"
 
 
-def with_context(words: str, message: Message, bot: Bot) -> str:
+def with_context(words: str, message: Message) -> str:
     """Return the words of a message, with the words of others that it points at quoted below.
 
     Those are a quotation, or the message of a person that it replies to. Forwarded words, and those
@@ -130,16 +130,17 @@ def with_context(words: str, message: Message, bot: Bot) -> str:
     replied = message.reply_to_message
     if message.quote is not None:
         return f"{words}\n\n{_quoted(message.quote.text)}".strip()
-    if replied is None or answer_meant(message, bot) is not None:
+    if replied is None or answer_meant(message) is not None:
         return words
     return f"{words}\n\n{_quoted(replied.text or replied.caption or '')}".strip()
 
 
-def answer_meant(message: Message, bot: Bot) -> int | None:
+def answer_meant(message: Message) -> int | None:
     """Return the id of the bot's message that a message replies to, or None."""
     replied = message.reply_to_message
-    is_ours = replied and replied.from_user and replied.from_user.id == bot.id
-    return replied.message_id if replied and is_ours else None
+    if replied is None or replied.from_user is None:
+        return None
+    return replied.message_id if replied.from_user.id == message.get_bot().id else None
 
 
 def _quoted(text: str) -> str:

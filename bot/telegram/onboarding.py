@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from telegram import Message, Update
+from telegram import Update
 from telegram.ext import CallbackQueryHandler
 
 from agent.i18n import say
 from agent.sommelier.taste import written
 from agent.turn import UNDER_AGE, Fact, settings_of
 from bot.outgoing import Button, Rows, in_rows
-from bot.telegram.buttons import acknowledge, show_rows
+from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import is_private, people_of, press_of
 from bot.telegram.settings import CHOSEN, button_data
@@ -70,7 +70,7 @@ class Onboarding:
     async def tap(self, update: Update, context: Context) -> None:
         """Store an answer, and ask the next question in its place."""
         query = press_of(update)
-        _, question, answer = [*(query.data or "").split(":"), "", ""][:3]
+        question, answer = parts_of(query, 2)
         if question == "age":
             adult = Fact("setting", f"age={self.talk.resources.help.full_age}")
             minor = Fact("setting", UNDER_AGE)
@@ -82,19 +82,16 @@ class Onboarding:
             await self.talk.change(update, learned=(Fact("like", written(wanted), words),))
         await acknowledge(query)
         following = following_question(question, answer)
-        if isinstance(query.message, Message):
-            await show_rows(query.message, following)
+        await show_rows(query.message, following)
         if not following:
             await self.talk.say(update, say("start_without" if answer == "no" else "start_done"))
 
 
 def following_question(question: str, answer: str) -> Rows:
     """Return the buttons of the next question; none after the last, or for a minor."""
-    if answer == "no":
-        return ()
-    names = list(TASTES)
-    following = names[0] if question == "age" else "".join(names[names.index(question) + 1 :][:1])
-    if not following:
+    questions = ["age", *TASTES]
+    following = [*questions[1:], ""][questions.index(question)] if question in questions else ""
+    if answer == "no" or not following:
         return ()
     labels = [
         Button(say(f"start_{name}_button"), f"{PREFIX}{following}:{name}")

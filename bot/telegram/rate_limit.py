@@ -4,9 +4,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from telegram.error import RetryAfter
 from telegram.ext import BaseRateLimiter
@@ -18,8 +17,7 @@ Optional = Literal["optional"]
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """At most `messages` in any span of `seconds`."""
 
     messages: int
@@ -87,8 +85,8 @@ class RateLimit(BaseRateLimiter[Optional]):
             RetryAfter: Telegram said so, or the message is optional and half of a limit is used.
         """
         chat_id = data.get("chat_id")
-        counts = endpoint in MESSAGES or endpoint == "editMessageText"
-        if not counts or not isinstance(chat_id, int) or (endpoint not in MESSAGES and chat_id > 0):
+        is_counted = endpoint in MESSAGES or (endpoint == "editMessageText" and (chat_id or 0) < 0)
+        if not isinstance(chat_id, int) or not is_counted:
             return await callback(*args, **kwargs)
         if rate_limit_args is None:
             await self.wait(chat_id)
@@ -108,11 +106,9 @@ class RateLimit(BaseRateLimiter[Optional]):
                 await self._until_free(chat)
                 async with self._all.turn:
                     await self._until_free(self._all)
-                    now = self._clock()
                     # A 429 of this chat may have come while we waited for all chats.
-                    if chat.free_at - now <= _EARLY:
-                        chat.sent.append(now)
-                        self._all.sent.append(now)
+                    if chat.free_at - self._clock() <= _EARLY:
+                        self._count(chat)
                         return
 
     def take(self, chat_id: int) -> bool:
@@ -120,8 +116,7 @@ class RateLimit(BaseRateLimiter[Optional]):
         now, chat = self._clock(), self._queue(chat_id)
         if not (chat.is_half_free(now) and self._all.is_half_free(now)):
             return False
-        chat.sent.append(now)
-        self._all.sent.append(now)
+        self._count(chat)
         return True
 
     def hold(self, chat_id: int, seconds: float) -> None:
@@ -131,11 +126,16 @@ class RateLimit(BaseRateLimiter[Optional]):
         if chat.sent:
             chat.sent.pop()
 
+    def _count(self, chat: "_Queue") -> None:
+        for queue in (chat, self._all):
+            queue.sent.append(self._clock())
+
     async def _until_free(self, queue: "_Queue") -> None:
         while (seconds := queue.free_at - self._clock()) > _EARLY:
             await self._sleep(seconds)
 
     def _queue(self, chat_id: int) -> "_Queue":
+        """Return the queue of a chat; forget those that are free and where nobody waits."""
         now = self._clock()
         if now - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = now
@@ -146,7 +146,7 @@ class RateLimit(BaseRateLimiter[Optional]):
 
 
 class _Queue:
-    """When messages were sent to one chat, or to all, and who waits to send more."""
+    """The messages sent to one chat, or to all: when they were sent, and who waits to send more."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -158,17 +158,18 @@ class _Queue:
     def free_at(self) -> float:
         """Return the moment from which one more message is within the limits."""
         full = (limit for limit in self.limits if len(self.sent) >= limit.messages)
-        return max(
-            [self.held_until, *(self.sent[-limit.messages] + limit.seconds for limit in full)]
-        )
+        return max([self.held_until, *(self.sent[-count] + seconds for count, seconds in full)])
 
     def is_half_free(self, now: float) -> bool:
         """Return whether less than half of each limit is used, and nobody waits."""
-        used = all(
-            2 * sum(at > now - limit.seconds for at in self.sent) < limit.messages
-            for limit in self.limits
+        return (
+            not self.turn.locked()
+            and self.held_until <= now
+            and all(
+                2 * sum(at > now - seconds for at in self.sent) < count
+                for count, seconds in self.limits
+            )
         )
-        return used and not self.turn.locked() and self.held_until <= now
 
     def is_needed(self, now: float) -> bool:
         """Return whether forgetting this queue could let a message through too early."""

@@ -4,93 +4,64 @@ A button names the new rating, not a change of it: one that shows the current ra
 So a press that comes twice, or late, does no harm.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Final, get_args
 
-from telegram import CallbackQuery, Message, MessageReactionUpdated, ReactionType, Update
+from telegram import Message, ReactionType, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, MessageHandler, MessageReactionHandler, filters
 
 from agent.i18n import in_every_language, say
 from agent.tables import read_toml
-from agent.text import pattern
 from agent.tracing.masking import mask
 from bot.outgoing import Button, Rows, in_rows
-from bot.retries import retry_briefly, retry_forever
-from bot.telegram.buttons import acknowledge, pressed_message, rows_of, show_rows
+from bot.telegram.buttons import acknowledge, parts_of, pressed_message, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import destination, message_of, names_of, people_of, press_of
-from db.models import TurnRow
-from db.records import FeedbackReason, Verdict
-
-ANSWER_SECONDS: Final = 0.5
-"""A press that takes longer to store is acknowledged before it is stored."""
-FRESH: Final = timedelta(minutes=1)
-SOON_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
-"""Waits for the turn of an answer that was rated a moment before its turn was stored."""
+from db.records import Feedback, FeedbackReason, TurnRecord, Verdict
 
 PREFIX: Final = "v:"
-"""The beginning of the data of these buttons; they have a lane of their own, see `lane_of`."""
+"""The beginning of the data of these buttons, `v:TURN:ACTION`; they have a lane of their own, see
+`lane_of`."""
 UP, DOWN, NONE, WORDS = "up", "down", "none", "words"
-PRESS: Final = pattern(rf"{PREFIX}([0-9]{{1,18}}):([0-9A-Za-z_]{{1,20}})")
 REASONS: Final[tuple[FeedbackReason, ...]] = get_args(FeedbackReason)
 VERDICTS: Final[Mapping[str, Verdict | None]] = {
     UP: "liked",
     NONE: None,
     **dict.fromkeys((DOWN, WORDS, *REASONS), "disliked"),
 }
+"""The new verdict after each action."""
+MAX_DIGITS: Final = 18
 
 
-@dataclass(frozen=True, slots=True)
-class Press:
-    """The new rating of a turn; `in_words`: the user wants to write, too."""
-
-    turn_id: int
-    verdict: Verdict | None
-    reason: FeedbackReason | None = None
-    in_words: bool = False
-
-    @property
-    def confirmation(self) -> str:
-        """Return the text that confirms a stored press."""
-        if self.in_words:
-            return ""
-        if self.reason is not None:
-            return say("reason_noted")
-        return say(self.verdict or "taken_back")
-
-
-def read_press(data: str) -> Press | None:
-    """Return the rating of a button's data; None if it is not one."""
-    found = PRESS.fullmatch(data)
-    if found is None or found[2] not in VERDICTS:
-        return None
-    reason = next((reason for reason in REASONS if reason == found[2]), None)
-    return Press(int(found[1]), VERDICTS[found[2]], reason, found[2] == WORDS)
-
-
-def rating(turn_id: int, turn: TurnRow | None = None) -> Rows:
+def rating(turn_id: int, feedback: Feedback | None = None) -> Rows:
     """Return the buttons under the answer of a turn, with its current rating."""
 
     def button(label: str, action: str, *, chosen: bool = False) -> Button:
         return Button(f"{label} ✓" if chosen else label, f"{PREFIX}{turn_id}:{action}")
 
-    verdict = turn.verdict if turn else None
+    verdict = feedback.verdict if feedback else None
     thumbs = (
         button("👍", NONE if verdict == "liked" else UP, chosen=verdict == "liked"),
         button("👎", NONE if verdict == "disliked" else DOWN, chosen=verdict == "disliked"),
     )
-    if turn is None or verdict != "disliked":
+    if feedback is None or verdict != "disliked":
         return (thumbs,)
     choices = [
-        button(say(f"reason_{reason}"), reason, chosen=turn.reason == reason) for reason in REASONS
+        button(say(f"reason_{reason}"), reason, chosen=feedback.reason == reason)
+        for reason in REASONS
     ]
     return (thumbs, *in_rows(choices, 2), (button(say("in_my_words"), WORDS),))
+
+
+def confirmation(action: str) -> str:
+    """Return the text that confirms a stored press; empty if a question for words follows."""
+    if action in REASONS:
+        return say("reason_noted")
+    return "" if action == WORDS else say(VERDICTS[action] or "taken_back")
 
 
 def verdict_in(reactions: Sequence[ReactionType]) -> Verdict | None:
@@ -140,99 +111,67 @@ class RatingButtons:
     async def press(self, update: Update, context: Context) -> None:
         """Store a rating, confirm it and show it on the buttons."""
         query = press_of(update)
-        message = await pressed_message(query, say("answer_too_old"))
-        if message is None:
+        if (message := await pressed_message(query, say("answer_too_old"))) is None:
             return
-        if (press := read_press(query.data or "")) is None:
+        number, action = parts_of(query, 2)
+        turn = await self._turn(number) if action in VERDICTS else None
+        if turn is not None and turn.user_id != query.from_user.id:
+            await acknowledge(query, say("not_yours"))
+            return
+        feedback = await self._store(turn.turn_id, action) if turn else None
+        if feedback is None:
             await acknowledge(query, say("answer_too_old"))
             return
-        feedback = await self._store_in_time(press, query, message.date)
-        if feedback is None:
-            return
+        await acknowledge(query, confirmation(action))
         self.changed()
         shown = rows_of(message)
         others = (row for row in shown if not any(key.data.startswith(PREFIX) for key in row))
         rows = (*others, *rating(feedback.turn_id, feedback))
         if rows != shown:
             await show_rows(message, rows)
-        if press.in_words:
-            await self._ask_for_comment(update, press.turn_id)
+        if action == WORDS:
+            await self._ask_for_comment(update, feedback.turn_id)
 
     async def react(self, update: Update, context: Context) -> None:
         """Store a reaction of who asked as their rating; take it back with the reaction."""
-        reaction = update.message_reaction
+        reaction, repositories = update.message_reaction, self.talk.repositories
         if reaction is None or reaction.user is None:
             return
-        user_id = reaction.user.id
-        if verdict_in(reaction.old_reaction) == verdict_in(reaction.new_reaction):
+        before, now = verdict_in(reaction.old_reaction), verdict_in(reaction.new_reaction)
+        turn = await repositories.turns.of_message(reaction.chat.id, reaction.message_id)
+        if before == now or turn is None or turn.user_id != reaction.user.id:
             return
-        if await retry_forever(lambda: self._store_reaction(reaction, user_id)):
-            self.changed()
+        known = await repositories.feedback.get(turn.turn_id)
+        if now is None and (known is None or known.verdict != before):
+            return
+        await repositories.feedback.rate(turn.turn_id, now)
+        self.changed()
 
     async def comment(self, update: Update, context: Context) -> None:
         """Store a comment of who asked; anybody else's reply is an ordinary message."""
         message, (_, user_id), talk = message_of(update), people_of(update), self.talk
-        turn = await retry_briefly(lambda: self._commented_turn(message))
+        turn = await self._commented_turn(message)
         if turn is not None and turn.user_id != user_id:
             await (talk.edited if update.edited_message else talk.text)(update, context)
             return
         feedback = None
         if turn is not None:
-            turn_id, words = turn.turn_id, self.hide(message.text or "", names_of(update))
-            repository = talk.repositories.feedback
-            feedback = await retry_briefly(lambda: repository.comment(turn_id, words))
+            words = self.hide(message.text or "", names_of(update))
+            feedback = await talk.repositories.feedback.comment(turn.turn_id, words)
             self.changed()
         await talk.say(update, say("comment_noted" if feedback else "comment_unknown"))
 
-    async def _store_in_time(
-        self, press: Press, query: CallbackQuery, answered_at: datetime
-    ) -> TurnRow | None:
-        """Store a press, however long that takes, but acknowledge it soon."""
-        user_id = query.from_user.id
-        storing = asyncio.ensure_future(
-            retry_forever(lambda: self._store(press, user_id, answered_at))
-        )
-        try:
-            await asyncio.wait([storing], timeout=ANSWER_SECONDS)
-            text = say("one_moment")
-            if storing.done():
-                stored = storing.result()
-                text = stored if isinstance(stored, str) else press.confirmation
-            await acknowledge(query, text)
-            stored = await storing
-            return None if isinstance(stored, str) else stored
-        finally:
-            storing.cancel()
+    async def _turn(self, number: str) -> TurnRecord | None:
+        """Return the turn that a button names."""
+        is_id = number.isdecimal() and len(number) <= MAX_DIGITS
+        return await self.talk.repositories.turns.get(int(number)) if is_id else None
 
-    async def _store(self, press: Press, user_id: int, answered_at: datetime) -> TurnRow | str:
-        """Return the stored rating, or why the press does not count."""
-        turns, repository = self.talk.repositories.turns, self.talk.repositories.feedback
-        is_fresh = datetime.now(UTC) - answered_at < FRESH
-        turn = await _find(lambda: turns.get(press.turn_id), is_fresh=is_fresh)
-        if turn is None:
-            return say("answer_too_old")
-        if turn.user_id != user_id:
-            return say("not_yours")
-        feedback = await repository.rate(press.turn_id, press.verdict)
-        if press.reason is not None:
-            feedback = await repository.reason(press.turn_id, press.reason)
-        return feedback or say("answer_too_old")
-
-    async def _store_reaction(
-        self, reaction: MessageReactionUpdated, user_id: int
-    ) -> TurnRow | None:
-        chat_id, running = reaction.chat.id, self.talk.turns.running.questions.values()
-        before, now = verdict_in(reaction.old_reaction), verdict_in(reaction.new_reaction)
-        turns, repository = self.talk.repositories.turns, self.talk.repositories.feedback
-        turn = await _find(
-            lambda: turns.of_message(chat_id, reaction.message_id),
-            is_fresh=any(question.chat_id == chat_id for question in running),
-        )
-        if turn is None or turn.user_id != user_id:
-            return None
-        if now is None and turn.verdict != before:
-            return None
-        return await repository.rate(turn.turn_id, now)
+    async def _store(self, turn_id: int, action: str) -> Feedback | None:
+        """Return the stored rating; None if the turn is gone."""
+        repository = self.talk.repositories.feedback
+        feedback = await repository.rate(turn_id, VERDICTS[action])
+        reason = next((reason for reason in REASONS if reason == action), None)
+        return await repository.reason(turn_id, reason) if reason else feedback
 
     async def _ask_for_comment(self, update: Update, turn_id: int) -> None:
         """Ask what was wrong; a comment is known by the message it replies to."""
@@ -242,20 +181,9 @@ class RatingButtons:
         to = replace(destination(update), reply_to=answer.message_id)
         await self.talk.sender.ask(to, words, say("tell_me_placeholder"), asks_about=turn_id)
 
-    async def _commented_turn(self, message: Message) -> TurnRow | None:
+    async def _commented_turn(self, message: Message) -> TurnRecord | None:
         """Return the turn whose answer a comment is about."""
         asked, repositories = message.reply_to_message, self.talk.repositories
         assert asked is not None  # noqa: S101 - the filter lets nothing else through
         turn_id = await repositories.feedback.asked_about(message.chat.id, asked.message_id)
         return None if turn_id is None else await repositories.turns.get(turn_id)
-
-
-async def _find(read: Callable[[], Awaitable[TurnRow | None]], *, is_fresh: bool) -> TurnRow | None:
-    """Return a turn; wait a little for one that is fresh and may be stored in a moment."""
-    turn = await read()
-    for seconds in SOON_SECONDS if is_fresh else ():
-        if turn is not None:
-            break
-        await asyncio.sleep(seconds)
-        turn = await read()
-    return turn

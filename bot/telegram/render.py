@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape as escape_html
 from html import unescape
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
@@ -64,17 +65,14 @@ def split_messages(markdown: str, limit: int = MESSAGE_UNITS) -> list[str]:
     at least 2 UTF-16 units of visible text.
     """
     pieces, messages = parse(markdown), []
-    text = visible_text_of(pieces)
-    start = len(text) - len(text.lstrip())
-    while start < len(text):
+    text, start = visible_text_of(pieces), 0
+    while rest := text[start:].strip():
+        start = text.index(rest, start)
         room = _room(_between(pieces, start, len(text)), limit)
         end = start + _cut(text[start : start + room + 2], room)
         shown = start + len(text[start:end].rstrip())
-        if shown > start:
-            messages.append(to_html(_between(pieces, start, shown)))
+        messages.append(to_html(_between(pieces, start, shown)))
         start = end
-        while text[start : start + 1].isspace():
-            start += 1
     return messages
 
 
@@ -137,23 +135,21 @@ def _inline(line: str, block: tuple[Mark, ...]) -> Iterator[Piece]:
 
 def _without_live_addresses(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Yield the pieces, with code in place of what Telegram would turn into a link."""
-    addresses = (found for found in live(visible_text_of(pieces)) if found.kind == "address")
-    address, start = next(addresses, None), 0
-    for text, marks in pieces:
-        done, end = start, start + len(text)
-        is_inert = any(mark.tag in INERT for mark in marks)
-        quotes = tuple(mark for mark in marks if mark.tag == QUOTE.tag)
-        while address and address.start < end:
-            first, last = max(done, address.start), min(end, address.end)
-            yield Piece(text[done - start : first - start], marks)
-            code = marks if is_inert else (*quotes, CODE)
-            yield Piece(text[first - start : last - start], code)
-            done = last
-            if address.end > end:
-                break
-            address = next(addresses, None)
-        yield Piece(text[done - start :], marks)
-        start = end
+    text, done = visible_text_of(pieces), 0
+    for found in live(text):
+        if found.kind == "address":
+            yield from _between(pieces, done, found.start)
+            yield from map(_inert, _between(pieces, found.start, found.end))
+            done = found.end
+    yield from _between(pieces, done, len(text))
+
+
+def _inert(piece: Piece) -> Piece:
+    """Return a piece in which Telegram makes no link by itself."""
+    if any(mark.tag in INERT for mark in piece.marks):
+        return piece
+    quotes = tuple(mark for mark in piece.marks if mark.tag == QUOTE.tag)
+    return Piece(piece.text, (*quotes, CODE))
 
 
 def to_html(pieces: Iterable[Piece]) -> str:
@@ -171,15 +167,15 @@ def to_html(pieces: Iterable[Piece]) -> str:
 def from_html(html: str) -> list[Piece]:
     """Return the pieces that `to_html` made HTML of."""
     pieces, marks, end = list[Piece](), list[Mark](), 0
-    for tag in _HTML_TAG.finditer(html):
-        pieces.append(Piece(unescape(html[end : tag.start()]), tuple(marks)))
-        end = tag.end()
-        if tag[1]:
+    for tag in (*_HTML_TAG.finditer(html), None):
+        if text := unescape(html[end : tag.start() if tag else len(html)]):
+            pieces.append(Piece(text, tuple(marks)))
+        if tag and tag[1]:
             marks.pop()
-        else:
+        elif tag:
             marks.append(Mark(tag[2], unescape(tag[3] or tag[4] or "")))
-    pieces.append(Piece(unescape(html[end:]), tuple(marks)))
-    return [piece for piece in pieces if piece.text]
+        end = tag.end() if tag else end
+    return pieces
 
 
 def visible_text(html: str) -> str:
@@ -205,8 +201,7 @@ def _opening(mark: Mark) -> str:
 
 def _common(before: Sequence[Mark], after: Sequence[Mark]) -> int:
     """Return how many outer marks two neighbouring pieces share."""
-    pairs = enumerate(zip(before, after, strict=False))
-    return next((at for at, (old, new) in pairs if old != new), min(len(before), len(after)))
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))])
 
 
 def _between(pieces: Iterable[Piece], start: int, stop: int) -> Iterator[Piece]:
@@ -241,16 +236,14 @@ def _cut(text: str, end: int) -> int:
     """Return where to end a message that has room for `end` characters of `text`."""
     if end >= len(text):
         return len(text)
-    return next(cut for cut in _cuts(text, end) if cut > 0)
-
-
-def _cuts(text: str, end: int) -> Iterator[int]:
-    yield text.rfind("\n\n", 1, end + 2)
-    yield text.rfind("\n", 1, end + 1)
-    yield last_sentence_end(text, end)
-    yield next((at for at in range(end, 0, -1) if text[at].isspace()), 0)
-    yield next((at for at in range(end, 0, -1) if not _divides_character(text, at)), 0)
-    yield end
+    cuts = (
+        text.rfind("\n\n", 1, end + 2),
+        text.rfind("\n", 1, end + 1),
+        last_sentence_end(text, end),
+        next((at for at in range(end, 0, -1) if text[at].isspace()), 0),
+        next((at for at in range(end, 0, -1) if not _divides_character(text, at)), end),
+    )
+    return next(cut for cut in cuts if cut > 0)
 
 
 def _divides_character(text: str, at: int) -> bool:

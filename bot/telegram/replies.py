@@ -1,11 +1,16 @@
-"""Make the messages of a reply: its text or its parts, the buttons below it, and its audio."""
+"""Show a chat that its answer forms, and make the messages of the answer."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agent.engine.run import ShowDraft
 from agent.turn import Reply, with_notes
-from bot.outgoing import Destination, Outgoing, Rows
-from bot.telegram.sender import message_to, messages_of
+from bot.outgoing import Outgoing, Rows
+from bot.question import Question
+from bot.telegram.drafts import Drafts
+from bot.telegram.sender import Sender, message_to, messages_of
 from db.models import OutboxRow
 
 AUDIO_FILE: Final = "answer.ogg"
@@ -13,21 +18,43 @@ Show = Callable[[Any], Sequence[Outgoing]]
 """Returns the messages that show a reply's `answer`."""
 
 
-async def reply_messages(
-    reply: Reply, to: Destination, *, buttons: Rows = (), show: Show | None = None
-) -> list[OutboxRow]:
-    """Return the messages of a reply; `buttons` are below the last one of its text."""
-    *others, last = _outgoing(reply, show)
-    last = Outgoing(last.markdown, last.buttons + buttons)
-    messages = list[OutboxRow]()
-    for outgoing in (*others, last):
-        destination = to.next if messages else to
-        for message in await messages_of(destination, outgoing.markdown, outgoing.buttons):
-            message.follows = bool(messages)
-            messages.append(message)
-    if reply.audio:
-        messages.append(message_to(to.next, kind="voice", file_name=AUDIO_FILE, file=reply.audio))
-    return messages
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """Shows and sends the answers of turns; `buttons` returns those below an answer."""
+
+    sender: Sender
+    drafts: Drafts
+    buttons: Callable[[Question, Reply], Rows] = lambda question, reply: ()
+
+    def show_progress(self, question: Question) -> AbstractAsyncContextManager[ShowDraft | None]:
+        """Show a typing indicator or drafts until the block ends; yield what shows a draft."""
+        assert question.to is not None  # noqa: S101 - other turns show no progress
+        return self.drafts.forming(question.to, question.id, question.state.placeholder)
+
+    async def messages(
+        self, question: Question, reply: Reply, show: Show | None = None
+    ) -> list[OutboxRow]:
+        """Return the messages of a reply; the first replaces the message that showed progress.
+
+        They show the text of the reply, or what `show` makes of its answer.
+        """
+        if question.to is None:
+            return []
+        to = replace(question.to, edits=question.state.placeholder.message_id)
+        *others, last = _outgoing(reply, show)
+        last = Outgoing(last.markdown, last.buttons + self.buttons(question, reply))
+        messages = list[OutboxRow]()
+        for outgoing in (*others, last):
+            destination = to.next if messages else to
+            for message in await messages_of(destination, outgoing.markdown, outgoing.buttons):
+                message.follows = bool(messages)
+                messages.append(message)
+        if reply.audio:
+            voice = message_to(to.next, kind="voice", file_name=AUDIO_FILE, file=reply.audio)
+            messages.append(voice)
+        for message in messages:
+            message.turn_id = question.id
+        return messages
 
 
 def _outgoing(reply: Reply, show: Show | None) -> list[Outgoing]:

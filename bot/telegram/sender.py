@@ -9,8 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 import httpx2
 from telegram import (
@@ -36,23 +35,20 @@ from telegram.ext import ExtBot
 
 from agent.engine.errors import or_else
 from agent.i18n import say
-from agent.markdown import live
-from agent.retrying import Backoff, Sleep, retry
+from agent.retrying import Backoff, Sleep
 from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, Delivery, DeliveryError, Destination, FileKind, Rows
 from bot.pending import pending_turn
 from bot.retries import retry_forever
 from bot.telegram.render import split_messages, utf16_units, visible_text
 from db.models import OutboxRow
+from db.repositories.inbox import Inbox
 from db.repositories.people import ChatRepository
 
 log = logging.getLogger(__name__)
 
-R = TypeVar("R")
-
 MAX_TRIES: Final = 8
 """The most requests for one message, after a 429 too."""
-
 BACKOFF: Final = Backoff(first=0.5, longest=30.0)
 GONE: Final = (
     "chat not found",
@@ -62,7 +58,6 @@ GONE: Final = (
     "rights to send",
 )
 """Texts of a 400, in lower case, that mean as any 403 that a chat cannot be reached any more."""
-
 NO_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 NEVER_SENT: Final = (
     httpx2.ConnectError,
@@ -72,21 +67,6 @@ NEVER_SENT: Final = (
     httpx2.ProxyError,
     httpx2.UnsupportedProtocol,
 )
-
-
-def keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
-    """Return buttons as Telegram takes them; None without any."""
-    keys = [
-        [InlineKeyboardButton(label, callback_data=data) for label, data in row] for row in rows
-    ]
-    return InlineKeyboardMarkup(keys) if keys else None
-
-
-class Outbox(Protocol):
-    """Stores that messages were sent."""
-
-    async def sent(self, message: OutboxRow) -> None:
-        """Store the id of a message that was sent, or why it never will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +79,7 @@ class Sender:
 
     bot: ExtBot[Any]
     chats: ChatRepository | None = None
-    outbox: Outbox | None = None
+    outbox: Inbox | None = None
     sleep: Sleep = asyncio.sleep
 
     async def send(self, to: Destination, markdown: str, buttons: Rows = ()) -> Delivery:
@@ -121,9 +101,9 @@ class Sender:
         )
 
     async def reachable(self, chat_id: int) -> None:
-        """Try a chat again from now on: somebody wrote from it."""
-        if self.chats is not None:
-            await _stored(partial(self.chats.reachable, chat_id), chat_id)
+        """Store that a chat can be reached: somebody wrote from it."""
+        if (chats := self.chats) is not None:
+            await _try_to_store(lambda: chats.reachable(chat_id), chat_id)
 
     async def _say(self, messages: Sequence[OutboxRow]) -> Delivery:
         if (turn := pending_turn()) is None:
@@ -138,9 +118,8 @@ class Sender:
     ) -> Delivery:
         """Send messages in order, each stored at once as sent. Never raises a Telegram error.
 
-        After an error what `follows` is not tried, save after an ambiguous one, when it may well
-        get through. A chat known to be unreachable is not tried: `tries` is 0 then. `hold` raises
-        if another process has taken the messages over.
+        After an error the messages that `follow` are not tried, save after an ambiguous one, when
+        they may well get through. `hold` raises if another process has taken the messages over.
         """
         delivery, failed = Delivery(), None
         for number, message in enumerate(messages):
@@ -149,7 +128,7 @@ class Sender:
             else:
                 if number and hold is not None:
                     await hold()
-                sent = await self._delivered(message)
+                sent = await self._deliver_message(message)
             failed = sent.error if sent.error != "ambiguous" else None
             delivery += sent
         if delivery.error and delivery.tries:
@@ -157,90 +136,60 @@ class Sender:
             log.warning("Answer to chat %s was not delivered whole: %s", chat_id, error)
         return delivery
 
-    async def _delivered(self, message: OutboxRow) -> Delivery:
+    async def _deliver_message(self, message: OutboxRow) -> Delivery:
         """Send one message; one that Telegram refuses is replaced by a sentence."""
         began = time.time_ns()
-        sent = await self._tried(message)
+        sent = await self._try(message)
         if sent.error == "rejected" and message.turn_id is not None and not message.follows:
             message.html, message.buttons, message.edits = say("apology"), [], None
-            sent += await self._tried(message)
-        message.message_id, message.error = next(iter(sent.message_ids), None), sent.error
-        if message.message_id is not None:
-            message.error = None
+            sent += await self._try(message)
+        message.message_id = next(iter(sent.message_ids), None)
+        message.error = sent.error if message.message_id is None else None
         is_stored = message.id is not None or message.asks_about is not None
-        if self.outbox is not None and is_stored:
-            await retry_forever(partial(self.outbox.sent, message))
+        if (outbox := self.outbox) is not None and is_stored:
+            await retry_forever(lambda: outbox.sent(message))
         return replace(sent, began_ns=began, ended_ns=time.time_ns())
 
-    async def _tried(self, message: OutboxRow) -> Delivery:
-        state = None
-        if self.chats is not None and not message.is_answer:
-            state = await _stored(partial(self.chats.state, message.chat_id), message.chat_id)
-        if state is not None and state.unreachable is not None:
-            log.info("Nothing is sent to chat %s: %s", state.chat_id, state.unreachable)
-            return Delivery(error="unreachable")
-        if state is not None and state.chat_id != message.chat_id:
-            _move(message, state.chat_id)
-        attempt = _Attempt(message)
-
-        async def request() -> int:
-            attempt.begin()
+    async def _try(self, message: OutboxRow) -> Delivery:
+        """Send one message; try again, mended or later, where that may help."""
+        kind: DeliveryError = "network"
+        as_html = True
+        for tries in range(1, MAX_TRIES + 1):
             try:
-                return await _request(self.bot, attempt)
+                message_id = await request(self.bot, message, as_html=as_html)
             except TelegramError as error:
-                attempt.is_mended = await self._mend(attempt, error)
-                raise
+                kind = kind_of(error)
+                if as_html and "can't parse entities" in str(error).lower():
+                    log.error("Telegram rejected the HTML of an answer, it goes as plain text")  # noqa: TRY400
+                    as_html = False
+                elif not await self._mend(message, error):
+                    may_repeat = kind == "ambiguous" and message.edits is not None
+                    if not (may_repeat or kind in ("network", "rate_limited")):
+                        return Delivery(tries=tries, error=kind)
+                    # After a 429 the rate limiter waits.
+                    if kind != "rate_limited" and tries < MAX_TRIES:
+                        await self.sleep(BACKOFF.after(tries))
+            else:
+                return Delivery((message_id,), tries)
+        return Delivery(tries=MAX_TRIES, error=kind)
 
-        def may_go_again(error: Exception) -> bool | float:
-            if attempt.is_mended:
-                return 0.0
-            return _is_passing(error, twice_is_once=message.edits is not None)
-
-        try:
-            message_id = await retry(
-                request, tries=MAX_TRIES, on=may_go_again, backoff=BACKOFF, sleep=self.sleep
-            )
-        except TelegramError as error:
-            return Delivery(tries=attempt.tries, error=_kind(error))
-        return Delivery((message_id,), attempt.tries)
-
-    async def _mend(self, attempt: "_Attempt", error: TelegramError) -> bool:
-        """Change a message so that a further try may succeed, and remember what the error tells.
-
-        Return whether it was changed.
-        """
-        message = attempt.message
-        chat_id = message.chat_id
+    async def _mend(self, message: OutboxRow, error: TelegramError) -> bool:
+        """Store what an error tells of a chat; return whether the message was changed for it."""
+        chats, chat_id = self.chats, message.chat_id
         if isinstance(error, ChatMigrated):
-            if self.chats is not None:
-                migrate = partial(self.chats.migrated, chat_id, error.new_chat_id)
-                await _stored(migrate, chat_id)
-            _move(message, error.new_chat_id)
+            new_id = error.new_chat_id
+            if chats is not None:
+                await _try_to_store(lambda: chats.migrated(chat_id, new_id), chat_id)
+            # In the new chat topics and messages have other ids.
+            message.chat_id = new_id
+            message.thread_id = message.reply_to = message.edits = None
             return True
         if message.edits is not None and _is_gone(error):
             message.edits = None
             return True
-        if attempt.as_html and "can't parse entities" in str(error).lower():
-            log.error("Telegram rejected the HTML of an answer, it goes as plain text")
-            attempt.as_html = False
-            return True
-        if _kind(error) == "unreachable" and self.chats is not None:
-            await _stored(partial(self.chats.unreachable, chat_id, str(error)), chat_id)
+        if chats is not None and kind_of(error) == "unreachable":
+            await _try_to_store(lambda: chats.unreachable(chat_id, str(error)), chat_id)
         return False
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """A message as it is being sent."""
-
-    message: OutboxRow
-    as_html: bool = True
-    tries: int = 0
-    is_mended: bool = False
-
-    def begin(self) -> None:
-        """Count a try."""
-        self.tries, self.is_mended = self.tries + 1, False
 
 
 async def messages_of(to: Destination, markdown: str, buttons: Rows = ()) -> list[OutboxRow]:
@@ -265,15 +214,16 @@ def message_to(to: Destination, **content: Any) -> OutboxRow:
         thread_id=to.thread_id,
         reply_to=to.reply_to,
         edits=to.edits,
-        is_answer=to.is_answer,
         **content,
     )
 
 
-def _move(message: OutboxRow, chat_id: int) -> None:
-    """Send a message to a group's new chat, where topics and message ids are others."""
-    message.chat_id = chat_id
-    message.thread_id = message.reply_to = message.edits = None
+def keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
+    """Return buttons as Telegram takes them; None without any."""
+    keys = [
+        [InlineKeyboardButton(label, callback_data=data) for label, data in row] for row in rows
+    ]
+    return InlineKeyboardMarkup(keys) if keys else None
 
 
 def reply_parameters(message_id: int | None) -> ReplyParameters | None:
@@ -283,10 +233,15 @@ def reply_parameters(message_id: int | None) -> ReplyParameters | None:
     return ReplyParameters(message_id, allow_sending_without_reply=True)
 
 
-async def _request(bot: Bot, attempt: _Attempt) -> int:
-    message = attempt.message
+async def request(bot: Bot, message: OutboxRow, *, as_html: bool) -> int:
+    """Ask Telegram to send a message, or to put it in the place of another; return its id.
+
+    Raises:
+        TelegramError: Telegram refuses it, or is not reached.
+    """
+    rows = tuple(tuple(Button(*pair) for pair in row) for row in message.buttons)
     if message.edits is not None:
-        return await _edit(bot, attempt, message.edits)
+        return await _edit(bot, message, message.edits, keyboard(rows), as_html=as_html)
     where: dict[str, Any] = {
         "message_thread_id": message.thread_id,
         "reply_parameters": reply_parameters(message.reply_to),
@@ -295,24 +250,30 @@ async def _request(bot: Bot, attempt: _Attempt) -> int:
         send: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
         sent = await send(message.chat_id, message.file, filename=message.file_name, **where)
         return sent.message_id
+    hint = message.placeholder
+    answers = ForceReply(selective=True, input_field_placeholder=hint) if hint else keyboard(rows)
+    text = _text(message.html, as_html=as_html)
     sent = await bot.send_message(
-        message.chat_id,
-        **_formatted(attempt),
-        **where,
-        reply_markup=_markup(message),
-        link_preview_options=NO_PREVIEW,
+        message.chat_id, **text, **where, reply_markup=answers, link_preview_options=NO_PREVIEW
     )
     return sent.message_id
 
 
-async def _edit(bot: Bot, attempt: _Attempt, message_id: int) -> int:
-    """Put a message in the place of another; if it stands there already, that is well."""
+async def _edit(
+    bot: Bot,
+    message: OutboxRow,
+    message_id: int,
+    markup: InlineKeyboardMarkup | None,
+    *,
+    as_html: bool,
+) -> int:
+    """Put a message in the place of another; if it is there already, that is well."""
     try:
         await bot.edit_message_text(
-            chat_id=attempt.message.chat_id,
+            chat_id=message.chat_id,
             message_id=message_id,
-            **_formatted(attempt),
-            reply_markup=_keyboard_of(attempt.message),
+            **_text(message.html, as_html=as_html),
+            reply_markup=markup,
             link_preview_options=NO_PREVIEW,
         )
     except BadRequest as error:
@@ -321,42 +282,17 @@ async def _edit(bot: Bot, attempt: _Attempt, message_id: int) -> int:
     return message_id
 
 
-def _formatted(attempt: _Attempt) -> dict[str, Any]:
-    """Return the text as HTML, or plain: then nothing in it can be tapped."""
-    html = attempt.message.html
-    if attempt.as_html:
+def _text(html: str, *, as_html: bool) -> dict[str, Any]:
+    """Return a text as HTML, or plain, as code: then nothing in it can be tapped."""
+    if as_html:
         return {"text": html, "parse_mode": ParseMode.HTML}
     text = visible_text(html)
-    code = [
-        MessageEntity(
-            "code", utf16_units(text[: found.start]), utf16_units(text[found.start : found.end])
-        )
-        for found in live(text)
-    ]
-    return {"text": text, "entities": code}
+    return {"text": text, "entities": [MessageEntity("pre", 0, utf16_units(text))]}
 
 
-def _markup(message: OutboxRow) -> ForceReply | InlineKeyboardMarkup | None:
-    if message.placeholder:
-        return ForceReply(selective=True, input_field_placeholder=message.placeholder)
-    return _keyboard_of(message)
-
-
-def _keyboard_of(message: OutboxRow) -> InlineKeyboardMarkup | None:
-    return keyboard(tuple(tuple(Button(*pair) for pair in row) for row in message.buttons))
-
-
-async def _stored(call: Callable[[], Awaitable[R]], chat_id: int) -> R | None:
-    """Return the result of a call of the database; None if it fails: users are answered anyway."""
-    return await or_else(call, None, f"What is known of chat {chat_id} could not be read or stored")
-
-
-def _is_passing(error: Exception, *, twice_is_once: bool) -> bool | float:
-    """Return whether a message may get through later; after a 429 the rate limiter waits."""
-    if isinstance(error, RetryAfter):
-        return 0.0
-    kind = _kind(error) if isinstance(error, TelegramError) else ""
-    return kind == "network" or (twice_is_once and kind == "ambiguous")
+async def _try_to_store(call: Callable[[], Awaitable[None]], chat_id: int) -> None:
+    """Store what is known of a chat; if that fails, users are answered anyway."""
+    await or_else(call, None, f"What is known of chat {chat_id} could not be stored")
 
 
 def _is_gone(error: TelegramError) -> bool:
@@ -365,7 +301,8 @@ def _is_gone(error: TelegramError) -> bool:
     return isinstance(error, BadRequest) and ("to edit" in said or "can't be edited" in said)
 
 
-def _kind(error: TelegramError) -> DeliveryError:
+def kind_of(error: TelegramError) -> DeliveryError:
+    """Return what an error means for a message."""
     said = str(error).lower()
     if isinstance(error, RetryAfter):
         return "rate_limited"

@@ -14,15 +14,14 @@ from telegram.constants import ParseMode
 from telegram.error import TelegramError
 from telegram.ext import CallbackQueryHandler, CommandHandler
 
-from agent.engine.errors import or_else
 from agent.i18n import ENGLISH, FAHRENHEIT, in_every_language, languages, say, say_in, speak, spoken
 from agent.memory.wording import price_range
 from agent.text import fold, language_of
 from agent.turn import PRICES, Change, Fact, facts_of, settings_of
 from bot.outgoing import Button, Rows, in_rows
 from bot.pending import pending_turn
-from bot.retries import retry_briefly
-from bot.telegram.buttons import acknowledge
+from bot.retries import try_briefly
+from bot.telegram.buttons import acknowledge, parts_of
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import (
     TYPED,
@@ -30,6 +29,7 @@ from bot.telegram.messages import (
     is_addressed,
     is_own,
     is_private,
+    message_of,
     people_of,
     press_of,
 )
@@ -129,22 +129,20 @@ async def chosen_by(talk: Conversation, user_id: int) -> dict[str, str]:
 
 async def facts_of_user(talk: Conversation, user_id: int) -> Sequence[Fact] | None:
     """Return the facts stored of a user; None if the database fails."""
-
-    async def read() -> Sequence[Fact]:
-        return await retry_briefly(lambda: talk.repositories.memory.facts(user_id))
-
-    return await or_else(read, None, "The settings of a user could not be read")
+    memory, problem = talk.repositories.memory, "The settings of a user could not be read"
+    return await try_briefly(lambda: memory.facts(user_id), None, problem)
 
 
 async def _store(
     talk: Conversation, user_id: int, known: Mapping[str, str], new: Mapping[str, str]
 ) -> None:
+    """Store the settings that are new, in place of the known ones."""
     changed = {name: value for name, value in new.items() if known.get(name) != value}
-    if not changed:
-        return
-    old = {name: known[name] for name in changed if name in known}
-    stored = {name: "" if value == ANY else value for name, value in changed.items()}
-    await talk.save([Change(user_id=user_id, learned=facts_of(stored), unlearned=facts_of(old))])
+    if changed:
+        old = {name: known[name] for name in changed if name in known}
+        stored = {name: value for name, value in changed.items() if value != ANY}
+        change = Change(user_id=user_id, learned=facts_of(stored), unlearned=facts_of(old))
+        await talk.save(change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +150,6 @@ class SettingsCommands:
     """Shows and stores the settings of users."""
 
     talk: Conversation
-
-    @property
-    def hidden(self) -> frozenset[str]:
-        """Return the settings that have no effect here."""
-        return frozenset() if self.talk.resources.speaker else frozenset({ALOUD})
 
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
@@ -172,48 +165,62 @@ class SettingsCommands:
             await self.talk.say(update, say("only_in_private"))
             return
         _, user_id = people_of(update)
-        rows = menu(user_id, await chosen_by(self.talk, user_id), self.hidden)
+        rows = self._menu(user_id, await chosen_by(self.talk, user_id))
         await self.talk.say(update, say("settings"), rows)
 
     async def language(self, update: Update, context: Context) -> None:
         """/language: offer the languages, or choose the one named behind the command."""
-        message, (_, user_id) = update.effective_message, people_of(update)
-        named = language_named(behind_command((message and message.text) or ""))
+        message, (_, user_id) = message_of(update), people_of(update)
+        chosen = await chosen_by(self.talk, user_id)
+        named = language_named(behind_command(message.text or ""))
         if named is not None:
-            await self._choose(user_id, CHOSEN, named)
+            await self._choose(user_id, chosen, CHOSEN, named)
             await self.talk.say(update, confirmation(CHOSEN, named))
             return
-        chosen = await chosen_by(self.talk, user_id)
         rows = choices(SETTINGS[CHOSEN], user_id, chosen, goes_back=is_private(update))
         await self.talk.say(update, say("setting_language_ask"), rows)
 
     async def press(self, update: Update, context: Context) -> None:
         """Show the choices of a setting, store one, or go back to all settings."""
         query = press_of(update)
-        owner, name, value = (*(query.data or "").split(":")[1:], "", "", "")[:3]
+        owner, name, value = parts_of(query, 3)
         setting, user_id = SETTINGS.get(name), query.from_user.id
         if owner != str(user_id):
             await acknowledge(query, say("not_your_settings"))
             return
-        chosen = await chosen_by(self.talk, user_id)
+        chosen, confirmed = await chosen_by(self.talk, user_id), ""
         if setting is not None and value not in setting.values():
             await acknowledge(query)
             await _show(query, say(f"setting_{name}_ask"), choices(setting, user_id, chosen))
             return
-        title = say("settings")
         if setting is not None:
-            await self._choose(user_id, name, value)
-            chosen[name] = value
-            title = say("settings") if is_private(update) else confirmation(name, value)
-        await acknowledge(query, confirmation(name, value) if setting else "")
-        rows = menu(user_id, chosen, self.hidden) if is_private(update) else ()
-        await _show(query, title, rows)
+            await self._choose(user_id, chosen, name, value)
+            chosen[name], confirmed = value, confirmation(name, value)
+        await acknowledge(query, confirmed)
+        if is_private(update):
+            await _show(query, say("settings"), self._menu(user_id, chosen))
+        else:
+            await _show(query, confirmed, ())
 
-    async def _choose(self, user_id: int, name: str, value: str) -> None:
-        known = await chosen_by(self.talk, user_id)
+    async def _choose(self, user_id: int, known: Mapping[str, str], name: str, value: str) -> None:
+        """Store a choice; a language is spoken from now on."""
         await _store(self.talk, user_id, known, {name: value})
         if name == CHOSEN:
             speak(language_of_person({**known, name: value}, spoken()))
+
+    def _menu(self, user_id: int, chosen: Mapping[str, str]) -> Rows:
+        """Return a button for every setting that has an effect here, with its value."""
+        can_speak = self.talk.resources.speaker is not None
+        return tuple(
+            (
+                Button(
+                    f"{say(f'setting_{name}')}: {setting.label(setting.value(chosen))}",
+                    button_data(user_id, name),
+                ),
+            )
+            for name, setting in SETTINGS.items()
+            if can_speak or name != ALOUD
+        )
 
 
 def is_overheard(update: Update) -> bool:
@@ -221,7 +228,7 @@ def is_overheard(update: Update) -> bool:
     message = update.message or update.edited_message
     if message is None or (message.text or "").startswith("/"):
         return False
-    return not is_addressed(message, message.get_bot())
+    return not is_addressed(message)
 
 
 def language_written(update: Update) -> str | None:
@@ -237,20 +244,6 @@ def language_named(words: str) -> str | None:
     named = {fold(name): code for code, name in in_every_language("language_name").items()}
     folded = fold(words.strip())
     return folded if folded in (AS_WRITTEN, *languages()) else named.get(folded)
-
-
-def menu(user_id: int, chosen: Mapping[str, str], hidden: Collection[str] = ()) -> Rows:
-    """Return a button for every setting that is not `hidden`, with its value."""
-    return tuple(
-        (
-            Button(
-                f"{say(f'setting_{name}')}: {setting.label(setting.value(chosen))}",
-                button_data(user_id, name),
-            ),
-        )
-        for name, setting in SETTINGS.items()
-        if name not in hidden
-    )
 
 
 def choices(

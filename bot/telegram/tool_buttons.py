@@ -22,9 +22,9 @@ from agent.turn import Reply
 from bot.outgoing import Button, Rows
 from bot.pending import is_retry
 from bot.question import Question
-from bot.telegram.buttons import acknowledge, is_first_press, pressed_message
-from bot.telegram.conversation import AnyHandler, Context, Conversation, question_of
-from bot.telegram.messages import people_of, press_of
+from bot.telegram.buttons import acknowledge, parts_of, pressed_message, remove_buttons
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.messages import press_of
 
 PREFIX: Final = "x:"
 """The beginning of the data: `x:USER:DIGEST`."""
@@ -58,15 +58,15 @@ class ToolButtons:
 
     async def press(self, update: Update, context: Context) -> None:
         """Run a proposed call in a turn of its own."""
-        query, (_, user_id) = press_of(update), people_of(update)
+        query = press_of(update)
         if (message := await pressed_message(query, say("button_too_old"))) is None:
             return
-        owner, _, digest = (query.data or "").removeprefix(PREFIX).partition(":")
+        owner, digest = parts_of(query, 2)
         proposal = proposed_in(message, digest)
-        if owner != str(user_id) or proposal is None:
+        if owner != str(query.from_user.id) or proposal is None:
             await acknowledge(query, say("not_yours" if proposal else "button_too_old"))
             return
-        if not await is_first_press(message, lambda data: data == query.data):
+        if not await remove_buttons(message, lambda data: data == query.data):
             await acknowledge(query, say("one_moment"))
             return
         await acknowledge(query)
@@ -75,7 +75,7 @@ class ToolButtons:
         async def work(run: Run) -> Reply:
             return await self._run(proposal, run, is_again=is_again)
 
-        question = question_of(update, context.bot, f"▶ {proposal.tool} {proposal.arguments}")
+        question = self.talk.question(update, f"▶ {proposal.tool} {proposal.arguments}")
         await self.talk.turns.turn(question, work)
 
     async def _run(self, proposal: Proposal, run: Run, *, is_again: bool) -> Reply:

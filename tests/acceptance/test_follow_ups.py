@@ -13,8 +13,6 @@ from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
 
-pytestmark = pytest.mark.usefixtures("unhurried")
-
 GROUP, ADA, BOB = -4711, 7001, 7002
 NAME = "@sommelier_test_bot"
 MENTION = [{"type": "mention", "offset": 0, "length": len(NAME)}]
@@ -91,7 +89,7 @@ async def test_a_press_is_a_turn_in_the_words_of_its_button_and_happens_once(
         await kept(environment, 1)
         bot_api.press(first, pressed)
         second = await answered(bot_api, 2)
-        assert await toasted(bot_api, 1) == ""
+        assert await toasted(bot_api, 1) in ("", "One moment …")
         await kept(environment, 2)
         assert labels(bot_api.messages(CHAT)[0]) == ["👍", "👎"]
         bot_api.press(first, pressed)

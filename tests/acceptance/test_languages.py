@@ -11,8 +11,6 @@ from tests.acceptance.test_end_to_end import running_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.server import JsonObject, eventually
 
-pytestmark = pytest.mark.usefixtures("unhurried")
-
 GREEK, GROUP = 7100477, -9300498
 PEOPLE = {code: 7100400 + number for number, code in enumerate(languages())}
 FRENCH = "Qu'est-ce que vous avez comme rouge pour de l'agneau, à moins de 25 euros ?"

@@ -15,8 +15,6 @@ from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.doubles.server import eventually
 from tests.processes import Process
 
-pytestmark = pytest.mark.usefixtures("unhurried")
-
 
 def informed(intro: str) -> Step:
     return answer_json(

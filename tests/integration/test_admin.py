@@ -133,7 +133,7 @@ class Rooms:
             further=self.handlers,
             access=self.access,
             kept=self.kept,
-            save=self.turns.save,
+            store=self.turns,
             sessions=self.sessions,
             run=Run(models),
             **further,

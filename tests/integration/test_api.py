@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -17,7 +17,6 @@ from agent.documents.passages import Chunk
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.sommelier.service import Answerer, Sommelier
-from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from bot.budgets import Budgets, DailyBudget
@@ -366,11 +365,13 @@ async def test_a_call_is_a_turn_in_the_trace(
     model_server.script(answer_json(REFINED), answer(ANSWER))
     traces: list[TraceRecord] = []
 
-    async def save(ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
-        assert ended.trace is not None
-        traces.append(ended.trace)
+    class Store:
+        async def save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
+            assert ended.trace is not None
+            traces.append(ended.trace)
 
-    async with asking(model_server, turns=Turns(tracer=Recorder(), save=save)) as client:
+    turns = Turns(store=cast("TurnRepository", Store()))
+    async with asking(model_server, turns=turns) as client:
         await client.post("/api/rag/rewrite", json=ASKED)
         await client.post("/api/rag/ask", json=ASKED)
     await deliver(otlp_receiver, sessions, *traces)
@@ -399,7 +400,7 @@ class TestBudget:
         model_server.script(answer(ANSWER, usage=(900, 100)))
         people = PeopleRepository(kept._sessions)
         budgets = Budgets(turns=kept, people=people, everyone=DailyBudget(requests=1))
-        async with asking(model_server, turns=Turns(budgets=budgets, save=kept.save)) as client:
+        async with asking(model_server, turns=Turns(budgets=budgets, store=kept)) as client:
             first = (await client.post("/api/rag/ask", json=ASKED)).json()
             refined = ASKED | {"refine_prompt": True}
             second = (await client.post("/api/rag/ask", json=refined)).json()
@@ -420,7 +421,7 @@ class TestBudget:
         self, model_server: ModelServer, kept: TurnRepository
     ) -> None:
         model_server.script(answer_json(REFINED, finish_reason="stop"))
-        turns, library = Turns(save=kept.save), BrokenLibrary()
+        turns, library = Turns(store=kept), BrokenLibrary()
         async with asking(model_server, turns=turns, documents=library) as client:
             failed = await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})
         today = (await kept.stats(datetime.now(UTC))).today

@@ -19,7 +19,7 @@ from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Food, Style, Wine
 from agent.turn import Person, Reply
 from bot.care import Carer
-from bot.telegram.care import CareButtons, care_buttons
+from bot.telegram.noticed import NoticedButtons, care_buttons
 from db.engine import Sessions
 from db.repositories.people import CareRepository, MessageRepository
 from tests.databases import migrated_sqlite
@@ -270,7 +270,7 @@ def with_buttons(
         bot_api,
         listener,
         messages,
-        further=lambda talk: CareButtons(talk).handlers(),
+        further=lambda talk: NoticedButtons(talk).handlers(),
         carer=Carer(cares=cares),
         buttons=care_buttons,
     )

@@ -26,8 +26,6 @@ from tests.doubles.model_server import (
 )
 from tests.processes import Process, take_terminal
 
-pytestmark = pytest.mark.usefixtures("unhurried")
-
 CHAT = [sys.executable, "-m", "bot", "chat"]
 Rated = Callable[[], Awaitable[TurnRow | None]]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 from urllib.parse import parse_qs
 
 import pytest
@@ -16,14 +16,11 @@ from starlette.responses import JSONResponse, Response
 from telegram.ext import ExtBot
 
 from bot.outgoing import Delivery, Destination
-from bot.pending import Placeholder
 from bot.telegram.connection import LIMITS, TelegramRequests
-from bot.telegram.drafts import Drafts
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Sender
 from db.engine import Sessions
 from db.models import ChatRow
-from db.records import ChatState
 from db.repositories.people import ChatRepository
 from tests.doubles.bot_api import CHAT, BotApi, Fault
 from tests.doubles.server import eventually
@@ -169,42 +166,30 @@ async def test_an_answer_whose_place_is_gone_is_sent_and_the_rest_follows(
     assert len(telegram.sent(GROUP)) == len(delivery.message_ids) == 2
 
 
-async def test_an_answer_replies_once_and_goes_on_in_the_same_topic(
-    telegram: Telegram, sender: Sender
+async def test_an_answer_replies_once_goes_on_in_the_same_topic_and_keeps_to_telegrams_pace(
+    telegram: Telegram, sender: Sender, waits: Waits
 ) -> None:
-    delivery = await sender.send(Destination(GROUP, thread_id=7, reply_to=41), parts(2))
-    first, second = (call.params for call in telegram.calls_of("sendMessage"))
+    delivery = await sender.send(Destination(GROUP, thread_id=7, reply_to=41), parts(7))
+    first, *others = (call.params for call in telegram.calls_of("sendMessage"))
     assert first["reply_parameters"] == {"message_id": 41, "allow_sending_without_reply": True}
-    assert "reply_parameters" not in second
-    assert (first["message_thread_id"], second["message_thread_id"]) == (7, 7)
+    assert not any("reply_parameters" in other for other in others)
+    assert {params["message_thread_id"] for params in (first, *others)} == {7}
     sent = [message["message_id"] for message in telegram.messages(GROUP)]
-    assert delivery == Delivery(tuple(sent), tries=2)
-
-
-async def test_a_long_answer_keeps_to_telegrams_pace(sender: Sender, waits: Waits) -> None:
-    assert (await sender.send(Destination(CHAT), parts(7))).tries == 7
+    assert delivery == Delivery(tuple(sent), tries=7)
     assert waits.seconds == [3, 3]
 
 
-@pytest.mark.parametrize("told", [1, 17, 3600])
-async def test_telegram_is_given_exactly_the_time_it_asks_for(
-    telegram: Telegram, sender: Sender, waits: Waits, told: int
-) -> None:
-    telegram.fail("sendMessage", 429, retry_after=told)
-    delivery = await sender.send(Destination(CHAT), "Chinon")
-    assert telegram.sent() == ["Chinon"]
-    assert waits.seconds == [told]
-    assert (delivery.tries, delivery.error) == (2, None)
-
-
-async def test_after_many_requests_to_wait_an_answer_is_given_up(
+async def test_telegram_is_given_exactly_the_time_it_asks_for_until_an_answer_is_given_up(
     telegram: Telegram, sender: Sender, waits: Waits
 ) -> None:
+    telegram.fail("sendMessage", 429, retry_after=17)
+    delivery = await sender.send(Destination(CHAT), "Chinon")
+    assert (telegram.sent(), waits.seconds) == (["Chinon"], [17])
+    assert (delivery.tries, delivery.error) == (2, None)
     telegram.fail("sendMessage", 429, retry_after=5, times=100)
     delivery = await sender.send(Destination(CHAT), parts(2))
     assert delivery == Delivery(tries=MAX_TRIES, error="rate_limited")
-    assert telegram.asked == [(CHAT, 429)] * MAX_TRIES
-    assert waits.seconds == [5] * (MAX_TRIES - 1)
+    assert waits.seconds[1:] == [5] * (MAX_TRIES - 1)
 
 
 async def test_a_chat_that_must_wait_holds_up_no_other(
@@ -260,11 +245,9 @@ async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    bot = ExtBot[Any]("1:a", base_url=f"{url}/bot", request=TelegramRequests())
-    await bot.request.initialize()
-    delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
-    await bot.request.shutdown()
-    assert delivery == Delivery(tries=8, error="network")
+    async with bot_without_me(url) as bot:
+        delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
+    assert delivery == Delivery(tries=MAX_TRIES, error="network")
     assert_grown(waits.seconds, [0.5, 1, 2, 4, 8, 16, 30])
 
 
@@ -284,154 +267,73 @@ async def test_a_server_error_is_tried_again(
     ("status", "description"),
     [
         (403, BLOCKED),
-        (403, "Forbidden: user is deactivated"),
-        (403, "Forbidden: bot was kicked from the supergroup chat"),
         (400, "Bad Request: chat not found"),
         (400, "Bad Request: PEER_ID_INVALID"),
-        (400, "Bad Request: group chat was deactivated"),
         (400, "Bad Request: not enough rights to send text messages to the chat"),
     ],
 )
-async def test_an_unreachable_chat_is_left_alone_until_somebody_writes(
+async def test_an_unreachable_chat_is_known_until_somebody_writes(
     telegram: Telegram,
     bot: ExtBot[Any],
     waits: Waits,
     chats: ChatRepository,
-    caplog: pytest.LogCaptureFixture,
+    sessions: Sessions,
     status: int,
     description: str,
 ) -> None:
     sender = sender_of(bot, waits, chats)
+
+    async def known() -> tuple[datetime | None, str | None]:
+        async with sessions() as session:
+            row = await session.get_one(ChatRow, CHAT)
+        return row.unreachable_since, row.unreachable_reason
+
     telegram.fail("sendMessage", status, description, chat_id=CHAT)
-
     refused = await sender.send(Destination(CHAT), parts(3))
-    skipped = await sender.send(Destination(CHAT), "Sancerre")
-    elsewhere = await sender.send(Destination(2), "Rioja")
     assert refused == Delivery(tries=1, error="unreachable")
-    assert skipped == Delivery(tries=0, error="unreachable")
-    assert elsewhere.error is None
-    assert telegram.asked == [(CHAT, status), (2, 200)]
-    assert caplog.text.count("was not delivered whole") == 1
-
+    since, reason = await known()
+    assert since == NOON
+    assert (reason or "").lower() in description.lower()
     await sender.reachable(CHAT)
-    assert (await sender.send(Destination(CHAT), "Chinon")).error is None
-    assert telegram.sent(CHAT) == ["Chinon"]
+    assert await known() == (None, None)
 
 
 async def test_a_message_that_telegram_refuses_does_not_make_its_chat_unreachable(
-    telegram: Telegram, bot: ExtBot[Any], waits: Waits, chats: ChatRepository
+    telegram: Telegram, bot: ExtBot[Any], waits: Waits, chats: ChatRepository, sessions: Sessions
 ) -> None:
-    sender = sender_of(bot, waits, chats)
     telegram.fail("sendMessage", 400, "Bad Request: message is too long")
-    assert await sender.send(Destination(CHAT), "x") == Delivery(tries=1, error="rejected")
-    assert (await sender.send(Destination(CHAT), "y")).error is None
+    delivery = await sender_of(bot, waits, chats).send(Destination(CHAT), "x")
+    assert delivery == Delivery(tries=1, error="rejected")
+    async with sessions() as session:
+        assert await session.get(ChatRow, CHAT) is None
 
 
-async def test_a_group_that_moved_gets_its_answer_at_once_and_is_found_there_later(
-    telegram: Telegram, bot: ExtBot[Any], waits: Waits, chats: ChatRepository
+async def test_a_group_that_moved_gets_its_answer_at_once(
+    telegram: Telegram, sender: Sender, waits: Waits
 ) -> None:
-    sender = sender_of(bot, waits, chats)
-    telegram.strike(Migrated(SUPERGROUP), times=100, chat_id=GROUP)
-
+    telegram.strike(Migrated(SUPERGROUP), chat_id=GROUP)
     delivery = await sender.send(Destination(GROUP, reply_to=41), "Chinon")
-    later = await sender.send(Destination(GROUP), "Sancerre")
-    assert telegram.asked == [(GROUP, 400), (SUPERGROUP, 200), (SUPERGROUP, 200)]
-    assert telegram.sent(SUPERGROUP) == ["Chinon", "Sancerre"]
-    assert (delivery.tries, delivery.error, later.tries) == (2, None, 1)
-    assert waits.seconds == []
+    assert telegram.asked == [(GROUP, 400), (SUPERGROUP, 200)]
+    assert (delivery.tries, delivery.error, waits.seconds) == (2, None, [])
     # The number of a message in the old group means another in the new one.
     assert "reply_parameters" not in telegram.calls_of("sendMessage")[1].params
 
 
-async def test_a_group_that_moved_is_answered_without_a_memory_too(
+async def test_html_that_telegram_rejects_goes_once_as_plain_text_with_nothing_to_tap(
     telegram: Telegram, sender: Sender
 ) -> None:
-    telegram.strike(Migrated(SUPERGROUP), chat_id=GROUP)
-    assert (await sender.send(Destination(GROUP), "Chinon")).error is None
-    assert telegram.sent(SUPERGROUP) == ["Chinon"]
-
-
-async def test_html_that_telegram_rejects_goes_as_plain_text(
-    telegram: Telegram, sender: Sender, waits: Waits
-) -> None:
-    telegram.fail("sendMessage", 400, "Bad Request: can't parse entities: unsupported start tag")
+    rejected = "Bad Request: can't parse entities: unsupported start tag"
+    telegram.fail("sendMessage", 400, rejected)
     delivery = await sender.send(Destination(CHAT), "**Chinon** & <lamb>")
     assert telegram.sent() == ["Chinon & <lamb>"]
-    assert "entities" not in telegram.messages()[0]
-    assert (delivery.tries, delivery.error, waits.seconds) == (2, None, [])
-
-
-async def test_a_refusal_that_never_ends_is_given_up(telegram: Telegram, sender: Sender) -> None:
-    telegram.fail("sendMessage", 400, "Bad Request: can't parse entities: no", times=100)
-    delivery = await sender.send(Destination(CHAT), "**Chinon**")
-    assert delivery == Delivery(tries=2, error="rejected")
-
-
-async def test_a_memory_that_fails_stops_no_answer(
-    telegram: Telegram, bot: ExtBot[Any], waits: Waits, caplog: pytest.LogCaptureFixture
-) -> None:
-    sender = sender_of(bot, waits, cast("ChatRepository", BrokenChats()))
-    await sender.reachable(CHAT)
-    telegram.fail("sendMessage", 403, BLOCKED)
-    assert (await sender.send(Destination(CHAT), "Chinon")).error == "unreachable"
-    assert (await sender.send(Destination(CHAT), "Chinon")).error is None
-    assert telegram.sent() == ["Chinon"]
-    assert caplog.text.count(f"What is known of chat {CHAT} could not be read or stored") == 4
-
-
-async def test_a_text_with_nothing_to_see_sends_nothing(telegram: Telegram, sender: Sender) -> None:
-    assert await sender.send(Destination(CHAT), " \n ") == Delivery()
-    assert telegram.asked == []
-
-
-class TestChatRepository:
-    """What every database must do."""
-
-    async def test_an_unknown_chat_is_reachable_as_it_is(self, chats: ChatRepository) -> None:
-        assert await chats.state(SUPERGROUP) == ChatState(SUPERGROUP)
-
-    async def test_an_unreachable_chat_is_so_until_somebody_writes(
-        self, chats: ChatRepository
-    ) -> None:
-        await chats.unreachable(CHAT, "bot was blocked\x00")
-        await chats.unreachable(CHAT, "user is deactivated")
-        assert await chats.state(CHAT) == ChatState(CHAT, "user is deactivated")
-        assert await chats.state(2) == ChatState(2)
-        await chats.reachable(CHAT)
-        await chats.reachable(CHAT)
-        assert await chats.state(CHAT) == ChatState(CHAT)
-
-    async def test_it_is_known_since_when(self, chats: ChatRepository, sessions: Sessions) -> None:
-        await chats.unreachable(CHAT, BLOCKED)
-        async with sessions() as session:
-            row = await session.get_one(ChatRow, CHAT)
-        assert (row.unreachable_since, row.unreachable_reason) == (NOON, BLOCKED)
-
-    async def test_writing_from_a_chat_that_nothing_is_known_of_stores_nothing(
-        self, chats: ChatRepository, sessions: Sessions
-    ) -> None:
-        await chats.reachable(CHAT)
-        async with sessions() as session:
-            assert await session.get(ChatRow, CHAT) is None
-
-    async def test_a_group_is_found_where_it_moved_to(self, chats: ChatRepository) -> None:
-        await chats.migrated(GROUP, SUPERGROUP)
-        assert await chats.state(GROUP) == ChatState(SUPERGROUP)
-        await chats.unreachable(SUPERGROUP, "kicked")
-        assert await chats.state(GROUP) == ChatState(SUPERGROUP, "kicked")
-        await chats.reachable(SUPERGROUP)
-        assert await chats.state(GROUP) == ChatState(SUPERGROUP)
-
-    async def test_many_may_learn_of_one_chat_at_once(self, chats: ChatRepository) -> None:
-        await asyncio.gather(*(chats.unreachable(CHAT, BLOCKED) for _ in range(8)))
-        assert await chats.state(CHAT) == ChatState(CHAT, BLOCKED)
+    assert telegram.messages()[0]["entities"] == [{"type": "pre", "offset": 0, "length": 15}]
+    assert (delivery.tries, delivery.error) == (2, None)
+    telegram.fail("sendMessage", 400, rejected, times=100)
+    assert (await sender.send(Destination(CHAT), "x")) == Delivery(tries=2, error="rejected")
 
 
 class BrokenChats:
     """A database that is down."""
-
-    async def state(self, chat_id: int) -> NoReturn:
-        raise OSError("the disk is gone")
 
     async def unreachable(self, chat_id: int, reason: str) -> None:
         raise OSError("the disk is gone")
@@ -439,8 +341,16 @@ class BrokenChats:
     async def reachable(self, chat_id: int) -> None:
         raise OSError("the disk is gone")
 
-    async def migrated(self, chat_id: int, to: int) -> None:
-        raise OSError("the disk is gone")
+
+async def test_a_database_that_is_down_stops_no_answer(
+    telegram: Telegram, bot: ExtBot[Any], waits: Waits, caplog: pytest.LogCaptureFixture
+) -> None:
+    sender = sender_of(bot, waits, cast("ChatRepository", BrokenChats()))
+    await sender.reachable(CHAT)
+    telegram.fail("sendMessage", 403, BLOCKED)
+    assert (await sender.send(Destination(CHAT), "Chinon")).error == "unreachable"
+    assert (await sender.send(Destination(CHAT), "Chinon")).error is None
+    assert caplog.text.count(f"What is known of chat {CHAT} could not be stored") == 2
 
 
 class Closing:
@@ -505,24 +415,6 @@ async def test_a_kept_connection_that_closes_sends_again_only_what_was_not_read(
     server.close()
     await asyncio.gather(*(ended.wait() for ended in closing.ends))
     assert closing.texts == texts
-
-
-async def test_answers_that_are_quicker_than_typing_cost_no_connection(
-    telegram: Telegram, waits: Waits
-) -> None:
-    telegram.delay("sendChatAction", 0.02)
-    few = Limits(max_connections=4, max_keepalive_connections=1)
-    async with bot_without_me(telegram.base_url, telegram.token, few) as bot:
-        sender, drafts = sender_of(bot, waits), Drafts(bot)
-
-        async def turn(chat: int) -> Delivery:
-            async with drafts.forming(Destination(chat), 1, Placeholder()):
-                await asyncio.sleep(chat % 5 / 200)
-            return await sender.send(Destination(chat), "here")
-
-        for _ in range(5):
-            done = await asyncio.gather(*(turn(chat) for chat in range(1, 30)))
-            assert [each.error for each in done] == [None] * 29
 
 
 async def test_answers_that_are_cut_off_cost_no_connection(telegram: Telegram) -> None:

@@ -11,6 +11,7 @@ from bot.updates.bursts import merge
 
 BOT = {"id": 123456789, "is_bot": True, "first_name": "Sommelier"}
 ADA = {"id": 7, "is_bot": False, "first_name": "Ada"}
+THIS_BOT = SimpleNamespace(id=BOT["id"], username="sommelier_bot", defaults=None)
 CHAT = {"id": 7, "type": "private"}
 MENTION = {"type": "mention", "offset": 0, "length": 14}
 FORWARD = {"type": "hidden_user", "date": 0, "sender_user_name": "Bea"}
@@ -49,9 +50,8 @@ def message(text: str, sender: dict[str, Any] = ADA, **fields: Any) -> dict[str,
     ids=["an answer", "a quote", "a person", "a person alone", "a picture", "forwarded"],
 )
 def test_a_message_brings_what_it_points_at(said: dict[str, Any], meant: str) -> None:
-    bot = cast("Bot", SimpleNamespace(id=BOT["id"], username="sommelier_bot"))
-    found = Message.de_json(said, None)
-    assert with_context(wording(found, bot), found, bot) == meant
+    found = Message.de_json(said, cast("Bot", THIS_BOT))
+    assert with_context(wording(found), found) == meant
 
 
 @pytest.mark.parametrize(

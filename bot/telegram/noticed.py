@@ -1,0 +1,123 @@
+"""Buttons about what a turn noticed of the user: undo it, confirm it, remember it.
+
+A button carries all that it needs: its user, and the concern, the fact or the id of the change. So
+it works after a restart; an old press, one of somebody else and a second one change nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from telegram import CallbackQuery, Update
+from telegram.ext import CallbackQueryHandler
+
+from agent.care.concerns import CONCERNS, gravest
+from agent.i18n import say
+from agent.memory.taste import fact_of
+from agent.memory.wording import in_words, learned
+from agent.turn import Fact, Reply
+from bot.outgoing import Button, Rows
+from bot.question import Question
+from bot.telegram.buttons import acknowledge, parts_of, remove_buttons
+from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.messages import people_of, press_of
+
+UNDO, REMEMBER, CARE = "u:", "r:", "c:"
+"""The beginnings of the data: `u:CHANGE`, `r:USER:KIND:VALUE`, `c:USER:CONCERN`."""
+MISUNDERSTOOD: Final = "off"
+MAX_DATA: Final = 64
+"""Bytes of the data of a button in Telegram."""
+MAX_LABEL: Final = 40
+MAX_SUGGESTED: Final = 2
+
+
+def care_buttons(question: Question, reply: Reply) -> Rows:
+    """Return the button that takes back or confirms a concern that the turn noticed."""
+    concern = gravest(reply.concerns)
+    if concern == "crisis":
+        label, value = say("care_misunderstood_button"), MISUNDERSTOOD
+    elif concern and reply.outcome != "care":
+        label, value = say("care_keep_button"), concern
+    else:
+        return ()
+    return ((Button(label, f"{CARE}{question.user_id}:{value}"),),)
+
+
+def memory_buttons(question: Question, reply: Reply) -> Rows:
+    """Return the buttons that undo the changes of a turn, and that remember what it suggests."""
+    undo_id = next((change.undo_id for change in reply.changes if change.undo_id), 0)
+    suggested = [
+        Button(say("remember_fact", fact=in_words(fact))[:MAX_LABEL], data)
+        for fact in reply.suggested_facts
+        if len((data := _data(question.user_id, fact)).encode()) <= MAX_DATA
+    ]
+    return undo_button(undo_id) + tuple((button,) for button in suggested[:MAX_SUGGESTED])
+
+
+def undo_button(undo_id: int) -> Rows:
+    """Return the button that undoes a change; none if it cannot be undone."""
+    return ((Button(say("undo_button"), f"{UNDO}{undo_id}"),),) if undo_id else ()
+
+
+def _data(user_id: int, fact: Fact) -> str:
+    return f"{REMEMBER}{user_id}:{fact.kind}:{fact.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoticedButtons:
+    """Handle the presses on these buttons."""
+
+    talk: Conversation
+
+    def handlers(self) -> list[AnyHandler]:
+        """Return the handlers."""
+        return [
+            CallbackQueryHandler(self.undo, pattern=f"^{UNDO}"),
+            CallbackQueryHandler(self.remember, pattern=f"^{REMEMBER}"),
+            CallbackQueryHandler(self.care, pattern=f"^{CARE}"),
+        ]
+
+    async def undo(self, update: Update, context: Context) -> None:
+        """Take a change back, if it is the presser's and was not taken back yet."""
+        query, (_, user_id) = press_of(update), people_of(update)
+        (number,) = parts_of(query, 1)
+        undo_id = int(number) if number.lstrip("-").isdecimal() and len(number) < 20 else 0
+        if await self.talk.repositories.memory.undoable(user_id, undo_id) is None:
+            await acknowledge(query, say("nothing_to_undo"))
+            return
+        await self.talk.change(update, undoes=undo_id)
+        await acknowledge(query, say("undone"))
+        await remove_buttons(query.message, lambda data: data == query.data)
+
+    async def remember(self, update: Update, context: Context) -> None:
+        """Remember a suggested fact of the user whom the button is for."""
+        query = press_of(update)
+        owner, kind, value = parts_of(query, 3)
+        if await _is_foreign(query, owner):
+            return
+        if (fact := fact_of(kind, value)) is not None:
+            await self.talk.change(update, learned=(fact,))
+            await acknowledge(query, learned([fact]))
+        await remove_buttons(query.message, lambda data: data == query.data)
+
+    async def care(self, update: Update, context: Context) -> None:
+        """Take a concern back, or remember it."""
+        query, (chat_id, user_id) = press_of(update), people_of(update)
+        carer, (owner, concern) = self.talk.turns.carer, parts_of(query, 2)
+        if await _is_foreign(query, owner):
+            return
+        if concern == MISUNDERSTOOD:
+            await carer.retract(chat_id, user_id)
+            await acknowledge(query)
+            await self.talk.say(update, say("care_misunderstood"))
+        elif concern in CONCERNS:
+            await carer.keep(chat_id, user_id, [concern])
+            await acknowledge(query, say("care_kept"))
+        await remove_buttons(query.message, lambda data: data.startswith(CARE))
+
+
+async def _is_foreign(query: CallbackQuery, owner: str) -> bool:
+    """Return whether a button is for somebody else; tell the presser."""
+    if owner == str(query.from_user.id):
+        return False
+    await acknowledge(query, say("not_yours"))
+    return True
