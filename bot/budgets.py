@@ -17,16 +17,15 @@ WARN_AT: Final = 0.8
 TYPICAL: Final = Spent(requests=2, tokens=5_000, cost_usd=0.015)
 """The estimate for a turn until one of the day used a model."""
 
-BudgetLimit = Literal["requests", "tokens", "cost_usd"]
-LIMITS: Final[tuple[BudgetLimit, ...]] = ("requests", "tokens", "cost_usd")
+BudgetLimit = Literal["requests", "cost_usd"]
+LIMITS: Final[tuple[BudgetLimit, ...]] = ("requests", "cost_usd")
 
 
 @dataclass(frozen=True, slots=True)
 class DailyBudget:
-    """The limits of a day: requests to models, tokens, US dollars. None: no limit."""
+    """The limits of a day: requests to models, US dollars. None: no limit."""
 
     requests: int | None = None
-    tokens: int | None = None
     cost_usd: float | None = None
 
     @property

@@ -30,6 +30,8 @@ from db.models import OutboxRow
 from db.records import EndedTurn
 from db.repositories.turns import TurnRepository
 
+STORED_CHARS: Final = 2000
+"""The characters of a message that are stored at most; users get the full text."""
 LOOK_UPS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 """Kinds of turns that answer, or help to answer, from documents or the web."""
 
@@ -39,8 +41,7 @@ class Turns:
     """Runs turns.
 
     Every turn starts from `run`. Without `replies` nothing is shown or sent. `store` keeps a turn
-    that no update began; the lane that runs an update stores its turn. At most `max_content_length`
-    characters of a message are stored.
+    that no update began; the lane that runs an update stores its turn.
     """
 
     run: Run = field(default_factory=Run)
@@ -51,7 +52,6 @@ class Turns:
     replies: Replies | None = None
     store: TurnRepository | None = None
     running: RunningTurns = field(default_factory=RunningTurns)
-    max_content_length: int = 2000
 
     async def turn(self, question: Question, work: Work, show: Show | None = None) -> Reply:
         """Run one turn and return its reply, an apology if `work` fails.
@@ -172,7 +172,7 @@ class Turns:
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
     ) -> None:
         """Store a turn and send its messages; the lane does both if an update began it."""
-        ended = ended_turn(question, reply, root, self.max_content_length)
+        ended = ended_turn(question, reply, root, STORED_CHARS)
         question.state.placeholder.message_id = None
 
         def record_delivery(delivery: Delivery) -> None:

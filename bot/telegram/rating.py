@@ -21,7 +21,8 @@ from bot.outgoing import Button, Rows, in_rows
 from bot.telegram.buttons import acknowledge, parts_of, pressed_message, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import destination, message_of, names_of, people_of, press_of
-from db.records import Feedback, FeedbackReason, TurnRecord, Verdict
+from db.models import TurnRow
+from db.records import FeedbackReason, Verdict
 
 PREFIX: Final = "v:"
 """The beginning of the data of these buttons, `v:TURN:ACTION`; they have a lane of their own, see
@@ -37,22 +38,21 @@ VERDICTS: Final[Mapping[str, Verdict | None]] = {
 MAX_DIGITS: Final = 18
 
 
-def rating(turn_id: int, feedback: Feedback | None = None) -> Rows:
+def rating(turn_id: int, turn: TurnRow | None = None) -> Rows:
     """Return the buttons under the answer of a turn, with its current rating."""
 
     def button(label: str, action: str, *, chosen: bool = False) -> Button:
         return Button(f"{label} ✓" if chosen else label, f"{PREFIX}{turn_id}:{action}")
 
-    verdict = feedback.verdict if feedback else None
+    verdict = turn.verdict if turn else None
     thumbs = (
         button("👍", NONE if verdict == "liked" else UP, chosen=verdict == "liked"),
         button("👎", NONE if verdict == "disliked" else DOWN, chosen=verdict == "disliked"),
     )
-    if feedback is None or verdict != "disliked":
+    if turn is None or verdict != "disliked":
         return (thumbs,)
     choices = [
-        button(say(f"reason_{reason}"), reason, chosen=feedback.reason == reason)
-        for reason in REASONS
+        button(say(f"reason_{reason}"), reason, chosen=turn.reason == reason) for reason in REASONS
     ]
     return (thumbs, *in_rows(choices, 2), (button(say("in_my_words"), WORDS),))
 
@@ -118,19 +118,19 @@ class RatingButtons:
         if turn is not None and turn.user_id != query.from_user.id:
             await acknowledge(query, say("not_yours"))
             return
-        feedback = await self._store(turn.turn_id, action) if turn else None
-        if feedback is None:
+        rated = await self._store(turn.turn_id, action) if turn else None
+        if rated is None:
             await acknowledge(query, say("answer_too_old"))
             return
         await acknowledge(query, confirmation(action))
         self.changed()
         shown = rows_of(message)
         others = (row for row in shown if not any(key.data.startswith(PREFIX) for key in row))
-        rows = (*others, *rating(feedback.turn_id, feedback))
+        rows = (*others, *rating(rated.turn_id, rated))
         if rows != shown:
             await show_rows(message, rows)
         if action == WORDS:
-            await self._ask_for_comment(update, feedback.turn_id)
+            await self._ask_for_comment(update, rated.turn_id)
 
     async def react(self, update: Update, context: Context) -> None:
         """Store a reaction of who asked as their rating; take it back with the reaction."""
@@ -141,8 +141,7 @@ class RatingButtons:
         turn = await repositories.turns.of_message(reaction.chat.id, reaction.message_id)
         if before == now or turn is None or turn.user_id != reaction.user.id:
             return
-        known = await repositories.feedback.get(turn.turn_id)
-        if now is None and (known is None or known.verdict != before):
+        if now is None and turn.verdict != before:
             return
         await repositories.feedback.rate(turn.turn_id, now)
         self.changed()
@@ -154,24 +153,24 @@ class RatingButtons:
         if turn is not None and turn.user_id != user_id:
             await (talk.edited if update.edited_message else talk.text)(update, context)
             return
-        feedback = None
+        rated = None
         if turn is not None:
             words = self.hide(message.text or "", names_of(update))
-            feedback = await talk.repositories.feedback.comment(turn.turn_id, words)
+            rated = await talk.repositories.feedback.comment(turn.turn_id, words)
             self.changed()
-        await talk.say(update, say("comment_noted" if feedback else "comment_unknown"))
+        await talk.say(update, say("comment_noted" if rated else "comment_unknown"))
 
-    async def _turn(self, number: str) -> TurnRecord | None:
+    async def _turn(self, number: str) -> TurnRow | None:
         """Return the turn that a button names."""
         is_id = number.isdecimal() and len(number) <= MAX_DIGITS
         return await self.talk.repositories.turns.get(int(number)) if is_id else None
 
-    async def _store(self, turn_id: int, action: str) -> Feedback | None:
-        """Return the stored rating; None if the turn is gone."""
+    async def _store(self, turn_id: int, action: str) -> TurnRow | None:
+        """Return the turn with its new rating; None if it is gone."""
         repository = self.talk.repositories.feedback
-        feedback = await repository.rate(turn_id, VERDICTS[action])
+        rated = await repository.rate(turn_id, VERDICTS[action])
         reason = next((reason for reason in REASONS if reason == action), None)
-        return await repository.reason(turn_id, reason) if reason else feedback
+        return await repository.reason(turn_id, reason) if reason else rated
 
     async def _ask_for_comment(self, update: Update, turn_id: int) -> None:
         """Ask what was wrong; a comment is known by the message it replies to."""
@@ -181,7 +180,7 @@ class RatingButtons:
         to = replace(destination(update), reply_to=answer.message_id)
         await self.talk.sender.ask(to, words, say("tell_me_placeholder"), asks_about=turn_id)
 
-    async def _commented_turn(self, message: Message) -> TurnRecord | None:
+    async def _commented_turn(self, message: Message) -> TurnRow | None:
         """Return the turn whose answer a comment is about."""
         asked, repositories = message.reply_to_message, self.talk.repositories
         assert asked is not None  # noqa: S101 - the filter lets nothing else through

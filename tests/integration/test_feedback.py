@@ -17,7 +17,7 @@ from bot.tasks import unless
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.rating import RatingButtons, rating
 from db.engine import Sessions
-from db.records import Feedback
+from db.models import TurnRow
 from db.repositories.people import MessageRepository
 from db.repositories.scores import score_queue
 from db.repositories.traces import TraceRows, trace_queue
@@ -135,8 +135,10 @@ class Room:
         await until(lambda: self.feedback.asked_about(chat_id, message_id))
         return asked
 
-    async def stored(self, message: JsonObject) -> Feedback | None:
-        return await self.feedback.get(turn_of(message))
+    async def stored(self, message: JsonObject) -> TurnRow | None:
+        """The turn of a message, if it is rated."""
+        turn = await self.turns.get(turn_of(message))
+        return turn if turn and turn.verdict else None
 
     async def scores(self) -> dict[str, JsonObject]:
         """The scores that people gave, by name, once all is delivered."""
@@ -265,7 +267,9 @@ async def test_in_a_group_only_who_asked_can_rate_and_comment(room: Room) -> Non
         room.bot_api.say("It was a white", GROUP, ADA, reply_to_message=asked)
         assert (await room.bot_api.wait_for_message(4))[3] == say("comment_noted")
     assert room.answerer.asked == ["a red", "and a white?"]
-    assert (await room.stored(answer) or Feedback(0, None)).comment == "It was a white"
+    stored = await room.stored(answer)
+    assert stored is not None
+    assert stored.comment == "It was a white"
 
 
 async def test_an_old_a_double_and_a_forged_press_do_no_harm(room: Room) -> None:

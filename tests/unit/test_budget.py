@@ -32,7 +32,7 @@ RESETS = say("budget_resets", left=LEFT)
 counts = st.integers(0, 1_000_000)
 money = st.floats(0, 1000, allow_nan=False)
 spendings = st.builds(Spent, counts, counts, money)
-budgets = st.builds(DailyBudget, st.none() | counts, st.none() | counts, st.none() | money)
+budgets = st.builds(DailyBudget, st.none() | counts, st.none() | money)
 
 
 @given(budgets, budgets, spendings, spendings)
@@ -90,8 +90,8 @@ class People:
             say("own_questions_nearly", share=80, left=LEFT),
         ),
         (
-            DailyBudget(tokens=100),
-            Spent(tokens=95),
+            DailyBudget(cost_usd=2),
+            Spent(cost_usd=1.9),
             False,
             say("own_budget_nearly", share=95, left=LEFT),
         ),
