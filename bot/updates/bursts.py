@@ -133,11 +133,8 @@ def _continues(earlier: Payload, later: Payload) -> bool:
 def is_part_of_burst(payload: Payload) -> bool:
     """Return whether an update may be one of several: text, no command, or a part of an album."""
     message = part(payload, "message")
-    words, _ = words_of(message)
-    if not _is_wellformed(message):
-        return False
-    is_text = "text" in message and not words.startswith("/")
-    return bool(words and is_text) or "media_group_id" in message
+    text = str(message.get("text") or "")
+    return bool(text and not text.startswith("/")) or "media_group_id" in message
 
 
 def comes_in_parts(payload: Payload) -> bool:
@@ -157,37 +154,22 @@ def is_foreign(message: Payload) -> bool:
     return is_forwarded(message) or by_bot
 
 
-def _is_wellformed(message: Payload) -> bool:
-    words, marks = words_of(message)
-    return isinstance(words, str) and all(
-        isinstance(mark, Mapping) and type(mark.get("offset")) is int for mark in marks
-    )
-
-
-def _is_too_long(message: Payload) -> bool:
-    words, marks = words_of(message)
-    return _is_wellformed(message) and (
-        len(words) > lengths.MESSAGE or len(marks) > lengths.ENTITIES
-    )
-
-
-def words_of(message: Payload) -> tuple[Any, Sequence[Any]]:
+def words_of(message: Payload) -> tuple[str, Sequence[Any]]:
     """Return the text or caption of a message, and its entities if they are a list."""
     kind, marks = ("text", "entities") if message.get("text") else ("caption", "caption_entities")
     found = message.get(marks)
-    return message.get(kind) or "", found if isinstance(found, list) else ()
+    return str(message.get(kind) or ""), found if isinstance(found, list) else ()
 
 
 def merge(payloads: Sequence[Payload]) -> Payload:
     """Return one update with the text of all, cut at its limit, and the id of the first."""
-    first = payloads[0]
-    if len(payloads) == 1 and not _is_too_long(part(first, "message")):
-        return first
+    if len(payloads) == 1:
+        return payloads[0]
     messages = dict[int, Payload]()
     for place, message in enumerate(map(message_in, payloads)):
         # An edit takes the place of the message that it edits.
         messages[number(message.get("message_id")) or -place] = message
-    return {"update_id": first["update_id"], "message": merge_messages([*messages.values()])}
+    return {"update_id": payloads[0]["update_id"], "message": merge_messages([*messages.values()])}
 
 
 def merge_messages(messages: Sequence[Payload]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
 STARTER_NAME: Final = "starter"
 FILES_AT_ONCE: Final = 64
 BYTES_AT_ONCE: Final = 1_000_000
-"""Stored in one transaction, for which others who write wait."""
+"""The size of a transaction, for which other writers wait."""
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of files done, of all files, and the path just done."""
@@ -72,8 +72,7 @@ async def add_documents(
     """Index files and folders; a file that cannot be read is reported and stops nothing.
 
     A file of a folder is known by the folder's name, or `name`, and its path below it; a file that
-    is named itself is known as it was given. `report` is filled as files are stored, so whoever
-    cancels this finds in it what was kept.
+    is named itself is known as it was given. `report` is filled as files are stored.
     """
     report = report or AddReport()
     files = await asyncio.to_thread(_files, paths, name, report.problems)
@@ -161,22 +160,12 @@ def _is_full(batch: Sequence[Document]) -> bool:
 
 
 async def _save(store: SqlDocumentStore, batch: Sequence[Document], report: AddReport) -> None:
-    """Store a batch and report it, even if the caller is cancelled meanwhile."""
-
-    async def save() -> None:
-        fates = {"added": report.added, "updated": report.updated, "unchanged": report.unchanged}
-        for document, fate in zip(batch, await store.save(*batch), strict=True):
-            fates[fate].append(document.path)
-            if document.note:
-                report.notes.append(Problem(document.path, document.note))
-
-    if batch:
-        saving = asyncio.create_task(save())
-        try:
-            await asyncio.shield(saving)
-        except asyncio.CancelledError:
-            await saving
-            raise
+    """Store a batch and report it."""
+    fates = {"added": report.added, "updated": report.updated, "unchanged": report.unchanged}
+    for document, fate in zip(batch, await store.save(*batch), strict=True):
+        fates[fate].append(document.path)
+        if document.note:
+            report.notes.append(Problem(document.path, document.note))
 
 
 def _read(file: Path, path: str, known_hash: str | None, max_bytes: int) -> Document | None:

@@ -24,7 +24,14 @@ from db.decoding import Undecodable, decode
 from db.engine import Sessions
 from db.models import WineRow
 from db.wines.catalogue import chunks, load_wines, save_wines, sources_of
-from db.wines.lists import columns_of, count_known, currency_in, problems_of, read_row
+from db.wines.lists import (
+    CELLAR_FIELDS,
+    columns_of,
+    count_known,
+    currency_in,
+    problems_of,
+    read_row,
+)
 from db.wines.tables import (
     WORKBOOK,
     CatalogueFileError,
@@ -113,10 +120,10 @@ async def import_wines(
             stored = await load_wines(session, [wine.id for wine in wines])
             sources = await sources_of(session, list(stored))
             changed = [wine for wine in wines if stored.get(wine.id) != wine]
-            moved = [w for w in wines if stored.get(w.id) == w and sources[w.id] != file.source]
             fates["added"] += sum(wine.id not in stored for wine in wines)
             fates["updated"] += sum(wine.id in stored for wine in changed)
             fates["unchanged"] += len(wines) - len(changed)
+            moved = [w for w in wines if stored.get(w.id) == w and sources[w.id] != file.source]
             if (to_save := changed + moved) and not dry_run:
                 await save_wines(session, to_save, file.source)
             if progress:
@@ -222,14 +229,13 @@ CELLAR_COLUMNS: Final = (
     "BeginConsume,EndConsume,Note"
 ).split(",")
 """What is written, by CellarTracker's names."""
-COUNTED: Final = frozenset(
-    "quantity qty bottles count inventory anzahl menge flaschen bestand quantite bouteilles "
-    "cantidad botellas quantita bottiglie aantal flessen quantidade garrafas".split()
-) | {"on hand"}
-BEGINS: Final = frozenset({"beginconsume", "begin consume", "drink from", "trinken ab"})
-ENDS: Final = frozenset(
-    {"endconsume", "end consume", "drink until", "drink by", "trinken bis", "bis"}
+COLUMNS: Final = tuple(
+    name for name in (*Wine.model_fields, *CELLAR_FIELDS) if name not in {"id", "in_stock"}
 )
+"""The fields that are read; ids and stocks of other programs mean nothing here."""
+NAMING: Final = ("name", "producer", "vintage")
+GUESSED: Final = ("grapes", "body", "tannin", "acidity")
+"""What the name of a wine may tell."""
 MOST_WINES: Final = 5000
 NO_LIST: Final = "no column of the file holds names of wines"
 
@@ -244,72 +250,54 @@ def read_bottles(content: bytes) -> tuple[list[Bottles], int]:
         table = csv_table(decode(content)[0], count_known)
     except (CatalogueFileError, Undecodable):
         raise ValueError(NO_LIST) from None
-    columns = columns_of(table)
+    columns = columns_of(table, COLUMNS)
     if "name" not in columns:
         raise ValueError(NO_LIST)
-    found, left = dict[str, Bottles](), 0
+    found, unread = dict[str, Bottles](), max(0, len(table.rows) - MOST_WINES)
     for _, cells in table.rows[:MOST_WINES]:
-        named = dict(zip(map(folded, table.names), cells, strict=False))
         row = {name: cell for name, cell in zip(columns, cells, strict=False) if name and cell}
-        wine = _bottled(row)
+        wine = _wine_in(row)
         if wine is None:
-            left += 1
+            unread += 1
             continue
-        count = _whole(named, COUNTED)
+        count, begin, end = (_whole_number(row.get(name, "")) for name in CELLAR_FIELDS)
         read = bottles_of(
             wine,
             1 if count is None else count,
-            drink_from=_drunk_in(named, BEGINS),
-            drink_until=_drunk_in(named, ENDS),
+            # CellarTracker writes 9999 for a year that nobody gave.
+            drink_from=begin if begin in YEARS else None,
+            drink_until=end if end in YEARS else None,
             note=row.get("notes", "")[:200],
         )
         if read.count > 0:
             before = found.get(read.key)
-            found[read.key] = bottles_of(
-                wine,
-                read.count + (before.count if before else 0),
-                drink_from=read.drink_from,
-                drink_until=read.drink_until,
-                note=read.note,
-            )
-    return list(found.values()), left + max(0, len(table.rows) - MOST_WINES)
+            found[read.key] = replace(read, count=read.count + (before.count if before else 0))
+    return list(found.values()), unread
 
 
-def _bottled(row: Mapping[str, str]) -> Wine | None:
-    """The wine of a row; what it does not tell is what its name does."""
+def _wine_in(row: Mapping[str, str]) -> Wine | None:
+    """Return the wine of a row; its name tells what the other cells do not."""
     name = row.get("name", "")
     if not name:
         return None
     by_name = guessed(f"{name} {row.get('region', '')} {row.get('grapes', '')}")
-    cells = {key: cell for key, cell in row.items() if key not in ("id", "in_stock", "notes")}
-    bare = {key: cell for key, cell in cells.items() if key in ("name", "producer", "vintage")}
-    for kept in (cells, bare):
+    cells = {field: cell for field, cell in row.items() if field in Wine.model_fields}
+    cells.pop("notes", None)
+    bare = {field: cell for field, cell in cells.items() if field in NAMING}
+    for readable in (cells, bare):
         try:
-            style = kept.get("style") or by_name.style
-            given = {"producer": name, "country": "-", **kept, "style": style}
-            wine = read_row(given)
+            style = readable.get("style") or by_name.style
+            wine = read_row({"producer": name, "country": "-", **readable, "style": style})
         except ValidationError:
             continue
+        known = {field: getattr(wine, field) or getattr(by_name, field) for field in GUESSED}
         blank = {"producer": row.get("producer", ""), "country": row.get("country", "")}
-        more = {
-            "grapes": wine.grapes or by_name.grapes,
-            "body": wine.body or by_name.body,
-            "tannin": wine.tannin or by_name.tannin,
-            "acidity": wine.acidity or by_name.acidity,
-        }
-        return wine.model_copy(update=blank | more)
+        return wine.model_copy(update=blank | known)
     return None
 
 
-def _drunk_in(named: Mapping[str, str], names: frozenset[str]) -> int | None:
-    """The year in such a column; CellarTracker writes 9999 for one that nobody gave."""
-    year = _whole(named, names)
-    return year if year in YEARS else None
-
-
-def _whole(named: Mapping[str, str], names: frozenset[str]) -> int | None:
-    """The whole number in the first column of one of these names; None where there is none."""
-    cell = next((cell for name, cell in named.items() if name in names), "")
+def _whole_number(cell: str) -> int | None:
+    """Return the whole number in a cell, None if it holds none."""
     bare = cell.strip().split(".")[0]
     return int(bare) if bare.isascii() and bare.isdecimal() and len(bare) < len("10000") else None
 
@@ -319,7 +307,7 @@ def write_bottles(bottles: Sequence[Bottles]) -> bytes:
     out = io.StringIO()
     rows = csv.writer(out)
     rows.writerow(CELLAR_COLUMNS)
-    rows.writerows(_cells_of(each) for each in bottles if each.count)
+    rows.writerows(_cells_of(owned) for owned in bottles if owned.count)
     return out.getvalue().encode("utf-8-sig")
 
 

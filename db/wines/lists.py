@@ -38,6 +38,8 @@ from agent.tables import Strict, read_toml
 from db.wines.tables import Problem, Table
 
 MAX_ID: Final = 100
+CELLAR_FIELDS: Final = ("count", "drink_from", "drink_until")
+"""The fields of the cellar of a user beside those of a wine."""
 OLDEST_VINTAGE: Final = 1780
 SAMPLE: Final = 200
 """Rows that are tried to tell which of two columns is meant."""
@@ -72,7 +74,7 @@ def count_known(header: Sequence[str]) -> int:
     return len({field for name in header for field in _fields(name)[:1]})
 
 
-def columns_of(table: Table) -> list[str]:
+def columns_of(table: Table, fields: Collection[str] = Wine.model_fields.keys()) -> list[str]:
     """Return the field of each column, "" for a column that is not used.
 
     Of several columns that may be meant, the one with our own name is taken, else the one of which
@@ -80,7 +82,7 @@ def columns_of(table: Table) -> list[str]:
     """
     found = [""] * len(table.names)
     meant = [_fields(name) for name in table.names]
-    for field in Wine.model_fields:
+    for field in fields:
         shares = [
             (_readable_share(table, column, field), -column)
             for column, fields in enumerate(meant)
@@ -98,7 +100,7 @@ def _fields(header: str) -> list[str]:
     forms = {name, " ".join(word for word in name.split() if word not in _words().beside["words"])}
     return [
         field
-        for field in Wine.model_fields
+        for field in (*Wine.model_fields, *CELLAR_FIELDS)
         if forms & {folded(field), *_words().headers.get(field, ())}
     ]
 

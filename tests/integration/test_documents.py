@@ -74,30 +74,6 @@ class TestStore:
             "Serve Muscadet cold.\n\nServe Chinon cool.",
         }
 
-    async def test_who_stops_it_is_told_what_was_kept(
-        self, store: SqlDocumentStore, tmp_path: Path
-    ) -> None:
-        for number in range(300):
-            write(str(tmp_path / "many" / f"{number:03}.md"), f"Wine {number}.")
-        report, enough = AddReport(), asyncio.Event()
-
-        def progress(done: int, total: int, path: str) -> None:
-            if done == 150:
-                enough.set()
-
-        adding = asyncio.create_task(
-            add_documents(store, [tmp_path / "many"], progress, report=report)
-        )
-        await enough.wait()
-        adding.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await adding
-        kept = [document.path for document in await store.documents()]
-        assert kept == report.added
-        assert 64 <= len(kept) < 300
-        again = await add_documents(store, [tmp_path / "many"])
-        assert (again.unchanged, len(again.added)) == (kept, 300 - len(kept))
-
     async def test_a_folder_is_watched(self, tmp_path: Path) -> None:
         write(str(tmp_path / "notes" / "a.md"), "A.")
         added = asyncio.Queue[None]()
@@ -168,22 +144,6 @@ class TestStore:
         assert seen | {await store.count()} == {0, 150}
         assert (await store.known_paths(["starter/7.md"])) == {"starter/7.md"}
         assert await load_starter_documents(store, tmp_path) is None
-
-    async def test_a_name_of_two_lines_is_known_on_one(
-        self, store: SqlDocumentStore, tmp_path: Path
-    ) -> None:
-        write("new\nline.md", "Lees.")
-        paths = [Path("./new\nline.md"), Path("new\nline.md"), tmp_path]
-        report = await add_documents(store, paths, name="all")
-        assert report.added == ["new line.md", "all/new line.md"]
-        assert await store.remove("new line.md") == 1
-
-    async def test_text_that_no_database_holds_is_indexed_without_it(
-        self, store: SqlDocumentStore
-    ) -> None:
-        write("odd.md", "# Odd &#0; title\n\nA &#xD800; lees.\n\n## 🍷\n\nMore lees.")
-        await add_documents(store, [Path("odd.md")])
-        assert len(await store.search(["lees"])) == 2
 
 
 @pytest.mark.skipif(not AVA.exists(), reason=f"needs {AVA.name}, data kept beside the project")

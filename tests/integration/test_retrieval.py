@@ -1,7 +1,6 @@
 """The contract of the document search, on SQLite and on Postgres."""
 
 import logging
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
@@ -122,23 +121,6 @@ class TestFullText:
         assert [chunk.path for chunk in await here.search(["lees"])] == ["loire.md"]
         assert [chunk.path for chunk in await here.search(["gravel"])] == ["gravel.md"]
 
-    async def test_a_word_that_half_of_the_chunks_hold_counts_only_where_it_is_all(
-        self, sessions: Sessions
-    ) -> None:
-        store = await filled(sessions)
-        assert len(await store.search(["part"], limit=20)) == 9
-        assert [chunk.path for chunk in await store.search(["part violets"])] == ["rhone.md"]
-
-    @pytest.mark.parametrize(
-        "query", ["", "what is it?", "🍷", '"', "(((", "'; DROP TABLE documents; --", "%s :x ?"]
-    )
-    async def test_a_query_without_words_finds_nothing(
-        self, sessions: Sessions, query: str
-    ) -> None:
-        store = await filled(sessions)
-        assert await store.search([query]) == []
-        assert len(await store.search([query, "NEAR(lees* | \x00\ud800"], limit=2)) == 2
-
 
 class TestVectors:
     """Search by meaning, beside words."""
@@ -198,17 +180,3 @@ class TestVectors:
         store = await filled(sessions, Choosy())
         assert await store.embed_missing() == 8
         assert await store.embed_missing() == 0
-
-    @pytest.mark.parametrize(
-        "vector", [[], [0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0], ["a", 1.0], None, 7]
-    )
-    async def test_what_is_no_vector_is_not_stored(
-        self, sessions: Sessions, vector: list[float]
-    ) -> None:
-        class Odd(WordEmbedder):
-            async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-                return [vector] * len(texts)
-
-        store = await filled(sessions, Odd())
-        assert await store.embed_missing() == 0
-        assert len(await store.search(["lees"])) == 3

@@ -8,9 +8,8 @@ import pytest
 from sqlalchemy import func, select
 
 from agent.engine.limits import Spent
-from agent.numbers import percentile
 from db.engine import Sessions
-from db.models import OutboxRow, PersonRow, TurnRow
+from db.models import OutboxRow, TurnRow
 from db.records import DayStats, EndedTurn, Spending
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.inbox import Inbox
@@ -82,14 +81,6 @@ class TestTurns:
         assert await turns.get(TURN.turn_id) == TURN
         assert await turns.of_message(GROUP, 11) == TURN
         assert await turns.of_message(GROUP, 12) == TURN
-
-    async def test_messages_of_other_chats_and_unknown_turns_are_nothing(
-        self, turns: TurnRepository
-    ) -> None:
-        await turns.save(EndedTurn(TURN), answers(11, 12))
-        assert await turns.of_message(ADA, 11) is None
-        assert await turns.of_message(GROUP, 13) is None
-        assert await turns.get(1) is None
 
     async def test_what_was_spent_is_summed_by_person_and_overall_since_a_moment(
         self, turns: TurnRepository
@@ -173,12 +164,6 @@ class TestTurns:
         assert await turns.of_message(GROUP, 11) is None
 
 
-def test_the_95th_percentile_is_one_of_the_values() -> None:
-    assert percentile([], 0.95) == 0.0
-    assert percentile([4.0], 0.95) == 4.0
-    assert percentile([float(n) for n in range(100, 0, -1)], 0.95) == 95.0
-
-
 async def ask(sessions: Sessions) -> None:
     """Have a message ask what was wrong with the turn."""
     async with sessions.begin() as session:
@@ -230,21 +215,6 @@ class TestFeedback:
             assert await feedback.reason(turn_id, "tone") is None
             assert await feedback.comment(turn_id, "hm") is None
 
-    async def test_only_what_is_disliked_has_a_reason_or_a_comment(
-        self, feedback: FeedbackRepository
-    ) -> None:
-        liked = await feedback.rate(TURN.turn_id, "liked")
-        assert await feedback.reason(TURN.turn_id, "tone") is None
-        assert await feedback.comment(TURN.turn_id, "but ...") is None
-        assert await feedback.rate(TURN.turn_id, "liked") == liked
-
-    async def test_a_comment_is_cut_and_made_storable(self, feedback: FeedbackRepository) -> None:
-        await feedback.rate(TURN.turn_id, "disliked")
-        long = await feedback.comment(TURN.turn_id, " x\x00" + "é" * 2000)
-        assert long is not None
-        assert long.comment == "x" + "é" * 999
-        assert await feedback.comment(TURN.turn_id, "x" + "é" * 999) == long
-
     async def test_the_question_leads_to_its_turn(
         self, feedback: FeedbackRepository, sessions: Sessions
     ) -> None:
@@ -292,27 +262,6 @@ class TestPeople:
         assert await people.warned(ADA, tomorrow)
         assert not await people.warned(ADA, today)
 
-    async def test_admins_are_asked_about_a_person_once_whatever_they_were_warned_of(
-        self, people: PeopleRepository
-    ) -> None:
-        today = NOON.date()
-        assert await people.warned(ADA, today)
-        asked = await asyncio.gather(*(people.introduced(ADA, today) for _ in range(10)))
-        assert sorted(asked) == [False] * 9 + [True]
-        assert not await people.introduced(ADA, today + timedelta(days=1))
-        assert await people.introduced(BOB, today)
-        assert await people.warned(BOB, today)
-
-    async def test_when_a_person_was_seen_does_not_depend_on_the_order(
-        self, people: PeopleRepository, sessions: Sessions
-    ) -> None:
-        await people.decide(ADA, "allowed")
-        for hours in (1, 0, 2):
-            await people.seen(ADA, ADA, NOON + timedelta(hours=hours))
-        async with sessions() as session:
-            ada = await session.get_one(PersonRow, ADA)
-        assert (ada.first_seen, ada.last_seen) == (NOON, NOON + timedelta(hours=2))
-
 
 class TestBroadcasts:
     async def test_a_broadcast_is_sent_once(self, broadcasts: Broadcasts) -> None:
@@ -347,15 +296,6 @@ class TestBroadcasts:
         assert not await broadcasts.cancel(number)
         assert not await broadcasts.begin(number, to(BOB))
         assert await broadcasts.unsent(9) == []
-
-    async def test_the_same_draft_has_one_id_until_it_is_one_no_more(
-        self, broadcasts: Broadcasts
-    ) -> None:
-        first = await broadcasts.draft("Hello", ADA)
-        assert await broadcasts.draft("Hello", ADA) == first
-        assert await broadcasts.draft("Hello", BOB) != first
-        await broadcasts.begin(first, [])
-        assert await broadcasts.draft("Hello", ADA) != first
 
 
 def to(*chats: int) -> list[OutboxRow]:

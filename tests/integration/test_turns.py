@@ -4,7 +4,7 @@ The repository is the real one, on both databases; lanes run when the test says 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -189,35 +189,6 @@ def words(payload: Mapping[str, Any]) -> str:
     return str(said.get("text", said.get("caption", "")))
 
 
-class KilledAfter:
-    """A repository; once one of its methods has committed for the first time, the process ends."""
-
-    def __init__(self, updates: Inbox, method: str) -> None:
-        self._updates = updates
-        self._method = method
-
-    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-        async def call(*arguments: object, **others: object) -> Any:
-            result = await getattr(self._updates, name)(*arguments, **others)
-            if name == self._method:
-                self._method = ""
-                asyncio.get_running_loop().set_exception_handler(unless_killed)
-                raise Killed
-            return result
-
-        return call
-
-
-def killed_after(inbox: Inbox, method: str) -> Inbox:
-    return cast("Inbox", KilledAfter(inbox, method))
-
-
-def unless_killed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Tell what nobody asked a task for; not that it was killed, beside a later test even."""
-    if not isinstance(context.get("exception"), Killed):
-        loop.default_exception_handler(context)
-
-
 @pytest.fixture
 def world(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(lanes_module, "FIRST_WAIT_SECONDS", 0)
@@ -306,41 +277,12 @@ def test_messages_of_one_user_sent_in_one_go_are_one_turn(
     assert len(group) == 1 + are_one
 
 
-async def test_a_kill_once_a_burst_is_taken_loses_none_of_it(world: World) -> None:
-    world.lanes = replace(world.lanes, inbox=killed_after(world.inbox, "begin"))
-    await world.hear(1, "a red")
-    await world.hear(2, "for lamb", after=100)
-    with pytest.raises(Killed):
-        await world.run()
-    await world.hear(3, "quickly", after=0)
-    await world.run()
-    await world.run()
-    assert world.texts() == ["a red\nfor lamb", "quickly"]
-
-
-async def test_a_kill_before_the_end_is_recorded_answers_once(world: World) -> None:
-    world.lanes = replace(world.lanes, inbox=killed_after(world.inbox, "done"))
-    await world.hear(1, "a red")
-    with pytest.raises(Killed):
-        await world.run()
-    await world.run()
-    assert world.texts() == ["a red"]
-
-
 async def test_an_edit_of_what_still_waits_changes_it(world: World) -> None:
     await world.hear(1, "a red")
     await world.lanes.accept([edit(2, 1, "a white")])
     assert world.lanes.calls == [LANE]
     await world.run()
     assert world.texts() == ["a white"]
-
-
-async def test_what_fails_twice_is_answered_by_the_third_try(world: World) -> None:
-    await world.hear(1, "a red")
-    world.failing += [ValueError(), ValueError()]
-    await world.run()
-    assert world.texts() == ["a red"]
-    assert world.told == []
 
 
 async def test_what_fails_three_times_is_set_aside_and_the_person_told_once(world: World) -> None:
@@ -384,19 +326,6 @@ async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
     await world.lanes.schedule_unowned()
     assert world.lanes.calls == [LANE]
     assert not await world.inbox.ask_retry(1)
-
-
-async def test_the_backlog_is_what_still_waits(world: World) -> None:
-    await world.hear(1, "a red")
-    await world.hear(2, "for lamb", after=100)
-    await world.hear(3, "poison", after=5000)
-    world.clock.pass_(2000)
-    backlog = await world.inbox.backlog()
-    assert (backlog.waiting, backlog.oldest_seconds) == (3, 7.1)
-    await world.run()
-    world.failing += [ValueError()] * 3
-    await world.run()
-    assert (await world.inbox.backlog()).waiting == 0
 
 
 async def test_a_database_that_is_away_for_a_while_loses_nothing(world: World) -> None:

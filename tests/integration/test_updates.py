@@ -17,7 +17,6 @@ from db.engine import Sessions
 from db.records import Payload
 from db.repositories.inbox import Inbox
 from db.repositories.people import MessageRepository
-from tests.crash.harness import free_port
 from tests.databases import Databases, migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.server import eventually
@@ -100,20 +99,6 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
     assert SECRET not in caplog.text
 
 
-async def test_many_who_write_for_the_first_time_at_once_are_answered_once(
-    bot_api: BotApi, tmp_path: Path, databases: Databases, migrated_url: str
-) -> None:
-    newcomers = range(3001, 3101)
-    for chat in newcomers:
-        bot_api.say("hello", chat)
-    kept = {"DATABASE_URL": databases.create(migrated_url)}
-    async with whole_bot(environment(bot_api, tmp_path) | kept):
-        for chat in newcomers:
-            await bot_api.wait_for_message(1, chat, timeout=120)
-        await eventually(lambda: not bot_api.pending, seconds=60, otherwise=lambda: "not accepted")
-    assert [len(bot_api.sent(chat)) for chat in newcomers] == [1] * len(newcomers)
-
-
 @pytest.mark.parametrize("odd", [2**63, 2**80])
 @pytest.mark.parametrize("whose", ["chat", "from"])
 async def test_an_id_that_no_database_keeps_holds_nothing_up(
@@ -138,26 +123,6 @@ async def test_an_id_that_no_database_keeps_holds_nothing_up(
     assert "A call of the database failed" not in caplog.text
 
 
-async def test_health_metrics_and_the_api_live_without_telegram(
-    bot_api: BotApi, tmp_path: Path
-) -> None:
-    bot_api.fail("getMe", 500)
-    bot_api.garble("getMe", [1, 2])
-    bot_api.say("a red")
-    port = free_port()
-    more = {"HTTP_PORT": str(port), "API_TOKEN": "0123456789abcdef"}
-    async with (
-        whole_bot(environment(bot_api, tmp_path) | more),
-        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
-    ):
-        await answers(client, "/healthz")
-        assert bot_api.calls_of("deleteWebhook") == []
-        for path in ("/healthz", "/readyz", "/metrics"):
-            assert (await client.get(path)).status_code == 200
-        assert (await client.post("/api/rag/ask", json={})).status_code == 401
-        await bot_api.wait_for_message(1)
-
-
 async def test_who_may_have_missed_an_answer_is_told_so_with_the_next(
     bot_api: BotApi, tmp_path: Path
 ) -> None:
@@ -169,17 +134,6 @@ async def test_who_may_have_missed_an_answer_is_told_so_with_the_next(
             await eventually(lambda: not bot_api.pending, seconds=30, otherwise=str)
     noted = ["may not have reached you" in text for text in bot_api.sent()]
     assert noted == [False, True, False]
-
-
-async def answers(client: httpx2.AsyncClient, path: str) -> None:
-    for _ in range(600):
-        try:
-            await client.get(path)
-        except httpx2.ConnectError:
-            await asyncio.sleep(0.05)
-        else:
-            return
-    raise AssertionError("the port stays closed")
 
 
 def environment(bot_api: BotApi, folder: Path) -> dict[str, str]:
@@ -299,13 +253,6 @@ async def test_what_is_no_json_is_set_aside_alone(odd: Callable[[int], str], dee
     await telegram.polled()
     assert telegram.limits == [100, 1, 100, 1, 100, 100]
     assert telegram.accepted == [[update(5)], [update(6, message={})], [update(7)]]
-
-
-async def test_bytes_that_are_no_characters_keep_nobody_from_being_answered() -> None:
-    body = b'{"ok": true, "result": [{"update_id": 5, "a": "\xff"}, {"update_id": 6}]}'
-    telegram = Telegram(httpx2.Response(200, content=body))
-    await telegram.polled()
-    assert telegram.accepted == [[update(5, a="\ufffd"), update(6)]]
 
 
 @pytest.mark.parametrize("bad", ["x", None, True, 1.5, -3, 2**64, [1]])

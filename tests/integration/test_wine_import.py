@@ -139,17 +139,6 @@ def test_a_wrong_field_is_named_with_its_line(column: str, value: str, reason: s
     assert why.startswith(reason)
 
 
-def test_all_problems_of_all_rows_are_reported_at_once() -> None:
-    rows = ',B,Italy,blue,\nC,,,red,"two\nlines"\nD,E,,red,\nF,G,Italy,red,\nF,G,Spain,white,\n'
-    found = problems_of(f"producer,name,country,style,notes\n{rows}")
-    assert [(line, column) for line, column, _ in found] == [
-        *((2, "producer"), (2, "style"), (3, "name"), (3, "country"), (5, "country"), (7, "id"))
-    ]
-    assert problems_of(SMALL + 'A,B,Italy,red\nC,"D,Italy,red\n') == [
-        (3, "", "is not CSV: unexpected end of data")
-    ]
-
-
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
@@ -261,12 +250,6 @@ def test_a_workbook_is_read_by_the_sheet_that_lists_wines(tmp_path: Path) -> Non
         read_catalogue(write(tmp_path, xlsx(sheets)[:-300]))
 
 
-def test_what_nobody_sees_is_left_out_of_names() -> None:
-    row = '"Esc\x1b[31m\x07 \u202eRtl",Zero\u200bwidth,"Fr\x00ance\u2028",red\n'
-    (wine,) = parse_catalogue(SMALL + row).wines
-    assert (wine.producer, wine.name, wine.country) == ("Esc[31m Rtl", "Zerowidth", "France")
-
-
 def test_of_two_columns_the_one_whose_cells_can_be_read_is_taken() -> None:
     rows = "".join(f"B{n},simple,Rosé wine,A nice bottle\n" for n in range(5))
     file = parse_catalogue("Name,Type,Categories,Body\n" + rows)
@@ -311,10 +294,3 @@ async def test_the_starter_wines_go_when_they_are_not_wanted(
     report = await import_wines(sessions, file, without_samples=True)
     assert report == ImportReport(added=1, gone=samples)
     assert [w.id for w in (await SqlCatalogue(sessions).search(WineQuery())).wines] == ["a-b-nv"]
-
-
-def test_a_file_in_another_encoding_is_read_in_the_one_that_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path, (SMALL + "Žitný,Růžové,Czechia,rose\n").encode("cp1250"))
-    assert read_catalogue(path, "cp1250").wines[0].producer == "Žitný"
-    with pytest.raises(CatalogueFileError, match="is not in ascii"):
-        read_catalogue(path, "ascii")

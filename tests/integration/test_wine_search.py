@@ -153,25 +153,6 @@ async def test_an_origin_is_left_out_under_whichever_filter_it_is_named(
     assert left == []
 
 
-async def test_what_is_not_known_of_a_wine_is_not_left_out(catalogue: SqlCatalogue) -> None:
-    mystery = {"countries": ["Chile"], "without_regions": ["Bordeaux"]}
-    assert await found(catalogue, **mystery, without_grapes=["Merlot"]) != []
-    assert await found(catalogue, **mystery, without_grapes=["Mystery"]) == []
-
-
-async def test_exclusions_that_leave_nothing_say_so(catalogue: SqlCatalogue) -> None:
-    query = WineQuery.model_validate(
-        {"styles": ["orange"], "without_countries": ["Italy"], "without_grapes": "Merlot"}
-    )
-    result = await catalogue.search(query)
-    assert (result.wines, result.relax) == ((), {"styles": 18, "without_countries": 1})
-
-
-@pytest.mark.parametrize("part", ["aust", "rio", "o", "%", "_", " "])
-async def test_a_part_of_a_word_is_no_region(catalogue: SqlCatalogue, part: str) -> None:
-    assert await found(catalogue, regions=[part]) == []
-
-
 async def test_price_limits_are_converted_and_inclusive(catalogue: SqlCatalogue) -> None:
     # 70 dollars are 61.60 euros.
     california = {"countries": ["United States"]}
@@ -181,22 +162,6 @@ async def test_price_limits_are_converted_and_inclusive(catalogue: SqlCatalogue)
     assert await found(catalogue, **california, min_price=70, currency="USD") != []
     assert await found(catalogue, **california, max_price=69.9, currency="USD") == []
     assert await found(catalogue, **california, max_price=54, currency="GBP") != []
-
-
-async def test_a_wine_without_a_price_passes_no_price_limit(catalogue: SqlCatalogue) -> None:
-    assert await found(catalogue, countries=["Chile"]) == ["private-cellar-mystery-red"]
-    assert await found(catalogue, countries=["Chile"], min_price=0) == []
-    assert await found(catalogue, countries=["Chile"], max_price=1000) == []
-
-
-async def test_wines_that_suit_more_of_the_foods_come_first(catalogue: SqlCatalogue) -> None:
-    both = await found(catalogue, foods=["oysters", "shellfish"])
-    assert set(both[:2]) == {"luneau-muscadet-2020", "raventos-blanc-de-blancs-2021"}
-    assert set(both[2:]) == {
-        "vacheron-sancerre-2022",
-        "bollinger-special-cuvee-nv",
-        "trimbach-riesling-reserve-2021",
-    }
 
 
 async def test_text_ranks_and_never_excludes(catalogue: SqlCatalogue) -> None:
@@ -231,27 +196,9 @@ async def test_text_alone_finds_what_holds_its_words(
     assert first in (await found(catalogue, text=text))[:2]
 
 
-async def test_text_alone_must_match(catalogue: SqlCatalogue) -> None:
-    assert await found(catalogue, text="xyzzy") == []
-    assert await found(catalogue, text="xyzzy saffron") == ["suduiraut-sauternes-2015"]
-
-
-async def test_text_without_any_word_to_search_for_asks_for_nothing(
-    catalogue: SqlCatalogue,
-) -> None:
-    everything = await found(catalogue)
-    assert len(everything) == 12
-    assert await found(catalogue, text="something with the ???") == everything
-
-
 async def test_what_is_out_of_stock_is_found_only_when_asked_for(catalogue: SqlCatalogue) -> None:
     assert (await catalogue.search(WineQuery())).total == 21
     assert (await catalogue.search(WineQuery(in_stock_only=False))).total == 22
-
-
-async def test_the_limit_limits_the_wines_and_not_the_total(catalogue: SqlCatalogue) -> None:
-    result = await catalogue.search(WineQuery(styles=(Style.RED,), foods=(Food.LAMB,), limit=2))
-    assert (len(result.wines), result.total) == (2, 5)
 
 
 async def test_a_page_shows_every_price_band_before_any_twice(catalogue: SqlCatalogue) -> None:
@@ -279,23 +226,6 @@ async def test_a_soft_filter_ranks_and_what_is_missed_is_said(catalogue: SqlCata
     assert {wine.id for wine in result.wines[:5]} == RED_FOR_LAMB
     assert result.missed["muga-rioja-reserva-2018"] == ("countries",)
     assert "penfolds-bin-28-2019" not in result.missed
-
-
-async def test_what_is_not_soft_excludes_all_the_same(catalogue: SqlCatalogue) -> None:
-    soft = {"styles": ["red"], "bodies": ["full"], "soft": ["styles", "bodies"]}
-    result = await catalogue.search(
-        WineQuery.model_validate(soft | {"max_price": 20, "without_countries": ["Spain"]})
-    )
-    assert all((wine.price_in_euros or 99) <= 20 for wine in result.wines)
-    assert "Spain" not in {wine.country for wine in result.wines}
-    assert result.wines[0].style == "red"
-    nothing = await catalogue.search(WineQuery.model_validate(soft | {"max_price": 1}))
-    assert (nothing.wines, nothing.relax) == ((), {"price": 21})
-
-
-async def test_the_neighbour_on_a_scale_comes_before_what_is_far(catalogue: SqlCatalogue) -> None:
-    light = await found(catalogue, styles=["red"], bodies=["light"], soft=["bodies"])
-    assert light[0] == "lapierre-morgon-2021"
 
 
 async def test_the_first_grape_counts_more_than_a_later_one(catalogue: SqlCatalogue) -> None:
@@ -371,19 +301,6 @@ async def test_the_cheapest_come_first_and_what_has_no_price_last(catalogue: Sql
     assert (len(reds), last, reds[-1].id) == (8, None, "private-cellar-mystery-red")
     assert None not in priced
     assert priced == sorted(price for price in priced if price is not None)
-
-
-async def test_the_dearest_come_first_and_what_has_no_price_last(catalogue: SqlCatalogue) -> None:
-    reds = await everything(catalogue, styles=["red"], order="Dearest")
-    *priced, last = euros(reds)
-    assert (len(reds), last) == (8, None)
-    assert priced == sorted((price for price in priced if price is not None), reverse=True)
-
-
-async def test_a_price_order_is_kept_whatever_currency_and_limit(catalogue: SqlCatalogue) -> None:
-    (dearest,) = await found(catalogue, order="dearest", limit=1)
-    assert dearest == (await found(catalogue, order="dearest"))[0]
-    assert await found(catalogue, order="match") == await found(catalogue)
 
 
 async def test_foods_rank_below_the_price_and_text_above_it(catalogue: SqlCatalogue) -> None:

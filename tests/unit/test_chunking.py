@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.documents.chunking import LIMIT, REST, Block, Section, chunk, outline
+from db.documents.chunking import REST, Block, Section, chunk, outline
 from db.documents.reading import read_markdown
 
 sentences = st.sampled_from(
@@ -65,11 +65,6 @@ def test_without_sentences_lines_then_words_are_kept_whole(text: str, lengths: l
     assert [len(piece.text) for piece in chunk([Section((), text)])] == lengths
 
 
-def test_a_short_rest_joins_the_chunk_before_it() -> None:
-    text = "a" * LIMIT + "\n\n" + "b" * (REST - 10)
-    assert [piece.text for piece in chunk([Section((), text)])] == [text]
-
-
 def test_headings_make_a_chain_below_the_title() -> None:
     found = outline(
         [
@@ -112,10 +107,3 @@ def test_markdown_reads_as_people_see_it() -> None:
             "quoted\n\nraw html\n\nlast\nline alt",
         ),
     )
-
-
-@given(st.text(max_size=300).filter(lambda text: "\0" not in text))
-def test_any_text_can_be_read_as_markdown_and_chunked(source: str) -> None:
-    found, _ = read_markdown(source.encode())
-    assert all(section.text.strip() for section in found.sections)
-    assert len(chunk(found.sections)) >= len(found.sections)

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.sommelier import wine
-from agent.sommelier.wine import Kind, Style, Wine, folded, key, names
-from agent.text import storable
-from db.wines.catalogue import places, search_text
+from agent.sommelier.wine import Kind, Wine, folded, key
+from db.wines.catalogue import search_text
 from db.wines.search import MAX_TERMS, terms
 
 
@@ -74,25 +73,6 @@ def test_a_name_names_one_thing(kind: Kind) -> None:
     assert [folded(name) for name in spelled] == spelled
 
 
-def test_a_region_is_looked_for_under_all_its_names() -> None:
-    assert names("regions", "Bourgogne")[:2] == ("burgundy", "bourgogne")
-    assert names("regions", "Etna") == ("etna",)
-    assert names("regions", "?!") == ()
-
-
-def test_places_hold_region_and_appellation_as_whole_words() -> None:
-    wine = Wine(
-        id="a",
-        producer="A",
-        name="B",
-        country="Spain",
-        region="Castilla y León",
-        appellation="Bierzo",
-        style=Style.RED,
-    )
-    assert places(wine) == " castilla y leon | bierzo "
-
-
 def test_search_text_holds_other_names_of_the_grapes_and_plain_foods() -> None:
     wine = Wine.model_validate(
         {
@@ -106,7 +86,3 @@ def test_search_text_holds_other_names_of_the_grapes_and_plain_foods() -> None:
         }
     )
     assert search_text(wine) == "ogier l ame soeur nv france syrah syrah shiraz red hard cheese"
-
-
-def test_what_no_database_can_hold_is_taken_out() -> None:
-    assert storable("a\x00b\ud800c 🍷") == "ab?c 🍷"
