@@ -72,14 +72,11 @@ class Lane:
 
     def take_in(self, payload: Payload) -> None:
         """Cancel the turn if this update corrects it and it is not handled yet."""
-        if self.is_corrected or not is_same_turn(self.payloads, payload):
+        is_new = self.payloads and payload["update_id"] > self.payloads[-1]["update_id"]
+        if self.is_corrected or not is_new or not is_same_turn(self.payloads, payload):
             return
-        if self.handling is None:
-            # Between two tries there is nothing to cancel: `handle` sees the flag.
-            self.is_corrected = True
-        elif not self.handling.done():
-            self.is_corrected = True
-            self.handling.cancel()
+        # Between two tries there is nothing to cancel: `handle` sees the flag.
+        self.is_corrected = self.handling is None or self.handling.cancel()
 
     async def handle(self, handle: Callable[[Payload], Awaitable[None]]) -> None:
         """Handle the updates of the turn as one.
@@ -139,7 +136,9 @@ class Lanes:
         for payload in payloads:
             if INLINE in payload:
                 self._detach(self.dispatcher.handle, payload)
-            elif is_follow_up(payload) and self._runs(lane_of(payload)):
+            elif is_follow_up(payload) and any(
+                lane.name == lane_of(payload) for lane in self.active
+            ):
                 self._detach(self.dispatcher.acknowledge_press, payload)
         for row in await self._store([row_of(payload) for payload in payloads]):
             self.schedule(str(row.lane))
@@ -232,9 +231,6 @@ class Lanes:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _runs(self, name: str) -> bool:
-        return name in self._lanes and bool(self._lanes[name].payloads)
-
     def _detach(self, handle: Callable[[Payload], Awaitable[None]], payload: Payload) -> None:
         """Handle what nobody waits for any more in a moment: it is not stored, and in no lane."""
 
@@ -262,9 +258,8 @@ class Lanes:
             await asyncio.sleep(self.burst.total_seconds())
             waiting = await self._waiting(lane)
         rows = [first, *_behind(first.update_id, waiting)]
-        return [
-            row.update_id for row in group_burst(rows, self.burst, self.dispatcher.is_readable)
-        ][1:]
+        group = group_burst(rows, self.burst, self.dispatcher.is_readable)
+        return [row.update_id for row in group[1:]]
 
     async def _run_turn(self, lane: Lane, first: UpdateRow, others: Sequence[int]) -> None:
         """Run a turn until its answer is sent or it is set aside."""
