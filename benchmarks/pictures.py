@@ -26,7 +26,7 @@ from agent.tables import Strict, read_toml
 from agent.text import words
 from bot.commands.evaluate import open_bench
 from bot.commands.output import open_settings
-from bot.models import vision_of
+from bot.models import model_of, server_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Drawn
@@ -275,7 +275,9 @@ async def compare(names: Sequence[str]) -> None:
     """Print the mean mark of each metric for each model."""
     async with open_bench(open_settings(), starter=True) as bench:
         for name in names:
-            model = bench.opened(vision_of(bench.settings, name))
+            settings = bench.settings
+            server = server_of(settings, settings.vision)
+            model = bench.opened(model_of(settings, name, settings.model.mode, server))
             marks = [await read_by(model, picture, bench.catalogue) for picture in pictures()]
             for metric in METRICS:
                 scores = [found[metric].score for found in marks if metric in found]

@@ -24,6 +24,7 @@ from pydantic import SecretStr
 
 from agent.conversation import StoredMessage
 from agent.deps import deps_of
+from agent.engine.mcp import McpServers
 from agent.engine.run import Run
 from agent.senses.pictures import as_shown, read_pictures
 from agent.sommelier.attachment import Attached
@@ -69,7 +70,7 @@ class Message:
         if self.picture:
             attachment = await read_pictures([self._shown], run, resources.repositories.wines)
             attached, read = Attached(attachment), attachment.model_dump_json()
-        reply = await sommelier_of(resources).answer(self.text, run, attached)
+        reply = await sommelier_of(resources, McpServers()).answer(self.text, run, attached)
         return replace(reply, attachment=read)
 
     async def _shown(self) -> str:

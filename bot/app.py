@@ -10,7 +10,7 @@ from contextlib import (
     asynccontextmanager,
     nullcontext,
 )
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -95,74 +95,72 @@ async def open_app(
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
     """Open the bot; `telegram` takes the place of the network if given."""
-    # Whoever sits at the machine is its admin.
-    admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
     async with AsyncExitStack() as stack:
         exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
-        forgetting = forgetting_of(settings, resources.sessions)
-        limit = rate_limit_of(settings, telegram)
-        application = telegram_application(token, settings.telegram.base_url, limit, telegram)
+        application = telegram_application(
+            token, settings.telegram.base_url, rate_limit_of(settings, telegram), telegram
+        )
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
+        servers = await stack.enter_async_context(open_mcp(settings))
+        # Whoever sits at the machine is its admin.
+        admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
         repositories = resources.repositories
         sender = Sender(application.bot, repositories.chats, repositories.inbox)
-        turns = replace(
-            turns_of(settings, resources, sender, admins),
-            metrics=Metrics(lambda: exporter.given_up if exporter else 0),
-            running=RunningTurns(locks.stop if locks else None),
-        )
-        servers = await stack.enter_async_context(open_mcp(settings))
         talk = Conversation(
             resources=resources,
-            turns=turns,
             sender=sender,
             answerer=sommelier_of(resources, servers),
+            turns=Turns(
+                run=resources.run,
+                replies=Replies(
+                    sender,
+                    Drafts(sender.bot, partial(store_placeholder, repositories.inbox)),
+                    buttons_below,
+                ),
+                store=repositories.turns,
+                budgets=budgets_of(settings, resources, admins),
+                carer=Carer(
+                    help=resources.help, cares=repositories.cares, memory=repositories.memory
+                ),
+                metrics=Metrics(lambda: exporter.given_up if exporter else 0),
+                running=RunningTurns(locks.stop if locks else None),
+            ),
             hashed=partial(keyed_hash, key=settings.tracing.user_key),
         )
-        access = None
-        if telegram is None:
-            allow_list = settings.access.mode == "allow_list"
-            access = Access(talk, admins, allow_list=allow_list)
+        allow_list = settings.access.mode == "allow_list"
+        access = None if telegram else Access(talk, admins, allow_list=allow_list)
         changed = exporter.wake if exporter else lambda: None
-        further = handlers_of(settings, talk, admins, changed)
         tools = ToolButtons(talk, servers).handlers()
+        further = handlers_of(settings, talk, admins, changed)
         Handlers(talk, access).register(application, [*tools, *further])
+        forgetting = forgetting_of(settings, resources.sessions)
         yield App(application=application, talk=talk, exporter=exporter, forgetting=forgetting)
 
 
-def turns_of(
-    settings: Settings,
-    resources: Resources,
-    sender: Sender,
-    admins: Collection[int],
-) -> Turns:
-    """Return what runs turns."""
-    kept = resources.repositories
-    return Turns(
-        run=resources.run,
-        replies=Replies(
-            sender, Drafts(sender.bot, partial(store_placeholder, kept.inbox)), buttons_below
-        ),
-        store=kept.turns,
-        budgets=budgets_of(settings, resources, admins),
-        carer=Carer(help=resources.help, cares=kept.cares, memory=kept.memory),
+def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit | None:
+    """Return Telegram's limits with this process's share of all chats; None for a terminal."""
+    in_all = settings.telegram.messages_per_second
+    return RateLimit(in_all=(Limit(in_all, 1),)) if in_all and telegram is None else None
+
+
+def open_mcp(settings: Settings) -> AbstractAsyncContextManager[McpServers]:
+    """Open the servers of further tools, in the background."""
+    given = settings.tools.mcp_servers
+    return open_servers(given.get_secret_value()) if given else nullcontext(McpServers())
+
+
+def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
+    """Return what answers messages, with every tool."""
+    catalogue, documents = resources.repositories.wines, resources.documents
+    tools = research_tools(documents, resources.search, resources.cache)
+    return Sommelier(
+        catalogue=catalogue,
+        fallback=Fallback(catalogue=catalogue, documents=documents),
+        research_tools=[*tools, *memory_tools()],
+        help=resources.help,
+        small=resources.small,
+        servers=servers,
     )
-
-
-def buttons_below(question: Question, reply: Reply) -> Rows:
-    """Return the buttons below an answer."""
-    return (
-        tool_buttons(question, reply)
-        + care_buttons(question, reply)
-        + memory_buttons(question, reply)
-        + follow_up_buttons(question, reply)
-        + (rating(question.id) if reply.outcome != "care" else ())
-    )
-
-
-async def store_placeholder(inbox: Inbox, message_id: int) -> None:
-    """Store the id of the group message that becomes the answer of the current turn."""
-    if (turn := pending_turn()) is not None:
-        await retry_forever(lambda: inbox.keep_placeholder(turn.update, message_id))
 
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
@@ -177,22 +175,20 @@ def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]
     )
 
 
-def open_mcp(settings: Settings) -> AbstractAsyncContextManager[McpServers]:
-    """Open the servers of further tools, in the background."""
-    given = settings.tools.mcp_servers
-    return open_servers(given.get_secret_value()) if given else nullcontext(McpServers())
+async def store_placeholder(inbox: Inbox, message_id: int) -> None:
+    """Store the id of the group message that becomes the answer of the current turn."""
+    if (turn := pending_turn()) is not None:
+        await retry_forever(lambda: inbox.keep_placeholder(turn.update, message_id))
 
 
-def sommelier_of(resources: Resources, servers: McpServers | None = None) -> Sommelier:
-    """Return what answers messages, with every tool."""
-    tools = research_tools(resources.documents, resources.search, cache=resources.cache)
-    return Sommelier(
-        catalogue=resources.repositories.wines,
-        fallback=Fallback(catalogue=resources.repositories.wines, documents=resources.documents),
-        research_tools=[*tools, *memory_tools()],
-        help=resources.help,
-        small=resources.small,
-        servers=servers,
+def buttons_below(question: Question, reply: Reply) -> Rows:
+    """Return the buttons below an answer."""
+    return (
+        tool_buttons(question, reply)
+        + care_buttons(question, reply)
+        + memory_buttons(question, reply)
+        + follow_up_buttons(question, reply)
+        + (rating(question.id) if reply.outcome != "care" else ())
     )
 
 
@@ -203,18 +199,20 @@ def handlers_of(
 
     `changed` is called when there is feedback to deliver.
     """
-    tracing, has_langfuse = settings.tracing, settings.tracing.langfuse_keys is not None
-    only_allowed, files = settings.access.mode == "allow_list", SentFiles()
+    tracing, files = settings.tracing, SentFiles()
+    elsewhere = "Langfuse" if tracing.has_langfuse else TRACED if tracing.otlp_url else ""
     groups = (
         InlineMode(talk),
-        AdminCommands(talk, admins, trace_link(settings), only_allowed=only_allowed),
+        AdminCommands(
+            talk, admins, trace_link(settings), only_allowed=settings.access.mode == "allow_list"
+        ),
         MemoryCommands(
             talk=talk,
             read=read_bottles,
             write=write_bottles,
             days={"stats_days": tracing.stats_retention_days, "trace_days": tracing.retention_days},
-            elsewhere="Langfuse" if has_langfuse else TRACED if tracing.otlp_url else "",
-            is_deleted_there=has_langfuse,
+            elsewhere=elsewhere,
+            is_deleted_there=tracing.has_langfuse,
         ),
         NoticedButtons(talk),
         Reminders(talk),
@@ -228,12 +226,6 @@ def handlers_of(
     return [handler for group in groups for handler in group.handlers()]
 
 
-def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit | None:
-    """Return Telegram's limits with this process's share of all chats; None for a terminal."""
-    in_all = settings.telegram.messages_per_second
-    return RateLimit(in_all=(Limit(in_all, 1),)) if in_all and telegram is None else None
-
-
 def _as_written(text: str, _: Collection[str]) -> str:
     return text
 
@@ -242,11 +234,10 @@ def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "Adm
     """Return the page of admins over this database, for those who have the token."""
     from bot.admin.page import AdminPage  # noqa: PLC0415 - jinja2 is only needed here
 
+    masked = words(settings)
     return AdminPage(
         kept=Repositories(sessions),
-        dislikes=lambda since: exported_turns(
-            sessions, words(settings), since=since, disliked=True
-        ),
+        dislikes=lambda since: exported_turns(sessions, masked, since=since, disliked=True),
         token=token,
         link=trace_link(settings),
     )

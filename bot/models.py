@@ -22,6 +22,9 @@ from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer, Speaker, Transcriber
 from config import ServedModel, Settings, SettingsError
 
+Server = tuple[str | None, SecretStr | None]
+"""The address and the key of a server; without an address it is OpenAI's."""
+
 
 def run_of(
     settings: Settings,
@@ -34,10 +37,18 @@ def run_of(
     Raises:
         SettingsError: LLM_PRICES is not a list of prices.
     """
+    try:
+        prices = Prices.from_setting(settings.model.prices)
+    except ValueError as error:
+        raise SettingsError(f"LLM_PRICES: {error}") from None
+    for model in models:  # logs at the start which of them have no known price
+        prices.costs(
+            LLMResponse(model=model.model, usage=Usage(1), base_url=settings.model.base_url)
+        )
     return Run(
         models,
         limits=settings.turn.limits,
-        ledger=Ledger(prices=_prices(settings)),
+        ledger=Ledger(prices=prices),
         deps=Deps(prompts=prompts, models=special or {}),
     )
 
@@ -61,21 +72,15 @@ def special_models_of(settings: Settings) -> dict[str, LLMService]:
 
 def sight_of(settings: Settings) -> LLMService | None:
     """Return the model that reads pictures; None where none is set, or no server for it."""
-    vision = settings.vision
-    has_server = settings.model.is_set or vision.has_server
-    return vision_of(settings, vision.model) if vision.model and has_server else None
-
-
-def vision_of(settings: Settings, name: str) -> LLMService:
-    """Return a model that reads pictures, on its own server if one is set."""
-    return model_of(settings, name, settings.model.mode, settings.vision)
+    server, name = server_of(settings, settings.vision), settings.vision.model
+    return model_of(settings, name, settings.model.mode, server) if server and name else None
 
 
 def model_of(
-    settings: Settings, name: str, mode: ResponseMode, served: ServedModel | None = None
+    settings: Settings, name: str, mode: ResponseMode, server: Server | None = None
 ) -> LLMService:
-    """Return a model of the configured server, or of the server of `served`."""
-    base_url, api_key = _server_of(settings, served)
+    """Return a model of a server, by default of the configured one."""
+    base_url, api_key = server or (settings.model.base_url, settings.model.api_key)
     return LLMService(
         model=name,
         api_key=api_key,
@@ -92,36 +97,56 @@ def embedder_of(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
     Raises:
         SettingsError: the model is to run here, and what runs it is not installed.
     """
-    embedding = settings.embedding
-    if embedding.model is None:
-        return None
-    if embedding.model.startswith(PREFIX):
+    name, server = settings.embedding.model, server_of(settings, settings.embedding)
+    if name is not None and name.startswith(PREFIX):
         if not is_installed():
             raise SettingsError(f"EMBEDDING_MODEL: {NOT_INSTALLED}")
-        name = embedding.model.removeprefix(PREFIX)
-        return LocalEmbedding(name, cache=user_cache_path("sommelier") / "models")
-    # The key of the model's server goes to no other address.
-    shared_key = None if embedding.base_url else settings.model.api_key
-    return EmbeddingService(
-        model=embedding.model,
-        api_key=embedding.api_key or shared_key,
-        base_url=embedding.base_url or settings.model.base_url,
-        timeout_seconds=settings.model.timeout_seconds,
-    )
+        cache = user_cache_path("sommelier") / "models"
+        return LocalEmbedding(name.removeprefix(PREFIX), cache=cache)
+    if name is None or server is None:
+        return None
+    base_url, api_key = server
+    seconds = settings.model.timeout_seconds
+    return EmbeddingService(model=name, api_key=api_key, base_url=base_url, timeout_seconds=seconds)
 
 
 def transcriber_of(settings: Settings, http: httpx2.AsyncClient) -> Transcriber | None:
     """Return the model that transcribes voices; None where none is set, or no server for it."""
-    server, model = _audio_server(settings, http, settings.transcription), settings.transcription
-    return Transcriber(server=server, model=model.model) if server and model.model else None
+    name, server = (
+        settings.transcription.model,
+        audio_server(settings, settings.transcription, http),
+    )
+    return Transcriber(server=server, model=name) if server and name else None
 
 
 def speaker_of(settings: Settings, http: httpx2.AsyncClient) -> Speaker | None:
     """Return the model that reads answers aloud; None where none is set, or no server for it."""
-    server, speech = _audio_server(settings, http, settings.speech), settings.speech
+    speech, server = settings.speech, audio_server(settings, settings.speech, http)
     if server is None or speech.model is None:
         return None
     return Speaker(server=server, model=speech.model, voice=speech.voice)
+
+
+def audio_server(
+    settings: Settings, served: ServedModel, http: httpx2.AsyncClient
+) -> AudioServer | None:
+    """Return the server of a model that hears or speaks; None where none is set."""
+    if (server := server_of(settings, served)) is None:
+        return None
+    base_url, api_key = server
+    seconds = settings.model.timeout_seconds
+    return AudioServer(http=http, base_url=base_url, api_key=api_key, timeout_seconds=seconds)
+
+
+def server_of(settings: Settings, served: ServedModel) -> Server | None:
+    """Return a model's own server, else the configured one; the key of one goes to no other."""
+    for base_url, api_key in (
+        (served.base_url, served.api_key),
+        (settings.model.base_url, settings.model.api_key),
+    ):
+        if base_url or api_key:
+            return base_url, api_key
+    return None
 
 
 def place_search(settings: Settings, http: httpx2.AsyncClient) -> PlaceSearch | None:
@@ -131,34 +156,3 @@ def place_search(settings: Settings, http: httpx2.AsyncClient) -> PlaceSearch | 
     if settings.places.brave_api_key is not None:
         return BraveSearch(settings.places.brave_api_key, http)
     return None
-
-
-def _audio_server(
-    settings: Settings, http: httpx2.AsyncClient, served: ServedModel
-) -> AudioServer | None:
-    if not (served.has_server or settings.model.is_set):
-        return None
-    base_url, api_key = _server_of(settings, served)
-    seconds = settings.model.timeout_seconds
-    return AudioServer(http=http, base_url=base_url, api_key=api_key, timeout_seconds=seconds)
-
-
-def _server_of(
-    settings: Settings, served: ServedModel | None
-) -> tuple[str | None, SecretStr | None]:
-    """Return the address and key of one server; the key of one goes to no other."""
-    if served is not None and (served.base_url or served.api_key):
-        return served.base_url, served.api_key
-    return settings.model.base_url, settings.model.api_key
-
-
-def _prices(settings: Settings) -> Prices:
-    """Return what models cost; log at the start which of the configured are unknown."""
-    model = settings.model
-    try:
-        prices = Prices.from_setting(model.prices)
-    except ValueError as error:
-        raise SettingsError(f"LLM_PRICES: {error}") from None
-    for name in (model.name, *model.fallback_names) if model.is_set else ():
-        prices.costs(LLMResponse(model=name, usage=Usage(1), base_url=model.base_url))
-    return prices

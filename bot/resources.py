@@ -5,7 +5,7 @@ Commands that only look something up start from here, so nothing here imports `t
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -110,9 +110,8 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         embedder = await stack.enter_async_context(open_embedder(settings))
         documents = SqlDocumentStore(sessions, embedder)
         if embedder is not None:
-            await stack.enter_async_context(
-                in_background("embedding documents", documents.embed_missing)
-            )
+            embedding = asyncio.create_task(attempt("embedding documents", documents.embed_missing))
+            stack.callback(embedding.cancel)
         models, special = models_of(settings), special_models_of(settings)
         for model in (*models, *special.values()):
             stack.push_async_callback(bounded, "the model", model.close)
@@ -175,28 +174,6 @@ async def require_newest_schema(engine: AsyncEngine) -> None:
 
 
 @asynccontextmanager
-async def open_documents(settings: Settings, sessions: Sessions) -> AsyncIterator[SqlDocumentStore]:
-    """Open the documents, found by meaning too where there is an embedding source.
-
-    Raises:
-        SettingsError: the embedding model is to run here, and what runs it is not installed.
-    """
-    async with open_embedder(settings) as embedder:
-        yield SqlDocumentStore(sessions, embedder)
-
-
-@asynccontextmanager
-async def in_background(what: str, work: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
-    """Do `work` beside the turns; cancel it at the end."""
-    task = asyncio.create_task(attempt(what, work))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
-@asynccontextmanager
 async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
     """Open the configured source of vectors; None if there is none.
 
@@ -226,10 +203,7 @@ def help_of(settings: Settings) -> Help:
 
 
 def research_tools(
-    documents: DocumentStore,
-    search: PlaceSearch | None = None,
-    *,
-    cache: QuoteCache | None = None,
+    documents: DocumentStore, search: PlaceSearch | None = None, cache: QuoteCache | None = None
 ) -> list[Tool]:
     """Return the tools of a turn beside the catalogue: documents, quotes, places."""
     return [

@@ -30,7 +30,6 @@ from bot.tasks import (
     run_tasks,
     stop_on_signals,
 )
-from bot.telegram.connection import AnyApplication
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.menu import show_commands
 from bot.telegram.reminders import Reminding
@@ -160,7 +159,7 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
     return tasks
 
 
-def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> Sequence[Task]:
+def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> list[Task]:
     """Return the tasks that one process does for all."""
     zone = settings.updates.time_zone
     reminding = Reminding(talk=app.talk, zone=UTC if zone == "UTC" else ZoneInfo(zone))
@@ -172,18 +171,8 @@ def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> Sequence[Task
         Announcing(app.talk).run,
     ]
     if settings.http.webhook_url is None:
-        tasks.append(cancelled_at_stop(partial(fetch, app.application, lanes)))
+        tasks.append(cancelled_at_stop(partial(fetch, app, lanes)))
     return tasks
-
-
-async def fetch(application: AnyApplication, lanes: Lanes) -> None:
-    """Poll for updates, once Telegram has told who we are.
-
-    Raises:
-        TokenRejected: Telegram does not know the token.
-    """
-    await lanes.ready.wait()
-    await poll(application, lanes.accept)
 
 
 async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
@@ -201,7 +190,16 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
 
         url, secret = http.webhook_url + WEBHOOK_PATH, http.webhook_secret.get_secret_value()
         await point_webhook(application, url, secret)
-    await asyncio.Event().wait()
+
+
+async def fetch(app: App, lanes: Lanes) -> None:
+    """Poll for updates, once Telegram has told who we are.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+    await lanes.ready.wait()
+    await poll(app.application, lanes.accept)
 
 
 async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) -> None:

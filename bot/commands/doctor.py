@@ -30,10 +30,11 @@ from bot.models import (
     sight_of,
     transcriber_of,
 )
-from bot.resources import open_documents, open_engine, require_newest_schema
+from bot.resources import open_engine, require_newest_schema
 from bot.tracing import langfuse_api, otlp_backend
 from config import Settings, SettingsError
 from db.engine import DatabaseUnavailable, Sessions
+from db.repositories.documents import SqlDocumentStore
 from db.repositories.traces import trace_queue
 from db.schema import newest_revision, schema_revision
 from db.wines.catalogue import SqlCatalogue
@@ -162,8 +163,7 @@ async def check_documents(settings: Settings) -> str:
             if await schema_revision(engine) is None:
                 return "none yet; the starter documents are indexed on the first start"
             await require_newest_schema(engine)
-            async with open_documents(settings, Sessions(engine)) as documents:
-                stored = await documents.documents()
+            stored = await SqlDocumentStore(Sessions(engine)).documents()
     except DatabaseUnavailable:
         raise Ailment("cannot be counted before the database is right") from None
     found = f"{len(stored)} documents in {sum(document.parts for document in stored)} parts"

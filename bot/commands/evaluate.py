@@ -53,9 +53,10 @@ from bot.commands.output import (
 )
 from bot.commands.prompts import prompts_in_use, prompts_to_try
 from bot.models import model_of, run_of
-from bot.resources import open_database, open_documents, research_tools
+from bot.resources import open_database, open_embedder, research_tools
 from bot.tracing import hide, langfuse_of, prepare_trace
 from config import DatabaseSettings, Settings
+from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
 
 FALLBACK: Final = "fallback"
@@ -280,7 +281,8 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
             database = DatabaseSettings(DATABASE_URL=url)
             settings = settings.model_copy(update={"database": database})
         sessions = await stack.enter_async_context(open_database(settings))
-        documents = await stack.enter_async_context(open_documents(settings, sessions))
+        embedder = await stack.enter_async_context(open_embedder(settings))
+        documents = SqlDocumentStore(sessions, embedder)
         await documents.embed_missing()
         run = run_of(settings, [], REPOSITORY)
         yield Bench(settings, SqlCatalogue(sessions), documents, run, stack)

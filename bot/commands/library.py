@@ -25,7 +25,7 @@ from bot.commands.output import (
     table,
     with_database,
 )
-from bot.resources import open_documents
+from bot.resources import open_embedder
 from config import Settings
 from db.documents import indexing
 from db.engine import Sessions
@@ -276,7 +276,7 @@ def search_documents(
 def _with_documents(settings: Settings, work: Callable[[SqlDocumentStore], Awaitable[T]]) -> T:
 
     async def run(sessions: Sessions) -> T:
-        async with open_documents(settings, sessions) as documents:
-            return await work(documents)
+        async with open_embedder(settings) as embedder:
+            return await work(SqlDocumentStore(sessions, embedder))
 
     return with_database(settings, run)
