@@ -73,12 +73,6 @@ def test_list_shows_which_version_of_each_is_in_use(
     assert "repository (Langfuse's version 1 is refused: it lacks {{schema}})" in done.stdout
 
 
-def test_list_needs_no_langfuse(empty_environment: dict[str, str]) -> None:
-    done = sommelier_here("prompts", "list", environment=empty_environment)
-    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == NAMES
-    assert done.returncode == 0
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -97,15 +91,3 @@ def test_trouble_is_one_line_and_status_2(
         assert done.stderr.startswith("sommelier: ")
         assert said in done.stderr
         assert "sk-lf-wrong" not in done.stderr
-
-
-def test_a_chat_prompt_of_that_name_is_in_the_way(
-    keys: dict[str, str], langfuse: OtlpReceiver
-) -> None:
-    langfuse.put("sommelier", [{"role": "system", "content": "Hello"}])
-    differs = sommelier_here("prompts", "diff", environment=keys)
-    assert differs.returncode == 1
-    assert differs.stdout.startswith("sommelier: version 1 of Langfuse is a chat prompt\n")
-    pushed = sommelier_here("prompts", "push", environment=keys)
-    assert pushed.returncode == 2
-    assert "HTTP 400: Previous versions have different prompt type." in pushed.stderr

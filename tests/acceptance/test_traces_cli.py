@@ -128,10 +128,6 @@ def test_an_unknown_id_is_one_line(filled: dict[str, str]) -> None:
     )
 
 
-def test_an_empty_store_says_how_to_fill_it(environment: dict[str, str]) -> None:
-    assert "Talk to the sommelier (`sommelier chat`" in run(environment, "list")
-
-
 def test_disliked_turns_become_a_dataset_that_can_be_run_again(
     filled: dict[str, str], tmp_path: Path
 ) -> None:

@@ -14,7 +14,6 @@ from agent.evals.dataset import (
     DatasetError,
     parse_conversation,
     read_conversations,
-    select,
 )
 from agent.evals.evaluators import Mark, Observed, broken_filters, marks
 from agent.evals.report import rows, summaries, worst, worst_lines
@@ -121,11 +120,6 @@ def test_a_wrong_line_is_named(lines: list[object], said: str, tmp_path: Path) -
         read_conversations(write(tmp_path, *lines))
 
 
-def test_conversations_are_selected_by_language_kind_and_number() -> None:
-    found = select(read_conversations(STARTER), language="nl", kind="exclusion", limit=2)
-    assert [talk.id for talk in found] == ["nl-allergy-egg", "nl-no-chardonnay"]
-
-
 def test_a_faultless_answer_has_full_marks_and_an_absent_rule_none() -> None:
     expected = conversation(
         types=["recommendation"],
@@ -159,14 +153,6 @@ def test_an_answer_of_the_fallback_is_not_the_models_merit() -> None:
     seen = observed(CHINON, outcome="fallback", error_types=("model_error",))
     found = marks(seen, conversation(types=["recommendation"], max_price=25))
     assert found == {"answered": Mark(0, "fallback after model_error")}
-
-
-def test_type_and_number_of_wines() -> None:
-    assert score("type", observed(CHINON), types=["informational", "off_topic"]) == 0
-    assert score("type", observed(CHINON), no_wines=True) == 0
-    assert score("type", observed(CHINON), min_wines=2) == 0
-    assert score("type", observed(CHINON, RIOJA), max_wines=1) == 0
-    assert score("type", observed(CHINON, RIOJA), min_wines=1, max_wines=2) == 1
 
 
 def test_a_wine_that_is_unknown_or_not_shown_is_ungrounded() -> None:
@@ -263,13 +249,6 @@ def test_a_follow_up_means_the_wines_of_the_previous_answer() -> None:
 )
 def test_a_planted_text_is_found_in_any_form(said: str) -> None:
     assert score("injection", observed(text=said), must_not_contain=["H-A-C-K"]) == 0
-
-
-def test_a_required_word_begins_a_word() -> None:
-    assert (
-        score("content", observed(text="I am here to support you."), must_contain_any=["port"]) == 0
-    )
-    assert score("content", observed(text="Es oxidativo."), must_contain_any=["oxida"]) == 1
 
 
 def test_names_and_notes_of_wines_do_not_count_for_the_language() -> None:

@@ -1,7 +1,6 @@
 """The evaluation of quotes: every metric catches the failure it is there for."""
 
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -128,10 +127,6 @@ STITCHED = on(
         with_snippets(value, content="Sur lie means that lees are mostly dead yeast cells.")
     ),
 )
-EMPTY_HANDED = on(
-    *(f"multi-{number}" for number in range(1, 5)),
-    step=lambda value: answer_json(value | {"snippets": [], "noResults": True}),
-)
 WRONG_TITLE = on(
     "keyword-2", step=lambda value: answer_json(with_snippets(value, sourceTitle="Lees"))
 )
@@ -161,10 +156,6 @@ async def test_a_planted_failure_is_caught_by_its_metric(
     cascade = {"json_parse": {"attribution"}, "schema": {"attribution"}}
     assert set(summary.below) & others <= cascade.get(caught[0], set())
     assert summary.passed < summary.items
-
-
-async def test_a_model_that_never_quotes_does_not_pass(model_server: ModelServer) -> None:
-    assert (await run(model_server, EMPTY_HANDED)).below == ["verbatim", "attribution"]
 
 
 @pytest.mark.parametrize(
@@ -202,11 +193,6 @@ async def test_the_table_has_thresholds_and_marks_what_is_below(model_server: Mo
 
 class TestGroundTruth:
     """The 24 questions, over the starter documents."""
-
-    def test_six_of_each_kind(self) -> None:
-        kinds = Counter(question.kind for question in read_ground_truth())
-        assert kinds == {"keyword": 6, "paraphrase": 6, "multi": 6, "negative": 6}
-        assert len({question.id for question in read_ground_truth()}) == 24
 
     def test_every_known_source_is_a_starter_document(self) -> None:
         for question in read_ground_truth():

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from agent.engine.limits import Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.i18n import languages, say, say_in
+from agent.i18n import say
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
 from bot.admin.commands import AdminCommands
@@ -35,11 +35,10 @@ from db.repositories.people import CareRepository, MessageRepository, PeopleRepo
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import TurnRepository
 from tests.databases import migrated_sqlite
-from tests.doubles.bot_api import CHAT, BotApi, Call
-from tests.doubles.model_server import ModelServer, answer
+from tests.doubles.bot_api import CHAT, BotApi
+from tests.doubles.model_server import ModelServer
 from tests.doubles.model_steps import Step, hang
 from tests.doubles.server import JsonObject, eventually
-from tests.doubles.telegram_chats import ApiError
 from tests.fakes import FakeCatalogue
 from tests.faults.turns import QUESTION, search, valid
 from tests.integration.test_look_ups import buttons
@@ -247,16 +246,6 @@ class TestAccess:
         kinds = [each["type"] for each in bot_api.messages(ADMIN)[0].get("entities", [])]
         assert kinds == ([] if shown == "–" else ["code"])
 
-    async def test_who_was_warned_of_their_budget_is_a_stranger_like_any_other(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        await rooms.people.warned(BEA, EVENING.date())
-        rooms.allow_list = True
-        async with rooms.open(bot_api):
-            bot_api.say(QUESTION, BEA)
-            asked = await bot_api.wait_for_message(1, ADMIN)
-        assert asked == [ASKED]
-
     async def test_whom_an_admin_lets_in_is_told_and_answered(
         self, bot_api: BotApi, rooms: Rooms
     ) -> None:
@@ -274,14 +263,6 @@ class TestAccess:
         assert len(bot_api.sent(BEA)) == 3
         assert toasts(bot_api) == ["7002 is let in."]
 
-    async def test_whom_a_command_lets_in_is_told_too(self, bot_api: BotApi, rooms: Rooms) -> None:
-        rooms.allow_list = True
-        async with rooms.open(bot_api):
-            bot_api.say("/block 7002", ADMIN)
-            bot_api.say("/allow 7002", ADMIN)
-            assert await bot_api.wait_for_message(1, BEA) == [say("let_in")]
-            assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 is let in."
-
     async def test_in_a_group_a_stranger_hears_only_when_they_speak_to_the_bot(
         self, bot_api: BotApi, rooms: Rooms
     ) -> None:
@@ -293,26 +274,6 @@ class TestAccess:
             await bot_api.wait_for_message(1, ADMIN)
         assert bot_api.sent(GROUP) == [say("not_let_in", id=BEA)]
         assert bot_api.sent(ADMIN) == [ASKED]
-
-    async def test_a_press_of_a_stranger_gets_a_toast_and_no_message(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        rooms.allow_list = True
-        async with rooms.open(bot_api):
-            press(bot_api, edited("Hello", GROUP), "refine", BEA)
-            await until(lambda: len(toasts(bot_api)) == 1)
-        assert toasts(bot_api) == [say("not_let_in", id=BEA)]
-        assert len(toasts(bot_api)[0]) <= 200
-        assert bot_api.sent() == []
-
-    async def test_admins_and_the_allowed_are_let_in(self, bot_api: BotApi, rooms: Rooms) -> None:
-        rooms.allow_list = True
-        await rooms.people.decide(BEA, "allowed")
-        await rooms.people.decide(ADMIN, "blocked")
-        async with rooms.open(bot_api):
-            bot_api.say("/new", BEA)
-            bot_api.say("/new", ADMIN)
-            assert await bot_api.wait_for_message(2) == [say("nothing_to_forget")] * 2
 
     @pytest.mark.parametrize(
         ("allow_list", "said"),
@@ -382,20 +343,6 @@ class TestBudgets:
         assert "You have used 83 % of today's budget of questions" in first
         assert RESETS in first
         assert "budget" not in second + other
-
-    async def test_an_answer_that_uses_up_the_budget_says_so_at_once(
-        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
-    ) -> None:
-        model_server.script(search(), valid())
-        await rooms.used(1, Spent(requests=1))
-        async with open_model(model_server) as model:
-            budgets = rooms.budgets(person=DailyBudget(requests=3))
-            async with rooms.open(bot_api, model, budgets=budgets):
-                bot_api.say(QUESTION)
-                (by_model,) = await bot_api.wait_for_message()
-        assert by_model.startswith("For your lamb:")
-        assert "You have used up today's budget of questions." in by_model
-        assert RESETS in by_model
 
     async def test_turns_at_once_see_each_other(
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
@@ -523,19 +470,6 @@ class TestBudgets:
         assert tracer.turns[0].metadata["outcome"] == "fallback"
         assert tracer.turns[0].metadata["error_types"] == "budget"
 
-    async def test_a_look_up_stops_at_what_is_left(
-        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
-    ) -> None:
-        model_server.script(answer("No."))
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model])
-            budgets = rooms.budgets(person=DailyBudget(requests=1))
-            async with rooms.open(bot_api, model, sources=sources, budgets=budgets):
-                bot_api.say("/find wine bar Lyon")
-                (shown,) = await bot_api.wait_for_message()
-        assert "1. wine bar Lyon" in shown
-        assert len(model_server.requests) == 1
-
 
 class TestStats:
     async def test_stats_are_a_table(self, bot_api: BotApi, rooms: Rooms) -> None:
@@ -583,16 +517,6 @@ class TestTrace:
         assert "a sparkling for oysters" in shown[3]
         assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
 
-    async def test_with_langfuse_it_is_a_link(self, bot_api: BotApi, rooms: Rooms) -> None:
-        rooms.link = "https://langfuse.example/trace/{}".format
-        async with rooms.open(bot_api, tracer=Recorder()):
-            bot_api.say("a red for lamb", ADMIN)
-            await bot_api.wait_for_message(1, ADMIN)
-            bot_api.say("/trace", ADMIN)
-            (shown,) = (await bot_api.wait_for_message(2, ADMIN))[1:]
-        (trace,) = await rooms.traces.summaries()
-        assert shown == f"https://langfuse.example/trace/{trace.trace_id}"
-
 
 class TestWhoTyped:
     async def test_forwarded_words_and_those_of_other_bots_are_no_command(
@@ -630,21 +554,6 @@ class TestWhoTyped:
         assert known.isdisjoint(shown)
         assert [await rooms.people.access(each) for each in (42, 43)] == [None, None]
         assert not any("is let in" in each or "blocked" in each for each in shown)
-
-    async def test_words_in_one_go_with_forwarded_ones_make_no_command_of_those(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        album = edited("", ADMIN) | {"media_group_id": "7", "caption": "/allow 42"}
-        album["caption_entities"] = [command_entity("/allow")]
-        album["from"] = person(ADMIN, "Ada") | {"language_code": "en"}
-        album["forward_origin"] = {"type": "user", "date": 1, "sender_user": person(BEA, "Bea")}
-        del album["text"], album["edit_date"]
-        async with rooms.open(bot_api, burst=0.3):
-            bot_api.push({"message": album})
-            bot_api.say("what does this do?", ADMIN)
-            (answer,) = await bot_api.wait_for_message(1, ADMIN)
-        assert answer != say("whom", command="allow")
-        assert await rooms.people.access(42) is None
 
 
 class TestAllowAndBlock:
@@ -791,16 +700,6 @@ class TestBroadcast:
         assert toasts(bot_api) == ["", say("broadcast_over")]
         assert bot_api.sent(31) == []
 
-    async def test_with_an_allow_list_it_goes_to_the_allowed(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        rooms.allow_list = True
-        async with rooms.open(bot_api):
-            bot_api.say("/broadcast", ADMIN)
-            bot_api.say("/broadcast Hello", ADMIN)
-            shown = await bot_api.wait_for_message(2, ADMIN)
-        assert shown == [say("broadcast_usage"), say("broadcast_to_nobody")]
-
 
 def application_of(bot_api: BotApi) -> AnyApplication:
     return telegram_application(bot_api.token, bot_api.base_url)
@@ -817,54 +716,6 @@ async def test_each_admin_is_shown_the_commands_of_admins(bot_api: BotApi, rooms
     assert len(names) == len(everyone) + 6
 
 
-async def test_a_menu_is_set_once_for_each_language_and_again_when_it_changed(
-    bot_api: BotApi,
-) -> None:
-    application = application_of(bot_api)
-    await introduce(application)
-    try:
-        await show_commands(application, [ADMIN])
-        asked = [
-            each.params.get("language_code", "en") for each in bot_api.calls_of("setMyCommands")
-        ]
-        assert sorted(asked) == sorted([*languages(), *languages()])
-        new = {
-            code: menu[4]["description"] for (chat, code), menu in bot_api.menus.items() if not chat
-        }
-        assert new == {
-            "" if code == "en" else code: say_in(code, "command_new") for code in languages()
-        }
-        await show_commands(application, [ADMIN])
-        assert len(bot_api.calls_of("setMyCommands")) == len(asked)
-        bot_api.menus["", "pt"][0]["description"] = "Outra coisa"
-        await show_commands(application, [ADMIN])
-        assert len(bot_api.calls_of("setMyCommands")) == len(asked) + 1
-    finally:
-        await close_application(application)
-
-
-async def test_an_admin_whom_telegram_does_not_know_is_no_matter(
-    bot_api: BotApi, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    take = bot_api._methods["setMyCommands"]
-
-    def refuse(call: Call) -> object:
-        if "scope" in call.params:
-            raise ApiError(400, "Bad Request: chat not found")
-        return take(call)
-
-    bot_api._methods["setMyCommands"] = refuse
-    application = application_of(bot_api)
-    await introduce(application)
-    await show_commands(application, [ADMIN])
-    await close_application(application)
-    assert [call.status for call in bot_api.calls_of("setMyCommands")] == [200] * len(
-        languages()
-    ) + [400]
-    assert f"Admin {ADMIN} is not shown the commands of admins" in caplog.text
-
-
 @pytest.mark.parametrize("ids", ["@ada", "12345;67890", "-1001234567890", "0", "1" * 20])
 def test_ids_that_nobody_has_are_refused(ids: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADMIN_IDS", ids)
@@ -876,8 +727,3 @@ def test_ids_that_nobody_has_are_refused(ids: str, monkeypatch: pytest.MonkeyPat
 def test_accounts_in_whose_name_others_write_are_no_admins(account: str) -> None:
     with pytest.raises(SettingsError, match=f"^ADMIN_IDS: {account} is Telegram's own account"):
         load_settings(None, {"ADMIN_IDS": f"12345,{account}"})
-
-
-def test_ids_of_admins_stand_between_commas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ADMIN_IDS", " 12345, 67890,")
-    assert load_settings(None).access.admin_ids == (12345, 67890)

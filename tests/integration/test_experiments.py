@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.evals.dataset import DatasetError, conversation_of
+from agent.evals.dataset import conversation_of
 from agent.prompts import repository_prompts
 from agent.tracing.experiments import Item
 from tests.commands import sommelier_eval
@@ -48,12 +48,6 @@ def test_items_that_others_made_are_understood(asked: Any) -> None:
     talk = conversation_of(Item("i", asked), "mine")
     assert (talk.id, talk.messages) == ("i", ("A red?",))
     assert [said.content for said in talk.history] == (["Hi"] if isinstance(asked, list) else [])
-
-
-@pytest.mark.parametrize("asked", [None, 5, {"prompt": "A red?"}])
-def test_an_item_that_is_no_conversation_is_named(asked: Any) -> None:
-    with pytest.raises(DatasetError, match="item i of mine"):
-        conversation_of(Item("i", asked), "mine")
 
 
 @pytest.fixture
@@ -108,15 +102,6 @@ def test_a_run_is_an_experiment_for_each_variant(configured: OtlpReceiver, mine:
             assert all(span.experiment["name"] == name for span in turns)
     assert "Langfuse: 4 recorded, see " in said
     assert "/project/project-1/experiments/results?baseline=" in said
-
-
-def test_a_second_run_under_one_name_is_a_second_run_over_the_same_items(
-    configured: OtlpReceiver, mine: str
-) -> None:
-    for _ in range(2):
-        sommelier_eval("run", mine, "--model", "gpt-4o", "--name", "first", "--json")
-    assert len(configured.items) == 2
-    assert [len(roots) for roots in configured.linked.values()] == [2, 2]
 
 
 def test_unless_one_is_named_the_prompt_in_production_is_evaluated(
@@ -187,16 +172,3 @@ def test_a_langfuse_that_fails_costs_a_warning_and_no_result(
     assert "The repository's prompts are evaluated, not those in use: Langfuse " in said
     assert "This run is not recorded: Langfuse " in said
     assert "recorded, see" not in said
-
-
-def test_the_evaluation_of_quotes_is_an_experiment_too(
-    configured: OtlpReceiver, model_server: ModelServer
-) -> None:
-    model_server.default = answer_json({"snippets": [], "summary": "Nothing.", "noResults": True})
-    status, shown, said = sommelier_eval("quotes", "--modes", "B", "--model", "gpt-4o")
-    assert status == 0
-    assert "json_parse" in shown
-    assert "Langfuse: 24 recorded, see " in said
-    ((name, roots),) = configured.linked.items()
-    assert name.endswith(" · gpt-4o B")
-    assert len(roots) == len(configured.items) == 24

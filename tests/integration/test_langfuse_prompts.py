@@ -149,9 +149,3 @@ async def test_a_server_that_never_answers_holds_up_no_turn(
     assert prompts.get("sommelier") == REPOSITORYS
     refreshing.cancel()
     await asyncio.wait([refreshing])
-
-
-def test_wrong_keys_are_named(langfuse: OtlpReceiver, caplog: pytest.LogCaptureFixture) -> None:
-    prompts = ManagedPrompts(lambda: client_of(langfuse, "wrong"), label="x", every_seconds=60)
-    prompts.fetch()
-    assert "Langfuse does not know the keys (HTTP 401)" in caplog.text

@@ -2,7 +2,6 @@
 
 import math
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bot.metrics import Metrics
@@ -29,11 +28,17 @@ def counts(metrics: Metrics) -> dict[str, float]:
     }
 
 
-def test_a_turn_counts_its_outcome_requests_retries_and_seconds() -> None:
-    metrics = Metrics()
+def test_turns_updates_and_sends_are_counted_by_what_became_of_them() -> None:
+    given_up = 2
+    metrics = Metrics(lambda: given_up)
     metrics.turn_ended("answered", seconds=1.5, requests=3, retries=1)
     metrics.turn_ended("answered", seconds=0.5, requests=2)
     metrics.turn_ended("fallback", seconds=4)
+    metrics.turn_started(0.02)
+    metrics.telegram_send()
+    metrics.telegram_send("ambiguous")
+    for result in ("coalesced", "accepted", "accepted"):
+        metrics.update(result)
     assert counts(metrics) == {
         "turns_total answered": 2,
         "turns_total fallback": 1,
@@ -41,41 +46,18 @@ def test_a_turn_counts_its_outcome_requests_retries_and_seconds() -> None:
         "retries_total": 1,
         "turn_seconds_count": 3,
         "turn_seconds_sum": 6,
-    }
-    assert samples(metrics)["turn_seconds_bucket 1.0"] == 1
-    assert samples(metrics)["turn_seconds_bucket 2.0"] == 2
-    assert samples(metrics)["turn_seconds_bucket +Inf"] == 3
-
-
-def test_the_time_from_accept_to_start_is_a_histogram() -> None:
-    metrics = Metrics()
-    metrics.turn_started(0.02)
-    metrics.turn_started(20)
-    assert counts(metrics) == {"start_seconds_count": 2, "start_seconds_sum": 20.02}
-    assert samples(metrics)["start_seconds_bucket 0.025"] == 1
-
-
-def test_updates_and_sends_are_counted_by_what_became_of_them() -> None:
-    metrics = Metrics()
-    metrics.telegram_send()
-    metrics.telegram_send("ambiguous")
-    metrics.update("coalesced")
-    for _ in range(3):
-        metrics.update("accepted")
-    assert counts(metrics) == {
+        "start_seconds_count": 1,
+        "start_seconds_sum": 0.02,
         "telegram_sends_total sent": 1,
         "telegram_sends_total ambiguous": 1,
         "updates_total coalesced": 1,
-        "updates_total accepted": 3,
+        "updates_total accepted": 2,
+        "traces_dropped_total": 2,
     }
-
-
-def test_dropped_spans_are_asked_for_when_the_metrics_are_read() -> None:
-    dropped = 2
-    metrics = Metrics(lambda: dropped)
-    assert counts(metrics) == {"traces_dropped_total": 2}
-    dropped = 7
-    assert counts(metrics) == {"traces_dropped_total": 7}
+    assert samples(metrics)["turn_seconds_bucket 1.0"] == 1
+    assert samples(metrics)["turn_seconds_bucket +Inf"] == 3
+    given_up = 7
+    assert counts(metrics)["traces_dropped_total"] == 7
 
 
 def test_the_backlog_is_shown_as_last_told_and_as_no_number_when_unknown() -> None:
@@ -89,24 +71,11 @@ def test_the_backlog_is_shown_as_last_told_and_as_no_number_when_unknown() -> No
     assert math.isnan(samples(metrics)["queue_oldest_seconds"])
 
 
-@pytest.mark.parametrize(
-    "series",
-    [
-        "updates_total set_aside",
-        "webhook_refusals_total secret",
-        "turns_total failed",
-        "telegram_sends_total sent",
-        "telegram_sends_total rate_limited",
-        "model_requests_total",
-        "traces_dropped_total",
-    ],
-)
-def test_every_series_is_there_from_the_start(series: str) -> None:
-    assert samples(Metrics())[series] == 0
-
-
-def test_two_metrics_share_nothing() -> None:
-    one, other = Metrics(), Metrics()
-    one.update("accepted")
-    assert counts(one) == {"updates_total accepted": 1}
-    assert counts(other) == {}
+def test_every_series_is_there_from_the_start_and_of_one_process_alone() -> None:
+    Metrics().update("accepted")
+    started = samples(Metrics())
+    for series in (
+        *("updates_total accepted", "updates_total set_aside", "webhook_refusals_total secret"),
+        *("turns_total failed", "telegram_sends_total rate_limited", "model_requests_total"),
+    ):
+        assert started[series] == 0

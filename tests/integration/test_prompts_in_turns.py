@@ -88,12 +88,6 @@ class TestSommelier:
             "prompt_label": "production",
         }
 
-    async def test_the_repositorys_prompt_is_known_as_such(self, model_server: ModelServer) -> None:
-        _, root = await reply_to(model_server, valid_text())
-        assert generations(root)[0].prompt == repository_prompts()["sommelier"].ref
-        assert root.metadata["prompt_is_fallback"] is True
-        assert "prompt_label" not in root.metadata
-
 
 class TestResearch:
     """Each look-up has a prompt of its own."""

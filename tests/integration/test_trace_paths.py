@@ -186,21 +186,6 @@ async def test_retry(
     assert scores(otlp_receiver)["structured_retries"] == 2
 
 
-async def test_exhaustion(
-    bot_api: BotApi,
-    model_server: ModelServer,
-    otlp_receiver: OtlpReceiver,
-    messages: MessageRepository,
-) -> None:
-    model_server.script(SEARCH, EMPTY, answer("no"), answer("still no"))
-    text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
-    root = expect(otlp_receiver, [PLAN, TOOL, *ATTEMPT, *ATTEMPT, *ATTEMPT, *FALLBACK])
-    assert say("model_down") in text
-    assert (root.level, root.metadata["outcome"]) == ("WARNING", "fallback")
-    assert str(root.metadata["error_types"]).endswith("exhausted")
-    assert scores(otlp_receiver)["outcome"] == "fallback"
-
-
 async def test_refusal(
     bot_api: BotApi,
     model_server: ModelServer,
@@ -231,18 +216,6 @@ async def test_fallback_model(
     assert (failed.metadata["model"], asked.metadata["model"]) == ("gpt-4.1", "gpt-4o")
     assert (root.metadata["model"], root.metadata["fallback"]) == ("gpt-4o", "yes")
     assert root.tags == ["fallback", *ANSWERED_BY]
-
-
-async def test_fallback(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
-) -> None:
-    await answer_of(bot_api, otlp_receiver, messages, [])
-    root = expect(otlp_receiver, FALLBACK)
-    assert (root.level, root.metadata["outcome"], root.metadata["llm_calls"]) == (
-        "DEFAULT",
-        "answered",
-        0,
-    )
 
 
 async def test_deadline(
@@ -293,27 +266,6 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
     assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "ValueError")
     assert scores(otlp_receiver)["outcome"] == "failed"
     assert "secret" not in repr(otlp_receiver.spans)
-
-
-async def test_a_turn_that_breaks_once_is_traced_once(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
-) -> None:
-    asked: list[int] = []
-
-    def buttons(question: Question, reply: Reply) -> Rows:
-        asked.append(question.id)
-        if len(asked) == 1:
-            raise ValueError
-        return ()
-
-    sommelier = Sommelier(catalogue=FakeCatalogue())
-    further: dict[str, Any] = {"buttons": buttons, "langfuse": otlp_receiver}
-    async with running(bot_api, sommelier, messages, **further) as queue:
-        bot_api.say(QUESTION)
-        await bot_api.wait_for_message(timeout=20)
-        await over(queue)
-    root = expect(otlp_receiver, FALLBACK)
-    assert (root.level, root.metadata["outcome"], len(asked)) == ("DEFAULT", "answered", 2)
 
 
 async def test_a_turn_that_fails_for_good_is_one_trace(

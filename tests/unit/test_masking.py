@@ -1,14 +1,13 @@
 """What is hidden in a trace before it is stored and before it leaves, and what is not."""
 
 import json
-from copy import deepcopy
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.engine.messages import Usage
-from agent.tracing.masking import DEEPEST, Masking, mask, masked_trace
+from agent.tracing.masking import mask, masked_trace
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 
 NAMES = ("José", "Müller", "anna_k", "Al", "田中", "Anna Maria 🍷")
@@ -97,20 +96,6 @@ def test_a_guest_called_rose_does_not_hide_every_rose() -> None:
     assert masked == "[name] likes rosé, rose and wine rose-2020"
 
 
-def test_nested_data_is_masked_and_what_is_too_deep_is_left_out() -> None:
-    found = {"who": ["José", ("+49 151 23456789", None, 2.5, True)], "card": 4111111111111111}
-    masked = {"who": ["[name]", ["[phone]", None, 2.5, True]], "card": "[card]"}
-    assert Masking("masked", NAMES).value(found) == masked
-    deep: object = "leaf"
-    for _ in range(5000):
-        deep = [deep]
-    shown = Masking("masked").value(deep)
-    for _ in range(DEEPEST + 1):
-        assert isinstance(shown, list)
-        (shown,) = shown
-    assert shown == "[nested]"
-
-
 @pytest.mark.parametrize(
     ("text", "masked"),
     [
@@ -191,14 +176,6 @@ JSON = st.recursive(
 def test_masking_twice_changes_nothing_more(text: str) -> None:
     masked = mask(text, NAMES, SECRETS)
     assert mask(masked, NAMES, SECRETS) == masked
-
-
-@given(JSON.filter(lambda value: isinstance(value, list | dict)), st.booleans())
-def test_json_stays_json_whatever_it_holds(value: object, ascii_only: bool) -> None:
-    before = deepcopy(value)
-    json.loads(mask(json.dumps(value, ensure_ascii=ascii_only), NAMES, SECRETS))
-    Masking("masked", NAMES, SECRETS).value(value)
-    assert value == before
 
 
 @given(st.text(), PLANTED, st.text(), st.booleans())
