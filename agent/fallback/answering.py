@@ -4,7 +4,7 @@ An answer says first how the request was read, so that a misreading is seen and 
 the end what was not understood.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -147,17 +147,24 @@ def kind_of(message: Request, context: Context) -> Kind:
 def reply_to(look_up: LookUp) -> Reply:
     """Return the answer to a message, from what was found for it."""
     request, message, context = look_up.request, look_up.message, look_up.context
+    read = say("fallback_read", request=escape(request_in_words(request) or say("fallback_any")))
     match look_up.kind:
         case "why":
-            return _reasons(request, context)
+            return _shown(" ".join(filter(None, (read, _why(request)))), context.shown, request)
         case "details":
-            return _details(message, context)
+            if wines := context.meant(message):
+                return _shown(say("fallback_details"), wines, message)
+            return _told(say("fallback_which" if context.shown else "fallback_nothing_shown"))
         case "question":
             return _quoted(look_up.passage, message)
         case "wines":
-            return _wines(request, message, context, look_up.found or Found())
+            reply = _found(read, look_up, look_up.found or Found())
+            return replace(reply, suggested_facts=_facts(message))
         case "help":
-            return _help(message)
+            lead = say("fallback_nothing_shown") if message.cues & COMPARING else ""
+            is_known = message.is_about_wine or message.is_greeting
+            text = f"{lead} {say('fallback_help')}".strip()
+            return _told(text, "informational" if is_known else "off_topic")
 
 
 def _quoted(passage: Passage | None, message: Request) -> Reply:
@@ -179,86 +186,55 @@ def _told(text: str, kind: ResponseType = "informational") -> Reply:
     return Reply(text=text, answer=SommelierResponse(response_type=kind, intro=text))
 
 
-def _help(message: Request) -> Reply:
-    """Say what can be asked, with an example."""
-    is_known = message.is_about_wine or message.is_greeting
-    text = say("fallback_help")
-    if message.cues & COMPARING:
-        text = f"{say('fallback_nothing_shown')} {text}"
-    return _told(text, "informational" if is_known else "off_topic")
-
-
-def _details(message: Request, context: Context) -> Reply:
-    """Show the wines that a message points at."""
-    wines = context.meant(message)
-    if not wines:
-        return _told(say("fallback_which" if context.shown else "fallback_nothing_shown"))
-    shown = [(wine, describe_wine(wine)) for wine in wines]
-    return _shown(say("fallback_details"), shown, message)
-
-
-def _reasons(request: Request, context: Context) -> Reply:
-    """Tell what the wines shown have of what was asked."""
-    intro = " ".join(filter(None, (_read(request), _why(request))))
-    return _shown(intro, [(wine, describe_wine(wine)) for wine in context.shown], request)
-
-
-def _read(request: Request) -> str:
-    """Say how a request was read."""
-    return say("fallback_read", request=escape(request_in_words(request) or say("fallback_any")))
-
-
-def _wines(request: Request, message: Request, context: Context, found: Found) -> Reply:
+def _found(read: str, look_up: LookUp, found: Found) -> Reply:
     """Show the wines that were found, below how the request was read."""
-    read, notes = _read(request), _notes(message)
+    request, message = look_up.request, look_up.message
+    notes = _notes(message)
     if not found.wines:
-        reply = _told("\n\n".join((read, _nothing(request, context, found), *notes)))
-        return replace(reply, suggested_facts=_facts(message))
-    why = "" if "foods" in found.missed else _why(request)
-    intro = " ".join(filter(None, (*_beginnings(request, found), why)))
-    wines = found.wines[:ENOUGH]
-    shown = [(wine, describe_wine(wine, request)) for wine in wines]
-    intro = "\n\n".join(filter(None, (read, intro)))
-    reply = _shown(intro, shown, message, "\n\n".join(notes))
-    return replace(reply, suggested_facts=_facts(message))
+        return _told("\n\n".join((read, _nothing(request, look_up.context, found), *notes)))
+    missed = ", ".join(escape(field_in_words(name, request)) for name in found.missed)
+    begun = (
+        say("fallback_similar", name=escape(found.like.label)) if found.like else "",
+        say("fallback_relaxed", limits=missed) if missed else "",
+        "" if "foods" in found.missed else _why(request),
+    )
+    intro = "\n\n".join(filter(None, (read, " ".join(filter(None, begun)))))
+    return _shown(intro, found.wines[:ENOUGH], request, message, "\n\n".join(notes))
 
 
 def _shown(
-    intro: str, wines: Sequence[tuple[Wine, str]], message: Request, closing: str = ""
+    intro: str,
+    wines: Sequence[Wine],
+    request: Request,
+    message: Request | None = None,
+    closing: str = "",
 ) -> Reply:
-    """Return an answer that shows wines with their descriptions."""
+    """Return an answer that shows wines, described for a request if it found them.
+
+    The notes of a wine are told too where English is spoken, in which they are written.
+    """
+    told = [describe_wine(wine, request if message else None) for wine in wines]
+    asked, notes = [(message or request).text], [wine.notes for wine in wines]
+    if spoken() == "en":
+        texts = [f"{text}\n{note}".strip() for text, note in zip(told, notes, strict=True)]
+    else:
+        texts = told
     cards = (
-        wine_text(wine, escape(_with_notes(wine, told)), f"{number}. ", asked=[message.text])
-        for number, (wine, told) in enumerate(wines, start=1)
+        wine_text(wine, escape(text), f"{number}. ", asked=asked)
+        for number, (wine, text) in enumerate(zip(wines, texts, strict=True), start=1)
     )
+    described = [
+        WineRecommendation(wine_id=wine.id, description=text)
+        for wine, text in zip(wines, told, strict=True)
+    ]
     return Reply(
         text="\n\n".join(filter(None, (intro, *cards, closing))),
-        wine_ids=tuple(wine.id for wine, _ in wines),
-        wines=tuple(wine for wine, _ in wines),
+        wine_ids=tuple(wine.id for wine in wines),
+        wines=tuple(wines),
         answer=SommelierResponse(
-            response_type="recommendation",
-            intro=intro,
-            wines=[
-                WineRecommendation(wine_id=wine.id, name=wine.label, description=told)
-                for wine, told in wines
-            ],
-            closing=closing,
+            response_type="recommendation", intro=intro, wines=described, closing=closing
         ),
     )
-
-
-def _with_notes(wine: Wine, told: str) -> str:
-    """Return what is told of a wine with its tasting note, which is written in English."""
-    return f"{told}\n{wine.notes}" if wine.notes and spoken() == "en" else told
-
-
-def _beginnings(request: Request, found: Found) -> Iterable[str]:
-    """Yield what is to be said first: what the wines are like, and what they do not meet."""
-    if found.like is not None:
-        yield say("fallback_similar", name=escape(found.like.label))
-    missed = [escape(field_in_words(name, request)) for name in found.missed]
-    if missed:
-        yield say("fallback_relaxed", limits=", ".join(missed))
 
 
 def _why(request: Request) -> str:
@@ -277,34 +253,24 @@ def _nothing(request: Request, context: Context, found: Found) -> str:
         return say("fallback_no_name", name=escape(request.name))
     if request.cues and context.seen:
         return say("fallback_all_shown")
-    limits = sorted(found.relax, key=lambda name: -found.relax[name])
-    told = [
-        say("fallback_relax", limit=limit, count=found.relax[name])
-        for name in limits
-        if (limit := limit_name(name))
-    ]
+    counts = sorted(found.relax.items(), key=lambda item: -item[1])
+    limits = ((limit_name(name), count) for name, count in counts)
+    told = [say("fallback_relax", limit=limit, count=count) for limit, count in limits if limit]
     return " ".join((say("fallback_nothing"), *told[:MOST_RELAXED]))
 
 
 def _notes(message: Request) -> list[str]:
     """Return what is to be known besides: what was not understood, what no label tells."""
-    notes = []
-    if message.price.is_unknown:
-        notes.append(say("fallback_currency"))
-    if message.allergens:
-        notes.append(say("fallback_allergens"))
-    if message.unknown:
-        words = ", ".join(f"“{escape(word)}”" for word in message.unknown)
-        notes.append(say("fallback_unknown", words=words))
-    return notes
+    words = ", ".join(f"“{escape(word)}”" for word in message.unknown)
+    notes = (
+        say("fallback_currency") if message.price.is_unknown else "",
+        say("fallback_allergens") if message.allergens else "",
+        say("fallback_unknown", words=words) if words else "",
+    )
+    return [note for note in notes if note]
 
 
 def _facts(message: Request) -> tuple[Fact, ...]:
     """Return what a message rules out, as facts that may be remembered of who asks."""
-    found = {
-        (exclusion.field, exclusion.value): Fact(
-            "hate", written({exclusion.field: (exclusion.value,)}), exclusion.said
-        )
-        for exclusion in message.without
-    }
-    return tuple(found.values())
+    facts = (Fact("hate", written({out.field: (out.value,)}), out.said) for out in message.without)
+    return tuple({fact.key: fact for fact in facts}.values())
