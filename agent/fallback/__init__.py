@@ -5,14 +5,13 @@ from agent.fallback.library import Passage
 from agent.fallback.request import Request, read_request
 from agent.fallback.searching import query_for, wine_called
 from agent.fallback.wording import describe_wine, request_in_words, search_in_words
-from agent.fallback.words import country_name, language_of
+from agent.fallback.words import language_of
 
 __all__ = [
     "Fallback",
     "LookUp",
     "Passage",
     "Request",
-    "country_name",
     "describe_wine",
     "language_of",
     "query_for",

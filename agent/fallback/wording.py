@@ -1,14 +1,15 @@
 """Requests and wines in words, in the language that is spoken."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from pydantic import ValidationError
 
 from agent.fallback.prices import Price
-from agent.fallback.request import Dish, Exclusion, Request
-from agent.fallback.words import country_name, food_name, lexicon, name_of
+from agent.fallback.request import Dish, Request
+from agent.fallback.words import food_name, lexicon, name_of
 from agent.i18n import say, speaking, spoken
+from agent.sommelier.cards import country_name
 from agent.sommelier.wine import Style, Wine, WineQuery, money
 
 BETWEEN: Final = " · "
@@ -16,23 +17,21 @@ MOST_FOODS: Final = 3
 COLOURS: Final = frozenset({"red", "white", "rose", "orange"})
 BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 DRY: Final = frozenset({"bone_dry", "dry"})
-OPINIONS: Final = {
-    "tannins": ("tannin_low", "tannin_high"),
-    "acidities": ("acidity_low", "acidity_high"),
-}
+OPINIONS: Final = {"tannins": "tannin", "acidities": "acidity"}
+NAMED: Final = ("styles", "colours", "grapes", "countries", "regions")
 
 
 def request_in_words(request: Request) -> str:
     """Return what was understood of a request: `red · lamb · up to €20 · without Merlot`."""
     colours = [name for name in request.values("colours") if name not in request.values("styles")]
     styles = _either(map(style_name, request.values("styles")))
-    kinds = " ".join(filter(None, (styles, *map(style_name, colours))))
     parts = [
-        kinds,
+        " ".join(filter(None, (styles, *map(style_name, colours)))),
         *_tastes(request),
-        _either(request.values("grapes")),
-        _either(map(region_name, request.values("regions"))),
-        _either(country_name(name, spoken()) for name in request.values("countries")),
+        *(
+            _either(_value(field, value) for value in request.values(field))
+            for field in ("grapes", "regions", "countries")
+        ),
         ", ".join(dish.name.strip() for dish in request.dishes),
         price_in_words(request.price),
         f"≤ {request.max_abv:g} % vol" if request.max_abv is not None else "",
@@ -41,6 +40,11 @@ def request_in_words(request: Request) -> str:
         say("fallback_other") if "other" in request.cues else "",
         _without(request),
     ]
+    return _joined(parts)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    """Return the parts that say something in one line, with a capital letter."""
     told = BETWEEN.join(filter(None, parts))
     return told[:1].upper() + told[1:]
 
@@ -52,15 +56,10 @@ def search_in_words(arguments: str, language: str) -> str:
     except ValidationError:
         return ""
     with speaking(language):
-        foods = (food_name(food, language) for food in query.foods[:MOST_FOODS])
-        wanted = {
-            name: tuple(map(str, getattr(query, name)))
-            for name in ("styles", "colours", "grapes", "countries", "regions")
-        }
-        price = Price(query.min_price, query.max_price, query.currency)
-        return request_in_words(
-            Request(wanted=wanted, dishes=tuple(Dish(food, (), "") for food in foods), price=price)
-        )
+        dishes = tuple(Dish(food_name(food, language), (), "") for food in query.foods[:MOST_FOODS])
+        price = Price(query.min_price, query.max_price or query.below, query.currency)
+        wanted = {name: tuple(map(str, getattr(query, name))) for name in NAMED}
+        return request_in_words(Request(wanted=wanted, dishes=dishes, price=price))
 
 
 def style_name(style: str) -> str:
@@ -71,24 +70,31 @@ def style_name(style: str) -> str:
     return name_of(field, (style,), spoken()) or style.replace("_", " ")
 
 
-def region_name(region: str) -> str:
-    """Return what a region is called; its English name if nothing else is known."""
-    return (name_of("regions", (region,), spoken()) if spoken() != "en" else "") or region
+def _value(field: str, value: str) -> str:
+    """Return what a value of a field is called; its own name if nothing else is known."""
+    match field:
+        case "styles":
+            return style_name(value)
+        case "countries":
+            return country_name(value)
+        case "regions":
+            return (name_of("regions", (value,), spoken()) if spoken() != "en" else "") or value
+        case "text":
+            return _named("text", (value,))
+        case _:
+            return value
 
 
-def _tastes(request: Request) -> list[str]:
-    """Return the sweetness, the body and the like that are wanted."""
+def _tastes(request: Request) -> Iterator[str]:
+    """Yield the sweetness, the body and the like that are wanted."""
     bodies = request.values("bodies")
-    groups = [group for group in BODIES if set(group) & set(bodies)]
-    found = [
-        _named("sweetness", request.values("sweetness")),
-        _either(_named("bodies", group) for group in groups),
-    ]
-    for field, (low, high) in OPINIONS.items():
+    yield _named("sweetness", request.values("sweetness"))
+    yield _either(_named("bodies", group) for group in BODIES if set(group) & set(bodies))
+    for field, opinion in OPINIONS.items():
         if values := request.values(field):
-            found.append(say(f"fallback_{high if 'high' in values else low}"))
-    found += [_named("text", (taste,)) for taste in request.values("text")]
-    return found
+            yield say(f"fallback_{opinion}_{'high' if 'high' in values else 'low'}")
+    for taste in request.values("text"):
+        yield _named("text", (taste,))
 
 
 def _named(field: str, values: Sequence[str]) -> str:
@@ -120,24 +126,10 @@ def price_in_words(price: Price) -> str:
 
 
 def _without(request: Request) -> str:
+    out = (_value(exclusion.field, exclusion.value) for exclusion in request.without)
     allergens = (name_of("allergen", (name,), spoken()) or name for name in request.allergens)
-    left = dict.fromkeys((*map(exclusion_name, request.without), *allergens))
+    left = dict.fromkeys((*out, *allergens))
     return say("fallback_without", names=_either(left)) if left else ""
-
-
-def exclusion_name(exclusion: Exclusion) -> str:
-    """Return what something that is ruled out is called."""
-    match exclusion.field:
-        case "styles":
-            return style_name(exclusion.value)
-        case "countries":
-            return country_name(exclusion.value, spoken())
-        case "regions":
-            return region_name(exclusion.value)
-        case "text":
-            return _named("text", (exclusion.value,))
-        case _:
-            return exclusion.value
 
 
 def limit_name(name: str) -> str:
@@ -175,5 +167,4 @@ def describe_wine(wine: Wine, request: Request | None = None) -> str:
         ", ".join(wine.grapes),
         say("fallback_suits", foods=named) if named else "",
     ]
-    told = BETWEEN.join(filter(None, parts))
-    return told[:1].upper() + told[1:]
+    return _joined(parts)

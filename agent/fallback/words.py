@@ -342,11 +342,6 @@ def name_of(field: str, values: Sequence[Any], language: str) -> str:
     return ""
 
 
-def country_name(country: str, language: str) -> str:
-    """Return what a language calls a country; its English name if nothing else is known."""
-    return country if language == "en" else name_of("countries", (country,), language) or country
-
-
 @cache
 def food_name(food: str, language: str) -> str:
     """Return what a language calls a food of the catalogue."""

@@ -8,8 +8,9 @@ import pytest
 
 from agent.care.concerns import Care
 from agent.engine.messages import Message
-from agent.fallback import Fallback, country_name
-from agent.i18n import languages, say_in
+from agent.fallback import Fallback
+from agent.i18n import languages, say_in, speaking
+from agent.sommelier.cards import country_name
 from agent.sommelier.history import with_ids_shown
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
@@ -68,6 +69,11 @@ def wines_of(reply: Reply) -> list[Wine]:
     return [wine for wine in reply.wines if isinstance(wine, Wine)]
 
 
+def country_in(language: str, country: str) -> str:
+    with speaking(language):
+        return country_name(country)
+
+
 CONVERSATIONS = {
     "en": ("a red for lamb up to 20 euros, no Merlot", "cheaper", "the second one"),
     "de": ("ein Rotwein zu Lamm bis 20 Euro, kein Merlot", "günstiger", "der zweite"),
@@ -94,7 +100,7 @@ async def test_a_conversation_in_every_language(language: str, fallback: Fallbac
         assert (wine.style, "Merlot" in wine.grapes) == (Style.RED, False)
         assert wine.price is not None
         assert wine.price <= 20
-        assert country_name(wine.country, language) in first.text
+        assert country_in(language, wine.country) in first.text
     assert first.suggested_facts[0].value == "grapes=Merlot"
     cheapest = min(wine.price or 0 for wine in wines_of(first))
     then = await talk.say(cheaper)
@@ -109,7 +115,7 @@ async def test_every_follow_up_button_is_understood(language: str, fallback: Fal
     for name in follow_ups():
         talk = Conversation(fallback)
         first = await talk.say(CONVERSATIONS[language][0])
-        words = say_in(language, f"wish_{name}", country=country_name("France", language))
+        words = say_in(language, f"wish_{name}", country=country_in(language, "France"))
         reply = await talk.say(words)
         assert reply.wine_ids, words
         if name == "why":

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent.fallback import language_of, query_for, read_request
 from agent.fallback.merging import Context, merge
 from agent.fallback.request import Request
-from agent.fallback.words import country_name, dishes, food_name, pairings
+from agent.fallback.words import dishes, food_name, pairings
 from agent.sommelier.taste import read as read_fact
 from agent.sommelier.taste import written
 from agent.sommelier.wine import Body, Currency, Food, Style, WineQuery
@@ -168,5 +168,4 @@ def test_the_tables_hang_together() -> None:
     foods = {food for dish in dishes() for food in dish.foods if len(dish.foods) == 1}
     assert foods == set(Food)
     for language in REQUESTS:
-        assert country_name("France", language)
         assert {food_name(food, language) for food in Food}
