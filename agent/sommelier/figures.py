@@ -24,6 +24,7 @@ SCORE: Final = pattern(
     r"|(?P<of>\d+(?:[.,]\d)?)\s(?:von|of|out of|sur|su|de|van)\s(?:20|100)[\s-](?P<whole>\p{L}+)"
     r"|(?P<number>\d+(?:[.,]\d)?)\+?[\s-]?(?:\p{L}+[\s-])??(?P<unit>\p{L}+)"
 )
+STRENGTH: Final = pattern(r"(\d{1,2}(?:[.,]\d)?)\s?%\s?(?:d\p{L}*\s)?(?:vol|alc|alk|abv)")
 FIRST_VINTAGE: Final = 1950
 """From which year on a year in prose is read as a vintage; an older one only behind a name."""
 LEAST_POINTS: Final = 50
@@ -150,6 +151,11 @@ def scores(text: str) -> Iterator[float]:
         is_score = found["over"] or found["of"] or points >= LEAST_POINTS
         if is_score and (found["over"] or is_of_points):
             yield points
+
+
+def strengths(text: str) -> frozenset[float]:
+    """Return the strengths of alcohol in a text, in percent."""
+    return frozenset(value(found[1]) for found in STRENGTH.finditer(fold(text)))
 
 
 def numbers(text: str) -> frozenset[float]:

@@ -1,8 +1,9 @@
-"""Hold the figures of a model's words to evidence: amounts of money, vintages and scores.
+"""Hold the figures of a model's words to evidence: amounts of money, vintages, scores, strengths.
 
 Each must be a fact of a wine that a tool found, stand in another source that one returned or in an
-earlier answer, or be the user's own. Sums, differences and multiples of prices follow from them, a
-year from a vintage and a span. Questions pass. No other word of a model is judged.
+earlier answer, or be the user's own; a strength is held to the wines that a text names. Sums,
+differences and multiples of prices follow from them, a year from a vintage and a span. Questions
+pass. No other word of a model is judged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ from itertools import combinations, combinations_with_replacement
 from typing import Final
 
 from agent.engine.contract import Evidence, Source
-from agent.sommelier.figures import Amount, amounts, numbers, scores, years
+from agent.sommelier.figures import Amount, amounts, numbers, scores, strengths, years
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.wine import AnyWine, Wine
 from agent.text import pattern, sentences
@@ -59,13 +60,17 @@ class Grounds:
         """Return the figures of a text that nothing grounds; a `wine` is the one it describes."""
         said = [one for one in sentences(text) if not one.rstrip(' )"»”').endswith("?")]
         prose = PLACEHOLDER.sub(" ", "\n".join(said))
-        wines = self._named_in(text, wine) or self.wines
+        named = self._named_in(text, wine)
+        wines = named or self.wines
         told = [*self.texts, *(one.said for one in wines)]
         wrong_scores = {*scores(prose)} - self.own_numbers.union(*map(scores, told))
+        known = self.own_numbers.union(*map(strengths, told), (one.abv for one in named))
+        wrong_strengths = strengths(prose) - known if named else ()
         return [
             *(wrong for one in said for wrong in self._wrong_amounts(one, prose, wine)),
             *self._wrong_years(prose, wines, told, is_description=wine is not None),
             *(f"{score:g} points" for score in sorted(wrong_scores)),
+            *(f"{strength:g} %" for strength in sorted(wrong_strengths)),
         ]
 
     def _named_in(self, text: str, wine: AnyWine | None) -> list[AnyWine]:

@@ -106,6 +106,15 @@ def test_a_description_holds_the_figures_of_its_own_wine() -> None:
         assert in_description(true) is None, true
 
 
+def test_a_strength_is_that_of_the_wine_that_is_named() -> None:
+    strong = CHINON.model_copy(update={"abv": 13.5})
+    evidence = Evidence(by_id([strong]))
+    assert in_description("At 13.5 % vol it is light.", evidence) is None
+    assert in_description("Con 13,5% de alcohol.", evidence) is None
+    assert in_description("At 15.5% alcohol.", evidence)
+    assert in_intro("Port has about 20 % vol.", evidence) is None
+
+
 def test_a_document_grounds_its_figures_and_a_year_that_follows_from_them() -> None:
     said = "It was sold for 30 euros and keeps 10 to 20 years. The 2018 got 95 points."
     chunk = replace(SUR_LIE, text=said)
