@@ -4,12 +4,7 @@
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    nullcontext,
-)
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -101,7 +96,7 @@ async def open_app(
             token, settings.telegram.base_url, rate_limit_of(settings, telegram), telegram
         )
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        servers = await stack.enter_async_context(open_mcp(settings))
+        servers = await stack.enter_async_context(open_servers(settings.tools.mcp_servers))
         # Whoever sits at the machine is its admin.
         admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
         repositories = resources.repositories
@@ -141,12 +136,6 @@ def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLim
     """Return Telegram's limits with this process's share of all chats; None for a terminal."""
     in_all = settings.telegram.messages_per_second
     return RateLimit(in_all=(Limit(in_all, 1),)) if in_all and telegram is None else None
-
-
-def open_mcp(settings: Settings) -> AbstractAsyncContextManager[McpServers]:
-    """Open the servers of further tools, in the background."""
-    given = settings.tools.mcp_servers
-    return open_servers(given.get_secret_value()) if given else nullcontext(McpServers())
 
 
 def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:

@@ -11,7 +11,7 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -59,6 +59,8 @@ MAX_DESCRIPTION: Final = 1_000
 MAX_PROPOSED: Final = 1_000
 """Characters of the arguments of a proposed call: the user is shown all of them."""
 MAX_LINKS: Final = 20
+NUMBERS: Final = count(1)
+"""Tell the results of one tool apart."""
 LEAST_ECHO: Final = 4
 """Characters of an argument that is no evidence where the result repeats it."""
 DATA: Final = (
@@ -94,12 +96,6 @@ class McpServer(BaseModel):
         if bool(self.command) == bool(self.url):
             raise ValueError("must have either a command or a url")
         return self
-
-    @property
-    def secrets(self) -> list[str]:
-        """Return what no log may show."""
-        values = (*self.env.values(), *self.headers.values())
-        return [value.get_secret_value() for value in values]
 
 
 def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
@@ -180,7 +176,6 @@ class Connection:
     problem: str = ""
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     _suspected: asyncio.Event = field(default_factory=asyncio.Event)
-    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     async def keep(self) -> None:
         """Keep the server connected until cancelled."""
@@ -208,7 +203,10 @@ class Connection:
                     listed = (await client.list_tools()).tools
                 if self.client is None:
                     log.info("The MCP server %s offers %d tools", self.name, len(listed))
-                self._offer(client, listed)
+                self._suspected.clear()
+                self.client, self.problem = client, ""
+                self.tools = tuple(map(self._tool, listed[:MAX_TOOLS]))
+                self.settled.set()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CHECK_SECONDS):
                         await self._suspected.wait()
@@ -241,14 +239,6 @@ class Connection:
         client: Client = mcp.Client(transport, cache=None)
         return client
 
-    def _offer(self, client: "Client", listed: Sequence["ListedTool"]) -> None:
-        """Offer the tools that the server lists."""
-        self._suspected.clear()
-        self.client, self.problem = client, ""
-        tools = {tool.name: tool for tool in map(self._tool, listed[:MAX_TOOLS])}
-        self.tools = tuple(tools.values())
-        self.settled.set()
-
     def _tool(self, listed: "ListedTool") -> McpTool:
         hints = listed.annotations
         is_destructive = hints is not None and hints.destructive_hint is True
@@ -275,13 +265,13 @@ class Connection:
 
     async def _call(self, tool: str, arguments: AnyArguments, run: Run) -> ToolOutput:
         """Call a tool for the model. Raises ToolError if it fails."""
-        text = await self._text(tool, arguments, run)
+        text = await self.text(tool, arguments, run)
         said = without_echoes(text, arguments.model_extra or {})
-        key = f"{self.name}__{tool}#{next(self._numbers)}"
+        key = f"{self.name}__{tool}#{next(NUMBERS)}"
         shown = text.replace("</data", "‹/data") or "(the tool returned nothing)"
         return ToolOutput(DATA.format(server=self.name, text=shown), statements(key, said))
 
-    async def _text(self, tool: str, arguments: AnyArguments, run: Run) -> str:
+    async def text(self, tool: str, arguments: AnyArguments, run: Run) -> str:
         """Return the result of a tool as text. Raises ToolError if it fails."""
         if self.client is None:
             raise ToolError(f"the server {self.name} is down; answer without it")
@@ -295,11 +285,6 @@ class Connection:
         if result.is_error:
             raise ToolError(text or "the tool failed and did not say why")
         return text
-
-    def confirmed(self, tool: McpTool) -> Tool:
-        """Return a tool that runs, and returns its text: the user has consented."""
-        call = partial(self._text, tool.remote_name)
-        return Tool(tool.name, tool.description, AnyArguments, call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,18 +305,21 @@ class McpServers:
         for connection in self.connections:
             for tool in connection.tools:
                 if tool.name == name:
-                    return connection.confirmed(tool)
+                    call = partial(connection.text, tool.remote_name)
+                    return Tool(name, tool.description, AnyArguments, call)
         return None
 
 
 @asynccontextmanager
-async def open_servers(text: str, *, stderr: bool = False) -> AsyncIterator[McpServers]:
-    """Open the servers in `text`, in the background; log a line for every wrong entry.
+async def open_servers(
+    setting: SecretStr | None, *, stderr: bool = False
+) -> AsyncIterator[McpServers]:
+    """Open the servers of a setting, in the background; log a line for every wrong entry.
 
     What servers write to standard error is shown if `stderr`.
     """
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its errors hold what servers wrote
-    found, problems = read_servers(text)
+    found, problems = read_servers(setting.get_secret_value() if setting else "{}")
     for problem in problems:
         log.error("MCP_SERVERS: %s; going on without it", problem)
     servers = McpServers([Connection(*item, stderr) for item in found.items()], problems)

@@ -268,7 +268,7 @@ async def check_servers(settings: Settings) -> str:
     """Start the MCP servers, and return the tools of each."""
     if settings.tools.mcp_servers is None:
         raise NotConfigured("the model has no tools of other programs; set MCP_SERVERS")
-    async with open_servers(settings.tools.mcp_servers.get_secret_value(), stderr=True) as servers:
+    async with open_servers(settings.tools.mcp_servers, stderr=True) as servers:
         for connection in servers.connections:
             await connection.settled.wait()
         found = [f"{one.name}: {_tools_of(one)}" for one in servers.connections if one.tools]

@@ -38,18 +38,8 @@ def open_settings(log_level: str | None = "WARNING") -> "Settings":
 
     settings = load_settings()
     level = log_level if log_level and settings.log.level != "DEBUG" else settings.log.level
-    configure_logging(level, (*settings.secrets, *_secrets_of_servers(settings)))
+    configure_logging(level, settings.secrets)
     return settings
-
-
-def _secrets_of_servers(settings: "Settings") -> list[str]:
-    """Return the keys that MCP_SERVERS gives to other programs."""
-    if settings.tools.mcp_servers is None:
-        return []
-    from agent.engine.mcp import read_servers
-
-    servers, _ = read_servers(settings.tools.mcp_servers.get_secret_value())
-    return [secret for server in servers.values() for secret in server.secrets]
 
 
 class RedactingFormatter(logging.Formatter):

@@ -10,6 +10,7 @@ from contextlib import suppress
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import SecretStr
 
 from agent.engine.mcp import open_servers
 from agent.engine.messages import ToolCall
@@ -71,7 +72,7 @@ async def test_another_agent_searches_over_http_with_the_token_of_the_api(
             async with Client(streamable_http_client(url, http_client=known)) as client:
                 await searched(client)
         entry = {"url": url, "headers": bearer, "tools": ["get_wine"]}
-        async with open_servers(json.dumps({"cellar": entry})) as servers:
+        async with open_servers(SecretStr(json.dumps({"cellar": entry}))) as servers:
             await servers.connections[0].settled.wait()
             asks = {tool.name: tool.asks for tool in servers.tools}
             got = await Toolbox(servers.tools).call(
