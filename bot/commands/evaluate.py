@@ -125,11 +125,10 @@ def run(
     conversations = read_dataset(settings, dataset, language, kind, limit)
 
     def variants(bench: Bench) -> list[Variant]:
-        sommelier = bench.sommelier()
         return [
             SommelierVariant(
                 f"{model} · {title}" if title else model,
-                sommelier,
+                bench.sommelier(model),
                 bench.catalogue,
                 bench.run_with(model, deps=Deps(prompts=texts)),
             )
@@ -262,9 +261,10 @@ class Bench:
         models = [] if is_fallback else [self.opened(model_of(self.settings, model, mode))]
         return replace(self.run, models=models, deps=deps or self.run.deps)
 
-    def sommelier(self) -> Sommelier:
-        """Return the product's sommelier; places, which cost and change daily, are left out."""
+    def sommelier(self, model: str) -> Sommelier:
+        """Return the sommelier for a model; places, which cost and change daily, are left out."""
         return Sommelier(
+            small=self.settings.model.model_copy(update={"name": model}).is_small,
             catalogue=self.catalogue,
             fallback=Fallback(catalogue=self.catalogue, documents=self.documents),
             research_tools=[*research_tools(self.documents), *memory_tools()],
