@@ -188,10 +188,10 @@ TOO_LONG: Final = (
 TRANSIENT: Final = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which another try may help."""
 
-Meaning = Literal["filtered", "unreadable", "too_long", "rate_limit", "transient", "rejected"]
+Meaning = Literal["filtered", "unreadable", "too_long", "transient", "rejected"]
 """The meaning of a server's error: a content filter did not let the question pass; the server could
 not read what the model wrote beside tools; the request is longer than the model takes in; another
-try may help later, or soon; the request will fail again."""
+try may help; the request will fail again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +228,8 @@ class ServerError:
             return "unreadable"
         if (is_own or self.status in {400, 413, 422}) and any(said in words for said in TOO_LONG):
             return "too_long"
-        if self.status == 429:  # of money there is no more after a wait
-            return "rejected" if "insufficient_quota" in kinds else "rate_limit"
+        if "insufficient_quota" in kinds:  # a 429 that no wait mends
+            return "rejected"
         return "transient" if is_own or self.status in TRANSIENT else "rejected"
 
     @property

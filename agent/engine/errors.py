@@ -2,13 +2,12 @@
 
     AgentError
     ├── ModelError                a request to a language model failed
-    │   ├── ModelUnavailable      network, 5xx: worth another try, after `retry_after` seconds
+    │   ├── ModelUnavailable      network, 429, 5xx, no usable answer: worth another try, after
+    │   │   │                     `retry_after` seconds
     │   │   ├── ParameterDeclined a parameter is not known: ask again, it is left out now
-    │   │   ├── ModelTimeout      no answer in time: the same model is not asked again
-    │   │   └── ModelRateLimited  429
-    │   ├── ModelRejected         400, 401, 403, 404 …: the same request will fail again
-    │   │   └── ContextTooLong    it is longer than the model takes in: a shorter one may not
-    │   └── ModelResponseInvalid  an answer came, without anything usable in it
+    │   │   └── ModelTimeout      no answer in time: the same model is not asked again
+    │   └── ModelRejected         400, 401, 403, 404 …: the same request will fail again
+    │       └── ContextTooLong    it is longer than the model takes in: a shorter one may not
     ├── ToolError                 a tool could not do what was asked; its text is for the model
     └── LimitReached              a limit of the turn (requests, tokens, cost) is used up
         ├── DeadlinePassed        its time is
@@ -66,20 +65,12 @@ class ModelTimeout(ModelUnavailable):
     """The language model did not answer in time."""
 
 
-class ModelRateLimited(ModelUnavailable):
-    """The language model asked to wait."""
-
-
 class ModelRejected(ModelError):
     """The language model refused the request itself."""
 
 
 class ContextTooLong(ModelRejected):
     """The request is longer than the model takes in."""
-
-
-class ModelResponseInvalid(ModelError):
-    """The language model answered with something that is not a chat completion."""
 
 
 class ToolError(AgentError):

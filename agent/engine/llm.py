@@ -20,9 +20,7 @@ from agent.engine.dialect import Dialect
 from agent.engine.errors import (
     ContextTooLong,
     ModelError,
-    ModelRateLimited,
     ModelRejected,
-    ModelResponseInvalid,
     ModelTimeout,
     ModelUnavailable,
     ParameterDeclined,
@@ -159,7 +157,7 @@ class LLMService:
         except (httpx2.InvalidURL, UnicodeEncodeError) as error:  # of the address, of the key
             raise self._unreachable(error, is_unsent=True) from None
         except (ValueError, RecursionError):
-            raise ModelResponseInvalid(f"{self.model} answered with no chat completion") from None
+            raise ModelUnavailable(f"{self.model} answered with no chat completion") from None
 
     async def _create(
         self, asked: dict[str, Any], streamed: StreamedCompletion
@@ -201,8 +199,7 @@ class LLMService:
         if meaning == "rejected":
             self._report(status, f"{problem}; `sommelier doctor` says what to do")
             raise ModelRejected(problem, status=status)
-        kind = ModelRateLimited if meaning == "rate_limit" else ModelUnavailable
-        raise kind(problem, status=status, retry_after=error.retry_after)
+        raise ModelUnavailable(problem, status=status, retry_after=error.retry_after)
 
     def _unreachable(self, error: BaseException, *, is_unsent: bool = False) -> ModelError:
         """Return the error of a server that is down, or of settings that no request comes of."""

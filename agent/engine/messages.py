@@ -162,9 +162,8 @@ class LLM(Protocol):
         """Send `messages`; the model answers or asks for tools.
 
         Raises:
-            ModelUnavailable: no answer came; another try may help.
+            ModelUnavailable: no usable answer came; another try may help.
             ModelRejected: the request will fail again as it is.
-            ModelResponseInvalid: an answer came that holds nothing usable.
         """
         ...
 

@@ -177,9 +177,9 @@ def cut_off(model: LLM, messages: Sequence[Message], written: Sequence[Text]) ->
 
 def worth_a_wait(error: Exception) -> bool | float:
     """Tell whether to ask the same model again, and after how many seconds if its server said."""
-    if not isinstance(error, ModelError) or isinstance(error, ModelRejected | ModelTimeout):
+    if not isinstance(error, ModelUnavailable) or isinstance(error, ModelTimeout):
         return False
-    told = error.retry_after if isinstance(error, ModelUnavailable) else None
+    told = error.retry_after
     return True if told is None else told <= LONGEST_WAIT_SECONDS and told
 
 

@@ -11,7 +11,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any, Final, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -76,25 +76,19 @@ class Tool:
     @cached_property
     def _takes_run(self) -> tuple[str, ...]:
         # Looked up once: reading a signature takes as long as all the rest of a call.
-        return tuple(name for name, given in _parameters(self.function) if given)
+        parameters = inspect.signature(self.function).parameters
+        return tuple(name for name in parameters if _is_run(parameters[name].annotation))
 
     async def run(self, arguments: BaseModel, run: Run) -> object:
         """Call the function. Raises what it raises."""
-        named = dict.fromkeys(self._takes_run, run)
+        given: tuple[object, ...] = () if self.by_name else (arguments,)
+        named: dict[str, object] = dict.fromkeys(self._takes_run, run)
         if self.by_name:
-            fields = {name: getattr(arguments, name) for name in self.arguments.model_fields}
-            call = partial(self.function, **named, **fields)
-        else:
-            call = partial(self.function, arguments, **named)
-        is_coroutine = inspect.iscoroutinefunction(self.function)
-        output = call() if is_coroutine else await asyncio.to_thread(call)
+            named |= {name: getattr(arguments, name) for name in self.arguments.model_fields}
+        if inspect.iscoroutinefunction(self.function):
+            return await self.function(*given, **named)
+        output = await asyncio.to_thread(self.function, *given, **named)
         return await output if inspect.isawaitable(output) else output
-
-
-def _parameters(function: Callable[..., object]) -> list[tuple[str, bool]]:
-    """List the parameters of a function, and for each True if it is given the run."""
-    known = inspect.signature(function).parameters.values()
-    return [(parameter.name, _is_run(parameter.annotation)) for parameter in known]
 
 
 def _is_run(annotation: object) -> bool:
@@ -114,7 +108,6 @@ def tool(function: Callable[..., object]) -> Tool:
     if not inspect.isroutine(function) or not function.__doc__:
         raise TypeError(f"tool {name} must be a function with a docstring")
     hints = get_type_hints(function, include_extras=True)
-    context = {name for name, given in _parameters(function) if given}
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in BY_NAME or parameter.name.startswith("_"):
@@ -122,7 +115,7 @@ def tool(function: Callable[..., object]) -> Tool:
         if parameter.name not in hints:
             raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
         default = ... if parameter.default is parameter.empty else parameter.default
-        if parameter.name not in context:
+        if not _is_run(parameter.annotation):
             fields[parameter.name] = (hints[parameter.name], default)
     with warnings.catch_warnings():  # of names that a model has methods of: "copy", "schema"
         warnings.simplefilter("ignore", UserWarning)

@@ -19,9 +19,7 @@ from pydantic import SecretStr
 from agent import lengths
 from agent.engine.errors import (
     ModelError,
-    ModelRateLimited,
     ModelRejected,
-    ModelResponseInvalid,
     ModelUnavailable,
     log_failure,
 )
@@ -35,7 +33,7 @@ from agent.retrying import retry
 from agent.senses.pictures import Unusable
 
 OPENAI: Final = "https://api.openai.com/v1"
-PASSING: Final = frozenset({408, 409, 425})
+PASSING: Final = frozenset({408, 409, 425, 429})
 SECONDS_A_MINUTE: Final = 60
 LONGEST_SECONDS: Final = 180
 USD_PER_MINUTE: Final = 0.006
@@ -93,15 +91,13 @@ class AudioServer:
         except (httpx2.HTTPError, TimeoutError) as error:
             raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
         if data is None:
-            raise ModelResponseInvalid(f"{path} answered with over {most} bytes")
+            raise ModelUnavailable(f"{path} answered with over {most} bytes")
         return data
 
 
 def _refusal(path: str, status: int) -> ModelError:
     """Return the error that a status means."""
     problem = f"{path} answered {status}"
-    if status == httpx2.codes.TOO_MANY_REQUESTS:
-        return ModelRateLimited(problem, status=status)
     if status >= httpx2.codes.INTERNAL_SERVER_ERROR or status in PASSING:
         return ModelUnavailable(problem, status=status)
     return ModelRejected(problem, status=status)
@@ -135,7 +131,7 @@ class Transcriber:
         with suppress(ValueError, RecursionError):
             said = json.loads(body)
         if not isinstance(said, Mapping) or not isinstance(said.get("text"), str):
-            raise ModelResponseInvalid("audio/transcriptions answered with no text")
+            raise ModelUnavailable("audio/transcriptions answered with no text")
         seconds = said.get("duration")
         return Transcript(
             visible(said["text"][: lengths.MESSAGE]).strip(),
@@ -178,7 +174,7 @@ class Speaker:
         asked = {"model": self.model, "voice": self.voice, "input": text, "response_format": "opus"}
         audio = await self.server.post("audio/speech", lengths.FILE_BYTES, json=asked)
         if not audio.startswith(b"OggS"):
-            raise ModelResponseInvalid("audio/speech answered with no Ogg file")
+            raise ModelUnavailable("audio/speech answered with no Ogg file")
         return audio
 
 
