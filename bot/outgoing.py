@@ -29,7 +29,7 @@ class Outgoing:
     buttons: Rows = ()
 
 
-FileKind = Literal["document", "photo", "voice"]
+FileKind = Literal["document", "voice"]
 DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", "network"]
 
 

@@ -31,7 +31,7 @@ PER_CHAT: Final = (Limit(3, 3),)
 PER_GROUP: Final = (*PER_CHAT, Limit(20, 60))
 IN_ALL: Final = (Limit(30, 1),)
 
-MESSAGES: Final = frozenset({"sendMessage", "sendDocument", "sendPhoto", "sendVoice"})
+MESSAGES: Final = frozenset({"sendMessage", "sendDocument", "sendVoice"})
 """Methods that count; an edit counts in groups only, drafts and typing never."""
 REFUSED_SECONDS: Final = timedelta(seconds=1)
 SWEEP_SECONDS: Final = 60

@@ -124,7 +124,6 @@ class BotApi(LoopbackServer):
             "getMe": lambda call: identity(token),
             "deleteWebhook": self._delete_webhook,
             "setWebhook": self._set_webhook,
-            "getWebhookInfo": self._webhook_info,
             "setMyCommands": self._set_commands,
             "getMyCommands": lambda call: self.menus.get(menu_of(call), []),
             "getFile": self._get_file,
@@ -132,12 +131,9 @@ class BotApi(LoopbackServer):
             "sendMessageDraft": lambda call: self._chats.draft(call.params),
             "sendDocument": lambda call: self._chats.send_file(call.params, call.files, "document"),
             "sendVoice": lambda call: self._chats.send_file(call.params, call.files, "voice"),
-            "sendPhoto": lambda call: self._chats.send_file(call.params, call.files, "photo"),
             "editMessageText": lambda call: self._chats.edit_text(call.params),
             "editMessageReplyMarkup": lambda call: self._chats.edit_markup(call.params),
-            "deleteMessage": lambda call: self._chats.delete(call.params),
             "sendChatAction": lambda call: self._chats.act(call.params),
-            "setMessageReaction": lambda call: self._chats.react(call.params),
             "answerCallbackQuery": self._answer_query,
             "answerInlineQuery": self._answer_inline,
         }
@@ -395,11 +391,7 @@ class BotApi(LoopbackServer):
 
     async def _get_updates(self, params: JsonObject) -> list[JsonObject]:
         if self.webhook_url:
-            raise ApiError(
-                409,
-                "Conflict: can't use getUpdates method while webhook is active; "
-                "use deleteWebhook to delete the webhook first",
-            )
+            raise ApiError(409, "Conflict: can't use getUpdates method while webhook is active")
         self._end_poll(has_updates=False)
         self._note_allowed(params)
         self._acknowledge(int(params.get("offset", 0)))
@@ -414,11 +406,7 @@ class BotApi(LoopbackServer):
         poll = self._poll = asyncio.get_running_loop().create_future()
         await asyncio.wait([poll], timeout=seconds)
         if poll.done() and not poll.result():
-            raise ApiError(
-                409,
-                "Conflict: terminated by other getUpdates request; "
-                "make sure that only one bot instance is running",
-            )
+            raise ApiError(409, "Conflict: terminated by other getUpdates request")
 
     def _end_poll(self, *, has_updates: bool) -> None:
         if self._poll is not None and not self._poll.done():
@@ -426,10 +414,7 @@ class BotApi(LoopbackServer):
 
     def _acknowledge(self, offset: int) -> None:
         with self._lock:
-            if offset < 0:
-                self._updates = self._updates[offset:]
-            else:
-                self._updates = [one for one in self._updates if one["update_id"] >= offset]
+            self._updates = [one for one in self._updates if one["update_id"] >= offset]
 
     def _ready(self) -> list[JsonObject]:
         with self._lock:
@@ -451,16 +436,7 @@ class BotApi(LoopbackServer):
 
     def _delete_webhook(self, call: Call) -> bool:
         self.webhook_url = ""
-        if call.params.get("drop_pending_updates"):
-            self._updates.clear()
         return True
-
-    def _webhook_info(self, _: Call) -> JsonObject:
-        return {
-            "url": self.webhook_url,
-            "has_custom_certificate": False,
-            "pending_update_count": self.pending,
-        }
 
     def _get_file(self, call: Call) -> JsonObject:
         name = str(call.params.get("file_id", ""))

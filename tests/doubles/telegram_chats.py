@@ -21,6 +21,12 @@ MAX_PLACEHOLDER = 64
 """Characters of what stands in the input field of a forced reply."""
 
 
+NOT_MODIFIED = (
+    "Bad Request: message is not modified: specified new message content and reply markup are "
+    "exactly the same as a current content and reply markup of the message"
+)
+
+
 class ApiError(Exception):
     """An answer with `ok: false`; the message is its description."""
 
@@ -43,16 +49,13 @@ class Chats:
     def __init__(self, bot: JsonObject) -> None:
         self._bot = bot
         self._ids = itertools.count(1)
-        self._seen: set[tuple[int, int]] = set()
         self._messages: dict[tuple[int, int], JsonObject] = {}
         self.drafts: dict[int, JsonObject] = {}
 
     def hear(self, text: str, chat_id: int, user_id: int) -> JsonObject:
         """The message of a person."""
-        message_id = next(self._ids)
-        self._seen.add((chat_id, message_id))
         return {
-            "message_id": message_id,
+            "message_id": next(self._ids),
             "date": int(time.time()),
             "chat": describe_chat(chat_id),
             "from": person(user_id),
@@ -68,54 +71,32 @@ class Chats:
         return self._post(params, formatted(params, "text", MAX_TEXT))
 
     def send_file(self, params: JsonObject, files: dict[str, Upload], kind: str) -> JsonObject:
-        """sendDocument and sendPhoto."""
-        reference = str(params.get(kind, ""))
-        upload = files.get(reference.removeprefix("attach://") or kind) or files.get(kind)
-        if upload is None and not reference:
-            raise ApiError(400, f"Bad Request: there is no {kind} in the request")
-        size = len(upload.data) if upload else 0
-        name = upload.filename if upload else reference
-        file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": size}
-        content: JsonObject = formatted(params, "caption", MAX_CAPTION)
-        content[kind] = [file | {"width": 1, "height": 1}]
-        if kind == "voice":
-            content[kind] = file | {"duration": 1}
-        if kind == "document":
-            content[kind] = file | {"file_name": name}
-        return self._post(params, content)
+        """sendDocument and sendVoice."""
+        upload = files[kind]
+        name = upload.filename
+        file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": len(upload.data)}
+        file |= {"duration": 1} if kind == "voice" else {"file_name": name}
+        return self._post(params, formatted(params, "caption", MAX_CAPTION) | {kind: file})
 
     def edit_text(self, params: JsonObject) -> JsonObject:
         """editMessageText."""
-        key = self._own(params, "edit")
+        key = self._own(params)
         old = self._messages[key]
         changed = formatted(params, "text", MAX_TEXT) | reply_markup(params)
         kept = {name: old[name] for name in ("message_id", "date", "chat", "from")}
         if changed == {name: old[name] for name in old.keys() - kept.keys() - {"edit_date"}}:
-            raise ApiError(
-                400,
-                "Bad Request: message is not modified: specified new message content and reply "
-                "markup are exactly the same as a current content and reply markup of the message",
-            )
+            raise ApiError(400, NOT_MODIFIED)
         self._messages[key] = kept | changed | {"edit_date": int(time.time())}
         return self._messages[key]
 
     def edit_markup(self, params: JsonObject) -> JsonObject:
         """editMessageReplyMarkup."""
-        key = self._own(params, "edit")
+        key = self._own(params)
         old, markup = self._messages[key], reply_markup(params)
         if markup.get("reply_markup") == old.get("reply_markup"):
-            raise ApiError(
-                400,
-                "Bad Request: message is not modified: specified new message content and reply "
-                "markup are exactly the same as a current content and reply markup of the message",
-            )
+            raise ApiError(400, NOT_MODIFIED)
         self._messages[key] = {k: v for k, v in old.items() if k != "reply_markup"} | markup
         return self._messages[key]
-
-    def delete(self, params: JsonObject) -> bool:
-        """deleteMessage."""
-        del self._messages[self._own(params, "delete")]
-        return True
 
     def act(self, params: JsonObject) -> bool:
         """sendChatAction."""
@@ -137,13 +118,6 @@ class Chats:
         }
         return True
 
-    def react(self, params: JsonObject) -> bool:
-        """setMessageReaction."""
-        key = chat_id_of(params), int(params.get("message_id", 0))
-        if key not in self._seen:
-            raise ApiError(400, "Bad Request: message to react not found")
-        return True
-
     def _post(self, params: JsonObject, content: JsonObject) -> JsonObject:
         chat_id = chat_id_of(params)
         markup = reply_markup(params)
@@ -156,15 +130,14 @@ class Chats:
         }
         if thread := params.get("message_thread_id"):
             message |= {"message_thread_id": thread, "is_topic_message": True}
-        self._seen.add((chat_id, message_id))
         self.drafts.pop(chat_id, None)
         self._messages[chat_id, message_id] = message | content | markup
         return self._messages[chat_id, message_id]
 
-    def _own(self, params: JsonObject, what: str) -> tuple[int, int]:
+    def _own(self, params: JsonObject) -> tuple[int, int]:
         key = chat_id_of(params), int(params.get("message_id", 0))
         if key not in self._messages:
-            raise ApiError(400, f"Bad Request: message to {what} not found")
+            raise ApiError(400, "Bad Request: message to edit not found")
         return key
 
 

@@ -1,47 +1,28 @@
 """The formatting that Telegram accepts: HTML to plain text and entities, in UTF-16 units.
 
-A little stricter than Telegram where its leniency would hide a mistake of ours: a bare `&`, an
-unknown named entity and a link without `href` are errors here, and plain text there.
+Stricter than Telegram where its leniency would hide a mistake of ours: a bare `&`, a tag that the
+bot never sends and a link without `href` are errors here.
 """
 
 import html
 import re
-from dataclasses import dataclass, field, replace
+from itertools import count
 
 from tests.doubles.server import JsonObject
 
 MAX_ENTITIES = 100
-
 TYPES = {
     "b": "bold",
-    "strong": "bold",
     "i": "italic",
-    "em": "italic",
-    "u": "underline",
-    "ins": "underline",
-    "s": "strikethrough",
-    "strike": "strikethrough",
-    "del": "strikethrough",
     "a": "text_link",
     "code": "code",
     "pre": "pre",
     "blockquote": "blockquote",
-    "tg-spoiler": "spoiler",
-    "span": "spoiler",
-    "tg-emoji": "custom_emoji",
 }
-
 TOKEN = re.compile(
-    r"""
-      <(?P<close>/?)(?P<tag>[a-z][a-z0-9-]*)
-        (?P<attributes>(?:\s+[\w-]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'<>=]+))?)*)\s*>
-    | (?P<entity>&(?:\#x[0-9a-f]{1,6}|\#\d{1,7}|lt|gt|amp|quot);)
-    | (?P<wrong>[<&])
-    | (?P<text>[^<&]+)
-    """,
-    re.IGNORECASE | re.VERBOSE,
+    r'<(?P<close>/?)(?P<tag>[a-z]+)(?: href="(?P<href>[^"]+)"|(?P<folded> expandable))?>'
+    r"|(?P<entity>&(?:#x[0-9a-f]{1,6}|#\d{1,7}|lt|gt|amp|quot);)|(?P<wrong>[<&])|(?P<text>[^<&]+)"
 )
-ATTRIBUTE = re.compile(r"""([\w-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>=]+)))?""")
 
 
 class EntitiesError(ValueError):
@@ -49,20 +30,6 @@ class EntitiesError(ValueError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"Bad Request: can't parse entities: {what}")
-
-
-@dataclass(frozen=True)
-class Entity:
-    """One formatted stretch of a text; `offset` and `length` in UTF-16 units."""
-
-    type: str
-    offset: int
-    length: int = 0
-    extra: JsonObject = field(default_factory=dict)
-
-    def to_json(self) -> JsonObject:
-        """As a MessageEntity of the Bot API."""
-        return {"type": self.type, "offset": self.offset, "length": self.length} | self.extra
 
 
 def utf16_length(text: str) -> int:
@@ -76,67 +43,45 @@ def parse_html(source: str) -> tuple[str, list[JsonObject]]:
     Raises:
         EntitiesError: a tag is unknown, unclosed or wrongly nested, or `&` or `<` is not escaped.
     """
-    text, units = "", 0
-    open_tags: list[tuple[str, Entity]] = []
-    entities: list[Entity] = []
+    text, numbers = "", count()
+    opened: list[tuple[str, JsonObject]] = []
+    entities: list[tuple[int, int, JsonObject]] = []
     for token in TOKEN.finditer(source):
-        at = len(source[: token.start()].encode())
-        if token["wrong"]:
-            raise EntitiesError(f'Unsupported "{token["wrong"]}" at byte offset {at}')
-        if not token["tag"]:
-            piece = html.unescape(token.group()) if token["entity"] else token.group()
-            text += piece
-            units += utf16_length(piece)
-        elif token["close"]:
-            started = _matching(token["tag"].lower(), open_tags, at)
-            entities.append(replace(started, length=units - started.offset))
+        tag = token["tag"]
+        if token["wrong"] or (tag and tag not in TYPES) or (tag == "a" and not _is_link(token)):
+            raise EntitiesError(f'Unsupported "{token[0]}"')
+        if not tag:
+            text += html.unescape(token[0]) if token["entity"] else token[0]
+        elif not token["close"]:
+            opened.append((tag, _entity(token) | {"offset": utf16_length(text)}))
+        elif not opened or opened[-1][0] != tag:
+            raise EntitiesError(f'Unmatched end tag "{tag}"')
         else:
-            tag = token["tag"].lower()
-            open_tags.append((tag, _opened(tag, token["attributes"], at, units)))
-    if open_tags:
-        tag = open_tags[-1][0]
-        raise EntitiesError(f'Can\'t find end tag corresponding to start tag "{tag}"')
-    return _trimmed(text, entities)
+            entity = opened.pop()[1]
+            length = utf16_length(text) - entity["offset"]
+            entities.append((entity["offset"], -length, entity | {"length": length}))
+    if opened:
+        raise EntitiesError(f'Can\'t find end tag corresponding to start tag "{opened[-1][0]}"')
+    ordered = sorted(entities, key=lambda found: (*found[:2], next(numbers)))
+    return _trimmed(text, [entity for *_, entity in ordered])
 
 
-def _opened(tag: str, source: str, at: int, units: int) -> Entity:
-    if tag not in TYPES:
-        raise EntitiesError(f'Unsupported start tag "{tag}" at byte offset {at}')
-    attributes = {
-        name.lower(): html.unescape(double or single or bare)
-        for name, double, single, bare in ATTRIBUTE.findall(source)
-    }
-    required = {"a": "href", "tg-emoji": "emoji-id"}.get(tag)
-    if required and not attributes.get(required):
-        raise EntitiesError(f'Tag "{tag}" must have attribute "{required}" at byte offset {at}')
-    if tag == "span" and attributes.get("class") != "tg-spoiler":
-        raise EntitiesError(f'Tag "span" must have class "tg-spoiler" at byte offset {at}')
-    if tag == "blockquote" and "expandable" in attributes:
-        return Entity("expandable_blockquote", units)
-    extra = {"a": {"url": attributes.get("href")}}
-    extra["tg-emoji"] = {"custom_emoji_id": attributes.get("emoji-id")}
-    return Entity(TYPES[tag], units, extra=extra.get(tag, {}))
+def _is_link(token: re.Match[str]) -> bool:
+    return bool(token["close"] or token["href"])
 
 
-def _matching(tag: str, open_tags: list[tuple[str, Entity]], at: int) -> Entity:
-    if not open_tags:
-        raise EntitiesError(f"Unexpected end tag at byte offset {at}")
-    expected, entity = open_tags.pop()
-    if tag != expected:
-        raise EntitiesError(
-            f'Unmatched end tag at byte offset {at}, expected "</{expected}>", found "</{tag}>"'
-        )
-    return entity
+def _entity(token: re.Match[str]) -> JsonObject:
+    kind = "expandable_blockquote" if token["folded"] else TYPES[token["tag"]]
+    return {"type": kind} | ({"url": html.unescape(token["href"])} if token["href"] else {})
 
 
-def _trimmed(text: str, entities: list[Entity]) -> tuple[str, list[JsonObject]]:
+def _trimmed(text: str, entities: list[JsonObject]) -> tuple[str, list[JsonObject]]:
     shift = utf16_length(text) - utf16_length(text.lstrip())
     visible = text.strip()
-    end = utf16_length(visible)
     kept = []
-    for entity in sorted(entities, key=lambda one: (one.offset, -one.length)):
-        first = max(entity.offset - shift, 0)
-        last = min(entity.offset - shift + entity.length, end)
+    for entity in entities:
+        first = max(entity["offset"] - shift, 0)
+        last = min(entity["offset"] - shift + entity["length"], utf16_length(visible))
         if last > first:
-            kept.append(replace(entity, offset=first, length=last - first).to_json())
+            kept.append(entity | {"offset": first, "length": last - first})
     return visible, kept[:MAX_ENTITIES]

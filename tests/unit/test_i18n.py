@@ -10,15 +10,12 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import read_po
 
-from agent import i18n
 from agent.i18n import (
     LOCALES,
     in_every_language,
     in_fahrenheit,
     languages,
-    say,
     say_in,
-    speak,
     speaking,
     spoken,
 )
@@ -89,7 +86,7 @@ def test_a_catalogue_is_complete(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", languages())
-def test_a_menu_and_buttons_fit(language: str) -> None:
+def test_menus_and_buttons_fit(language: str) -> None:
     for name in NAMES:
         if name.startswith("command_"):
             assert 1 <= len(say_in(language, name)) <= 256
@@ -144,23 +141,14 @@ def test_no_sentence_is_left_unsaid() -> None:
     assert left == []
 
 
-def test_a_sentence_that_does_not_exist_is_named() -> None:
-    with pytest.raises(KeyError, match="nothing_such"):
-        say("nothing_such")
-
-
 @pytest.mark.parametrize(
     ("code", "language"),
     [
         ("de", "de"),
         ("de-AT", "de"),
-        ("pt-br", "pt"),
         ("fr_CA.UTF-8", "fr"),
-        ("C", "en"),
         ("fr, en;q=0.7", "fr"),
-        ("*", "en"),
         ("pl", "en"),
-        ("", "en"),
         (None, "en"),
         ("../../etc", "en"),
     ],
@@ -172,31 +160,16 @@ def test_a_code_is_the_language_that_there_is_a_catalogue_of(code: str, language
 
 
 def test_a_number_chooses_the_form() -> None:
-    said = {
-        (count, lang): say_in(lang, "broadcast_preview", count=count)
-        for lang in languages()
-        for count in (0, 1, 2)
-    }
-    assert said[1, "de"].endswith("An 1 Chat senden?")
-    assert said[2, "de"].endswith("An 2 Chats senden?")
-    assert said[0, "de"].endswith("An 0 Chats senden?")
-    assert said[0, "fr"].endswith("à 0 conversation ?")
+    said = [say_in("de", "broadcast_preview", count=count) for count in (0, 1, 2)]
+    assert said[0].endswith("An 0 Chats senden?")
+    assert said[1].endswith("An 1 Chat senden?")
+    assert said[2].endswith("An 2 Chats senden?")
 
 
 def test_a_foreign_value_stands_as_it_is() -> None:
     hostile = "{id.__class__} {0} %(id)s {{x}}"
     for sentence in in_every_language("asks_to_be_let_in", id=1, name=hostile).values():
         assert hostile in sentence
-
-
-def test_what_a_catalogue_lacks_is_said_in_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(i18n, "languages", lambda: ("en", "xx"))
-    monkeypatch.setattr(i18n, "_read", lambda file: Catalog() if "xx" in str(file) else TEMPLATE)
-    speak("xx")
-    try:
-        assert say("liked") == "Thank you!"
-    finally:
-        speak(None)
 
 
 @pytest.mark.parametrize(

@@ -1,85 +1,57 @@
-"""When messages may go, told by a clock of its own: no test here takes real time."""
+"""Telegram's limits: when messages may be sent, on a clock of its own."""
 
 import asyncio
-from collections.abc import Coroutine
-from heapq import heappop, heappush
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 from telegram.error import RetryAfter
 
 from bot.telegram.rate_limit import RateLimit
+from tests.virtual_time import VirtualTimeLoop, in_virtual_time
 
 GROUP = -1_001_234
-
-
-class FakeTime:
-    """A clock that stands still until everyone sleeps, then jumps to whoever wakes first."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._count = 0
-
-    def clock(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        woken = asyncio.get_running_loop().create_future()
-        self._count += 1
-        heappush(self._sleepers, (self.now + seconds, self._count, woken))
-        await woken
-
-    async def run(self, *work: Coroutine[object, object, None]) -> None:
-        """Do all `work` at once, to its end."""
-        tasks = [asyncio.create_task(one) for one in work]
-        while True:
-            await settle()
-            if all(task.done() for task in tasks):
-                break
-            self.now, _, woken = heappop(self._sleepers)
-            if not woken.done():
-                woken.set_result(None)
-        for task in tasks:
-            task.result()
-
-
-async def settle() -> None:
-    """Let every task go on until it waits for time."""
-    for _ in range(50):
-        await asyncio.sleep(0)
+Work = Coroutine[Any, Any, None]
 
 
 class Chats:
-    """Sends messages at a limit, and keeps when each went."""
+    """Sends messages at a limit, and keeps when each was sent."""
 
-    def __init__(self, limit: RateLimit | None = None) -> None:
-        self.time = FakeTime()
-        self.limit = limit or RateLimit(clock=self.time.clock, sleep=self.time.sleep)
+    def __init__(self, loop: VirtualTimeLoop) -> None:
+        self.loop = loop
+        self.limit = RateLimit(clock=loop.time)
         self.sent: list[tuple[float, int]] = []
 
     async def send(self, chat_id: int, times: int = 1, after: float = 0) -> None:
-        if after:
-            await self.time.sleep(after)
+        await asyncio.sleep(after)
         for _ in range(times):
             await self.limit.wait(chat_id)
-            self.sent.append((self.time.now, chat_id))
+            self.sent.append((round(self.loop.time(), 3), chat_id))
 
     async def hold(self, chat_id: int, seconds: float, after: float = 0) -> None:
-        await self.send(chat_id, after=after)
-        self.sent.pop()
+        await asyncio.sleep(after)
         self.limit.hold(chat_id, seconds)
 
-    async def told(self, chat_id: int, seconds: float, after: float) -> None:
-        await self.time.sleep(after)
-        self.limit.hold(chat_id, seconds)
+    async def request(self, endpoint: str, chat_id: int, optional: object = None) -> None:
+        async def call() -> None:
+            self.sent.append((self.loop.time(), chat_id))
+
+        data = {"chat_id": chat_id}
+        await self.limit.process_request(call, (), {}, endpoint, data, optional)  # type: ignore[arg-type]
 
     def times(self, chat_id: int) -> list[float]:
         return [time for time, chat in self.sent if chat == chat_id]
 
 
-@pytest.fixture
-def chats() -> Chats:
-    return Chats()
+def sent(work: Callable[[Chats], list[Work]]) -> Chats:
+    """What was sent when all this work is done at once."""
+
+    async def run(loop: VirtualTimeLoop) -> Chats:
+        chats = Chats(loop)
+        await asyncio.gather(*work(chats))
+        return chats
+
+    return in_virtual_time(run)
 
 
 def most_in(times: list[float], seconds: float) -> int:
@@ -87,89 +59,55 @@ def most_in(times: list[float], seconds: float) -> int:
     return max(sum(start <= time < start + seconds for time in times) for start in times)
 
 
-async def test_a_chat_gets_a_few_messages_at_once_and_then_one_a_second(chats: Chats) -> None:
-    await chats.time.run(chats.send(1, times=7))
-    assert chats.times(1) == [0, 0, 0, 3, 3, 3, 6]
+def test_a_chat_gets_three_messages_in_three_seconds_in_their_order() -> None:
+    order: list[str] = []
+
+    async def send(chats: Chats, name: str, after: float) -> None:
+        await chats.send(1, after=after)
+        order.append(name)
+
+    chats = sent(lambda chats: [send(chats, name, after) for after, name in enumerate("abcdefg")])
+    assert order == [*"abcdefg"]
+    assert sent(lambda chats: [chats.send(1, times=7)]).times(1) == [0, 0, 0, 3, 3, 3, 6]
+    assert most_in(chats.times(1), 3) == 3
 
 
-async def test_a_group_gets_20_messages_in_any_minute(chats: Chats) -> None:
-    await chats.time.run(chats.send(GROUP, times=45))
-    times = chats.times(GROUP)
-    assert most_in(times, 60) == 20
-    assert most_in(times, 3) == 3
-    assert times[20] == 60
-    assert times[40] == 120
+def test_a_group_gets_20_messages_in_any_minute() -> None:
+    times = sent(lambda chats: [chats.send(GROUP, times=45)]).times(GROUP)
+    assert (most_in(times, 60), most_in(times, 3)) == (20, 3)
+    assert (times[20], times[40]) == (60, 120)
 
 
-async def test_all_chats_together_get_30_messages_in_any_second(chats: Chats) -> None:
-    await chats.time.run(*(chats.send(chat) for chat in range(1, 101)))
-    times = [time for time, _ in chats.sent]
+def test_all_chats_get_30_messages_in_any_second_and_a_busy_one_takes_none_of_others() -> None:
+    times = [time for time, _ in sent(lambda chats: [*map(chats.send, range(1, 101))]).sent]
     assert [times.count(second) for second in (0, 1, 2, 3)] == [30, 30, 30, 10]
+    busy = sent(lambda chats: [chats.send(1, times=200), *map(chats.send, range(2, 29))])
+    assert [busy.times(chat) for chat in range(2, 29)] == [[0]] * 27
+    assert busy.times(1)[-1] == 198
 
 
-async def test_nobody_overtakes_those_who_wait_for_the_same_chat(chats: Chats) -> None:
-    order: list[tuple[str, float]] = []
-
-    async def send(name: str, after: float = 0) -> None:
-        if after:
-            await chats.time.sleep(after)
-        await chats.limit.wait(1)
-        order.append((name, chats.time.now))
-
-    await chats.time.run(send("late", after=3), *(send(name) for name in "abcdef"))
-    assert order == [*((name, 0) for name in "abc"), *((name, 3) for name in "def"), ("late", 6)]
-
-
-async def test_a_busy_chat_does_not_use_up_what_others_may_send(chats: Chats) -> None:
-    busy = [chats.send(1) for _ in range(200)]
-    others = [chats.send(chat) for chat in range(2, 29)]
-    await chats.time.run(*busy, *others)
-    assert [chats.times(chat) for chat in range(2, 29)] == [[0]] * 27
-    assert chats.times(1)[-1] == 198
+def test_a_chat_that_must_wait_waits_exactly_so_long_and_holds_up_no_other() -> None:
+    chats = sent(
+        lambda chats: [
+            chats.hold(1, 17),
+            chats.hold(3, 5),
+            *(chats.send(chat, after=0.5) for chat in (1, 2, 3)),
+        ]
+    )
+    assert chats.sent == [(0.5, 2), (5, 3), (17, 1)]
+    crowd = sent(lambda chats: [*map(chats.send, range(1, 33)), chats.hold(31, 10, after=0.5)])
+    assert (crowd.times(31), crowd.times(32)) == ([10.5], [1])
 
 
-async def test_a_held_chat_waits_exactly_as_long_as_told_and_no_other_does(chats: Chats) -> None:
-    await chats.time.run(chats.hold(1, 17))
-    await chats.time.run(chats.send(1), chats.send(2), chats.send(3, after=1))
-    assert chats.sent == [(0, 2), (1, 3), (17, 1)]
+def test_idle_chats_are_forgotten_and_those_that_must_wait_are_not() -> None:
+    async def later(chats: Chats) -> None:
+        chats.limit.hold(5000, 1000)
+        await chats.send(6000, after=200)
+        assert len(chats.limit._chats) == 2
+        await chats.send(5000)
 
-
-async def test_a_hold_reaches_those_who_wait_for_the_budget_of_all(chats: Chats) -> None:
-    crowd = [chats.send(chat) for chat in range(1, 33)]
-    await chats.time.run(*crowd, chats.told(31, 10, after=0.5))
-    assert (chats.times(31), chats.times(32)) == ([10.5], [1])
-
-
-async def test_chats_told_to_wait_hold_only_themselves(chats: Chats) -> None:
-    await chats.time.run(chats.hold(1, 9), chats.hold(2, 8), chats.hold(3, 5))
-    await chats.time.run(*(chats.send(chat) for chat in (1, 2, 3, 4)))
-    assert chats.sent == [(0, 4), (5, 3), (8, 2), (9, 1)]
-
-
-async def test_idle_chats_are_forgotten_and_those_that_matter_are_not(chats: Chats) -> None:
-    await chats.time.run(*(chats.send(chat) for chat in range(1, 301)))
-    assert len(chats.limit._chats) == 300
-    chats.limit.hold(5000, 1000)
-    await chats.time.run(chats.send(6000, after=200))
-    assert len(chats.limit._chats) == 2
-    await chats.time.run(chats.send(5000))
-    assert chats.times(5000) == [9 + 1000]
-
-
-async def test_who_gives_up_waiting_does_not_stop_the_next(chats: Chats) -> None:
-    await chats.time.run(chats.send(1, times=3))
-    gone = asyncio.create_task(chats.send(1))
-    await settle()
-    gone.cancel()
-    await asyncio.gather(gone, return_exceptions=True)
-    await chats.time.run(chats.send(1))
-    assert chats.times(1) == [0, 0, 0, 3]
-
-
-async def test_without_limits_nothing_waits() -> None:
-    chats = Chats(RateLimit((), (), ()))
-    await chats.time.run(chats.send(1, times=100), chats.send(GROUP, times=100))
-    assert [time for time, _ in chats.sent] == [0] * 200
+    chats = sent(lambda chats: [*map(chats.send, range(1, 301)), later(chats)])
+    assert chats.times(5000) == [1000]
 
 
 @pytest.mark.parametrize(
@@ -181,32 +119,20 @@ async def test_without_limits_nothing_waits() -> None:
         ("editMessageText", 1, False),
         ("sendChatAction", GROUP, False),
         ("sendMessageDraft", 1, False),
-        ("answerCallbackQuery", None, False),
     ],
 )
-async def test_messages_count_and_signs_of_life_never_wait(
-    chats: Chats, endpoint: str, chat_id: int | None, counts: bool
+def test_messages_count_and_signs_of_life_never_wait(
+    endpoint: str, chat_id: int, counts: bool
 ) -> None:
-    made: list[float] = []
-
-    async def call() -> bool:
-        made.append(chats.time.now)
-        return True
-
-    async def request() -> None:
-        data = {"chat_id": chat_id} if chat_id else {}
-        await chats.limit.process_request(call, (), {}, endpoint, data, None)
-
-    await chats.time.run(*(request() for _ in range(4)))
-    assert made == [0, 0, 0, 3 if counts else 0]
+    chats = sent(lambda chats: [chats.request(endpoint, chat_id) for _ in range(4)])
+    assert chats.times(chat_id) == [0, 0, 0, 3 if counts else 0]
 
 
-async def test_an_optional_message_is_refused_while_half_of_a_limit_is_used(chats: Chats) -> None:
-    async def call() -> bool:
-        return True
+def test_an_optional_message_is_refused_while_half_of_a_limit_is_used() -> None:
+    async def work(chats: Chats) -> None:
+        for _ in range(2):
+            await chats.request("sendMessage", GROUP)
+        with pytest.raises(RetryAfter):
+            await chats.request("editMessageText", GROUP, "optional")
 
-    data = {"chat_id": GROUP}
-    for _ in range(2):
-        await chats.limit.process_request(call, (), {}, "sendMessage", data, None)
-    with pytest.raises(RetryAfter):
-        await chats.limit.process_request(call, (), {}, "editMessageText", data, "optional")
+    sent(lambda chats: [work(chats)])
