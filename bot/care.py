@@ -8,10 +8,10 @@ from typing import Final
 
 from agent.care.concerns import RETRACTABLE, Care, read_care
 from agent.care.help import Help
-from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.turn import SHARED, UNDER_AGE, Change, Fact, Person, Reply, Work
+from bot.retries import call_or_default
 from db.repositories.people import CareRepository, MemoryRepository
 
 LASTING: Final = frozenset({"under_age", "dependence"})
@@ -74,7 +74,7 @@ class Carer:
             held |= {"under_age"} if Fact("setting", UNDER_AGE) in known else set()
             return Person(care.holding(held), tuple(known), tuple(bottles), user_id)
 
-        return await or_else(read, Person(care), "The memory of a user could not be read")
+        return await call_or_default(read, Person(care), "The memory of a user could not be read")
 
     def work(self, person: Person, work: Work, *, is_look_up: bool = False) -> Work:
         """Return the work of a turn: in a crisis it is help alone, without a model.
@@ -118,12 +118,14 @@ class Carer:
         if self.cares is None or not chat_id:
             return frozenset()
         read = partial(self.cares.current, chat_id, user_id)
-        return await or_else(read, frozenset(), f"The care of chat {chat_id} could not be read")
+        return await call_or_default(
+            read, frozenset(), f"The care of chat {chat_id} could not be read"
+        )
 
     async def _keep(self, chat_id: int, user_id: int, until: Mapping[str, datetime | None]) -> None:
         if self.cares is not None and chat_id and until:
             keep = partial(self.cares.save, chat_id, user_id, until)
-            await or_else(keep, None, f"The care of chat {chat_id} could not be kept")
+            await call_or_default(keep, None, f"The care of chat {chat_id} could not be kept")
 
 
 def _stated_allergies(person: Person) -> tuple[Change, ...]:

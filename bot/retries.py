@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from agent.engine.errors import or_else
+from agent.engine.errors import log_failure
 from agent.retrying import Backoff, retry
 
 R = TypeVar("R")
@@ -29,7 +29,16 @@ async def try_briefly(call: Callable[[], Awaitable[R]], default: T, problem: str
 
     `problem` is logged then.
     """
-    return await or_else(lambda: retry_briefly(call), default, problem)
+    return await call_or_default(lambda: retry_briefly(call), default, problem)
+
+
+async def call_or_default(call: Callable[[], Awaitable[R]], default: T, problem: str) -> R | T:
+    """Return what `call` returns; `default` if it fails, and `problem` is logged."""
+    try:
+        return await call()
+    except Exception as error:
+        log_failure(problem, error)
+        return default
 
 
 async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:

@@ -8,7 +8,6 @@ from typing import Final
 
 from agent.care.concerns import read_care
 from agent.deps import deps_of
-from agent.engine.errors import or_else
 from agent.engine.run import Run, ShowDraft
 from agent.engine.span import Span
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
@@ -23,7 +22,7 @@ from bot.metrics import Metrics
 from bot.outgoing import Delivery
 from bot.pending import pending_turn
 from bot.question import Question, RunningTurns
-from bot.retries import try_briefly
+from bot.retries import call_or_default, try_briefly
 from bot.telegram.replies import Replies, Show
 from bot.turn_record import ended_turn, open_trace, trace_delivery
 from db.models import OutboxRow
@@ -160,7 +159,7 @@ class Turns:
         if (store := self.store) is None or question.to is None:
             return False
         problem = "The delivery of the last answer could not be read"
-        return await or_else(lambda: store.may_be_lost(question.chat_id), False, problem)
+        return await call_or_default(lambda: store.may_be_lost(question.chat_id), False, problem)
 
     async def _messages(
         self, question: Question, reply: Reply, show: Show | None = None

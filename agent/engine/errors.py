@@ -19,13 +19,8 @@ of a class is its message when none is given.
 
 import logging
 import traceback
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R")
-T = TypeVar("T")
 
 
 class AgentError(Exception):
@@ -98,12 +93,3 @@ def log_failure(what: str, error: BaseException) -> str:
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     log.error("%s: %s%s", what, type(error).__name__, place)
     return type(error).__name__
-
-
-async def or_else(call: Callable[[], Awaitable[R]], otherwise: T, what: str) -> R | T:
-    """Return what `call` returns; `otherwise` if it fails, and `what` is logged of it."""
-    try:
-        return await call()
-    except Exception as error:
-        log_failure(what, error)
-        return otherwise

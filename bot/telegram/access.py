@@ -10,11 +10,10 @@ from telegram import Update, User
 from telegram.constants import ChatType
 
 from agent import lengths
-from agent.engine.errors import or_else
 from agent.i18n import say, speaking
 from agent.markdown import visible
 from bot.outgoing import Button, Destination, Rows
-from bot.retries import try_briefly
+from bot.retries import call_or_default, try_briefly
 from bot.telegram.buttons import acknowledge, answer_inline
 from bot.telegram.conversation import Conversation
 from bot.telegram.messages import is_addressed
@@ -109,7 +108,7 @@ class Access:
         if len(self._seen) >= MAX_SEEN:
             self._seen.clear()
         people, problem = self.talk.repositories.people, f"That user {user.id} wrote was not stored"
-        await or_else(lambda: people.seen(user.id, private, now), None, problem)
+        await call_or_default(lambda: people.seen(user.id, private, now), None, problem)
         self._seen[key] = now
 
 

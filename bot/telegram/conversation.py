@@ -9,7 +9,6 @@ from telegram import Update
 from telegram.ext import BaseHandler, ContextTypes
 
 from agent.conversation import StoredMessage
-from agent.engine.errors import or_else
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.sommelier.attachment import Attached, Attachment
@@ -21,7 +20,7 @@ from bot.outgoing import Delivery, Rows
 from bot.pending import is_retry, pending_turn
 from bot.question import Question
 from bot.resources import Repositories, Resources
-from bot.retries import retry_briefly, retry_forever, try_briefly
+from bot.retries import call_or_default, retry_briefly, retry_forever, try_briefly
 from bot.telegram.messages import (
     answer_meant,
     destination,
@@ -199,7 +198,7 @@ class Conversation:
     async def _replied_turn(self, chat_id: int, message_id: int) -> int | None:
         """Return the id of the turn that a message of the bot answered."""
         turns, problem = self.repositories.turns, "The turn that is replied to could not be read"
-        turn = await or_else(lambda: turns.of_message(chat_id, message_id), None, problem)
+        turn = await call_or_default(lambda: turns.of_message(chat_id, message_id), None, problem)
         return turn.turn_id if turn else None
 
 

@@ -33,13 +33,12 @@ from telegram.error import (
 )
 from telegram.ext import ExtBot
 
-from agent.engine.errors import or_else
 from agent.i18n import say
 from agent.retrying import Backoff, Sleep
 from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, Delivery, DeliveryError, Destination, FileKind, Rows
 from bot.pending import pending_turn
-from bot.retries import retry_forever
+from bot.retries import call_or_default, retry_forever
 from bot.telegram.render import split_messages, utf16_units, visible_text
 from db.models import OutboxRow
 from db.repositories.inbox import Inbox
@@ -292,7 +291,7 @@ def _text(html: str, *, as_html: bool) -> dict[str, Any]:
 
 async def _try_to_store(call: Callable[[], Awaitable[None]], chat_id: int) -> None:
     """Store what is known of a chat; if that fails, users are answered anyway."""
-    await or_else(call, None, f"What is known of chat {chat_id} could not be stored")
+    await call_or_default(call, None, f"What is known of chat {chat_id} could not be stored")
 
 
 def _is_gone(error: TelegramError) -> bool:
