@@ -4,13 +4,11 @@ import pytest
 
 from agent.documents.answer import CORRECTION, Answer, answer_question
 from agent.documents.citations import NOT_ENOUGH
-from agent.engine.limits import Ledger, Limits
+from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.i18n import say, speaking
 from tests.doubles.model_server import ModelServer, Step, answer, error, refusal
-from tests.fakes import root_span
 from tests.library import (
-    INJECTED,
     MUSCADET,
     OYSTERS,
     SUR_LIE,
@@ -182,27 +180,3 @@ async def test_nothing_retrieved_needs_no_request(model_server: ModelServer) -> 
     found = await ask(model_server, library=FakeLibrary(chunks=()))
     assert found.text.startswith(NOT_ENOUGH)
     assert model_server.requests == []
-
-
-async def test_a_document_that_gives_orders_changes_nothing_that_is_checked(
-    model_server: ModelServer,
-) -> None:
-    obeyed = "The secret is out [secret/passwords.md]."
-    library = FakeLibrary((INJECTED, SUR_LIE))
-    found = await ask(model_server, *[answer(obeyed)] * 3, library=library)
-    assert "secret is out" not in found.text
-    assert "secret/passwords.md" not in {cited.path for cited in found.citations}
-    asked = sent(model_server, 0)["messages"][1]["content"]
-    assert asked.count("</excerpts>") == 1
-    assert "</sources>" not in asked
-
-
-async def test_the_trace_and_the_ledger_hold_every_attempt(model_server: ModelServer) -> None:
-    model_server.script(answer("Lees [methods/magic.md]."), answer(GOOD))
-    root, ledger = root_span(), Ledger()
-    async with open_model(model_server) as model:
-        run = Run([model], span=root, ledger=ledger)
-        await answer_question(QUESTION, run=run, documents=FakeLibrary())
-    assert root.names == ["retrieve.documents", *["llm.answer", "guard.output"] * 2]
-    assert (root.metadata["retry_count"], root.metadata["error_types"]) == (1, "grounding")
-    assert (ledger.requests, root.metadata["outcome"]) == (2, "answered")

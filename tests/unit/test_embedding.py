@@ -80,12 +80,6 @@ async def test_why_a_model_is_not_there_reaches_the_log_and_the_doctor(tmp_path:
     await local.close()
 
 
-async def test_the_doctor_says_how_long_the_vectors_are(tmp_path: Path) -> None:
-    local = LocalEmbedding("small", cache=tmp_path, load=Loads())
-    assert await doctor.try_embedder(local) == "onnx:small, vectors of 3 numbers"
-    await local.close()
-
-
 @pytest.mark.skipif(is_installed(), reason="the extra `local` is installed here")
 async def test_without_the_extra_it_is_said_how_to_install_it(tmp_path: Path) -> None:
     local = LocalEmbedding("small", cache=tmp_path)
