@@ -193,12 +193,14 @@ def select(
     kind: str | None = None,
     limit: int | None = None,
 ) -> list[Conversation]:
-    """Return the first `limit` conversations of a language and a kind; None means all."""
-    return [
+    """Return the conversations of a language and a kind; `limit` of them, drawn evenly, if set."""
+    found = [
         conversation
         for conversation in conversations
         if language in (None, conversation.language) and kind in (None, conversation.kind)
-    ][:limit]
+    ]
+    count = min(limit or len(found), len(found))
+    return [found[place * len(found) // count] for place in range(count)]
 
 
 def item_of(dataset: str, case: Case) -> Item:
