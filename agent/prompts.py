@@ -13,11 +13,11 @@ from typing import Final
 
 from pydantic import Field, PositiveInt
 
-from agent.deps import Deps, Prompts, deps_of
 from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef
 from agent.tables import Strict, read_toml
 from agent.text import pattern, words
+from agent.turn import Deps, Prompts, deps_of
 
 FILE: Final = Path(__file__).with_suffix(".toml")
 VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")

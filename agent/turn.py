@@ -1,11 +1,12 @@
-"""One turn: the user as far as they are known, the reply, and signs of an attack in a message."""
+"""One turn: the user, what tools need of it, the reply, and signs of an attack in a message."""
 
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import Field
 
@@ -14,8 +15,9 @@ from agent.care.concerns import NO_CARE, Care, Concern
 from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.mcp import Proposal
+from agent.engine.messages import LLM
 from agent.engine.run import Run
-from agent.engine.span import PromptRef, Span
+from agent.engine.span import Prompt, PromptRef, Span
 from agent.i18n import say
 from agent.markdown import NOTE_SIGN, visible
 from agent.tables import Strict, read_toml
@@ -178,6 +180,59 @@ class Reply:
     def shown(self) -> str:
         """Return the text with its lead above and its notes below it, in Markdown."""
         return with_notes("\n\n".join(filter(None, (self.lead, self.text))), self.notes)
+
+
+Role = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One message of a conversation as it is stored: text, and the wines it recommended.
+
+    `turn_id` and `user_id` are those of its turn, where they are stored; `thread_id` is
+    the topic of the chat, 0 without topics. `attachment` is what was read from its pictures, as
+    JSON.
+    """
+
+    role: Role
+    content: str
+    wine_ids: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    turn_id: int | None = None
+    thread_id: int = 0
+    user_id: int | None = None
+    attachment: str = ""
+
+
+class Prompts(Protocol):
+    """The prompts of a turn."""
+
+    def get(self, name: str) -> Prompt:
+        """Return the prompt to use now, at once: nothing is waited for.
+
+        Raises:
+            KeyError: this product has no prompt of that name.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Deps:
+    """The person who asks, the prompts in use, and models that are asked for one thing each.
+
+    Without a `person` nothing is known of them but their messages; without `prompts` those of the
+    repository are used. `told` are the ids of excerpts and wines that a model was given in this
+    turn.
+    """
+
+    person: Person | None = None
+    prompts: Prompts | None = None
+    models: Mapping[str, LLM] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+
+
+def deps_of(run: Run) -> Deps:
+    """Return the deps of a run; a run that was made without any has none of it."""
+    return run.deps if isinstance(run.deps, Deps) else Deps()
 
 
 Work = Callable[[Run], Awaitable[Reply]]

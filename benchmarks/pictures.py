@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from agent.deps import Deps
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.evals.evaluators import Mark
@@ -24,6 +23,7 @@ from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue, Currency, ReadWine
 from agent.tables import Strict, read_toml
 from agent.text import words
+from agent.turn import Deps
 from bot.commands.evaluate import open_bench
 from bot.commands.output import open_settings
 from bot.models import model_of, server_of

@@ -22,14 +22,12 @@ from typing import Any, Final
 
 from pydantic import SecretStr
 
-from agent.conversation import StoredMessage
-from agent.deps import deps_of
 from agent.engine.mcp import McpServers
 from agent.engine.run import Run
 from agent.senses.pictures import as_shown, read_pictures
 from agent.sommelier.attachment import Attached
 from agent.sommelier.history import window
-from agent.turn import Person, Reply, answer_turn, changed
+from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, deps_of
 from benchmarks.pictures import sketched
 from bot.app import sommelier_of
 from bot.resources import Resources, open_resources

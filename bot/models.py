@@ -4,7 +4,6 @@ import httpx2
 from platformdirs import user_cache_path
 from pydantic import SecretStr
 
-from agent.deps import Deps, Prompts
 from agent.documents.embedding import (
     NOT_INSTALLED,
     PREFIX,
@@ -20,6 +19,7 @@ from agent.engine.run import Run
 from agent.places.search import BraveSearch, PlaceSearch, SearxngSearch
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer, Speaker, Transcriber
+from agent.turn import Deps, Prompts
 from config import ServedModel, Settings, SettingsError
 
 Server = tuple[str | None, SecretStr | None]

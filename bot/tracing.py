@@ -12,11 +12,11 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from agent.deps import Prompts
 from agent.prompts import REPOSITORY
 from agent.tracing.masking import Masking, masked_trace
 from agent.tracing.prompts import ManagedPrompts
 from agent.tracing.records import TraceRecord
+from agent.turn import Prompts
 from bot.exporter import Channel, Exporter
 from bot.forgetting import Forgetting
 from bot.tasks import bounded

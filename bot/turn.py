@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agent.care.concerns import read_care
-from agent.deps import deps_of
 from agent.engine.run import Run, ShowDraft
 from agent.engine.span import Span
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
 from agent.memory.changes import with_changes_told
 from agent.text import language_of
 from agent.tracing.recorder import Recorder
-from agent.turn import Person, Reply, Work, settings_of, worked_on
+from agent.turn import Person, Reply, Work, deps_of, settings_of, worked_on
 from agent.turn_trace import BUDGET, record_turn
 from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import Carer

@@ -2,12 +2,11 @@
 
 from datetime import UTC, datetime
 
-from agent.conversation import StoredMessage
 from agent.engine.span import Span
 from agent.text import truncate_at_boundary
 from agent.tracing.recorder import Recorder, RootSpan, summarize
 from agent.tracing.records import TraceRecord
-from agent.turn import Reply
+from agent.turn import Reply, StoredMessage
 from bot.outgoing import Delivery
 from bot.question import Question
 from db.models import TurnRow

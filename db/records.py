@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
 
-from agent.conversation import StoredMessage
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.span import Level
 from agent.tracing.records import TraceRecord
-from agent.turn import Change
+from agent.turn import Change, StoredMessage
 from db.models import TurnRow
 
 Verdict = Literal["liked", "disliked"]

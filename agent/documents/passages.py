@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final, Protocol, TypeVar
 
 from pydantic import Field
 
-from agent.deps import deps_of
 from agent.engine.contract import OutputContract
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
@@ -15,7 +14,7 @@ from agent.engine.run import Run
 from agent.engine.span import PromptRef, Span
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.text import pattern, truncate_at_boundary, words
-from agent.turn import Reply
+from agent.turn import Reply, deps_of
 from agent.turn_trace import Outcome, error_types, record_outcome
 
 T = TypeVar("T")

@@ -17,7 +17,6 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from agent.deps import deps_of
 from agent.documents.passages import (
     CHEAPER,
     DEFAULT_CHUNKS,
@@ -44,6 +43,7 @@ from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import say, spoken
 from agent.prompts import instructed, prompt_for
+from agent.turn import deps_of
 from agent.turn_trace import Outcome, error_types
 
 MAX_SNIPPETS: Final = 8

@@ -18,13 +18,13 @@ from pydantic import (
     model_validator,
 )
 
-from agent.conversation import StoredMessage
 from agent.engine.errors import AgentError
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Colour, Currency, Food, Style, Sweetness
 from agent.tables import Strict
 from agent.text import Language
 from agent.tracing.experiments import Item, item_id
+from agent.turn import StoredMessage
 
 STARTER: Final = Path(__file__).with_name("conversations.jsonl")
 """Conversations that are answered from the starter wines."""

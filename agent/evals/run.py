@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, cast
 
-from agent.conversation import StoredMessage
 from agent.documents.passages import DocumentStore
 from agent.documents.quotes import find_quotes
 from agent.engine.errors import log_failure
@@ -25,7 +24,7 @@ from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
 from agent.tracing.recorder import Recorder, trace_id_of
 from agent.tracing.records import ScoreRecord, TraceRecord
-from agent.turn import Reply, answer_turn
+from agent.turn import Reply, StoredMessage, answer_turn
 
 USER: Final = "eval"
 SCORE_PREFIX: Final = "eval_"

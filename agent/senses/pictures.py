@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from agent import lengths
-from agent.deps import deps_of
 from agent.documents.passages import as_data
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
@@ -43,7 +42,7 @@ from agent.sommelier.wine import (
     canonical,
 )
 from agent.text import pattern, words
-from agent.turn import security_flags
+from agent.turn import deps_of, security_flags
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

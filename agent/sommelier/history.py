@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from agent.conversation import StoredMessage
 from agent.engine.messages import Message
 from agent.markdown import plain
 from agent.sommelier.cards import TITLE
 from agent.text import pattern
+from agent.turn import StoredMessage
 
 SHOWN_IDS: Final = pattern(r"\[wine ids: ([^\]\n]*)\]\s*\Z")
 

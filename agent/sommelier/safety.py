@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final, cast, get_args
 
 from agent.care.concerns import Care
-from agent.deps import deps_of
 from agent.engine.run import Run
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.taste import Taste, is_of, spending, taste_of
@@ -24,7 +23,7 @@ from agent.sommelier.wine import (
     WineQuery,
     WineSearchResult,
 )
-from agent.turn import NOBODY, Person
+from agent.turn import NOBODY, Person, deps_of
 
 MAX_ABV: Final = 0.5
 """The strongest wine that counts as one without alcohol, in % vol."""

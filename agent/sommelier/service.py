@@ -7,7 +7,6 @@ from typing import Final, Protocol
 
 from agent.care.concerns import Care, read_care_in_talk
 from agent.care.help import Help
-from agent.deps import deps_of
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.mcp import McpServers, Proposal
@@ -26,7 +25,7 @@ from agent.sommelier.small import WINES, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, of_catalogue
 from agent.sommelier.wine_tools import wine_tools
-from agent.turn import TOLD, Change, Person, Reply, guard_input
+from agent.turn import TOLD, Change, Person, Reply, deps_of, guard_input
 from agent.turn_trace import Outcome, error_types
 
 PLACES: Final = "find_places"

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from agent.deps import deps_of
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.span import Span
@@ -16,7 +15,7 @@ from agent.sommelier.safety import find_wines, get_wines, note, person_in
 from agent.sommelier.serving import drinking_years, serving
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult, record
 from agent.tables import Strict
-from agent.turn import Person
+from agent.turn import Person, deps_of
 
 SEARCH = (
     "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "

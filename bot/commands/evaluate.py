@@ -14,7 +14,6 @@ from typing import Annotated, Final
 import typer
 from pydantic import SecretStr
 
-from agent.deps import Deps, deps_of
 from agent.documents.passages import DocumentStore
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLM, ResponseMode
@@ -40,6 +39,7 @@ from agent.sommelier.wine import Catalogue
 from agent.tracing.errors import unavailable
 from agent.tracing.experiments import Item, items_of, put_items, record
 from agent.tracing.records import TraceRecord
+from agent.turn import Deps, deps_of
 from bot.commands.output import (
     AsJson,
     fail,

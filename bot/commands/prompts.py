@@ -10,12 +10,12 @@ from typing import Annotated, Final, TypeVar
 
 import typer
 
-from agent.deps import Prompts
 from agent.engine.errors import AgentError
 from agent.engine.span import Prompt, PromptRef
 from agent.prompts import REPOSITORY, braced, refusal, repository_prompts, variables
 from agent.tracing.errors import unavailable
 from agent.tracing.prompts import fetched
+from agent.turn import Prompts
 from bot.commands.output import fail, open_settings, printable, show, table
 from bot.tracing import langfuse_of
 from config import Settings

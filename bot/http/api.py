@@ -13,7 +13,6 @@ from fastapi.security import HTTPBearer
 from fastapi.sse import EventSourceResponse, format_sse_event
 from pydantic_core import to_json
 
-from agent.deps import deps_of
 from agent.documents.answer import Answer, answer_question
 from agent.documents.quotes import Quotes, Snippet, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
@@ -23,7 +22,7 @@ from agent.engine.tools import Toolbox, ToolResult
 from agent.i18n import speak
 from agent.markdown import visible
 from agent.sommelier.service import Answerer
-from agent.turn import Reply, Work, guard_input
+from agent.turn import Reply, Work, deps_of, guard_input
 from bot.http.schemas import (
     AskRequest,
     AskResponse,

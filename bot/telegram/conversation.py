@@ -8,14 +8,13 @@ from pydantic import ValidationError
 from telegram import Update
 from telegram.ext import BaseHandler, ContextTypes
 
-from agent.conversation import StoredMessage
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.sommelier.attachment import Attached, Attachment
 from agent.sommelier.history import window
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import trace_id_of
-from agent.turn import Bottles, Change, Fact, Reply
+from agent.turn import Bottles, Change, Fact, Reply, StoredMessage
 from bot.outgoing import Delivery, Rows
 from bot.pending import is_retry, pending_turn
 from bot.question import Question

@@ -13,7 +13,6 @@ from telegram.error import BadRequest, Forbidden, TelegramError
 from telegram.ext import MessageHandler, filters
 
 from agent import lengths
-from agent.deps import deps_of
 from agent.engine.run import Run
 from agent.i18n import say
 from agent.markdown import escape
@@ -22,7 +21,7 @@ from agent.senses.pictures import TOO_LARGE, VISION, Pages, Unusable, read_pages
 from agent.senses.speech import Heard, Transcriber, hear, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
-from agent.turn import Reply, settings_of
+from agent.turn import Reply, deps_of, settings_of
 from bot.telegram.conversation import PICTURE, AnyHandler, Context, Conversation
 from bot.telegram.messages import answer_meant, is_addressed, message_of, with_context, wording
 from bot.telegram.render import to_telegram_html, visible_text

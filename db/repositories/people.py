@@ -8,9 +8,8 @@ from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, case, delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.conversation import Role, StoredMessage
 from agent.text import storable
-from agent.turn import Bottles, Change, Fact, FactKind
+from agent.turn import Bottles, Change, Fact, FactKind, Role, StoredMessage
 from db.engine import SqlRepository
 from db.models import (
     BottleRow,

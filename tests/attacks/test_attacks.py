@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from agent.care.concerns import Care
-from agent.conversation import StoredMessage
-from agent.deps import Deps
 from agent.documents.passages import search_documents_tool
 from agent.engine.limits import Limits
 from agent.engine.run import Run
@@ -19,7 +17,7 @@ from agent.fallback import Fallback
 from agent.sommelier.history import window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Style, Wine
-from agent.turn import Fact, Person, Reply
+from agent.turn import Deps, Fact, Person, Reply, StoredMessage
 from bot.telegram.render import from_html, to_telegram_html
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.fakes import CHINON, RIOJA, FakeCatalogue

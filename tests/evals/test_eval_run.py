@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from agent.deps import Deps, Prompts
 from agent.engine import run as engine
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
@@ -17,6 +16,7 @@ from agent.evals.dataset import Conversation, parse_conversation
 from agent.evals.run import Outcome, Result, SommelierVariant, Trial, evaluate
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
+from agent.turn import Deps, Prompts
 from bot.commands.prompts import prompt_of_file
 from tests.commands import sommelier_eval
 from tests.doubles.model_server import ModelServer, Script, answer, answer_json, error, tool_call

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from agent.deps import Deps
 from agent.documents.passages import Chunk, DocumentStore, has_clear_best
 from agent.engine.messages import LLM
 from agent.engine.run import Run
@@ -17,6 +16,7 @@ from agent.evals.evaluators import Mark
 from agent.evals.quotes import quote_marks
 from agent.evals.report import Summary, as_json, rows, summaries
 from agent.evals.run import QuotesVariant, Result, evaluate
+from agent.turn import Deps
 from db.documents.indexing import STARTER, load_starter_documents
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agent.conversation import StoredMessage
 from agent.engine.messages import Usage
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
-from agent.turn import Reply
+from agent.turn import Reply, StoredMessage
 from agent.turn_trace import Outcome, record_turn
 from bot.admin.page import parts, stats_table
 from bot.app import admin_page

@@ -10,14 +10,12 @@ import pytest
 
 from agent.care.concerns import Care, Concern
 from agent.care.help import Help
-from agent.conversation import StoredMessage
-from agent.deps import Deps
 from agent.engine.run import Run
 from agent.sommelier.history import window
 from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Food, Style, Wine
-from agent.turn import Person, Reply
+from agent.turn import Deps, Person, Reply, StoredMessage
 from bot.care import Carer
 from bot.telegram.noticed import NoticedButtons, care_buttons
 from db.engine import Sessions

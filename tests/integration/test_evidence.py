@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.conversation import StoredMessage
 from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
@@ -19,6 +18,7 @@ from agent.sommelier.history import window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
+from agent.turn import StoredMessage
 from bot.resources import research_tools
 from bot.telegram.render import from_html, to_telegram_html
 from tests.fakes import CHINON, FakeCatalogue

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 from langfuse import Langfuse
 
-from agent.deps import Deps
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef
@@ -14,6 +13,7 @@ from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.observations import Project, langfuse_client
 from agent.tracing.prompts import ManagedPrompts
+from agent.turn import Deps
 from tests.doubles.model_server import ModelServer, answer_json
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually

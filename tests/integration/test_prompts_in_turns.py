@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from agent.deps import Deps, Prompts
 from agent.documents.answer import answer_question
 from agent.documents.quotes import QuoteCache, find_quotes
 from agent.documents.refine import refine_question
@@ -17,7 +16,7 @@ from agent.engine.tools import Tool
 from agent.places.find import find_places
 from agent.prompts import REPOSITORY, repository_prompts
 from agent.sommelier.service import Sommelier
-from agent.turn import Reply
+from agent.turn import Deps, Prompts, Reply
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json
 from tests.fakes import FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import INFORMATIONAL, QUESTION, search, service, valid

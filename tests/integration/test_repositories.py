@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from agent.conversation import StoredMessage
 from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery
+from agent.turn import StoredMessage
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
 from db.repositories.privacy import SqlPersonalData

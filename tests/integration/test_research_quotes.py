@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from agent.deps import Deps
 from agent.documents.answer import answer_question
 from agent.documents.passages import Chunk
 from agent.documents.quotes import Quote, QuoteCache, Quotes, find_quotes
@@ -15,6 +14,7 @@ from agent.engine.limits import Limits
 from agent.engine.messages import ResponseMode
 from agent.engine.run import Run
 from agent.i18n import say
+from agent.turn import Deps
 from tests.doubles.model_server import (
     ModelServer,
     Step,

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent.deps import Deps
 from agent.documents.passages import search_documents_tool
 from agent.documents.quotes import quote_documents_tool
 from agent.engine.contract import OutputContract
@@ -17,6 +16,7 @@ from agent.engine.tools import Tool, Toolbox, ToolResult
 from agent.places.find import find_places_tool
 from agent.places.search import PlaceHit
 from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.turn import Deps
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.fakes import root_span
 from tests.library import SUR_LIE, FakeLibrary, open_model

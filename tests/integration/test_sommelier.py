@@ -2,8 +2,6 @@
 
 import pytest
 
-from agent.conversation import StoredMessage
-from agent.deps import Deps
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
@@ -13,7 +11,7 @@ from agent.prompts import repository_prompts
 from agent.sommelier.history import window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
-from agent.turn import Fact, Person, Reply
+from agent.turn import Deps, Fact, Person, Reply, StoredMessage
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, hang, refusal
 from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import INVENTED, QUESTION, VALID, search, service, valid

@@ -10,11 +10,10 @@ from typing import cast
 
 import pytest
 
-from agent.conversation import Role, StoredMessage
 from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.i18n import say
-from agent.turn import Reply
+from agent.turn import Reply, Role, StoredMessage
 from bot.telegram.render import to_telegram_html, visible_text
 from db.engine import Sessions
 from db.repositories.people import MessageRepository

@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
-from agent.conversation import StoredMessage
 from agent.engine.limits import Ledger, Spent
 from agent.retrying import Backoff
+from agent.turn import StoredMessage
 from bot.leading import LocalLocks
 from bot.metrics import Metrics
 from bot.outgoing import Delivery

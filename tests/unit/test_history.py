@@ -2,8 +2,8 @@
 
 import json
 
-from agent.conversation import StoredMessage
 from agent.sommelier.history import as_written, window, with_ids_shown
+from agent.turn import StoredMessage
 
 
 def test_the_window_tells_the_ids_of_wines_shown_and_leaves_blanks_out() -> None:

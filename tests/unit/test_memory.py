@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from agent.deps import Deps
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
@@ -23,7 +22,7 @@ from agent.memory.changes import with_changes_told
 from agent.memory.taste import fact_of, facts_in
 from agent.memory.tools import memory_tools
 from agent.sommelier.wine import Currency, Style
-from agent.turn import Change, Fact, Person, Reply
+from agent.turn import Change, Deps, Fact, Person, Reply
 from tests.fakes import CHINON
 
 BAROLO = replace(bottles_of(guessed("Barolo", 2016, 45), 6), id=1)

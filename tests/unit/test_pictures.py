@@ -11,7 +11,6 @@ from PIL import Image
 
 from agent import lengths
 from agent.care.concerns import Care
-from agent.deps import Deps
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.tools import as_text
@@ -28,7 +27,7 @@ from agent.senses.pictures import (
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.cards import read_line
 from agent.sommelier.wine import Allergen, Currency, ReadWine, Style, Wine
-from agent.turn import Fact, Person
+from agent.turn import Deps, Fact, Person
 from tests.doubles.model_server import ModelServer, answer_json
 from tests.fakes import FakeCatalogue
 from tests.library import open_model
