@@ -26,6 +26,7 @@ from bot.tasks import (
     attempt,
     bounded,
     cancelled_at_stop,
+    end_when_hanging,
     every,
     run_tasks,
     stop_on_signals,
@@ -35,7 +36,6 @@ from bot.telegram.menu import show_commands
 from bot.telegram.reminders import Reminding
 from bot.updates.accept import introduce, point_webhook, poll
 from bot.updates.lanes import Lanes
-from bot.watchdog import watchdog
 from config import Settings
 from db.repositories.inbox import Inbox
 
@@ -67,7 +67,6 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     """
     stop, token = stop or stop_on_signals(), settings.telegram.token
     async with AsyncExitStack() as stack:
-        stack.enter_context(watchdog())
         resources = await stack.enter_async_context(open_resources(settings))
         stack.enter_context(single_process(settings.database.url.get_secret_value()))
         locks = locks_of(settings, resources.repositories.inbox)
@@ -151,6 +150,7 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
     tasks = [
         cancelled_at_stop(partial(receive, settings, app, lanes)),
         cancelled_at_stop(resources.sessions.watch),
+        cancelled_at_stop(end_when_hanging),
     ]
     if app.exporter is not None:
         tasks.append(cancelled_at_stop(app.exporter.run))

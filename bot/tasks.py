@@ -1,6 +1,7 @@
 """Run what works beside the turns until the bot stops; every step of stopping has a time limit."""
 
 import asyncio
+import faulthandler
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -13,6 +14,7 @@ Task = Callable[[asyncio.Event], Coroutine[object, object, None]]
 
 CLOSE_SECONDS: Final = 5
 """The time limit of a step of stopping."""
+HANG_SECONDS: Final = 60.0
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -70,6 +72,16 @@ def every(seconds: float, what: str, work: Callable[[], Awaitable[object]]) -> T
             await unless(stop, asyncio.sleep(seconds))
 
     return run
+
+
+async def end_when_hanging(seconds: float = HANG_SECONDS) -> None:
+    """End the process with a traceback if its event loop hangs: others take over its lanes."""
+    try:
+        while True:
+            faulthandler.dump_traceback_later(seconds, exit=True)
+            await asyncio.sleep(seconds / 10)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 async def attempt(what: str, work: Callable[[], Awaitable[object]]) -> None:

@@ -56,10 +56,8 @@ def upgrade() -> None:
     _create_wines()
     _create_documents()
     _create_messages()
-    _create_updates()
     _create_turns()
     _create_people()
-    _create_memory()
     _create_traces()
     _create_outbox()
     on_sqlite = op.get_context().dialect.name == "sqlite"
@@ -165,9 +163,6 @@ def _create_messages() -> None:
     )
     columns = ["chat_id", "thread_id", "id"]
     op.create_index("ix_messages_chat_id_thread_id_id", "messages", columns)
-
-
-def _create_updates() -> None:
     op.create_table(
         "updates",
         key("update_id"),
@@ -227,9 +222,6 @@ def _create_people() -> None:
         moment("created_at"),
         *needed("sent", "failed", type_=sa.Integer),
     )
-
-
-def _create_memory() -> None:
     op.create_table(
         "facts",
         key("user_id"),
