@@ -5,7 +5,7 @@ from datetime import date, datetime, timedelta
 from typing import Final, cast
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, case, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import storable
@@ -15,7 +15,6 @@ from db.models import (
     BottleRow,
     ChatRow,
     FactRow,
-    Inserting,
     MessageRow,
     OutboxRow,
     PersonRow,
@@ -47,7 +46,11 @@ class PeopleRepository(SqlRepository):
             row = insert(session, PersonRow).values(
                 user_id=user_id, first_seen=at, last_seen=at, chat_id=chat_id
             )
-            changes = _seen_again(row)
+            changes = {
+                "first_seen": func.coalesce(PersonRow.first_seen, row.excluded.first_seen),
+                "last_seen": row.excluded.last_seen,
+                "chat_id": func.coalesce(row.excluded.chat_id, PersonRow.chat_id),
+            }
             await session.execute(
                 row.on_conflict_do_update(index_elements=["user_id"], set_=changes)
             )
@@ -94,17 +97,6 @@ class PeopleRepository(SqlRepository):
             row = insert(session, PersonRow).values(user_id=user_id, **note)
             noted = row.on_conflict_do_update(index_elements=["user_id"], set_=note, where=new)
             return await session.scalar(noted.returning(PersonRow.user_id)) is not None
-
-
-def _seen_again(row: Inserting) -> dict[str, object]:
-    """Return the changed columns of a known user; moments may come in any order."""
-    new = row.excluded
-    first, last = PersonRow.first_seen, PersonRow.last_seen
-    return {
-        "first_seen": case((first < new.first_seen, first), else_=new.first_seen),
-        "last_seen": case((last > new.last_seen, last), else_=new.last_seen),
-        "chat_id": func.coalesce(new.chat_id, PersonRow.chat_id),
-    }
 
 
 class MessageRepository(SqlRepository):

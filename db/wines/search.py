@@ -1,5 +1,6 @@
 """The conditions and the ranking of a search for wines, and variety among equals."""
 
+import json
 import zlib
 from bisect import bisect
 from collections import Counter
@@ -145,9 +146,8 @@ def _ranges(query: WineQuery) -> Filters:
 
 def _holds(field: InstrumentedAttribute[list[str]], values: Sequence[str]) -> Condition:
     """Return the condition that a list of a wine, as JSON, holds one of these values."""
-    return or_(
-        false(), *(_text_of(field).contains(f'"{value}"', autoescape=True) for value in values)
-    )
+    text = _text_of(field)
+    return or_(false(), *(text.contains(json.dumps(value), autoescape=True) for value in values))
 
 
 def _text_of(field: InstrumentedAttribute[list[str]]) -> ColumnElement[str]:
@@ -407,9 +407,8 @@ def _grape_points(query: WineQuery) -> list[ColumnElement[int]]:
     if not query.grapes:
         return []
     keys = [key("grapes", name) for name in query.grapes]
-    is_first = or_(
-        *(_text_of(WineRow.grape_keys).startswith(f'["{name}"', autoescape=True) for name in keys)
-    )
+    blend = _text_of(WineRow.grape_keys)
+    is_first = or_(*(blend.startswith(f"[{json.dumps(name)}", autoescape=True) for name in keys))
     points = POINTS["grapes"]
     return [case((is_first, points), (_holds(WineRow.grape_keys, keys), points // 2), else_=0)]
 

@@ -234,6 +234,16 @@ async def test_the_first_grape_counts_more_than_a_later_one(catalogue: SqlCatalo
         assert mourvedre[:2] == ["tempier-bandol-rose-2022", "guigal-cotes-du-rhone-2020"]
 
 
+async def test_a_grape_is_found_in_any_script(sessions: Sessions) -> None:
+    blends = {"a": ["Riesling"], "b": ["Riesling", "Бастардо магарачский_1"]}
+    wines = [
+        Wine(id=name, producer=name, name=name, country="X", style="red", grapes=tuple(grapes))
+        for name, grapes in blends.items()
+    ]
+    await import_wines(sessions, CatalogueFile(tuple(wines)))
+    assert await found(SqlCatalogue(sessions), grapes=["бастардо МАГАРАЧСКИЙ 1"]) == ["b"]
+
+
 async def test_no_producer_comes_twice_while_others_are_as_good(sessions: Sessions) -> None:
     wines = [
         Wine(id=f"{house}-{number}", producer=house, name=str(number), country="X", style="red")
