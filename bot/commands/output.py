@@ -126,18 +126,10 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.splitlines())).replace("\t", " ")
 
 
-class Failed(typer.Exit):
-    """The command has ended for `reason`, which was said."""
-
-    def __init__(self, reason: str, status: int) -> None:
-        super().__init__(status)
-        self.reason = reason
-
-
 def fail(reason: str, status: int = 1) -> NoReturn:
     """End the command with one line on standard error."""
     typer.echo(f"sommelier: {printable(reason)}", err=True)
-    raise Failed(reason, status)
+    raise typer.Exit(status)
 
 
 def write_file(file: Path, text: str) -> None:

@@ -3,8 +3,7 @@
 # ruff: noqa: PLC0415
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,26 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from bot.commands.output import (
-    AsJson,
-    Failed,
-    fail,
-    open_settings,
-    print_json,
-    printable,
-    write_file,
-)
+from bot.commands.output import AsJson, fail, open_settings, print_json, printable, write_file
 
 if TYPE_CHECKING:
     from agent.documents.answer import Answer
     from agent.documents.quotes import Quotes
     from agent.engine.run import Run
     from agent.places.find import Places
-    from agent.turn import Reply, Work
+    from agent.turn import Reply
     from bot.resources import Resources
 
-LookUp = Callable[..., Awaitable[Any]]
-"""A look-up that takes a `run`."""
+LookUp = Callable[["Resources", "Run"], Awaitable[Any]]
 
 SESSION: Final = "cli"
 NOT_REFINED: Final = {
@@ -53,14 +43,13 @@ def ask(
     from agent.documents.answer import Answer, answer_question
     from agent.documents.refine import refinement_wanted
 
-    def look_up(resources: "Resources") -> LookUp:
-        wanted = refinement_wanted(resources.refinement, refine or None)
-        return partial(answer_question, asked, documents=resources.documents, refine=wanted)
+    asked = _question(question)
 
-    with _failures(as_json):
-        asked = _question(question)
-        of_help = partial(Answer.of_help, asked)
-        answer: Answer = asyncio.run(_turn("ask", asked, look_up, of_help, _answer_lines))
+    async def look_up(resources: "Resources", run: "Run") -> Answer:
+        wanted = refinement_wanted(resources.refinement, refine or None)
+        return await answer_question(asked, documents=resources.documents, refine=wanted, run=run)
+
+    answer = _answer("ask", asked, look_up, partial(Answer.of_help, asked), _answer_lines)
     if as_json:
         from bot.http.schemas import AskResponse
 
@@ -80,13 +69,12 @@ def quotes(
     """Show passages of the documents word for word, with their sources."""
     from agent.documents.quotes import Quotes, find_quotes
 
-    def look_up(resources: "Resources") -> LookUp:
-        return partial(find_quotes, asked, documents=resources.documents)
+    asked = _question(query)
 
-    with _failures(as_json):
-        asked = _question(query)
-        of_help = partial(Quotes.of_help, asked)
-        found: Quotes = asyncio.run(_turn("quotes", asked, look_up, of_help, _quotes_lines))
+    async def look_up(resources: "Resources", run: "Run") -> Quotes:
+        return await find_quotes(asked, documents=resources.documents, run=run)
+
+    found = _answer("quotes", asked, look_up, partial(Quotes.of_help, asked), _quotes_lines)
     if as_json:
         from bot.http.schemas import QuotesDocument
 
@@ -109,25 +97,24 @@ def find(
     from agent.places.find import Places, find_places
     from agent.places.queries import Queries, QueryGenerationFailed, place_named
 
-    def look_up(resources: "Resources") -> LookUp:
-        try:
-            name, where = category_named(category), place_named(place)
-        except ValueError as error:
-            fail(str(error), 2)
-        return partial(find_places, name, where, search=resources.search)
+    try:
+        name, where = category_named(category), place_named(place)
+    except ValueError as error:
+        fail(str(error), 2)
 
-    def of_help(help_: str) -> Places:
-        return Places(Queries(category, place, ()), note=help_)
+    async def look_up(resources: "Resources", run: "Run") -> Places:
+        return await find_places(name, where, search=resources.search, run=run)
 
-    with _failures(as_json):
-        try:
-            turn = _turn("find", f"{category} {place}", look_up, of_help, _place_lines)
-            found: Places = asyncio.run(turn)
-        except QueryGenerationFailed as error:
-            fail(str(error))
-        if save is not None:
-            write_file(save, found.queries.as_text)
-            typer.echo(f"Saved the queries to {save}.", err=True)
+    def help_places(text: str) -> Places:
+        return Places(Queries(category, place, ()), note=text)
+
+    try:
+        found = _answer("find", f"{category} {place}", look_up, help_places, _place_lines)
+    except QueryGenerationFailed as error:
+        fail(str(error))
+    if save is not None:
+        write_file(save, found.queries.as_text)
+        typer.echo(f"Saved the queries to {save}.", err=True)
     if as_json:
         from bot.http.schemas import PlacesDocument
 
@@ -136,14 +123,14 @@ def find(
         _print(_place_lines(found))
 
 
-async def _turn(
+def _answer(
     kind: str,
     asked: str,
-    look_up: "Callable[[Resources], LookUp]",
+    look_up: LookUp,
     of_help: Callable[[str], Any],
     lines: Callable[[Any], Iterable[str]],
 ) -> Any:
-    """Run a traced turn and return its answer; in a crisis, what `of_help` makes of the help text.
+    """Return the answer of a traced turn; in a crisis, what `of_help` makes of the help text.
 
     Raises what kept it from an answer.
     """
@@ -152,23 +139,26 @@ async def _turn(
     from bot.tracing import open_exporter
 
     settings = open_settings()
-    async with open_resources(settings) as resources:
-        care = read_care(asked, resources.help.full_age)
-        if instead := resources.help.instead(care):
-            return of_help(instead)
-        looked_up = look_up(resources)
 
-        async def work(run: "Run") -> "Reply":
-            found = await looked_up(run=run)
-            reply: Reply = found.reply("\n".join(lines(found)))
-            return reply
+    async def run() -> Any:
+        async with open_resources(settings) as resources:
+            care = read_care(asked, resources.help.full_age)
+            if instead := resources.help.instead(care):
+                return of_help(instead)
+            async with open_exporter(settings, resources.sessions):
+                answer = await _traced(resources, kind, asked, look_up, lines)
+        return replace(answer, note=f"{resources.help.beside(care)} {answer.note}".strip())
 
-        async with open_exporter(settings, resources.sessions):
-            answer = await _traced(resources, kind, asked, work)
-    return replace(answer, note=f"{resources.help.beside(care)} {answer.note}".strip())
+    return asyncio.run(run())
 
 
-async def _traced(resources: "Resources", kind: str, asked: str, looked_up: "Work") -> Any:
+async def _traced(
+    resources: "Resources",
+    kind: str,
+    asked: str,
+    look_up: LookUp,
+    lines: Callable[[Any], Iterable[str]],
+) -> Any:
     """Return the answer of a traced turn. Raises what kept it from one."""
     from agent.i18n import say
     from agent.tracing.recorder import Recorder
@@ -179,12 +169,14 @@ async def _traced(resources: "Resources", kind: str, asked: str, looked_up: "Wor
 
     async def work(run: "Run") -> "Reply":
         try:
-            return await looked_up(run)
+            found = await look_up(resources, run)
         except Exception as error:
             # The command prints it on one line; a log would repeat it.
             raised.append(error)
             failed = type(error).__name__
             return Reply(text=say("apology"), outcome="failed", error_types=(failed,))
+        reply: Reply = found.reply("\n".join(lines(found)))
+        return reply
 
     root = Recorder().turn(TraceRecord("", SESSION, SESSION, name=kind), asked)
     try:
@@ -208,20 +200,6 @@ def _question(text: str) -> str:
     if len(text) > LONGEST_QUESTION:
         fail(f"the question has more than {LONGEST_QUESTION} characters", 2)
     return question
-
-
-@contextmanager
-def _failures(as_json: bool) -> Iterator[None]:
-    """Print a failure as JSON too, with --json."""
-    try:
-        yield
-    except Exception as error:
-        if as_json:
-            from bot.http.schemas import Problem
-
-            reason = error.reason if isinstance(error, Failed) else str(error)
-            print_json(Problem(error=reason or type(error).__name__))
-        raise
 
 
 def _answer_lines(answer: "Answer") -> Iterable[str]:
@@ -256,10 +234,7 @@ def _place_lines(found: "Places") -> Iterable[str]:
         yield f"{found.note}\n"
     for place in found.results:
         yield f"{place.title}\n  {place.url}"
-        if place.snippet:
-            yield _indented(place.snippet)
-        if place.distance:
-            yield _indented(place.distance)
+        yield from map(_indented, filter(None, [place.snippet, place.distance]))
         yield f"  found by: {'; '.join(place.queries)}\n"
     if not found.results:
         for link in found.links:
