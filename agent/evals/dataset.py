@@ -187,17 +187,23 @@ def parse_conversation(value: object, place: str) -> Conversation:
 
 
 def select(
-    conversations: Sequence[Conversation],
-    *,
-    language: str | None = None,
-    kind: str | None = None,
-    limit: int | None = None,
+    conversations: Sequence[Conversation], where: Sequence[str], limit: int | None = None
 ) -> list[Conversation]:
-    """Return the conversations of a language and a kind; `limit` of them, drawn evenly, if set."""
+    """Return the conversations that meet every condition: `language=de`, `kind=budget`.
+
+    `limit` of them, drawn evenly, if it is set.
+
+    Raises:
+        DatasetError: a condition is neither.
+    """
+    wanted = [condition.partition("=")[::2] for condition in where]
+    for column, value in wanted:
+        if column not in ("language", "kind"):
+            raise DatasetError(f"--where is {column}={value}; write language=de, or kind=budget")
     found = [
         conversation
         for conversation in conversations
-        if language in (None, conversation.language) and kind in (None, conversation.kind)
+        if all(getattr(conversation, column) == value for column, value in wanted)
     ]
     count = min(limit or len(found), len(found))
     return [found[place * len(found) // count] for place in range(count)]

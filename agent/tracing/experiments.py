@@ -76,8 +76,6 @@ def record(
     run: str,
     items: Mapping[str, Item],
     traced: Traced,
-    *,
-    description: str = "",
 ) -> tuple[int, str]:
     """Record a run as an experiment for each variant, over the items of cases that were traced.
 
@@ -93,7 +91,6 @@ def record(
         result = client.run_experiment(
             name=dataset,
             run_name=f"{run} · {variant}",
-            description=description or None,
             data=[item for item in stored if traces.get(cases.get(item.id, ""))],
             task=_task(client, {items[case].id: found for case, found in traces.items()}),
             metadata={"run": run, "variant": variant},

@@ -82,7 +82,6 @@ Models = Annotated[
 ]
 Save = Annotated[Path | None, typer.Option(help="A JSON file for every answer and score.")]
 Name = Annotated[str | None, typer.Option(help="The name of the run; its time is added.")]
-Description = Annotated[str, typer.Option(help="A description of this run, for Langfuse.")]
 
 
 @app.command("run")
@@ -100,13 +99,12 @@ def run(
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="The number of conversations.")] = None,
-    language: Annotated[
-        str | None, typer.Option(help="Only these: en, de, fr, es, it, nl.")
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="Only those of this language or kind: language=de, kind=budget."),
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="Only these: pairing, budget …")] = None,
     concurrency: Annotated[int, typer.Option(min=1, max=64, help="Conversations at a time.")] = 4,
     name: Name = None,
-    description: Description = "",
     save: Save = None,
     as_json: AsJson = False,
 ) -> None:
@@ -122,7 +120,7 @@ def run(
         require_model(settings)
     tried = list(dict.fromkeys(prompt or ()))
     prompts = prompts_to_try(settings, tried) if tried else {"": prompts_in_use(settings)}
-    conversations = read_dataset(settings, dataset, language, kind, limit)
+    conversations = read_dataset(settings, dataset, where or (), limit)
 
     def variants(bench: Bench) -> list[Variant]:
         return [
@@ -136,8 +134,8 @@ def run(
             for title, texts in prompts.items()
         ]
 
-    evaluation = Evaluation(settings, _title(name), concurrency, description)
-    evaluation.run(conversations, variants, starter=dataset == STARTER_SET)
+    evaluation = Evaluation(settings, conversations, _title(name))
+    evaluation.run(variants, concurrency, starter=dataset == STARTER_SET)
     evaluation.report(save, as_json=as_json)
 
 
@@ -153,7 +151,6 @@ def quotes(
         typer.Option(help="Ask this model first, and the others too where its quotes fail."),
     ] = None,
     name: Name = None,
-    description: Description = "",
     save: Save = None,
     as_json: AsJson = False,
 ) -> None:
@@ -180,8 +177,10 @@ def quotes(
                     made.append(QuotesVariant(label, routed, bench.documents))
         return made
 
-    evaluation = Evaluation(settings, _title(name), 1, description)
-    evaluation.run(Dataset("sommelier-quotes", read_ground_truth()), variants, starter=True)
+    evaluation = Evaluation(
+        settings, Dataset("sommelier-quotes", read_ground_truth()), _title(name)
+    )
+    evaluation.run(variants, 1, starter=True)
     evaluation.report(save, as_json=as_json)
 
 
@@ -199,33 +198,29 @@ def require_model(settings: Settings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Cases under a name in Langfuse, with their items by id if they are stored there."""
+    """Cases under a name in Langfuse; `items` are theirs by id if they were read there."""
 
     name: str
     cases: Sequence[Case]
-    stored: Mapping[str, Item] = field(default_factory=dict)
+    items: Mapping[str, Item] = field(default_factory=dict)
 
 
-def read_dataset(
-    settings: Settings, name: str, language: str | None, kind: str | None, limit: int | None
-) -> Dataset:
+def read_dataset(settings: Settings, name: str, where: Sequence[str], limit: int | None) -> Dataset:
     """Read conversations from a file or from Langfuse; end the command if there are none."""
-    title, items = name.removeprefix(LANGFUSE), dict[str, Item]()
+    title, items = name.removeprefix(LANGFUSE), list[Item]()
     try:
         if name.startswith(LANGFUSE):
-            stored = _read_langfuse(settings, title)
-            found = require_unique_ids(conversation_of(item, title) for item in stored)
-            items = {case.id: item for case, item in zip(found, stored, strict=True)}
+            items = _read_langfuse(settings, title)
+            found = require_unique_ids(conversation_of(item, title) for item in items)
         else:
             title = f"sommelier-{Path(name).stem}"
             found = read_conversations(STARTER if name == STARTER_SET else Path(name))
+        chosen = select(found, where, limit)
     except DatasetError as error:
         fail(str(error), 2)
-    if not found:
-        fail(f"{name} has no conversations", 2)
-    if not (chosen := select(found, language=language, kind=kind, limit=limit)):
-        fail(f"no conversation of {name} is of this language and kind", 2)
-    return Dataset(title, chosen, items)
+    if not chosen:
+        fail(f"{name} has no conversations" + f" where {', '.join(where)}" * bool(where), 2)
+    return Dataset(title, chosen, {case.id: item for case, item in zip(found, items, strict=False)})
 
 
 def _read_langfuse(settings: Settings, name: str) -> list[Item]:
@@ -296,28 +291,28 @@ class Evaluation:
     """One run: its results are recorded and reported, also when Ctrl-C ends it."""
 
     settings: Settings
+    dataset: Dataset
     title: str
-    concurrency: int
-    description: str = ""
     results: list[Result] = field(default_factory=list)
     stopped: bool = False
 
-    def run(self, dataset: Dataset, variants: Variants, *, starter: bool) -> None:
+    def run(self, variants: Variants, concurrency: int, *, starter: bool) -> None:
         """Answer every case with every variant, and record the results in Langfuse."""
         try:
-            asyncio.run(self._run(dataset.cases, variants, starter))
+            asyncio.run(self._run(variants, concurrency, starter))
         except KeyboardInterrupt:
             self.stopped = True
         if not self.results:
             fail("nothing was evaluated", INTERRUPTED if self.stopped else 1)
         if self.settings.tracing.has_langfuse:
-            self._record(dataset)
+            self._record()
 
-    async def _run(self, cases: Sequence[Case], variants: Variants, starter: bool) -> None:
+    async def _run(self, variants: Variants, concurrency: int, starter: bool) -> None:
+        cases = self.dataset.cases
         async with open_bench(self.settings, starter=starter) as bench:
             made = variants(bench)
             order = [(variant.label, case.id) for variant in made for case in cases]
-            results = evaluate(made, cases, run=self.title, concurrency=self.concurrency)
+            results = evaluate(made, cases, run=self.title, concurrency=concurrency)
             try:
                 with progress_bar("Asking") as progress:
                     async for result in results:
@@ -326,20 +321,19 @@ class Evaluation:
             finally:
                 self.results.sort(key=lambda found: order.index((found.variant, found.case.id)))
 
-    def _record(self, dataset: Dataset) -> None:
+    def _record(self) -> None:
         """Record the results as experiments in Langfuse; warn if that fails."""
         client, prepare = langfuse_of(self.settings), prepare_trace(self.settings)
-        items = dataset.stored or {case.id: item_of(dataset.name, case) for case in dataset.cases}
+        name, items = self.dataset.name, self.dataset.items
         traced: dict[str, dict[str, Sequence[TraceRecord]]] = {}
         for result in self.results:
             traces = [prepare(trace) for trace in result.traces]
             traced.setdefault(result.variant, {})[result.case.id] = traces
         try:
-            if not dataset.stored:
-                put_items(client, dataset.name, [*items.values()], hide(self.settings))
-            recorded, url = record(
-                client, dataset.name, self.title, items, traced, description=self.description
-            )
+            if not items:
+                items = {case.id: item_of(name, case) for case in self.dataset.cases}
+                put_items(client, name, [*items.values()], hide(self.settings))
+            recorded, url = record(client, name, self.title, items, traced)
         except Exception as error:
             log.warning("This run is not recorded: %s", unavailable(error))
             return

@@ -201,7 +201,7 @@ def write(folder: Path, *conversations: Conversation) -> str:
 def test_a_newcomer_evaluates_the_fallback(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     status, shown, _ = sommelier_eval(
-        "run", "--kind", "budget", "--name", "first", "--save", str(file)
+        "run", "--where", "kind=budget", "--name", "first", "--save", str(file)
     )
     assert status == 0
     assert "fallback" in shown
@@ -264,7 +264,8 @@ def test_a_managed_prompt_that_cannot_be_tried_is_said_in_one_line(
     ("arguments", "said"),
     [
         (["none.jsonl"], "none.jsonl cannot be read: No such file or directory"),
-        (["--kind", "poetry"], "no conversation of starter is of this language and kind"),
+        (["--where", "kind=poetry"], "starter has no conversations where kind=poetry"),
+        (["--where", "mood=bad"], "--where is mood=bad; write language=de"),
         (["--model", "gpt-4o"], "there is no model to evaluate: set OPENAI_API_KEY"),
         (["langfuse:mine"], "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"),
     ],
