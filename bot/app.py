@@ -16,7 +16,6 @@ from agent.fallback import Fallback
 from agent.memory.tools import memory_tools
 from agent.senses.sent_files import SentFiles
 from agent.sommelier.service import Sommelier
-from agent.tracing.masking import mask
 from agent.tracing.recorder import keyed_hash
 from agent.turn import Reply
 from bot.admin.commands import AdminCommands
@@ -26,10 +25,8 @@ from bot.exporter import Exporter
 from bot.forgetting import Forgetting
 from bot.metrics import Metrics
 from bot.outgoing import Rows
-from bot.pending import pending_turn
 from bot.question import Question, RunningTurns
 from bot.resources import Repositories, Resources, research_tools
-from bot.retries import retry_forever
 from bot.tasks import bounded
 from bot.telegram.access import Access
 from bot.telegram.connection import (
@@ -59,9 +56,7 @@ from bot.tracing import forgetting_of, open_exporter, trace_link, words
 from bot.turn import Turns
 from config import Settings
 from db.engine import Sessions
-from db.repositories.inbox import Inbox
 from db.repositories.turns import exported_turns
-from db.wines.importing import read_bottles, write_bottles
 
 if TYPE_CHECKING:
     from bot.admin.page import AdminPage
@@ -109,7 +104,7 @@ async def open_app(
                 run=resources.run,
                 replies=Replies(
                     sender,
-                    Drafts(sender.bot, partial(store_placeholder, repositories.inbox)),
+                    Drafts(sender.bot, repositories.inbox),
                     buttons_below,
                 ),
                 store=repositories.turns,
@@ -164,12 +159,6 @@ def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]
     )
 
 
-async def store_placeholder(inbox: Inbox, message_id: int) -> None:
-    """Store the id of the group message that becomes the answer of the current turn."""
-    if (turn := pending_turn()) is not None:
-        await retry_forever(lambda: inbox.keep_placeholder(turn.update, message_id))
-
-
 def buttons_below(question: Question, reply: Reply) -> Rows:
     """Return the buttons below an answer."""
     return (
@@ -188,7 +177,7 @@ def handlers_of(
 
     `changed` is called when there is feedback to deliver.
     """
-    tracing, files = settings.tracing, SentFiles()
+    tracing = settings.tracing
     elsewhere = "Langfuse" if tracing.has_langfuse else TRACED if tracing.otlp_url else ""
     groups = (
         InlineMode(talk),
@@ -197,8 +186,6 @@ def handlers_of(
         ),
         MemoryCommands(
             talk=talk,
-            read=read_bottles,
-            write=write_bottles,
             days={"stats_days": tracing.stats_retention_days, "trace_days": tracing.retention_days},
             elsewhere=elsewhere,
             is_deleted_there=tracing.has_langfuse,
@@ -207,16 +194,12 @@ def handlers_of(
         Reminders(talk),
         SettingsCommands(talk),
         Onboarding(talk),
-        RatingButtons(talk, changed, _as_written if tracing.content == "full" else mask),
+        RatingButtons(talk, changed, masks=tracing.content != "full"),
         FollowUps(talk),
-        Media(talk, files.pages, files.picture),
+        Media(talk, SentFiles()),
         LookUps(talk),
     )
     return [handler for group in groups for handler in group.handlers()]
-
-
-def _as_written(text: str, _: Collection[str]) -> str:
-    return text
 
 
 def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "AdminPage":

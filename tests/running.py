@@ -20,7 +20,7 @@ from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact, Reply
 from bot.announcing import Announcing
-from bot.app import App, store_placeholder
+from bot.app import App
 from bot.forgetting import Forgetting
 from bot.leading import LocalLocks
 from bot.outgoing import Rows
@@ -39,6 +39,7 @@ from bot.telegram.drafts import Drafts
 from bot.telegram.handlers import Handlers
 from bot.telegram.look_ups import LookUps
 from bot.telegram.menu import show_commands
+from bot.telegram.onboarding import Onboarding
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.turn import Turns
@@ -143,7 +144,7 @@ def conversation_of(
     inbox = getattr(places, "inbox", None)
     sender = Sender(application.bot, chats, inbox)
     sources = sources or Sources(documents=FakeLibrary())
-    drafts = Drafts(application.bot, partial(store_placeholder, inbox) if inbox else None)
+    drafts = Drafts(application.bot, inbox)
     turns = Turns(
         run=run or sources.run,
         replies=Replies(sender, drafts, buttons),
@@ -226,7 +227,8 @@ async def running(
     )
     look_ups = LookUps(conversation).handlers() if sources else []
     handlers = Handlers(conversation, access(conversation))
-    handlers.register(application, [*further(conversation), *look_ups])
+    greeting = Onboarding(conversation).handlers()
+    handlers.register(application, [*greeting, *further(conversation), *look_ups])
     forgetting = Forgetting(deletions=DeletionRepository(Sessions(engine)))
     app = App(application=application, talk=conversation, forgetting=forgetting, exporter=None)
     async with open_lanes(settings, app, LocalLocks(repositories.inbox)) as (lanes, looking):

@@ -10,7 +10,7 @@ edited until it is the answer: a kill in between may leave three dots, but never
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,10 +21,12 @@ from telegram.ext import ExtBot
 
 from agent.engine.run import ShowDraft
 from bot.outgoing import Destination
-from bot.pending import Placeholder
+from bot.pending import Placeholder, pending_turn
+from bot.retries import retry_forever
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
 from bot.telegram.sender import NO_PREVIEW, reply_parameters
+from db.repositories.inbox import Inbox
 
 log = logging.getLogger(__name__)
 
@@ -55,13 +57,13 @@ class Forming:
     to: Destination
     draft_id: int
     placeholder: Placeholder
+    due_at: float
+    """When the next draft may be shown."""
+    has_drafts: bool
     draft: Callable[[], str] | None = None
     shown: str = ""
     shown_at: float = float("-inf")
-    due_at: float = float("-inf")
-    """When the next draft may be shown."""
     typed_at: float = float("-inf")
-    is_drafted: bool = True
     is_drafting: bool = False
     is_over: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -79,16 +81,15 @@ class Forming:
 
 @dataclass(slots=True)
 class Drafts:
-    """Shows that answers form, in groups only `in_groups`.
+    """Shows that answers form.
 
     A server that knows no drafts is not asked again. A chat in which Telegram asks to wait is left
-    alone for so long. `store_placeholder` stores the id of a group's message before anything of the
+    alone for so long. The id of a group's message is stored in the `inbox` before anything of the
     answer is in it; such messages leave half of the rate limit to answers.
     """
 
     bot: ExtBot[Optional]
-    store_placeholder: Callable[[int], Awaitable[None]] | None = None
-    in_groups: bool = True
+    inbox: Inbox | None = None
     clock: Clock = time.monotonic
     are_known: bool = True
     showing: set[asyncio.Task[None]] = field(default_factory=set)
@@ -97,21 +98,18 @@ class Drafts:
     async def forming(
         self, to: Destination, draft_id: int, placeholder: Placeholder
     ) -> AsyncIterator[ShowDraft | None]:
-        """Show that an answer forms until the block ends; yields what takes its drafts.
+        """Show that an answer forms until the block ends; yield what shows a draft.
 
-        A request is never cut off, at most left behind: httpcore loses a connection of its pool for
-        ever when a request is cancelled that was just given it. In a group none is left behind:
-        there it would change the answer.
+        A request is never cut off, at most left behind. In a group none is left behind: there it
+        would change the answer.
         """
-        forming = Forming(to, draft_id, placeholder)
-        forming.is_drafted = self.in_groups if to.is_group else self.are_known
-        if to.is_group:
-            forming.due_at = self.clock() + QUICK_SECONDS
+        due_at = self.clock() + (QUICK_SECONDS if to.is_group else 0)
+        forming = Forming(to, draft_id, placeholder, due_at, to.is_group or self.are_known)
         task = asyncio.create_task(self._until_over(forming))
         self.showing.add(task)
         task.add_done_callback(self.showing.discard)
         try:
-            yield forming.show if forming.is_drafted else None
+            yield forming.show if forming.has_drafts else None
         finally:
             forming.end()
             late = LATE_SECONDS[to.is_group] if forming.is_drafting else TYPING_LATE_SECONDS
@@ -120,26 +118,31 @@ class Drafts:
     async def _until_over(self, forming: Forming) -> None:
         while not forming.is_over:
             forming.news.clear()
-            await self._show(forming)
-            seconds = POLL_SECONDS if forming.draft and forming.is_drafted else TYPING_SECONDS
+            try:
+                await self._show(forming)
+            except TelegramError as error:
+                self._note(forming, error)
+            forming.is_drafting = False
+            seconds = POLL_SECONDS if forming.draft and forming.has_drafts else TYPING_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await forming.news.wait()
 
     async def _show(self, forming: Forming) -> None:
         """Show what is due: a draft, or that the bot types."""
-        if forming.draft and forming.is_drafted and self.clock() >= forming.due_at:
+        now, to = self.clock(), forming.to
+        if forming.draft and forming.has_drafts and now >= forming.due_at:
             html = next(iter(split_messages(forming.draft())), "") or forming.shown
-            fades = not forming.to.is_group and self.clock() - forming.shown_at >= REFRESH_SECONDS
+            fades = not to.is_group and now - forming.shown_at >= REFRESH_SECONDS
             if html and (html != forming.shown or fades):
                 forming.is_drafting = True
-                draw = self._edit if forming.to.is_group else self._draft
-                await self._request(forming, draw(forming, html))
-                forming.is_drafting = False
+                await (self._edit if to.is_group else self._draft)(forming, html)
                 return
-        if not forming.shown and self.clock() - forming.typed_at >= TYPING_SECONDS:
-            forming.typed_at = self.clock()
-            await self._request(forming, self._typing(forming.to))
+        if not forming.shown and now - forming.typed_at >= TYPING_SECONDS:
+            forming.typed_at = now
+            await self.bot.send_chat_action(
+                to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
+            )
 
     async def _draft(self, forming: Forming, html: str) -> None:
         try:
@@ -151,10 +154,6 @@ class Drafts:
                 parse_mode=ParseMode.HTML,
                 api_kwargs={"can_stop": True},
             )
-        except InvalidToken:  # what the library makes of a 404: no such method
-            self.are_known = forming.is_drafted = False
-            log.info("This server of Telegram's Bot API knows no drafts")
-        else:
             forming.shown = html
         finally:
             forming.shown_at = self.clock()
@@ -172,34 +171,33 @@ class Drafts:
                 rate_limit_args=OPTIONAL,
             )
             placeholder.message_id = sent.message_id
-            if self.store_placeholder is not None:
-                await self.store_placeholder(sent.message_id)
-        else:
-            await self.bot.edit_message_text(
-                html,
-                to.chat_id,
-                placeholder.message_id,
-                parse_mode=ParseMode.HTML,
-                link_preview_options=NO_PREVIEW,
-                rate_limit_args=OPTIONAL,
-            )
-            forming.shown, forming.due_at = html, self.clock() + EDIT_SECONDS
-
-    async def _typing(self, to: Destination) -> None:
-        await self.bot.send_chat_action(
-            to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
+            await self._store(sent.message_id)
+            return
+        await self.bot.edit_message_text(
+            html,
+            to.chat_id,
+            placeholder.message_id,
+            parse_mode=ParseMode.HTML,
+            link_preview_options=NO_PREVIEW,
+            rate_limit_args=OPTIONAL,
         )
+        forming.shown, forming.due_at = html, self.clock() + EDIT_SECONDS
 
-    async def _request(self, forming: Forming, request: Awaitable[None]) -> None:
-        try:
-            await request
-        except RetryAfter as error:
+    async def _store(self, message_id: int) -> None:
+        """Store the id of the message that becomes the answer of the current turn."""
+        if (inbox := self.inbox) is not None and (turn := pending_turn()) is not None:
+            await retry_forever(lambda: inbox.keep_placeholder(turn.update, message_id))
+
+    def _note(self, forming: Forming, error: TelegramError) -> None:
+        """Note what an error means for the drafts that follow."""
+        log.debug("A sign that an answer forms was not shown: %s", error)
+        if isinstance(error, RetryAfter):
             forming.due_at = forming.typed_at = self.clock() + seconds_of(error)
-        except (BadRequest, Forbidden) as error:
-            log.debug("A draft was refused: %s", error)
-            forming.is_drafted, forming.shown = False, ""
-        except TelegramError as error:
-            log.debug("A sign that an answer forms was not shown: %s", error)
-            if forming.is_drafting and forming.to.is_group:
-                # It may have been sent, or edited, all the same: not a second time.
-                forming.is_drafted = False
+        elif isinstance(error, InvalidToken) and forming.is_drafting:  # a 404: no such method
+            self.are_known = forming.has_drafts = False
+            log.info("This server of Telegram's Bot API knows no drafts")
+        elif isinstance(error, BadRequest | Forbidden):
+            forming.has_drafts, forming.shown = False, ""
+        elif forming.is_drafting and forming.to.is_group:
+            # It may have been sent, or edited, all the same: not a second time.
+            forming.has_drafts = False

@@ -22,12 +22,12 @@ from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import SENT, TYPED, destination, is_addressed, message_of, people_of
-from bot.telegram.onboarding import greet
 from bot.telegram.settings import speak_with
 from bot.updates.bursts import STOPPED, chat_of, number, part
 
 log = logging.getLogger(__name__)
 
+PRIVATE_COMMANDS: Final = "taste settings export forget".split()
 SERVICE: Final = (
     filters.StatusUpdate.ALL
     | filters.BOOST_ADDED
@@ -59,6 +59,7 @@ class Handlers:
         The first that fits an update takes it; the last of `further` may take any button.
         """
         new, talk = filters.UpdateType.MESSAGE, self.talk
+        in_group = TYPED & ~filters.ChatType.PRIVATE
         words = filters.TEXT | filters.CAPTION
         edited = filters.UpdateType.EDITED_MESSAGE & filters.TEXT
         application.add_handlers(
@@ -66,14 +67,14 @@ class Handlers:
                 CommandHandler("help", self.help, filters=TYPED),
                 CommandHandler("new", self.new, filters=TYPED),
                 CommandHandler("stop", self.stop, filters=TYPED),
+                CommandHandler(PRIVATE_COMMANDS, self.only_in_private, filters=in_group),
                 StopPressed(Update, self.stop_pressed),
                 ChatMemberHandler(self.member, ChatMemberHandler.MY_CHAT_MEMBER),
                 *further,
-                CommandHandler("start", self.start, filters=TYPED),
-                MessageHandler(TYPED & filters.COMMAND, self.unknown_command),
+                MessageHandler(TYPED & filters.COMMAND, self.unanswerable),
                 MessageHandler(new & words, talk.text),
                 MessageHandler(filters.StatusUpdate.MIGRATE, self.migrated),
-                MessageHandler(new & ~SERVICE, self.not_text),
+                MessageHandler(new & ~SERVICE, self.unanswerable),
                 MessageHandler(edited, talk.edited),
             ]
         )
@@ -93,10 +94,6 @@ class Handlers:
         await speak_with(self.talk, update)
         if self.access is not None and not await self.access.lets_in(update):
             raise ApplicationHandlerStop
-
-    async def start(self, update: Update, context: Context) -> None:
-        """/start: introduce the bot."""
-        await greet(self.talk, update)
 
     async def help(self, update: Update, context: Context) -> None:
         """/help: explain what can be asked, and the commands."""
@@ -121,9 +118,12 @@ class Handlers:
     async def stop_pressed(self, update: Update, context: Context) -> None:
         """Stop the turn of a draft; only who asked sees its button."""
         chat_id, draft = chat_of(update.api_kwargs), part(update.api_kwargs, STOPPED)
-        await self.talk.turns.running.stop_everywhere(
-            chat_id=chat_id, id=number(draft.get("draft_id"))
-        )
+        turn_id = number(draft.get("draft_id"))
+        await self.talk.turns.running.stop_everywhere(chat_id=chat_id, id=turn_id)
+
+    async def only_in_private(self, update: Update, context: Context) -> None:
+        """Tell a user of a group to use a command where nobody else reads."""
+        await self.talk.say(update, say("only_in_private"))
 
     async def migrated(self, update: Update, context: Context) -> None:
         """Move the conversation of a group that became a supergroup, with another id."""
@@ -147,24 +147,20 @@ class Handlers:
             line = say("added_to_group", name=f"@{context.bot.username}")
             await self.talk.sender.send(Destination(chat_id), line)
 
-    async def unknown_command(self, update: Update, context: Context) -> None:
-        """Answer a command that does not exist; in a group only if it names this bot."""
-        await self._not_for_a_turn(update, say("unknown_command"))
+    async def unanswerable(self, update: Update, context: Context) -> None:
+        """Say why there is no answer to an unknown command, a sticker, a poll …
 
-    async def not_text(self, update: Update, context: Context) -> None:
-        """Answer a sticker, a poll, a contact … with a text of its own."""
-        message = message_of(update)
-        kind = next((field for field in SENT if getattr(message, field)), "")
-        await self._not_for_a_turn(update, say(SENT.get(kind, "text_only")))
-
-    async def _not_for_a_turn(self, update: Update, sentence: str) -> None:
-        """Say why there is no answer, or help a user in a crisis."""
+        In a crisis offer help instead; in a group stay silent unless the bot is addressed.
+        """
         message = message_of(update)
         if not is_addressed(message):
             return
-        question = self.talk.question(update, message.text or message.caption or "")
-        if not await self.talk.turns.offer_help(question):
-            await self.talk.say(update, sentence)
+        words = message.text or message.caption or ""
+        if await self.talk.turns.offer_help(self.talk.question(update, words)):
+            return
+        kind = next((field for field in SENT if getattr(message, field)), "")
+        reply = "unknown_command" if message.text else SENT.get(kind, "text_only")
+        await self.talk.say(update, say(reply))
 
     async def failed(self, update: object, context: Context) -> None:
         """Log the error of a handler, and apologize to the user."""

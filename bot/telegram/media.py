@@ -1,7 +1,7 @@
 """Answer the pictures, files and voices that users send; none of them is stored."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -17,7 +17,8 @@ from agent.engine.run import Run
 from agent.i18n import say
 from agent.markdown import escape
 from agent.retrying import retry
-from agent.senses.pictures import TOO_LARGE, VISION, Pages, Unusable, read_pages, read_pictures
+from agent.senses.pictures import TOO_LARGE, VISION, Unusable, read_pages, read_pictures
+from agent.senses.sent_files import SentFiles
 from agent.senses.speech import Heard, Transcriber, hear, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
@@ -54,14 +55,10 @@ ABOUT_PICTURE: Final = filters.REPLY & AboutPicture() & filters.TEXT & ~filters.
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """Answers pictures, files and voices.
-
-    `pages_of` reads a PDF file, `as_shown` makes of a picture what a model is shown.
-    """
+    """Answers pictures, files and voices, prepared for models by `files`."""
 
     talk: Conversation
-    pages_of: Callable[[bytes], Awaitable[Pages]]
-    as_shown: Callable[[bytes], Awaitable[str]]
+    files: SentFiles
 
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
@@ -155,7 +152,7 @@ class Media:
         catalogue = self.talk.repositories.wines
         if pdf := next((file for file in files if file.get("mime_type") == PDF), None):
             try:
-                pages = await self.pages_of(await fetch(bot, pdf))
+                pages = await self.files.pages(await fetch(bot, pdf))
             except Unusable as error:
                 log.info("A file was not read: %s", error)
                 return Attachment(failed=1)
@@ -164,7 +161,7 @@ class Media:
             return None
 
         async def picture(file: File) -> str:
-            return await self.as_shown(await fetch(bot, file))
+            return await self.files.picture(await fetch(bot, file))
 
         return await read_pictures([partial(picture, file) for file in files], run, catalogue)
 

@@ -1,7 +1,7 @@
 """Commands about what is stored of a user: /taste, /cellar, /privacy, /export and /forget."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,6 +34,8 @@ from bot.telegram.messages import (
     press_of,
 )
 from bot.telegram.noticed import undo_button
+from db.wines.importing import read_bottles as read_csv
+from db.wines.importing import write_bottles
 
 YES, NO, SHARE, UNSHARE = ":forget", ":keep", ":share", ":unshare"
 """Without a prefix before the colon a press waits in the lane of its chat."""
@@ -51,15 +53,12 @@ COUNTED: Final = "messages facts bottles turns traces".split()
 class MemoryCommands:
     """Shows, changes, exports and deletes what is stored of a user, in their private chat.
 
-    Their cellar is shown also in a chat where they share it. `read` returns the bottles of a CSV
-    file and the number of rows that it could not read; `write` returns such a file. `days` fills
-    the text `privacy`. Traces go `elsewhere`, if to a server; `is_deleted_there` tells whether they
-    are deleted there, too.
+    Their cellar is shown also in a chat where they share it. `days` fills the text `privacy`.
+    Traces go `elsewhere`, if to a server; `is_deleted_there` tells whether they are deleted there,
+    too.
     """
 
     talk: Conversation
-    read: Callable[[bytes], tuple[list[Bottles], int]]
-    write: Callable[[Sequence[Bottles]], bytes]
     days: Mapping[str, float]
     elsewhere: str = ""
     is_deleted_there: bool = False
@@ -91,8 +90,6 @@ class MemoryCommands:
 
     async def export(self, update: Update, context: Context) -> None:
         """/export: send all that is stored of a user as one JSON document."""
-        if await self._is_overheard(update):
-            return
         personal, person = self.talk.repositories.personal, self._person(update)
         found = to_json(await retry_briefly(lambda: personal.export(*person)), indent=2)
         await self.talk.say(update, say("export_ready"))
@@ -100,8 +97,6 @@ class MemoryCommands:
 
     async def forget(self, update: Update, context: Context) -> None:
         """/forget: ask whether to delete all that is stored of a user."""
-        if await self._is_overheard(update):
-            return
         kept = await self._counted(update)
         buttons = ((Button(say("forget_yes_button"), YES), Button(say("forget_no_button"), NO)),)
         await self.talk.say(
@@ -127,8 +122,6 @@ class MemoryCommands:
 
     async def taste(self, update: Update, context: Context) -> None:
         """/taste: list every known fact with a button that forgets it, or learn those behind it."""
-        if await self._is_overheard(update):
-            return
         facts = await self.talk.facts(update)
         if learned := facts_in(behind_command(message_of(update).text or "")):
             new = unknown_of(learned, facts)
@@ -159,7 +152,7 @@ class MemoryCommands:
         action, _, line = behind_command(message_of(update).text or "").partition(" ")
         bottles = await talk.bottles(update)
         if _is_called(action, "cellar_export_word") and owned(bottles):
-            await talk.sender.send_file(to, CELLAR_FILE, self.write(owned(bottles)))
+            await talk.sender.send_file(to, CELLAR_FILE, write_bottles(owned(bottles)))
         elif _is_called(action, "cellar_add_word") and (bought := read_bottles(line)):
             await self._changed(update, bottles=(bought,))
         elif _is_called(action, "cellar_remove_word"):
@@ -191,7 +184,7 @@ class MemoryCommands:
             file = await context.bot.get_file(document.file_id)
             content = bytes(await file.download_as_bytearray())
             with suppress(ValueError):
-                bottles, left = await asyncio.to_thread(self.read, content)
+                bottles, left = await asyncio.to_thread(read_csv, content)
         if not bottles:
             await self.talk.say(update, say("cellar_unreadable"))
             return
@@ -236,13 +229,6 @@ class MemoryCommands:
         counts = await retry_briefly(lambda: personal.count(*person))
         found = (name for name in COUNTED if counts.get(name))
         return ", ".join(say(f"kept_{name}", count=counts[name]) for name in found)
-
-    async def _is_overheard(self, update: Update) -> bool:
-        """Return whether others are in the chat; tell them to ask in private."""
-        if is_private(update):
-            return False
-        await self.talk.say(update, say("only_in_private"))
-        return True
 
 
 def _listed(facts: Sequence[Fact]) -> list[Fact]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from telegram import Update
-from telegram.ext import CallbackQueryHandler
+from telegram.ext import CallbackQueryHandler, CommandHandler
 
 from agent.i18n import say
 from agent.sommelier.taste import written
@@ -16,7 +16,7 @@ from agent.turn import UNDER_AGE, Fact, settings_of
 from bot.outgoing import Button, Rows, in_rows
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.messages import is_private, people_of, press_of
+from bot.telegram.messages import TYPED, is_private, people_of, press_of
 from bot.telegram.settings import CHOSEN, button_data
 
 PREFIX: Final = "ob:"
@@ -59,13 +59,20 @@ async def welcome(talk: Conversation, update: Update) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Onboarding:
-    """Handles the taps of a new user."""
+    """Greets users, and handles the taps of a new one."""
 
     talk: Conversation
 
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
-        return [CallbackQueryHandler(self.tap, pattern=f"^{PREFIX}")]
+        return [
+            CommandHandler("start", self.start, filters=TYPED),
+            CallbackQueryHandler(self.tap, pattern=f"^{PREFIX}"),
+        ]
+
+    async def start(self, update: Update, context: Context) -> None:
+        """/start: introduce the bot."""
+        await greet(self.talk, update)
 
     async def tap(self, update: Update, context: Context) -> None:
         """Store an answer, and ask the next question in its place."""

@@ -4,7 +4,7 @@ A button names the new rating, not a change of it: one that shows the current ra
 So a press that comes twice, or late, does no harm.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -90,13 +90,13 @@ class _CommentReply(filters.MessageFilter):
 class RatingButtons:
     """Stores presses on `rating`, reactions and comments.
 
-    `changed` is called when there is feedback to deliver. `hide` masks a comment, with the names of
-    the people there, before it is stored: later nobody knows the names.
+    `changed` is called when there is feedback to deliver. If the bot `masks`, a comment is masked
+    before it is stored: later nobody knows the names of the people there.
     """
 
     talk: Conversation
     changed: Callable[[], None] = lambda: None
-    hide: Callable[[str, Collection[str]], str] = mask
+    masks: bool = True
 
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
@@ -155,7 +155,8 @@ class RatingButtons:
             return
         rated = None
         if turn is not None:
-            words = self.hide(message.text or "", names_of(update))
+            words = message.text or ""
+            words = mask(words, names_of(update)) if self.masks else words
             rated = await talk.repositories.feedback.comment(turn.turn_id, words)
             self.changed()
         await talk.say(update, say("comment_noted" if rated else "comment_unknown"))

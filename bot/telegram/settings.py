@@ -160,10 +160,7 @@ class SettingsCommands:
         ]
 
     async def settings(self, update: Update, context: Context) -> None:
-        """/settings: show every setting with its value, in a private chat."""
-        if not is_private(update):
-            await self.talk.say(update, say("only_in_private"))
-            return
+        """/settings: show every setting with its value."""
         _, user_id = people_of(update)
         rows = self._menu(user_id, await chosen_by(self.talk, user_id))
         await self.talk.say(update, say("settings"), rows)

@@ -1,7 +1,7 @@
 """When what of a forming answer is shown, in private chats and in groups, on a clock of its own."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import SimpleNamespace
@@ -12,9 +12,11 @@ from telegram.error import BadRequest, RetryAfter, TelegramError, TimedOut
 from telegram.ext import ExtBot
 
 from bot.outgoing import Destination
-from bot.pending import Placeholder
+from bot.pending import PendingTurn, Placeholder, pending
 from bot.telegram.drafts import PLACEHOLDER, Drafts
 from bot.telegram.rate_limit import Limits, RateLimit
+from db.models import UpdateRow
+from db.repositories.inbox import Inbox
 from tests.virtual_time import VirtualTimeLoop, in_virtual_time
 
 PRIVATE, GROUP = Destination(7), Destination(-7, reply_to=3)
@@ -59,6 +61,9 @@ class FakeBot:
     async def send_chat_action(self, chat_id: int, action: str, **_: object) -> Any:
         await self._done("typing", "")
 
+    async def keep_placeholder(self, update: object, message_id: int) -> None:
+        await self._done("kept", str(message_id))
+
     def of(self, *methods: str) -> list[Shown]:
         return [each for each in self.calls if each[0] in methods]
 
@@ -68,23 +73,21 @@ def formed(
     seconds: float,
     *,
     fails: dict[str, list[TelegramError]] | None = None,
-    keep: Callable[[FakeBot], Callable[[int], Coroutine[Any, Any, None]]] | None = None,
     draft: Callable[[float], str] = lambda now: f"after {now:.1f} s",
     limits: tuple[Limits, ...] = ((), (), ()),
-    **how: Any,
 ) -> FakeBot:
     """What was shown of an answer that forms for so long, and has something new at any moment."""
 
     async def form(loop: VirtualTimeLoop) -> FakeBot:
         limit = RateLimit(*limits, clock=loop.time)
         bot = FakeBot(loop, fails=fails or {}, limit=limit)
-        kept = keep(bot) if keep else None
-        drafts = Drafts(cast("ExtBot[Any]", bot), kept, clock=loop.time, **how)
-        async with drafts.forming(to, 1, Placeholder()) as show:
-            await asyncio.sleep(0.5)
-            if show is not None:
-                show(lambda: draft(loop.time()))
-            await asyncio.sleep(seconds - 0.5)
+        drafts = Drafts(cast("ExtBot[Any]", bot), cast("Inbox", bot), clock=loop.time)
+        with pending(PendingTurn(cast("UpdateRow", None))):
+            async with drafts.forming(to, 1, Placeholder()) as show:
+                await asyncio.sleep(0.5)
+                if show is not None:
+                    show(lambda: draft(loop.time()))
+                await asyncio.sleep(seconds - 0.5)
         return bot
 
     return in_virtual_time(form)
@@ -105,13 +108,7 @@ def test_in_a_private_chat_drafts_come_at_most_twice_a_second_and_are_kept_alive
 
 
 def test_in_a_group_one_message_is_sent_empty_kept_and_edited_at_most_every_3_s() -> None:
-    def keep(bot: FakeBot) -> Callable[[int], Coroutine[Any, Any, None]]:
-        async def kept(message_id: int) -> None:
-            await bot._done("kept", str(message_id))
-
-        return kept
-
-    bot = formed(GROUP, 20, keep=keep)
+    bot = formed(GROUP, 20)
     shown = [method for method, _, _ in bot.calls if method != "typing"]
     assert shown[:2] == ["send", "kept"]
     assert set(shown[2:]) == {"edit"}
@@ -122,9 +119,8 @@ def test_in_a_group_one_message_is_sent_empty_kept_and_edited_at_most_every_3_s(
     assert max(at for method, at, _ in bot.of("typing")) < bot.of("edit")[0][1]
 
 
-def test_a_group_is_not_shown_how_a_quick_answer_forms_nor_any_if_it_is_set_so() -> None:
+def test_a_group_is_not_shown_how_a_quick_answer_forms() -> None:
     assert not formed(GROUP, 1.9).of("send", "edit")
-    assert not formed(GROUP, 20, in_groups=False).of("send", "edit")
 
 
 @pytest.mark.parametrize(("method", "at"), [("send", 0), ("edit", 1)])
