@@ -3,13 +3,15 @@
 from pathlib import Path
 
 from tests.crash.harness import RunningServer, stage
-from tests.crash.more import (
+from tests.crash.scenarios import (
     CORRECTING,
+    Moment,
+    Result,
     corrected,
+    crashes,
     frozen_replica,
     upgrade,
 )
-from tests.crash.scenarios import Moment, Result, crashes
 
 MOMENTS = (
     Moment("send done", boundary="send done"),

@@ -10,9 +10,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from tests.crash import more
 from tests.crash.harness import Server, postgres
-from tests.crash.scenarios import Result, crashes, plan
+from tests.crash.scenarios import (
+    Result,
+    corrections,
+    crashes,
+    database_restarts,
+    frozen_replica,
+    plan,
+    stopping,
+    stops,
+    upgrade,
+)
 
 Scenario = Callable[[Path, Server], Awaitable[list[Result]]]
 
@@ -29,12 +38,12 @@ def scenarios_of(*, short: bool) -> dict[str, Scenario]:
     return {
         "sqlite": lambda folder, server: killed(folder, None, 1),
         "postgres": lambda folder, server: killed(folder, server, 3),
-        "restarts": partial(more.database_restarts, restarts=1 if short else 5),
-        "stopping": more.stopping,
-        "frozen": more.frozen_replica,
-        "corrections": partial(more.corrections, rounds=4 if short else 8),
-        "stops": more.stops,
-        "upgrade": partial(more.upgrade, messages=20 if short else 60),
+        "restarts": partial(database_restarts, restarts=1 if short else 5),
+        "stopping": stopping,
+        "frozen": frozen_replica,
+        "corrections": partial(corrections, rounds=4 if short else 8),
+        "stops": stops,
+        "upgrade": partial(upgrade, messages=20 if short else 60),
     }
 
 

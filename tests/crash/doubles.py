@@ -1,14 +1,13 @@
 """Telegram and a model that tell when a step is asked for and answered, so that a kill can hit."""
 
 import asyncio
-import itertools
 import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -23,14 +22,7 @@ Boundary = Literal[
 """Moments of a turn that are seen from outside, in their order. "asked": the request has arrived
 and nothing was done yet. "done": it was done, and the answer is not sent yet."""
 
-BOUNDARIES: tuple[Boundary, ...] = (
-    "updates fetched",
-    "model asked",
-    "model answered",
-    "send asked",
-    "send done",
-    "send answered",
-)
+BOUNDARIES: tuple[Boundary, ...] = get_args(Boundary)
 MARK = re.compile(r"\d+-\d+")
 """The name of a message, in its text and in the reply to it: chat and number."""
 
@@ -70,26 +62,19 @@ class Watch:
 
 
 class WatchedBotApi(BotApi):
-    """Telegram whose `watch` sees updates fetched and messages sent.
-
-    `closings` says of each message whether the connection closes before or after it is sent.
-    """
+    """Telegram whose `watch` sees updates fetched and messages sent."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()
         self.watch = watch
-        self.closings: Iterator[Literal["", "before", "after"]] = itertools.repeat("")
 
     async def _answer(self, request: Request) -> Response:
         method = request.path_params["method"].lower()
-        closing = next(self.closings) if method == "sendmessage" else ""
-        if method == "sendmessage" and (
-            closing == "before" or self.watch.reached("send asked", request)
-        ):
+        if method == "sendmessage" and self.watch.reached("send asked", request):
             return await hang_up(request)
         response = await super()._answer(request)
         if method == "sendmessage":
-            if closing == "after" or self.watch.reached("send done", request):
+            if self.watch.reached("send done", request):
                 return await hang_up(request)
             return Seen(response, lambda: self.watch.reached("send answered", request))
         if method == "getupdates" and b"update_id" in response.body:

@@ -1,11 +1,9 @@
 """Real processes of the bot, the messages they are sent, and what became of each message."""
 
 import asyncio
-import functools
 import itertools
 import os
 import random
-import shutil
 import signal
 import socket
 import sqlite3
@@ -22,13 +20,12 @@ from typing import Any, Protocol
 
 import httpx
 import psycopg
-from sqlalchemy import make_url
 
 from db.engine import Sessions, create_engine
 from db.schema import upgrade_schema
 from db.wines.importing import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
-from tests.databases import FAST_POSTGRES
+from tests.databases import FAST_POSTGRES, Databases
 from tests.doubles.bot_api import TOKEN
 from tests.doubles.server import JsonObject
 from tests.processes import Process
@@ -77,44 +74,21 @@ def postgres(*, fast: bool = True) -> Iterator[Server]:
         server.cleanup()
 
 
-_databases = itertools.count(1)
-
 _stocked: dict[str, str] = {}
 """By server (none is SQLite) the URL of a database to copy, in which nobody works."""
-
-
-@functools.cache
-def _stocked_folder() -> tempfile.TemporaryDirectory[str]:
-    """The folder of the SQLite database to copy, which goes when the process ends."""
-    return tempfile.TemporaryDirectory(prefix="sommelier-stocked-")
+_folder = tempfile.TemporaryDirectory(prefix="sommelier-stocked-")
 
 
 async def new_database(server: Server | None, folder: Path) -> str:
-    """The URL of a database of its own, migrated and with the starter catalogue."""
-    key = server.get_uri() if server else ""
-    if key not in _stocked:
-        _stocked[key] = _empty_database(server, Path(_stocked_folder().name))
+    """Return the URL of a new database, migrated and with the starter catalogue."""
+    kind, address = ("postgres", server.get_uri(driver="psycopg")) if server else ("sqlite", None)
+    if (key := address or "") not in _stocked:
+        _stocked[key] = Databases(kind, Path(_folder.name), address).create()
         engine = create_engine(_stocked[key])
         await upgrade_schema(engine)
         await load_starter(Sessions(engine))
         await engine.dispose()
-    return _empty_database(server, folder, template=_stocked[key])
-
-
-def _empty_database(server: Server | None, folder: Path, template: str | None = None) -> str:
-    """The URL of a new database, a copy of the template's if there is one."""
-    name = f"crash_{os.getpid()}_{next(_databases)}"
-    source = make_url(template).database if template else None
-    if server is None:
-        if source:
-            shutil.copyfile(source, folder / f"{name}.sqlite3")
-        return f"sqlite+aiosqlite:///{folder / name}.sqlite3"
-    maintenance = server.get_uri(driver="psycopg")
-    address = maintenance.replace("postgresql+psycopg://", "postgresql://")
-    with psycopg.connect(address, autocommit=True) as connection:
-        copied = f" TEMPLATE {source}" if source else ""
-        connection.execute(f"CREATE DATABASE {name}{copied}".encode())
-    return make_url(maintenance).set(database=name).render_as_string(hide_password=False)
+    return Databases(kind, folder, address).create(_stocked[key])
 
 
 @dataclass
@@ -305,20 +279,20 @@ class Stage:
         return await sleep_until(lambda: not self.tally().lost, seconds)
 
     def tally(self) -> "Tally":
-        """What became of the messages so far."""
+        """Return what became of the messages so far."""
         return tally(self.sent, self.api.replies(), self.unrecorded)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Tally:
-    """What became of messages: marks each. `explained`: duplicates of a send not yet recorded."""
+    """What became of messages, by their marks. `explained`: duplicates of a send not recorded."""
 
-    sent: int
-    lost: Sequence[str]
-    reordered: Sequence[str]
-    duplicated: Sequence[str]
-    explained: Sequence[str]
-    other: int
+    sent: int = 0
+    lost: list[str] = field(default_factory=list)
+    reordered: list[str] = field(default_factory=list)
+    duplicated: list[str] = field(default_factory=list)
+    explained: list[str] = field(default_factory=list)
+    other: int = 0
     """Replies that name no message: words of the bot's own."""
 
 
@@ -327,21 +301,19 @@ def tally(
     replies: Mapping[int, Sequence[str]],
     unrecorded: Mapping[str, int],
 ) -> Tally:
-    """Hold the replies against the messages."""
-    lost, reordered, duplicated, explained, other = [], [], [], [], 0
+    """Compare the replies with the messages."""
+    found = Tally(sent=sum(map(len, sent.values())))
     for chat, marks in sent.items():
         got = [mark for mark in replies.get(chat, ()) if mark != "?"]
-        other += len(replies.get(chat, ())) - len(got)
-        first = list(dict.fromkeys(got))
-        lost += [mark for mark in marks if mark not in got]
-        order = [mark for mark in marks if mark in got]
-        reordered += [mark for mark, due in zip(first, order, strict=False) if mark != due]
+        found.other += len(replies.get(chat, ())) - len(got)
+        found.lost += [mark for mark in marks if mark not in got]
+        order = zip(dict.fromkeys(got), [mark for mark in marks if mark in got], strict=False)
+        found.reordered += [mark for mark, due in order if mark != due]
         for mark, times in Counter(got).items():
             allowed = min(times - 1, unrecorded.get(mark, 0))
-            explained += [mark] * allowed
-            duplicated += [mark] * (times - 1 - allowed)
-    total = sum(len(marks) for marks in sent.values())
-    return Tally(total, lost, reordered, duplicated, explained, other)
+            found.explained += [mark] * allowed
+            found.duplicated += [mark] * (times - 1 - allowed)
+    return found
 
 
 def free_port() -> int:
