@@ -21,7 +21,6 @@ from agent import lengths
 from agent.documents.passages import as_data
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
-from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import LLM
 from agent.engine.run import Run
@@ -142,7 +141,7 @@ LONGEST_NAME: Final = 16
 OLDEST: Final = 1800
 YOUNGEST: Final = 2100
 DEAREST: Final = 1_000_000
-KINDS: Final = (
+KINDS: Final[tuple[tuple[str, Contents], ...]] = (
     ("list", "wine_list"),
     ("menu", "wine_list"),
     ("label", "labels"),
@@ -161,25 +160,23 @@ Download = Callable[[], Awaitable[str]]
 
 
 def _line(value: object) -> str:
-    """A text of a picture on one line, no longer than a name is; nothing of what nobody sees."""
+    """Return a text of a picture on one line, no longer than a name, without invisible signs."""
     said = visible(str(value)[: 4 * lengths.READ_NAME]) if isinstance(value, str | int) else ""
     apart = FULL_STOP.sub(lambda found: f"{found[1]}. {found[2]}", said)
     return " ".join(apart.split())[: lengths.READ_NAME]
 
 
+def _numbers(line: str) -> list[float]:
+    """Return the numbers of a line, also with an apostrophe between thousands."""
+    return [*map(number_of, NUMBER.findall(line.translate(APOSTROPHES)))]
+
+
 def _number(value: object) -> float | None:
-    """A number as lists write it: 48,-, €48.50."""
+    """Read a number as lists write it: 48,-, €48.50."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    if isinstance(value, str):
-        found = _numbers(value[: lengths.READ_NAME])
-        value = found[0] if found else 0
-    return float(value) if 0 < value < DEAREST else None
-
-
-def _numbers(line: str) -> list[float]:
-    """The numbers of a line, also with an apostrophe between thousands."""
-    return [*map(number_of, NUMBER.findall(line.translate(APOSTROPHES)))]
+    found = _numbers(value[: lengths.READ_NAME]) if isinstance(value, str) else [float(value)]
+    return found[0] if found and 0 < found[0] < DEAREST else None
 
 
 def _year(value: object) -> int | None:
@@ -187,23 +184,22 @@ def _year(value: object) -> int | None:
     return int(year) if year and OLDEST < year < YOUNGEST else None
 
 
-def _one_of(kind: type[Any], value: object) -> object:
-    """A value of a vocabulary in any spelling; None for what is none of it."""
-    said = canonical(value)
-    return next((each for each in kind if each == said), None)
+def _style(value: object) -> Style | None:
+    """Read a style in any spelling; None for another word."""
+    return next((style for style in Style if style == canonical(value)), None)
 
 
-def _currency(value: object) -> object:
+def _currency(value: object) -> Currency | None:
     code = str(value).strip().upper()
-    return next((each for each in Currency if each == SIGNS.get(code, code)), None)
+    return next((one for one in Currency if one == SIGNS.get(code, code)), None)
 
 
 def _sure(value: object) -> object:
     return value if value in get_args(Sureness) else "likely"
 
 
-def _shows(value: object) -> object:
-    """What a picture shows, in the words of those who take the names of choices for a hint."""
+def _shows(value: object) -> Contents:
+    """Read the kind of a picture, also from a model that takes the choices for a hint."""
     said = str(value).lower()
     return next((kind for part, kind in KINDS if part in said), "other")
 
@@ -214,7 +210,6 @@ def _count(value: object) -> object:
 
 Line = Annotated[str, BeforeValidator(_line)]
 Number = Annotated[float | None, BeforeValidator(_number)]
-Year = Annotated[int | None, BeforeValidator(_year)]
 
 
 class WineText(BaseModel):
@@ -225,9 +220,9 @@ class WineText(BaseModel):
     line: Line = Field(default="", description="What stands there, word for word.")
     producer: Line = ""
     name: Line = ""
-    vintage: Year = None
+    vintage: Annotated[int | None, BeforeValidator(_year)] = None
     region: Line = ""
-    style: Annotated[Style | None, BeforeValidator(partial(_one_of, Style))] = None
+    style: Annotated[Style | None, BeforeValidator(_style)] = None
     price: Number = None
     glass_price: Number = None
     currency: Annotated[Currency | None, BeforeValidator(_currency)] = None
@@ -271,14 +266,13 @@ CONTRACT: Final = OutputContract(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one picture came to, and what that took; `why` names what kept it from being read."""
+    """The content of one picture; `why` names what kept it from being read."""
 
     shows: Contents = "other"
     wines: tuple[WineText, ...] = ()
     unreadable: int = 0
     seen: str = ""
     why: str = ""
-    spent: Spent = NOTHING_SPENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,14 +287,11 @@ class Pages:
 async def read_pictures(
     downloads: Sequence[Download], run: Run, catalogue: Catalogue
 ) -> Attachment:
-    """Read the pictures of a message side by side.
-
-    A step holds what was read and never a picture. What they take counts in the run's ledger.
-    """
+    """Read the pictures of a message side by side; that counts in the run's ledger."""
     left = max(1, run.ledger.requests_left(run.limits) - KEPT_BACK)
     looked_at = downloads[: min(lengths.IMAGES, left)]
-    readings = await asyncio.gather(*(_step(partial(_read, each), run) for each in looked_at))
-    return await attachment_of(readings, run, catalogue, len(downloads) - len(looked_at))
+    readings = await asyncio.gather(*(_traced(partial(_read, one), run) for one in looked_at))
+    return await attachment_of(readings, catalogue, len(downloads) - len(looked_at))
 
 
 async def read_pages(pages: "Pages", run: Run, catalogue: Catalogue) -> Attachment | None:
@@ -308,60 +299,44 @@ async def read_pages(pages: "Pages", run: Run, catalogue: Catalogue) -> Attachme
 
     The first model of the run reads text, the one that sees pictures of pages.
     """
-    if not pages.text:
-
-        async def page(picture: str) -> str:
-            return picture
-
-        if VISION not in deps_of(run).models:
-            return None
-        downloads = [partial(page, each) for each in pages.pictures]
-        read = await read_pictures(downloads, run, catalogue)
-        further = max(0, pages.count - len(pages.pictures))
-        return read.model_copy(update={"left_out": read.left_out + further})
-    if not run.models:
+    if pages.text and run.models:
+        parts = in_parts(pages.text)
+        looked_at = parts[: lengths.IMAGES]
+        steps = (_traced(partial(_read_text, part), run) for part in looked_at)
+        left_out = len(parts) - len(looked_at)
+        return await attachment_of(await asyncio.gather(*steps), catalogue, left_out)
+    if pages.text or VISION not in deps_of(run).models:
         return None
-    parts = in_parts(pages.text)
-    readings = await asyncio.gather(
-        *(_step(partial(_read_text, each), run) for each in parts[: lengths.IMAGES])
-    )
-    left_out = max(0, len(parts) - lengths.IMAGES)
-    return await attachment_of(readings, run, catalogue, left_out)
+
+    async def page(picture: str) -> str:
+        return picture
+
+    read = await read_pictures([partial(page, one) for one in pages.pictures], run, catalogue)
+    further = max(0, pages.count - len(pages.pictures))
+    return read.model_copy(update={"left_out": read.left_out + further})
 
 
 def in_parts(text: str) -> list[str]:
-    """Cut a text between its lines, so that what is read in each part fits into an answer."""
+    """Cut a text between its lines, so that the wines of a part fit into an answer."""
     parts = [""]
     for line in text.splitlines():
         if len(parts[-1]) + len(line) > LONGEST_PART:
             parts.append("")
         parts[-1] += line[:LONGEST_PART] + "\n"
-    return [each for each in parts if each.strip()]
+    return [part for part in parts if part.strip()]
 
 
-async def _read_text(text: str, run: Run) -> Reading:
-    question = QUESTION_OF_TEXT.format(text=as_data(text))
-    return await transcribed(run, models=run.models[:1], question=question, source=text)
-
-
-async def _step(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Reading:
+async def _traced(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Reading:
+    """Return what is read, on a span of its own; nothing, and why, if reading fails."""
     with run.span.child("read.picture", "span") as span:
-
-        async def work() -> Reading:
-            ledger = Ledger(prices=run.ledger.prices, ceiling=run.limits)
-            inner = replace(run.of_tool(span), ledger=ledger, stop=run.stop)
-            try:
-                reading = await read(inner)
-            except Unusable as error:
-                reading = Reading(why=str(error))
-            except Exception as error:
-                reading = Reading(why=log_failure("a picture could not be read", error))
-            return replace(reading, spent=ledger.spent)
-
-        reading = await work()
-        run.ledger.take(reading.spent)
+        try:
+            reading = await read(replace(run.of_tool(span), stop=run.stop))
+        except Unusable as error:
+            reading = Reading(why=str(error))
+        except Exception as error:
+            reading = Reading(why=log_failure("a picture could not be read", error))
         span.update(
-            output={"shows": reading.shows, "wines": [each.line for each in reading.wines]},
+            output={"shows": reading.shows, "wines": [wine.line for wine in reading.wines]},
             metadata={"unreadable": reading.unreadable, "error_type": reading.why or None},
             level="WARNING" if reading.why else None,
         )
@@ -369,18 +344,17 @@ async def _step(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Reading:
 
 
 async def _read(download: Download, run: Run) -> Reading:
-    return await transcribed(
-        run, models=[deps_of(run).models[VISION]], question=QUESTION, images=[await download()]
-    )
+    images = [await download()]
+    return await transcribed(run, deps_of(run).models[VISION], question=QUESTION, images=images)
+
+
+async def _read_text(text: str, run: Run) -> Reading:
+    question = QUESTION_OF_TEXT.format(text=as_data(text))
+    return await transcribed(run, run.models[0], question=question, source=text)
 
 
 async def transcribed(
-    run: Run,
-    *,
-    models: Sequence[LLM],
-    question: str,
-    images: Sequence[str] = (),
-    source: str = "",
+    run: Run, model: LLM, *, question: str, images: Sequence[str] = (), source: str = ""
 ) -> Reading:
     """Return what a model says of what it is shown."""
     limits = replace(
@@ -389,8 +363,9 @@ async def transcribed(
         answer_tokens=max(run.limits.answer_tokens, LIST_TOKENS),
     )
     asked = instructed(run, prompt_for(run, "picture"), schema=CONTRACT.output.text)
+    asked = replace(asked, models=[model], limits=limits)
     response = await generate_agentic_response(
-        question, run=replace(asked, models=models, limits=limits), contract=CONTRACT, images=images
+        question, run=asked, contract=CONTRACT, images=images
     )
     if response.answer is None:
         return Reading(why=response.outcome)
@@ -404,9 +379,9 @@ def held_to_itself(text: PictureText, source: str = "") -> Reading:
     """
     known = f" {' '.join(words(source))} "
     kept = [
-        _as_written(each)
-        for each in text.wines[: lengths.LIST_WINES]
-        if _is_wine(each) and (not source or f" {' '.join(words(each.line))} " in known)
+        _as_written(wine)
+        for wine in text.wines[: lengths.LIST_WINES]
+        if _is_wine(wine) and (not source or f" {' '.join(words(wine.line))} " in known)
     ]
     lost = len(text.wines) - len(kept)
     seen = "" if text.shows != "other" or security_flags(text.seen) else text.seen
@@ -414,20 +389,20 @@ def held_to_itself(text: PictureText, source: str = "") -> Reading:
 
 
 def _is_wine(wine: WineText) -> bool:
-    """Whether a line may be that of a wine: it names one, has no address, and gives no orders."""
+    """Tell whether a line may be that of a wine: it names one, has no address, gives no orders."""
     told = f"{wine.producer}; {wine.name}; {wine.region}"
     said = f"{wine.line} {told}".lower()
     named = words(wine.name or wine.producer or wine.region)
-    is_said = {*named}.intersection(words(wine.line)) and len(named) <= LONGEST_NAME
-    return bool(is_said) and not (
+    is_named = len(named) <= LONGEST_NAME and not {*named}.isdisjoint(words(wine.line))
+    return is_named and not (
         any(sign in said for sign in ADDRESSES)
-        or any(sum(map(str.isdigit, told[each.start : each.end])) for each in live(told))
+        or any(sum(map(str.isdigit, told[one.start : one.end])) for one in live(told))
         or security_flags(said)
     )
 
 
 def _as_written(wine: WineText) -> WineText:
-    """A wine without numbers that its line has not: nothing is guessed."""
+    """Return a wine without numbers that its line has not: nothing is guessed."""
     values = {*_numbers(wine.line)}
     has_year = wine.vintage is not None and {wine.vintage, wine.vintage % 100} & values
     return wine.model_copy(
@@ -440,23 +415,24 @@ def _as_written(wine: WineText) -> WineText:
 
 
 async def attachment_of(
-    readings: Sequence[Reading], run: Run, catalogue: Catalogue, left_out: int = 0
+    readings: Sequence[Reading], catalogue: Catalogue, left_out: int = 0
 ) -> Attachment:
     """Make one attachment of what was read: of pages of a list one list, without other pictures."""
     shown = {reading.shows for reading in readings if reading.wines or reading.unreadable}
-    shows: Contents = next((each for each in ORDER if each in shown), "other")
-    kind = LISTED if shows == "wine_list" else OF_LABEL
+    shows: Contents = next((kind for kind in ORDER if kind in shown), "other")
     of_kind = [reading for reading in readings if reading.shows == shows]
     found = [wine for reading in of_kind for wine in reading.wines][: lengths.LIST_WINES]
-
-    said = (wine.model_dump(exclude_none=True) for wine in found)
-    read = (ReadWine(id=f"{kind}{at}", **each) for at, each in enumerate(said, start=1))
+    sign = LISTED if shows == "wine_list" else OF_LABEL
+    read = (
+        ReadWine(id=f"{sign}{number}", **wine.model_dump(exclude_none=True))
+        for number, wine in enumerate(found, start=1)
+    )
     return Attachment(
         shows=shows,
-        wines=tuple([await with_ours(each, catalogue) for each in read]),
-        seen="; ".join(each.seen for each in readings if each.seen),
-        unreadable=sum(each.unreadable for each in of_kind),
-        failed=sum(bool(each.why) for each in readings),
+        wines=tuple([await with_ours(wine, catalogue) for wine in read]),
+        seen="; ".join(reading.seen for reading in readings if reading.seen),
+        unreadable=sum(reading.unreadable for reading in of_kind),
+        failed=sum(bool(reading.why) for reading in readings),
         left_out=left_out,
     )
 
@@ -472,14 +448,9 @@ def label() -> str:
 
 
 async def misread(model: LLM) -> str:
-    """Tell what a model makes of a label that it is shown; empty if it reads it. A request or two.
-
-    Where it gives no answer that is how the asking ended.
-    """
+    """Return what a model makes of a label that it is shown; empty if it reads it."""
     image = await asyncio.to_thread(label)
-    reading = await transcribed(Run(), models=[model], question=QUESTION, images=[image])
-    if reading.why:
-        return reading.why
-    said = " ".join(each.line for each in reading.wines)
+    reading = await transcribed(Run(), model, question=QUESTION, images=[image])
+    said = " ".join(wine.line for wine in reading.wines)
     is_read = {LABEL[0].lower(), LABEL[2]} <= {*words(said)}
-    return "" if is_read else f"it read {said[:SHOWN]!r}"
+    return reading.why or ("" if is_read else f"it read {said[:SHOWN]!r}")
