@@ -37,7 +37,7 @@ class Carer:
     async def care_for(self, text: str, chat_id: int, user_id: int, span: Span) -> Care:
         """Return the care that a message and earlier ones ask for; remember what is new."""
         stated = read_care(text, self.help.full_age)
-        care = replace(stated.holding(await self._held(chat_id, user_id)), in_group=chat_id < 0)
+        care = stated.holding(await self._held(chat_id, user_id))
         if found := care.all | care.allergies:
             with span.child("guard.care", "guardrail") as guard:
                 guard.update(output=sorted(found))
@@ -82,21 +82,18 @@ class Carer:
         Nothing is looked up for a person who must not drink; one who had better not is told so
         beside the result. An allergy that they state is remembered with the turn.
         """
-        care = person.care
-        said = self.help.in_crisis(care) if care.is_crisis else ""
-        if is_look_up:
-            said = self.help.instead(care)
-        beside = self.help.beside(care) if is_look_up else ""
-        learned = _stated_allergies(person)
+        care, beside = person.care, self.help.beside(person.care) if is_look_up else ""
+        said = self.help.instead(care) if is_look_up or care.is_crisis else ""
 
         async def careful(run: Run) -> Reply:
             if said:
                 return Reply(text=said, outcome="care", concerns=care.own)
             reply = await work(run)
             notes = tuple(filter(None, (beside, *reply.notes)))
-            return replace(reply, notes=notes, changes=(*reply.changes, *learned))
+            changes = (*reply.changes, *_stated_allergies(person))
+            return replace(reply, notes=notes, changes=changes)
 
-        return careful if said or beside or learned else work
+        return careful
 
     async def keep(self, chat_id: int, user_id: int, concerns: Collection[str]) -> None:
         """Remember concerns of a person in a chat, each for as long as it holds."""

@@ -37,30 +37,15 @@ _DIGITS: Final = pattern("[0-9]+")
 _MARK: Final = "[.,!?;:\n]"
 
 
-class _Allergens(Strict):
-    allergic: str
-    first: str
-    egg: str
-    milk: str
-    fish: str
-    sulphites: str
-    grapes: str
-
-
 class _Phrases(Strict):
-    """The content of `phrases.toml`."""
+    """The content of `phrases.toml`: words that count everywhere, and the phrases of a concern."""
 
     fillers: str
     clauses: str
     numbers: str
     denials: str
-    crisis: dict[Spoken, list[str]]
-    dependence: dict[Spoken, list[str]]
-    under_age: dict[Spoken, list[str]]
-    pregnancy: dict[Spoken, list[str]]
-    medication: dict[Spoken, list[str]]
-    driving: dict[Spoken, list[str]]
-    allergies: _Allergens
+    allergies: dict[Allergy | Literal["allergic", "first"], str]
+    concerns: dict[Concern, dict[Spoken, list[str]]]
 
 
 @cache
@@ -82,7 +67,6 @@ class Care:
     allergies: frozenset[Allergy] = frozenset()
     own_allergies: frozenset[Allergy] = frozenset()
     language: str = ""
-    in_group: bool = False
 
     @property
     def all(self) -> frozenset[Concern]:
@@ -175,9 +159,11 @@ def read_care_in_talk(messages: Iterable[str], full_age: int = FULL_AGE) -> Care
 @cache
 def _patterns() -> tuple[tuple[Concern, Spoken, Pattern], ...]:
     phrases = _phrases()
-    fillers = "|".join(sorted({*phrases.fillers.split()}))
-    ends = "|".join(sorted({*phrases.clauses.split()}))
+    fillers, ends = (
+        "|".join(sorted({*listed.split()})) for listed in (phrases.fillers, phrases.clauses)
+    )
     macros = {
+        ".. ": "..",
         "..": r"(?:\w+ ){0,3}",
         "~": f"(?:(?:{fillers}) ){{0,2}}",
         "{end}": f"(?:{_MARK}|{ends})",
@@ -186,11 +172,9 @@ def _patterns() -> tuple[tuple[Concern, Spoken, Pattern], ...]:
         "{age}": f"(?:[0-9]{{1,2}}|{'|'.join(_numbers())})",
         "{im}": "(?:i am|i m|im)",
     }
-
     denied = f"(?P<denied> (?:{'|'.join(_denials())}))?"
 
     def expanded(phrase: str) -> str:
-        phrase = phrase.replace(".. ", "..")
         for name, source in macros.items():
             phrase = phrase.replace(name, source)
         return phrase
@@ -198,7 +182,7 @@ def _patterns() -> tuple[tuple[Concern, Spoken, Pattern], ...]:
     return tuple(
         (concern, language, pattern(f"{denied} (?:{'|'.join(map(expanded, listed))}) "))
         for concern in CONCERNS
-        for language, listed in getattr(phrases, concern).items()
+        for language, listed in phrases.concerns[concern].items()
     )
 
 
@@ -236,13 +220,10 @@ def _denials() -> frozenset[str]:
 @cache
 def _allergy_patterns() -> Mapping[Allergy, Pattern]:
     known = _phrases().allergies
-    first = known.first.replace("{im}", "i am|i m|im")
+    first = known["first"].replace("{im}", "i am|i m|im")
     before = rf" (?:(?:(?P<first>{first})|{'|'.join(_denials())}) (?:\w+ ){{0,2}}?)?"
+    told = known["allergic"]
     return {
-        allergy: pattern(
-            rf"{before}(?:(?:{known.allergic}) (?:\w+ ){{0,3}}?(?:{source})"
-            rf"|(?:{source}) ?(?:{known.allergic})) "
-        )
-        for allergy in ALLERGIES
-        for source in [getattr(known, allergy)]
+        name: pattern(rf"{before}(?:(?:{told}) (?:\w+ ){{0,3}}?(?:{of})|(?:{of}) ?(?:{told})) ")
+        for name, of in ((name, known[name]) for name in ALLERGIES)
     }
