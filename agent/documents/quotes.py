@@ -9,7 +9,6 @@ stitch sentences together in the measurements of the source document, so the sch
 import hashlib
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
@@ -123,10 +122,9 @@ def inconsistent(answer: QuotesAnswer) -> str | None:
 
 def first_problem(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> str | None:
     """Return feedback on the first snippet that is no quote from these chunks, or None."""
-    for position, snippet in enumerate(answer.snippets):
-        if problem := unfaithful(snippet, chunks):
-            return f"snippets.{position}: {problem}"
-    return None
+    problems = (unfaithful(snippet, chunks) for snippet in answer.snippets)
+    found = ((place, problem) for place, problem in enumerate(problems) if problem)
+    return next((f"snippets.{place}: {problem}" for place, problem in found), None)
 
 
 def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
@@ -211,25 +209,20 @@ class QuoteCache:
         entries: int = CACHE_ENTRIES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._seconds = seconds
-        self._entries = entries
-        self._clock = clock
-        self._kept: OrderedDict[str, tuple[float, Quotes]] = OrderedDict()
+        self._seconds, self._entries, self._clock = seconds, entries, clock
+        self._kept: dict[str, tuple[float, Quotes]] = {}
 
     def get(self, key: str) -> Quotes | None:
         """Return the quotes stored under `key`, or None if there are none or their time is over."""
         until, quotes = self._kept.get(key, (0.0, None))
-        if quotes is not None and self._clock() >= until:
-            del self._kept[key]
-            return None
-        return quotes
+        return quotes if self._clock() < until else None
 
     def put(self, key: str, quotes: Quotes) -> None:
         """Store `quotes` under `key`; the oldest entry makes room."""
         self._kept.pop(key, None)
         self._kept[key] = (self._clock() + self._seconds, quotes)
         if len(self._kept) > self._entries:
-            self._kept.popitem(last=False)
+            del self._kept[next(iter(self._kept))]
 
 
 def cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], prompt: str = "") -> str:
