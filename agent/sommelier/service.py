@@ -128,7 +128,7 @@ class Sommelier:
             reply = await self._reply(message, run, response, attached)
             reply = self._introduced(reply, run, response)
         found = response.found.values() if response else ()
-        proposals = [one for one in found if isinstance(one, Proposal)]
+        proposals = [proposal for proposal in found if isinstance(proposal, Proposal)]
         proposals = proposals if response and response.ok else []
         return replace(
             reply,

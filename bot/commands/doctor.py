@@ -19,7 +19,7 @@ from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
 from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
-from agent.engine.mcp import Connection, open_servers
+from agent.engine.mcp import open_servers
 from agent.engine.run import Run
 from agent.senses.pictures import misread
 from agent.senses.speech import Transcriber
@@ -220,23 +220,19 @@ async def check_tools(settings: Settings) -> str:
     """Start the MCP servers, and return the tools of each."""
     if settings.tools.mcp_servers is None:
         raise NotConfigured("the model has no tools of other programs; set MCP_SERVERS")
+    found, wrong = list[str](), list[str]()
     async with open_servers(settings.tools.mcp_servers, stderr=True) as servers:
-        for connection in servers.connections:
-            await connection.settled.wait()
-        found = [f"{one.name}: {_tools_of(one)}" for one in servers.connections if one.tools]
-        wrong = [
-            f"{one.name} does not run ({one.problem})" for one in servers.connections if one.problem
-        ]
+        for server in servers.connections:
+            await server.settled.wait()
+            asks = {True: " (asks the user)", False: ""}
+            tools = [f"{tool.remote_name}{asks[tool.asks]}" for tool in server.tools]
+            if server.problem:
+                wrong.append(f"{server.name} does not run ({server.problem})")
+            else:
+                found.append(f"{server.name}: {', '.join(tools)}")
     if problems := [*servers.problems, *wrong]:
         raise Ailment("; ".join([*problems, *found]))
     return "; ".join(found)
-
-
-def _tools_of(connection: Connection) -> str:
-    return ", ".join(
-        f"{tool.remote_name} (asks the user)" if tool.asks else tool.remote_name
-        for tool in connection.tools
-    )
 
 
 async def check_telegram(settings: Settings) -> str:
