@@ -52,22 +52,24 @@ class Pattern:
 
     def finditer(self, text: str) -> Iterator[Match]:
         """Find each match from left to right."""
-        found: Iterator[Match] = self._compiled.finditer(_encodable(text))
+        found: Iterator[Match] = self._compiled.finditer(
+            text if text.isascii() else _encodable(text)
+        )
         return found
 
     def search(self, text: str) -> Match | None:
         """Find the first match."""
-        found: Match | None = self._compiled.search(_encodable(text))
+        found: Match | None = self._compiled.search(text if text.isascii() else _encodable(text))
         return found
 
     def match(self, text: str) -> Match | None:
         """Find a match at the beginning of `text`."""
-        found: Match | None = self._compiled.match(_encodable(text))
+        found: Match | None = self._compiled.match(text if text.isascii() else _encodable(text))
         return found
 
     def fullmatch(self, text: str) -> Match | None:
         """Find a match that is the whole of `text`."""
-        found: Match | None = self._compiled.fullmatch(_encodable(text))
+        found: Match | None = self._compiled.fullmatch(text if text.isascii() else _encodable(text))
         return found
 
     def findall(self, text: str) -> list[str]:
@@ -76,9 +78,8 @@ class Pattern:
 
     def sub(self, new: str | Callable[[Match], str], text: str) -> str:
         """Replace each match by `new` as it is, or by what it makes of the match."""
-        replaced: str = self._compiled.sub(
-            new if callable(new) else lambda found: new, _encodable(text)
-        )
+        make = new if callable(new) else lambda found: new
+        replaced: str = self._compiled.sub(make, text if text.isascii() else _encodable(text))
         return replaced
 
     def split(self, text: str) -> list[str]:
@@ -142,7 +143,7 @@ def _in_class(sign: str) -> str:
 
 def _encodable(text: str) -> str:
     """Return `text` with a question mark for each half of a character, which RE2 cannot read."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return text.encode("utf-8", "replace").decode()
 
 
 def storable(text: str) -> str:
