@@ -15,21 +15,16 @@ DATABASE: Final = Backoff(first=0.4, longest=2.0)
 BRIEF_TRIES: Final = 4
 
 
-async def retry_briefly(call: Callable[[], Awaitable[R]]) -> R:
-    """Return what `call` returns, tried again for a second or two.
-
-    Raises:
-        Exception: what the last try raised.
-    """
-    return await retry(call, tries=BRIEF_TRIES, on=_is_transient, backoff=DATABASE)
-
-
 async def try_briefly(call: Callable[[], Awaitable[R]], default: T, problem: str) -> R | T:
     """Return what `call` returns; `default` if it still fails after a second or two.
 
     `problem` is logged then.
     """
-    return await call_or_default(lambda: retry_briefly(call), default, problem)
+
+    async def try_some_times() -> R:
+        return await retry(call, tries=BRIEF_TRIES, on=_is_transient, backoff=DATABASE)
+
+    return await call_or_default(try_some_times, default, problem)
 
 
 async def call_or_default(call: Callable[[], Awaitable[R]], default: T, problem: str) -> R | T:

@@ -19,7 +19,7 @@ from bot.outgoing import Delivery, Rows
 from bot.pending import is_retry, pending_turn
 from bot.question import Question
 from bot.resources import Repositories, Resources
-from bot.retries import call_or_default, retry_briefly, retry_forever, try_briefly
+from bot.retries import call_or_default, try_briefly
 from bot.telegram.messages import (
     answer_meant,
     destination,
@@ -139,12 +139,12 @@ class Conversation:
     async def facts(self, update: Update) -> Sequence[Fact]:
         """Return the facts stored of a user."""
         _, user_id = people_of(update)
-        return await retry_briefly(lambda: self.repositories.memory.facts(user_id))
+        return await self.repositories.memory.facts(user_id)
 
     async def bottles(self, update: Update) -> Sequence[Bottles]:
         """Return the cellar of a user, bottles that were drunk included."""
         _, user_id = people_of(update)
-        return await retry_briefly(lambda: self.repositories.memory.bottles(user_id))
+        return await self.repositories.memory.bottles(user_id)
 
     async def change(self, update: Update, **fields: Any) -> None:
         """Change what is stored of a user, with the commit of the turn.
@@ -164,9 +164,7 @@ class Conversation:
     async def _undo_turn(self, update: Update) -> bool:
         """Forget the turn of a message; return False if it was not the last turn."""
         to, message, repositories = destination(update), message_of(update), self.repositories
-        turn_id = await retry_forever(
-            lambda: repositories.inbox.turn_of(to.chat_id, message.message_id)
-        )
+        turn_id = await repositories.inbox.turn_of(to.chat_id, message.message_id)
         if turn_id is None:
             return False
         is_undone = await repositories.messages.undo(

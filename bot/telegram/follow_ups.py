@@ -22,7 +22,6 @@ from agent.tables import Strict, read_toml
 from agent.turn import Reply
 from bot.outgoing import Button, Rows, in_rows
 from bot.question import Question
-from bot.retries import retry_briefly
 from bot.telegram.buttons import acknowledge, parts_of, pressed_message, remove_buttons
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import press_of
@@ -142,10 +141,8 @@ class FollowUps:
         """Return whether the conversation remembers the turn of a message."""
         chat_id, talk, repositories = message.chat.id, self.talk, self.talk.repositories
         thread_id = (message.message_thread_id if message.is_topic_message else None) or 0
-        turn = await retry_briefly(lambda: repositories.turns.of_message(chat_id, message.id))
-        recent = await retry_briefly(
-            lambda: repositories.messages.recent(
-                chat_id, talk.history_messages, thread_id=thread_id
-            )
+        turn = await repositories.turns.of_message(chat_id, message.id)
+        recent = await repositories.messages.recent(
+            chat_id, talk.history_messages, thread_id=thread_id
         )
         return turn is not None and any(said.turn_id == turn.turn_id for said in recent)

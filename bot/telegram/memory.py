@@ -21,7 +21,6 @@ from agent.sommelier.taste import taste_of, written
 from agent.text import fold
 from agent.turn import SHARED, TOLD, Bottles, Change, Fact, Person
 from bot.outgoing import Button
-from bot.retries import retry_briefly
 from bot.telegram.buttons import acknowledge, remove_buttons, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import (
@@ -91,7 +90,7 @@ class MemoryCommands:
     async def export(self, update: Update, context: Context) -> None:
         """/export: send all that is stored of a user as one JSON document."""
         personal, person = self.talk.repositories.personal, self._person(update)
-        found = to_json(await retry_briefly(lambda: personal.export(*person)), indent=2)
+        found = to_json(await personal.export(*person), indent=2)
         await self.talk.say(update, say("export_ready"))
         await self.talk.sender.send_file(destination(update), EXPORT_FILE, found)
 
@@ -226,7 +225,7 @@ class MemoryCommands:
     async def _counted(self, update: Update) -> str:
         """Return how much is stored of a user, in words."""
         personal, person = self.talk.repositories.personal, self._person(update)
-        counts = await retry_briefly(lambda: personal.count(*person))
+        counts = await personal.count(*person)
         found = (name for name in COUNTED if counts.get(name))
         return ", ".join(say(f"kept_{name}", count=counts[name]) for name in found)
 

@@ -14,9 +14,9 @@ from telegram.constants import ParseMode
 from telegram.error import TelegramError
 from telegram.ext import CallbackQueryHandler, CommandHandler
 
-from agent.i18n import ENGLISH, FAHRENHEIT, in_every_language, languages, say, say_in, speak, spoken
+from agent.i18n import ENGLISH, FAHRENHEIT, languages, say, say_in, speak, spoken
 from agent.memory.wording import price_range
-from agent.text import fold, language_of
+from agent.text import language_of
 from agent.turn import PRICES, Change, Fact, facts_of, settings_of
 from bot.outgoing import Button, Rows, in_rows
 from bot.pending import pending_turn
@@ -29,7 +29,6 @@ from bot.telegram.messages import (
     is_addressed,
     is_own,
     is_private,
-    message_of,
     people_of,
     press_of,
 )
@@ -47,8 +46,8 @@ MAX_READ_CHARS: Final = 1_000
 AS_WRITTEN: Final = "auto"
 ALOUD, OFF, ON = "aloud", "off", "on"
 """Whether answers to voice messages are read aloud; offered only where a model can."""
-CHOSEN, WRITTEN, PHONE = "language", "written", "phone"
-"""The language that a user chose, wrote in last, has their Telegram in; the first one counts."""
+CHOSEN, WRITTEN = "language", "written"
+"""The language that a user chose, and the last one they wrote, or else have their Telegram in."""
 ANY: Final = "any"
 RANGES: Final = ("15 EUR", "15-30 EUR", "30-60 EUR", "60- EUR")
 DEGREES: Final = {"celsius": "°C", FAHRENHEIT: "°F"}
@@ -89,12 +88,10 @@ SETTINGS: Final[Mapping[str, Setting]] = {
 }
 
 
-def language_of_person(settings: Mapping[str, str], phone: str | None = None) -> str | None:
+def language_of_person(settings: Mapping[str, str]) -> str | None:
     """Return the language in which to speak to a user; None if it is unknown."""
     chosen = SETTINGS[CHOSEN].value(settings)
-    if chosen != AS_WRITTEN:
-        return chosen
-    return settings.get(WRITTEN) or phone or settings.get(PHONE)
+    return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN)
 
 
 async def speak_with(talk: Conversation, update: Update) -> None:
@@ -107,14 +104,12 @@ async def speak_with(talk: Conversation, update: Update) -> None:
         return
     if (turn := pending_turn()) is not None:
         turn.state.facts = facts
-    known, phone = settings_of(facts), spoken()
-    new = {} if phone == known.get(PHONE, ENGLISH) else {PHONE: phone}
-    written = language_written(update)
-    if written is not None and written != language_of_person(known, phone):
-        new[WRITTEN] = written
+    known = settings_of(facts)
+    written = language_written(update) or known.get(WRITTEN) or spoken()
     is_chosen = SETTINGS[CHOSEN].value(known) != AS_WRITTEN
-    speak(language_of_person(known | new, phone), is_chosen=is_chosen)
-    await _store(talk, user.id, known, new)
+    speak(language_of_person({**known, WRITTEN: written}), is_chosen=is_chosen)
+    if written != known.get(WRITTEN, ENGLISH):
+        await _store(talk, user.id, known, WRITTEN, written)
 
 
 async def spoken_by(talk: Conversation, user_id: int) -> str | None:
@@ -134,14 +129,13 @@ async def facts_of_user(talk: Conversation, user_id: int) -> Sequence[Fact] | No
 
 
 async def _store(
-    talk: Conversation, user_id: int, known: Mapping[str, str], new: Mapping[str, str]
+    talk: Conversation, user_id: int, known: Mapping[str, str], name: str, value: str
 ) -> None:
-    """Store the settings that are new, in place of the known ones."""
-    changed = {name: value for name, value in new.items() if known.get(name) != value}
-    if changed:
-        old = {name: known[name] for name in changed if name in known}
-        stored = {name: value for name, value in changed.items() if value != ANY}
-        change = Change(user_id=user_id, learned=facts_of(stored), unlearned=facts_of(old))
+    """Store a setting in place of the known one; `ANY` is stored by having none."""
+    old = {name: known[name]} if name in known else {}
+    new = {name: value} if value != ANY else {}
+    if old != new:
+        change = Change(user_id=user_id, learned=facts_of(new), unlearned=facts_of(old))
         await talk.save(change)
 
 
@@ -166,14 +160,9 @@ class SettingsCommands:
         await self.talk.say(update, say("settings"), rows)
 
     async def language(self, update: Update, context: Context) -> None:
-        """/language: offer the languages, or choose the one named behind the command."""
-        message, (_, user_id) = message_of(update), people_of(update)
+        """/language: offer the languages."""
+        _, user_id = people_of(update)
         chosen = await chosen_by(self.talk, user_id)
-        named = language_named(behind_command(message.text or ""))
-        if named is not None:
-            await self._choose(user_id, chosen, CHOSEN, named)
-            await self.talk.say(update, confirmation(CHOSEN, named))
-            return
         rows = choices(SETTINGS[CHOSEN], user_id, chosen, goes_back=is_private(update))
         await self.talk.say(update, say("setting_language_ask"), rows)
 
@@ -201,9 +190,9 @@ class SettingsCommands:
 
     async def _choose(self, user_id: int, known: Mapping[str, str], name: str, value: str) -> None:
         """Store a choice; a language is spoken from now on."""
-        await _store(self.talk, user_id, known, {name: value})
+        await _store(self.talk, user_id, known, name, value)
         if name == CHOSEN:
-            speak(language_of_person({**known, name: value}, spoken()))
+            speak(language_of_person({**known, name: value}) or spoken())
 
     def _menu(self, user_id: int, chosen: Mapping[str, str]) -> Rows:
         """Return a button for every setting that has an effect here, with its value."""
@@ -234,13 +223,6 @@ def language_written(update: Update) -> str | None:
     if message is None or not is_own(message):
         return None
     return language_of(behind_command((message.text or message.caption or "")[:MAX_READ_CHARS]))
-
-
-def language_named(words: str) -> str | None:
-    """Return the language with this code or name; None if there is none."""
-    named = {fold(name): code for code, name in in_every_language("language_name").items()}
-    folded = fold(words.strip())
-    return folded if folded in (AS_WRITTEN, *languages()) else named.get(folded)
 
 
 def choices(
