@@ -4,13 +4,14 @@ A field's alias is the name of its variable, the line below it what the variable
 doctor --settings` prints both. An empty value counts as not set.
 """
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
-from platformdirs import user_data_path
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -41,6 +42,13 @@ RANDOM: Final = "as `openssl rand -hex 32` prints them"
 
 class SettingsError(ValueError):
     """A setting has a wrong value; the message is one line and names the variable."""
+
+
+def data_folder() -> Path:
+    """Return the folder of this user's data."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "sommelier"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "sommelier"
 
 
 def matches(regex: str, expected: str) -> AfterValidator:
@@ -347,7 +355,7 @@ class DatabaseSettings(Group):
 
     url: DatabaseUrl = Field(
         default_factory=lambda: SecretStr(
-            f"sqlite+aiosqlite:///{user_data_path('sommelier') / 'sommelier.sqlite3'}"
+            f"sqlite+aiosqlite:///{data_folder() / 'sommelier.sqlite3'}"
         ),
         alias="DATABASE_URL",
     )

@@ -1,7 +1,6 @@
 """Make models and searches from the settings."""
 
 import httpx2
-from platformdirs import user_cache_path
 from pydantic import SecretStr
 
 from agent.documents.embedding import (
@@ -20,7 +19,7 @@ from agent.places.search import BraveSearch, PlaceSearch, SearxngSearch
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer, Speaker, Transcriber
 from agent.turn import Deps, Prompts
-from config import ServedModel, Settings, SettingsError
+from config import ServedModel, Settings, SettingsError, data_folder
 
 Server = tuple[str | None, SecretStr | None]
 """The address and the key of a server; without an address it is OpenAI's."""
@@ -101,8 +100,7 @@ def embedder_of(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
     if name is not None and name.startswith(PREFIX):
         if not is_installed():
             raise SettingsError(f"EMBEDDING_MODEL: {NOT_INSTALLED}")
-        cache = user_cache_path("sommelier") / "models"
-        return LocalEmbedding(name.removeprefix(PREFIX), cache=cache)
+        return LocalEmbedding(name.removeprefix(PREFIX), cache=data_folder() / "models")
     if name is None or server is None:
         return None
     base_url, api_key = server
