@@ -17,7 +17,7 @@ from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.prompts import REPOSITORY
 from config import ModelSettings
-from tests.commands import sommelier
+from tests.commands import sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.integration.test_console import PseudoTerminal, piped
@@ -103,39 +103,37 @@ def test_where_nothing_is_found_the_fallback_answers_and_no_model_is_asked(
     assert model_server.requests == []
 
 
-@pytest.mark.parametrize(("reply", "port_written"), [("y", False), ("n", True)])
 def test_a_server_that_is_found_is_offered_once(
-    reply: str,
-    port_written: bool,
-    environment: dict[str, str],
-    model_server: ModelServer,
-    port: str,
+    environment: dict[str, str], model_server: ModelServer, port: str
 ) -> None:
-    model_server.default = SmallModel()
-    here = environment | {"LLM_LOCAL_PORTS": port}
-    terminal = PseudoTerminal(here)
+    terminal = PseudoTerminal(environment | {"LLM_LOCAL_PORTS": port})
     terminal.wait_for("A model server runs on this machine. Let gpt-4o answer?")
-    terminal.type(f"{reply}\n")
+    terminal.type("n\n")
     terminal.wait_for("you › ")
     assert terminal.leave("\x04") == 0
-    written = Path(environment["HOME"], ".env").read_text()
-    assert ("LLM_LOCAL_PORTS" in written) == port_written
-    assert ("OPENAI_BASE_URL" in written) != port_written
-    asked = len(model_server.requests)
-    again = PseudoTerminal(environment | ({} if port_written else {"LLM_LOCAL_PORTS": port}))
+    without_ports = {name: environment[name] for name in environment if name != "LLM_LOCAL_PORTS"}
+    again = PseudoTerminal(without_ports)
     again.wait_for("you › ")
     assert "Let gpt-4o answer?" not in again.shown
     assert again.leave("\x04") == 0
-    assert len(model_server.requests) == asked
 
 
-def test_doctor_names_a_server_that_runs_here_and_tries_the_one_that_is_set(
+def test_a_server_that_is_found_is_named_by_doctor_and_taken_by_sommelier_model(
     environment: dict[str, str], model_server: ModelServer, port: str
 ) -> None:
-    found = sommelier("doctor", environment=environment, LLM_LOCAL_PORTS=port)
-    assert "A model server runs here with gpt-4o: `sommelier model` takes it" in found.stdout
     model_server.default = answer_json({"colour": "white", "is_served_cold": True})
-    tried = sommelier("doctor", environment=environment, OPENAI_BASE_URL=model_server.base_url)
+    env = Path(environment["HOME"], ".env")
+    env.write_text("# mine\nLLM_MODEL=other\nLEGAL_AGE=21\n")
+    found = sommelier_here("doctor", environment=environment, LLM_LOCAL_PORTS=port)
+    taken = sommelier_here("model", "--port", port, environment=environment)
+    tried = sommelier_here("doctor", environment=environment)
+    assert "A model server runs here with gpt-4o: `sommelier model` takes it" in found.stdout
+    assert "gpt-4o answers from now on (.env; profile full" in taken.stdout
+    assert env.read_text().splitlines() == [
+        *("# mine", "LEGAL_AGE=21"),
+        f"OPENAI_BASE_URL=http://127.0.0.1:{port}/v1",
+        "LLM_MODEL=gpt-4o",
+    ]
     assert "gpt-4o gave a valid answer after 1 request(s)" in tried.stdout
 
 
@@ -152,7 +150,7 @@ def test_what_listens_at_a_usual_port_and_is_no_model_server_is_passed_over(
     environment: dict[str, str], bot_api: BotApi
 ) -> None:
     port = bot_api.base_url.rpartition(":")[2]
-    done = sommelier("model", "--port", port, environment=environment)
+    done = sommelier_here("model", "--port", port, environment=environment)
     assert done.returncode == 1
     assert done.stdout == f"No model server with a model answers at port {port}.\n"
 
