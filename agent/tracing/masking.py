@@ -50,7 +50,6 @@ CREDENTIALS: Final = (
 EMAIL: Final = pattern(r"[\w\u0300-\u036f.+-]+(?:@|%40)(?:[\w-]+\.)+\p{L}[\w-]+")
 LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,;]\s?(-?\d{1,3}\.\d{4,})")
 DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
-PICTURE: Final = pattern(r"data:image/[a-z]+;base64,[A-Za-z0-9+/]+={0,2}")
 IBAN: Final = pattern(r"(?i)[a-z]{2}\d{2}(?: ?[a-z0-9]){11,30}")
 CARD: Final = pattern(r"\d(?:[\s./|_-]{0,3}\d){12,22}")
 PHONE: Final = pattern(r"[+(]{0,2}\d{1,3}(?: ?\()?(?:[ )./\u00a0-]{0,2}\d){6,18}")
@@ -80,12 +79,7 @@ class Masking:
         self._names = _names_pattern(tuple(names)) if self._personal else None
 
     def text(self, text: str) -> str:
-        """Return a text without what is to be hidden; in one that is JSON, of each of its texts.
-
-        A picture that a trace may hold stays as it is.
-        """
-        if text.startswith("data:image/") and PICTURE.fullmatch(text):
-            return text
+        """Return a text masked; if it is JSON, with each of its texts masked."""
         if text[:1] not in ("{", "[") or (data := _json(text)) is None:
             return self._masked(text)
         masked = self.value(data)

@@ -1,4 +1,4 @@
-"""Rows that wait to be sent elsewhere: claimed by one sender, then sent, refused, or due again."""
+"""Queue rows to be sent: a sender claims them; then they are sent, refused, or due again."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -18,9 +18,10 @@ REFUSED: Final = "refused"
 
 
 class RowQueue(SqlRepository, Generic[T]):
-    """The `SendQueue` of a table with the columns `state` and `due_at`.
+    """The rows of a table with the columns `state` and `due_at` that wait to be sent.
 
-    What a sender claims no other gets before the lease ends; if the process died, it comes again.
+    A claimed row belongs to one sender until its lease ends; if the process died, it is due again.
+    Every method commits.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class RowQueue(SqlRepository, Generic[T]):
         self._leases: dict[Any, datetime] = {}
 
     async def claim(self, limit: int, lease: timedelta) -> list[T]:
-        """Return the rows that have been due longest, at most `limit`."""
+        """Claim the rows that have been due longest, at most `limit`, and return them."""
         now, columns = self._now(), self._table.c
         key, ends = columns[self._key], now + lease
         due = select(key).where(columns.state == WAITING, columns.due_at <= now)
@@ -51,19 +52,19 @@ class RowQueue(SqlRepository, Generic[T]):
         return items
 
     async def resume(self) -> None:
-        """Have all that waits be due: no other process is sending, and one that did is dead."""
+        """Make all waiting rows due: call it when no other process is sending."""
         waiting = update(self._table).where(self._table.c.state == WAITING)
         await self._write(waiting.values(due_at=self._now()))
 
     async def settle(self, items: Sequence[T], *, refused: bool = False) -> None:
-        """Note that these arrived, or never will; a row that changed meanwhile is due again."""
+        """Mark rows as sent, or as refused for good; a row that changed meanwhile is due again."""
         leases = {self._leases.pop(getattr(item, self._key), None) for item in items}
-        # Whoever changes a row gives it another time: then it is no longer the one that was sent.
+        # A row that was stored again meanwhile has another time: it was not sent as it is now.
         untouched = (self._table.c.state == WAITING) & self._table.c.due_at.in_(leases - {None})
         await self._change(items, untouched, state=REFUSED if refused else SENT)
 
     async def release(self, items: Sequence[T]) -> None:
-        """Have these be due again."""
+        """Make rows due again."""
         for item in items:
             self._leases.pop(getattr(item, self._key), None)
         await self._change(items, self._table.c.state == WAITING, due_at=self._now())

@@ -1,7 +1,7 @@
-"""The scores of traces as rows: those a turn gives itself, and what people think of its answer.
+"""Store the scores of traces: those of the turn itself, and the feedback of users.
 
-A score that is taken back stays without a value until its deletion was sent. One that is given
-after that has another id: Langfuse deletes some time after it was told to, whatever has the id.
+A score that is taken back stays without a value until its deletion was sent. A score that is given
+after that has another id, since Langfuse deletes whatever has the old id some time later.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ def score_queue(sessions: Sessions, now: Callable[[], datetime] = utc_now) -> Ro
 async def save_scores(
     session: AsyncSession, traces: Sequence[TraceRecord], state: str, now: datetime
 ) -> None:
-    """Store the scores that turns gave themselves; a score of the same name is replaced."""
+    """Store the scores of turns; a score of the same name is replaced."""
     rows = [
         {
             "score_id": f"{trace.trace_id}-{score.name}",
@@ -86,7 +86,7 @@ async def save_verdict(
 
 
 def verdict_scores(turn: TurnRow, hide: Callable[[str], str]) -> list[ScoreRecord]:
-    """Return the scores that a verdict is; none if it was taken back."""
+    """Return feedback as scores; none if it was taken back."""
     if turn.verdict is None or turn.trace_id is None:
         return []
     liked = turn.verdict == "liked"

@@ -1,7 +1,6 @@
-"""The local store of traces, over SQL: what an admin sees, and what waits to be sent elsewhere.
+"""Store traces: admins read them here, and from here they are sent to Langfuse.
 
-A trace is kept in the transaction that ends its turn, masked before. What an exporter claims no
-other gets for a while: what is not settled then, since the process died, comes again.
+A trace is masked, and stored in the transaction that ends its turn.
 """
 
 import json
@@ -39,7 +38,7 @@ from db.repositories.scores import forget_scores, save_scores, save_verdict, sco
 
 log = logging.getLogger(__name__)
 
-LONGEST_QUESTION: Final = 200  # characters, in the list
+MAX_QUESTION_CHARS: Final = 200  # in the list
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ROWS_AT_ONCE: Final = 1000
 
@@ -50,14 +49,14 @@ Prepare = Callable[[TraceRecord], TraceRecord]
 
 T: Final = table_of(TraceRow).c
 FAILING_FIRST: Final[dict[Level, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT": 2}
-SUMMARY: Final = tuple(getattr(TraceRow, each.name) for each in fields(TraceSummary))
+SUMMARY: Final = tuple(getattr(TraceRow, column.name) for column in fields(TraceSummary))
 
 
 @dataclass(frozen=True, slots=True)
 class TraceRows:
-    """How traces become rows: `prepare` makes of each what may be stored, and sent if `exported`.
+    """How traces are stored: masked by `prepare`, and waiting to be sent if `exported`.
 
-    `hide` makes of what a person wrote what may be shown of it.
+    `hide` masks what users wrote.
     """
 
     prepare: Prepare = lambda trace: trace
@@ -72,7 +71,7 @@ class TraceRows:
     async def save(
         self, session: AsyncSession, traces: Sequence[TraceRecord], now: datetime
     ) -> None:
-        """Store finished traces and their scores; what is stored already is replaced."""
+        """Store finished traces and their scores; traces that are stored already are replaced."""
         rows, prepared = {}, []
         for trace in traces:
             try:
@@ -96,7 +95,7 @@ LOCAL_TRACES: Final = TraceRows()
 
 
 class KeepingTraces(SqlRepository):
-    """A repository that keeps traces, too; `rows` says how."""
+    """A repository that stores traces, too; `rows` says how."""
 
     def __init__(
         self,
@@ -117,12 +116,12 @@ class SqlTraceStore(KeepingTraces):
     """Traces in the database, on SQLite and Postgres alike. Writes commit."""
 
     async def save(self, traces: Sequence[TraceRecord]) -> None:
-        """Keep finished traces, all or none; one that is kept already is replaced."""
+        """Store finished traces, all or none; traces that are stored already are replaced."""
         async with self._sessions.begin() as session:
             await self._rows.save(session, traces, self._now())
 
     async def get(self, trace_id: str) -> TraceRecord:
-        """The trace with this id, or the only one whose id begins so.
+        """Return the trace with this id, or the only one whose id begins with it.
 
         Raises:
             LookupError: none does, or several do; the message says which.
@@ -147,7 +146,7 @@ class SqlTraceStore(KeepingTraces):
     async def summaries(
         self, limit: int = 20, which: TraceFilter | None = None, *, failing_first: bool = True
     ) -> list[TraceSummary]:
-        """The newest traces, at most `limit`; with `failing_first` the worst before all others."""
+        """Return the newest traces, at most `limit`; with `failing_first` the worst come first."""
         query = select(*SUMMARY).where(TraceRow.record.is_not(None))
         if which is not None:
             query = _filtered(query, which)
@@ -158,7 +157,7 @@ class SqlTraceStore(KeepingTraces):
             return [loaded(TraceSummary, row) for row in await session.execute(query)]
 
     async def traced(self, since: datetime) -> list[TracedTurn]:
-        """The numbers of all traces since a moment, also of those whose words are forgotten."""
+        """Return the numbers of all traces since a moment, forgotten words or not."""
         columns = (TraceRow.started_at, TraceRow.name, TraceRow.error_types, TraceRow.steps)
         query = select(*columns).where(TraceRow.started_at >= since)
         async with self._sessions() as session:
@@ -171,10 +170,10 @@ class SqlTraceStore(KeepingTraces):
     async def forget(
         self, older_than: timedelta, numbers_older_than: timedelta, most_bytes: int
     ) -> int:
-        """Forget what was said in older traces, and in the oldest beyond `most_bytes`.
+        """Forget the words of older traces, and of the oldest beyond `most_bytes`.
 
-        Their numbers stay until they are older than `numbers_older_than`. How many of them were
-        still to be sent is returned.
+        Their numbers stay until they are older than `numbers_older_than`. Return how many traces
+        were still to be sent.
         """
         now, traces = self._now(), table_of(TraceRow)
         async with self._sessions.begin() as session:
@@ -190,7 +189,7 @@ class SqlTraceStore(KeepingTraces):
 
 
 async def _oldest_kept(session: AsyncSession, most_bytes: int) -> datetime | None:
-    """From when on traces take `most_bytes` at most; None if all do."""
+    """Return since when traces take `most_bytes` at most; None if all do."""
     size = func.sum(func.length(T.record)).over(order_by=T.started_at.desc())
     sizes = select(T.started_at, size.label("size")).where(T.record.is_not(None)).subquery()
     first = select(func.max(sizes.c.started_at)).where(sizes.c.size > most_bytes)
@@ -218,9 +217,9 @@ def _filtered(query: Select[Any], which: TraceFilter) -> Select[Any]:
 
 
 def to_row(trace: TraceRecord, *, state: str, now: datetime) -> Json:
-    """The columns of a trace."""
+    """Return the columns of a trace."""
     root = trace.root
-    said = root.metadata
+    metadata = root.metadata
     return {
         "trace_id": trace.trace_id,
         "started_at": moment(root.started_ns),
@@ -228,12 +227,12 @@ def to_row(trace: TraceRecord, *, state: str, now: datetime) -> Json:
         "session": storable(trace.session),
         "user": storable(trace.user),
         "question": _question(root.input),
-        "outcome": storable(str(said.get("outcome") or "")),
+        "outcome": storable(str(metadata.get("outcome") or "")),
         "level": root.level,
-        "retry_count": _number(said.get("retry_count")),
+        "retry_count": _number(metadata.get("retry_count")),
         "cost_usd": _cost(trace),
         "tokens": sum(span.usage.total_tokens for span in trace.spans if span.usage),
-        "error_types": _error_types(said),
+        "error_types": _error_types(metadata),
         "name": storable(trace.name),
         "tags": [storable(tag) for tag in trace.tags],
         "steps": [
@@ -247,7 +246,7 @@ def to_row(trace: TraceRecord, *, state: str, now: datetime) -> Json:
 
 
 def packed(trace: TraceRecord) -> bytes:
-    """A trace as it is kept: without the names to be masked, as compressed JSON."""
+    """Return a trace as compressed JSON, without the names to be masked."""
     bare = replace(trace, names=())
     try:
         whole = to_json(bare, inf_nan_mode="strings", serialize_unknown=True)
@@ -257,33 +256,33 @@ def packed(trace: TraceRecord) -> bytes:
 
 
 def unpacked(record: bytes) -> TraceRecord:
-    """The trace that `packed` wrote."""
+    """Return the trace that `packed` wrote."""
     return _RECORD.validate_json(zlib.decompress(record))
 
 
 def plain(value: object) -> Any:
-    """A value as JSON has it: what JSON does not know becomes its text, also NaN and infinity."""
+    """Return a value as plain JSON; other objects, NaN and infinity become text."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
     if isinstance(value, Mapping):
-        return {storable(str(key)): plain(each) for key, each in value.items()}
+        return {storable(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     return storable(str(value))
 
 
 def moment(nanoseconds: int) -> datetime:
-    """A moment of a span, to the microsecond."""
+    """Return a time of a span, to the microsecond."""
     return EPOCH + timedelta(microseconds=nanoseconds // 1000)
 
 
 def _question(asked: object) -> str:
     text = asked if isinstance(asked, str) else "" if asked is None else str(plain(asked))
-    return " ".join(storable(text[: LONGEST_QUESTION * 2]).split())[:LONGEST_QUESTION]
+    return " ".join(storable(text[: MAX_QUESTION_CHARS * 2]).split())[:MAX_QUESTION_CHARS]
 
 
 def _number(value: object) -> int:
@@ -291,16 +290,16 @@ def _number(value: object) -> int:
 
 
 def _cost(trace: TraceRecord) -> float:
-    """What the turn says that it cost; else what its spans say."""
-    said = trace.root.metadata.get("cost_usd")
-    if isinstance(said, int | float) and math.isfinite(said):
-        return float(said)
+    """Return the cost in the metadata of the turn, else the sum of its spans."""
+    stated = trace.root.metadata.get("cost_usd")
+    if isinstance(stated, int | float) and math.isfinite(stated):
+        return float(stated)
     costs = (span.cost_usd for span in trace.spans)
     return sum(cost for cost in costs if cost is not None and math.isfinite(cost))
 
 
-def _error_types(said: Mapping[str, Any]) -> list[str]:
-    """What went wrong in the turn and its delivery; the exception that ended it, if nothing did."""
-    names = str(said.get("error_types") or said.get("error_type") or "").split(",")
-    names.append(str(said.get("send_error") or ""))
+def _error_types(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the errors of the turn, or the exception that ended it, and that of its delivery."""
+    names = str(metadata.get("error_types") or metadata.get("error_type") or "").split(",")
+    names.append(str(metadata.get("send_error") or ""))
     return [storable(name.strip()) for name in names if name.strip()]
