@@ -1,8 +1,8 @@
-"""The sentences of the interface, in the language of whom they are said to.
+"""The sentences of the interface, in the language of the user.
 
-`messages.pot` in `locales` holds each in English by its name, the `messages.po` of a language what
-it is there: gettext catalogues, read as they are when a language is first spoken. What a catalogue
-does not hold is said in English.
+These are gettext catalogues in `locales`: `messages.pot` holds every sentence in English under its
+name, and the `messages.po` of a language holds the translations. A catalogue is read when its
+language is first used. A sentence that is missing there is returned in English.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,20 +28,20 @@ _CELSIUS: Final = pattern(
     r"(?:(?P<low>\d{1,2})(?P<to> ?[-–—] ?| (?:to|and|bis|und|à|et|a|y|e|tot|en) ))?"
     r"(?P<high>\d{1,2}) ?° ?C\b"
 )
-_SPOKEN: Final = ContextVar("spoken", default=(ENGLISH, False))
-"""The language that is spoken, and whether it was chosen."""
+_LANGUAGE: Final = ContextVar("language", default=(ENGLISH, False))
+"""The current language, and whether the user chose it."""
 
 
-def say(name: str, /, **values: str | float) -> str:
-    """Return a sentence in the language that is spoken, with `values` for the words in braces.
+def translate(name: str, /, **values: str | float) -> str:
+    """Return a sentence in the current language, with `values` for the words in braces.
 
-    One that depends on a number is chosen by the value `count`. A value stands as it is, whatever
-    it holds: who passes on foreign words makes Markdown of them.
+    The value `count` chooses between singular and plural. Values are inserted unescaped: callers
+    escape foreign text for Markdown.
 
     Raises:
-        KeyError: there is no such sentence, or a value is missing.
+        KeyError: there is no sentence of this name, or a value is missing.
     """
-    english, catalogue = _english()[name], _catalogue(spoken())
+    english, catalogue = _english()[name], _catalogue(current_language())
     if isinstance(english, str):
         sentence = catalogue.pgettext(name, english)
     else:
@@ -49,75 +49,77 @@ def say(name: str, /, **values: str | float) -> str:
     return sentence.format_map(values)
 
 
-def say_in(language: str, name: str, /, **values: str | float) -> str:
-    """Return a sentence in another language than the one that is spoken; see `say`."""
-    with speaking(language):
-        return say(name, **values)
+def translate_into(language: str, name: str, /, **values: str | float) -> str:
+    """Return a sentence in a given language instead of the current one; see `translate`."""
+    with use_language(language):
+        return translate(name, **values)
 
 
-def spoken() -> str:
-    """Return the code of the language that is spoken now, as in "de"."""
-    return _SPOKEN.get()[0]
+def current_language() -> str:
+    """Return the code of the current language, such as "de"."""
+    return _LANGUAGE.get()[0]
 
 
-def is_chosen() -> bool:
-    """Whether who is spoken to chose the language that is spoken, whatever they write."""
-    return _SPOKEN.get()[1]
+def is_language_chosen() -> bool:
+    """Return whether the user chose the current language: it then holds whatever they write in."""
+    return _LANGUAGE.get()[1]
 
 
-def speak(language: str | None, *, is_chosen: bool = False) -> None:
-    """Speak a language from now on, in this task and those that it starts.
+def set_language(language: str | None, *, is_chosen: bool = False) -> None:
+    """Set the current language of this task and of the tasks that it starts.
 
-    Of a code of Telegram, a locale or a header ("pt-br", "de_AT.UTF-8", "fr, en;q=0.7") what counts
-    is the first language; one without a catalogue is English.
+    `language` is a code of Telegram, a locale or a header ("pt-br", "de_AT.UTF-8",
+    "fr, en;q=0.7"): its first language is used, or English if that has no catalogue.
     """
     code = "".join(takewhile(str.isalpha, (language or "").lower()))
-    _SPOKEN.set((code if code in languages() else ENGLISH, is_chosen))
+    _LANGUAGE.set((code if code in languages() else ENGLISH, is_chosen))
 
 
 @contextmanager
-def speaking(language: str | None) -> Iterator[None]:
-    """Speak a language within the block."""
-    before = _SPOKEN.get()
+def use_language(language: str | None) -> Iterator[None]:
+    """Set the current language within the block."""
+    before = _LANGUAGE.get()
     try:
-        speak(language)
+        set_language(language)
         yield
     finally:
-        _SPOKEN.set(before)
+        _LANGUAGE.set(before)
 
 
 @cache
 def languages() -> tuple[str, ...]:
-    """Return the codes of the languages that there are catalogues of, English first."""
-    return ENGLISH, *sorted(each.name for each in LOCALES.iterdir() if each.is_dir())
+    """Return the codes of the languages with a catalogue, English first."""
+    return ENGLISH, *sorted(folder.name for folder in LOCALES.iterdir() if folder.is_dir())
 
 
 def in_fahrenheit(text: str) -> str:
     """Return `text` with its temperatures in °F: `16–18 °C` is `61–64 °F`."""
-    return _CELSIUS.sub(_converted, text)
+    return _CELSIUS.sub(_convert, text)
 
 
-def _converted(found: Match) -> str:
+def _convert(match: Match) -> str:
     low, high = (
-        each and str(round(int(each) * 9 / 5 + 32)) for each in (found["low"], found["high"])
+        celsius and str(round(int(celsius) * 9 / 5 + 32))
+        for celsius in (match["low"], match["high"])
     )
-    degrees = f"{low}{found['to']}{high}" if low else high
-    return f"{found['before']}{degrees} °F"
+    degrees = f"{low}{match['to']}{high}" if low else high
+    return f"{match['before']}{degrees} °F"
 
 
 def in_every_language(name: str, /, **values: str | float) -> dict[str, str]:
-    """Return what a sentence is in each language."""
-    return {language: say_in(language, name, **values) for language in languages()}
+    """Return a sentence in every language, by language code."""
+    return {language: translate_into(language, name, **values) for language in languages()}
 
 
 @cache
 def _english() -> dict[str, str | tuple[str, str]]:
-    named = _read(LOCALES / "messages.pot")
-    return {each.context: _id(each.id) for each in named if each.context}
+    messages = _read(LOCALES / "messages.pot")
+    return {message.context: _id(message.id) for message in messages if message.context}
 
 
-def _id(written: str | Sequence[str]) -> str | tuple[str, str]:
-    return written if isinstance(written, str) else (written[0], written[1])
+def _id(msgid: str | Sequence[str]) -> str | tuple[str, str]:
+    """Return the English of a message: one string, or its singular and plural."""
+    return msgid if isinstance(msgid, str) else (msgid[0], msgid[1])
 
 
 @cache

@@ -18,7 +18,7 @@ from agent.engine.mcp import Proposal
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef, Span
-from agent.i18n import say
+from agent.i18n import translate
 from agent.markdown import NOTE_SIGN, visible
 from agent.tables import Strict, read_toml
 from agent.text import Language, Pattern, pattern
@@ -253,10 +253,10 @@ async def worked_on(run: Run, work: Work) -> Reply:
     except Exception as error:
         # The type and the place alone: the text of an error may hold what was asked.
         kind = log_failure("A turn failed", error)
-        return Reply(text=say("apology"), outcome="failed", error_types=(kind,))
+        return Reply(text=translate("apology"), outcome="failed", error_types=(kind,))
     finally:
         record_ledger(run.span, run.ledger)
-    return reply if reply.text.strip() else Reply(text=say("apology"), outcome="failed")
+    return reply if reply.text.strip() else Reply(text=translate("apology"), outcome="failed")
 
 
 def with_notes(text: str, notes: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Final
 
-from agent.i18n import say, speaking
+from agent.i18n import translate, use_language
 from bot.outgoing import Destination
 from bot.tasks import attempt
 from bot.telegram.conversation import Conversation
@@ -40,8 +40,8 @@ class Announcing:
             has_sent = True
         for broadcast in await broadcasts.delivered():
             admin, counts = broadcast.created_by, (broadcast.sent, broadcast.failed)
-            with speaking(await spoken_by(self.talk, admin)):
-                words = say("broadcast_done", count=counts[0], failed=counts[1])
+            with use_language(await spoken_by(self.talk, admin)):
+                words = translate("broadcast_done", count=counts[0], failed=counts[1])
                 said = await messages_of(Destination(admin), words)
             await broadcasts.finish(broadcast, said)
         if has_sent:

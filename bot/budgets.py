@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final, Literal
 
 from agent.engine.limits import NOTHING_SPENT, Limits, Spent
-from agent.i18n import say
+from agent.i18n import translate
 from bot.retries import try_briefly
 from db.records import Spending
 from db.repositories.people import PeopleRepository
@@ -136,16 +136,18 @@ class Budgets:
         left = duration_text(day_of(now) + timedelta(days=1) - now)
         limit = allowance.person.reached(used)
         if is_over and limit is None:
-            return (f"{say('shared_budget_used_up')} {say('budget_resets', left=left)}",)
+            return (
+                f"{translate('shared_budget_used_up')} {translate('budget_resets', left=left)}",
+            )
         if limit is not None:
             name = "own_questions_used_up" if limit == "requests" else "own_budget_used_up"
-            return (f"{say(name)} {say('budget_resets', left=left)}",)
+            return (f"{translate(name)} {translate('budget_resets', left=left)}",)
         limit = allowance.person.reached(used, WARN_AT)
         if limit is None or not await self._is_first_warning(user_id, now):
             return ()
         name = "own_questions_nearly" if limit == "requests" else "own_budget_nearly"
         share = int(100 * allowance.person.shares(used)[limit])
-        return (say(name, share=share, left=left),)
+        return (translate(name, share=share, left=left),)
 
     async def _is_first_warning(self, user_id: int, now: datetime) -> bool:
         """Return whether a user was not warned today, and store that they are now."""

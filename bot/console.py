@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from telegram import Update
 
-from agent.i18n import say, speaking
+from agent.i18n import translate, use_language
 from agent.turn import Change
 from bot.app import App, open_app
 from bot.resources import open_resources
@@ -48,7 +48,7 @@ def chat(settings: Settings) -> None:
             stream.reconfigure(errors="replace")
     language = next(filter(None, map(os.environ.get, LOCALE)), None)
     try:
-        with speaking(language), contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+        with use_language(language), contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
             _converse(settings, LocalTelegram(), _introduce(has_model=settings.model.is_set))
     except BrokenPipeError:
         # The reader has gone; the interpreter must not flush into the pipe again when it exits.
@@ -59,14 +59,14 @@ def _introduce(*, has_model: bool) -> "Console | None":
     """Say how to leave and to get a model. Return the terminal, None in a pipe."""
     if not is_terminal():
         if not has_model:
-            print(say("terminal_no_model"), file=sys.stderr)
+            print(translate("terminal_no_model"), file=sys.stderr)
         return None
     from rich.console import Console  # noqa: PLC0415
 
     console = Console(highlight=False)
-    console.print(f"[bold]Sommelier[/] [dim]· {say('terminal_leave')}[/]")
+    console.print(f"[bold]Sommelier[/] [dim]· {translate('terminal_leave')}[/]")
     if not has_model:
-        console.print(f"[dim]{say('terminal_no_model')}[/]")
+        console.print(f"[dim]{translate('terminal_no_model')}[/]")
     return console
 
 
@@ -154,7 +154,7 @@ def _typed(console: "Console") -> Iterator[str]:
     yield "/start"
     with contextlib.suppress(EOFError):
         while True:
-            yield input(say("terminal_prompt"))
+            yield input(translate("terminal_prompt"))
     console.print()
 
 
@@ -178,7 +178,7 @@ def _waiting(telegram: LocalTelegram, console: "Console | None") -> AbstractCont
     from rich.live import Live  # noqa: PLC0415
     from rich.spinner import Spinner  # noqa: PLC0415
 
-    spinner = Spinner("dots", f"[dim]{say('terminal_thinking')}")
+    spinner = Spinner("dots", f"[dim]{translate('terminal_thinking')}")
 
     def forming() -> "Group":
         lines = rich_text(telegram.draft).wrap(console, console.width) if telegram.draft else ()

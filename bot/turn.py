@@ -9,7 +9,7 @@ from typing import Final
 from agent.care.concerns import read_care
 from agent.engine.run import Run, ShowDraft
 from agent.engine.span import Span
-from agent.i18n import FAHRENHEIT, in_fahrenheit, is_chosen, say, speak
+from agent.i18n import FAHRENHEIT, in_fahrenheit, is_language_chosen, set_language, translate
 from agent.memory.changes import with_changes_told
 from agent.text import language_of
 from agent.tracing.recorder import Recorder
@@ -140,7 +140,7 @@ class Turns:
             is_over = BUDGET in reply.error_types
             notes += await self.budgets.notes(allowance, spent, question.user_id, is_over=is_over)
         if await self._may_have_lost_answer(question):
-            notes += (say("may_be_lost"),)
+            notes += (translate("may_be_lost"),)
         if settings_of(person.facts).get("temperature") == FAHRENHEIT and question.kind == "chat":
             text = in_fahrenheit(text)
         reply = replace(reply, text=text, notes=notes, spent=spent, seconds=question.seconds)
@@ -209,7 +209,7 @@ class Turns:
     async def give_up(self, question: Question, error: str) -> None:
         """End a turn that failed for good: tell the user, and record it in the trace."""
         question = replace(question, remembered=False)
-        reply = Reply(text=say("set_aside"), outcome="failed", error_types=(error,))
+        reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
         with open_trace(self.tracer, question, goes_on=True) as root:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
@@ -233,7 +233,7 @@ async def _transcribed(question: Question, run: Run) -> Question:
     if question.hear is None:
         return question
     question = replace(question, text=await question.hear(run))
-    if not is_chosen() and (language := language_of(question.text)):
-        speak(language)
+    if not is_language_chosen() and (language := language_of(question.text)):
+        set_language(language)
     run.span.update(input=question.text)
     return question

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import StringConstraints, TypeAdapter, model_validator
 
 from agent.care.concerns import FULL_AGE, Care
-from agent.i18n import spoken
+from agent.i18n import current_language
 from agent.tables import Strict, read_toml
 
 EVERYWHERE: Final = "any"
@@ -94,7 +94,7 @@ class Help:
         return self._filled(getattr(self._texts_for(care), name))
 
     def _texts_for(self, care: Care) -> HelpTexts:
-        return self.texts.get(care.language or spoken(), self.texts["en"])
+        return self.texts.get(care.language or current_language(), self.texts["en"])
 
     def _filled(self, text: str, lines: str = "") -> str:
         """Return a text with its gaps filled; any other bracket is a character like others."""

@@ -42,7 +42,7 @@ from agent.engine.contract import OutputContract
 from agent.engine.feedback import FAILED, fence
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
-from agent.i18n import say
+from agent.i18n import translate
 from agent.prompts import instructed, prompt_for
 from agent.text import pattern
 from agent.turn_trace import Outcome, error_types
@@ -210,17 +210,17 @@ def _answer(
     outcome: Outcome = outcome_of(response) if response else "answered"
     is_enough, note = True, ""
     if not chunks:
-        text = f"{say('not_enough')} {say('no_document_speaks')}"
+        text = f"{translate('not_enough')} {translate('no_document_speaks')}"
     elif outcome == "refused":
-        text = say("look_up_declined")
+        text = translate("look_up_declined")
     elif response and response.ok:
         text = _in_our_language(response.text)
         is_enough = not admits_not_enough(response.text)
     else:
         text = _passages(chunks, question)
-        note = say("documents_model_failed" if response else "documents_no_model")
+        note = translate("documents_model_failed" if response else "documents_no_model")
     if response and response.outcome == "exhausted":
-        text, is_enough = f"{say('not_enough')}\n\n{text}", False
+        text, is_enough = f"{translate('not_enough')}\n\n{text}", False
     footnoted, cited = footnotes(text, chunks)
     return Answer(
         question=question,
@@ -240,7 +240,7 @@ def _answer(
 
 def _in_our_language(text: str) -> str:
     """Return an answer; if it is only the sentence of the contract, in the language spoken."""
-    return say("not_enough") if text.strip(" .*_") == NOT_ENOUGH else text
+    return translate("not_enough") if text.strip(" .*_") == NOT_ENOUGH else text
 
 
 def _passages(chunks: Sequence[Chunk], question: str) -> str:
@@ -249,7 +249,7 @@ def _passages(chunks: Sequence[Chunk], question: str) -> str:
         f"{best_passage(_unbracketed(chunk.text), question)} [{chunk.path}]"
         for chunk in near_best(chunks)[:SHOWN_PASSAGES]
     ]
-    return "\n\n".join([say("best_passages"), *shown])
+    return "\n\n".join([translate("best_passages"), *shown])
 
 
 def _unbracketed(text: str) -> str:

@@ -40,7 +40,7 @@ from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
-from agent.i18n import say, spoken
+from agent.i18n import current_language, translate
 from agent.prompts import instructed, prompt_for
 from agent.turn import deps_of
 from agent.turn_trace import Outcome, error_types
@@ -232,7 +232,9 @@ def cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], prompt
     that has changed since would not be one.
     """
     sources = [[chunk.id, chunk.document_id, chunk.title, chunk.text] for chunk in chunks]
-    named = json.dumps([" ".join(query.lower().split()), sources, list(models), prompt, spoken()])
+    named = json.dumps(
+        [" ".join(query.lower().split()), sources, list(models), prompt, current_language()]
+    )
     return hashlib.sha256(named.encode()).hexdigest()
 
 
@@ -277,7 +279,7 @@ def _quotes(
     query: str, chunks: Sequence[Chunk], response: AgenticResponse[QuotesAnswer] | None
 ) -> Quotes:
     outcome: Outcome = outcome_of(response) if response else "answered"
-    nothing = say("no_document_speaks")
+    nothing = translate("no_document_speaks")
     found = Quotes(query, (), nothing, True, outcome=outcome, chunks=tuple(chunks), by_model=False)
     if response:
         found = replace(found, retry_count=response.retry_count, error_types=error_types(response))
@@ -292,14 +294,14 @@ def _quotes(
             by_model=True,
         )
     if outcome == "refused":
-        return replace(found, summary=say("quotes_declined"))
+        return replace(found, summary=translate("quotes_declined"))
     passages = tuple(
         _quote(chunk, best_passage(chunk.text, query), relevance="")
         for chunk in near_best(chunks)[:SHOWN_PASSAGES]
     )
-    note = say("documents_model_failed" if response else "documents_no_model")
+    note = translate("documents_model_failed" if response else "documents_no_model")
     return replace(
-        found, quotes=passages, summary=say("best_passages"), note=note, no_results=False
+        found, quotes=passages, summary=translate("best_passages"), note=note, no_results=False
     )
 
 

@@ -22,7 +22,7 @@ from agent.fallback.wording import (
     request_in_words,
 )
 from agent.fallback.words import pairings
-from agent.i18n import say, speaking, spoken
+from agent.i18n import current_language, translate, use_language
 from agent.markdown import escape
 from agent.sommelier.cards import wine_text
 from agent.sommelier.safety import get_wines
@@ -76,7 +76,7 @@ class Fallback:
         Every search is held to what `person` may be shown.
         """
         look_up = await self.look_up(messages, person=person, language=language, span=span)
-        with speaking(language or look_up.request.language):
+        with use_language(language or look_up.request.language):
             return reply_to(look_up)
 
     async def look_up(
@@ -92,7 +92,7 @@ class Fallback:
         ids = [wine_id for _, shown in exchanges for wine_id in shown]
         known = await get_wines(self._catalogue, ids, person) if ids else []
         wines = {wine.id: wine for wine in known}
-        request, context = request_of(exchanges, wines, language or spoken())
+        request, context = request_of(exchanges, wines, language or current_language())
         message = read_request(request.text, request.language)
         if needs_no_alcohol(message, person):
             wanted = {"styles": ("alcohol_free",)}
@@ -147,23 +147,25 @@ def kind_of(message: Request, context: Context) -> Kind:
 def reply_to(look_up: LookUp) -> Reply:
     """Return the answer to a message, from what was found for it."""
     request, message, context = look_up.request, look_up.message, look_up.context
-    read = say("fallback_read", request=escape(request_in_words(request) or say("fallback_any")))
+    read = translate(
+        "fallback_read", request=escape(request_in_words(request) or translate("fallback_any"))
+    )
     match look_up.kind:
         case "why":
             return _shown(" ".join(filter(None, (read, _why(request)))), context.shown, request)
         case "details":
             if wines := context.meant(message):
-                return _shown(say("fallback_details"), wines, message)
-            return _told(say("fallback_which" if context.shown else "fallback_nothing_shown"))
+                return _shown(translate("fallback_details"), wines, message)
+            return _told(translate("fallback_which" if context.shown else "fallback_nothing_shown"))
         case "question":
             return _quoted(look_up.passage, message)
         case "wines":
             reply = _found(read, look_up, look_up.found or Found())
             return replace(reply, suggested_facts=_facts(message))
         case "help":
-            lead = say("fallback_nothing_shown") if message.cues & COMPARING else ""
+            lead = translate("fallback_nothing_shown") if message.cues & COMPARING else ""
             is_known = message.is_about_wine or message.is_greeting
-            text = f"{lead} {say('fallback_help')}".strip()
+            text = f"{lead} {translate('fallback_help')}".strip()
             return _told(text, "informational" if is_known else "off_topic")
 
 
@@ -171,9 +173,9 @@ def _quoted(passage: Passage | None, message: Request) -> Reply:
     """Answer a question by a passage of the documents, word for word, with its source."""
     if passage is None:
         is_known = message.is_about_wine or message.says_what
-        return _told(say("fallback_only"), "informational" if is_known else "off_topic")
+        return _told(translate("fallback_only"), "informational" if is_known else "off_topic")
     quoted = "\n".join(f"> {escape(line)}" for line in passage.text.splitlines() if line.strip())
-    return _told("\n\n".join((say("fallback_passage"), quoted, source_of(passage))))
+    return _told("\n\n".join((translate("fallback_passage"), quoted, source_of(passage))))
 
 
 def source_of(passage: Passage) -> str:
@@ -194,8 +196,8 @@ def _found(read: str, look_up: LookUp, found: Found) -> Reply:
         return _told("\n\n".join((read, _nothing(request, look_up.context, found), *notes)))
     missed = ", ".join(escape(field_in_words(name, request)) for name in found.missed)
     begun = (
-        say("fallback_similar", name=escape(found.like.label)) if found.like else "",
-        say("fallback_relaxed", limits=missed) if missed else "",
+        translate("fallback_similar", name=escape(found.like.label)) if found.like else "",
+        translate("fallback_relaxed", limits=missed) if missed else "",
         "" if "foods" in found.missed else _why(request),
     )
     intro = "\n\n".join(filter(None, (read, " ".join(filter(None, begun)))))
@@ -215,7 +217,7 @@ def _shown(
     """
     told = [describe_wine(wine, request if message else None) for wine in wines]
     asked, notes = [(message or request).text], [wine.notes for wine in wines]
-    if spoken() == "en":
+    if current_language() == "en":
         texts = [f"{text}\n{note}".strip() for text, note in zip(told, notes, strict=True)]
     else:
         texts = told
@@ -241,31 +243,33 @@ def _why(request: Request) -> str:
     """Return why such wines suit the dish, where a dish is named."""
     known = (dish.pairing for dish in request.dishes if dish.pairing in pairings())
     pairing = next(known, "")
-    return say(f"pairing_{pairing}") if pairing else ""
+    return translate(f"pairing_{pairing}") if pairing else ""
 
 
 def _nothing(request: Request, context: Context, found: Found) -> str:
     """Say that nothing fits, and what there would be with one wish less."""
     if "cheaper" in request.cues and request.price.high is not None:
         price = money(round(request.price.high + 0.01, 2), request.price.currency)
-        return say("fallback_no_cheaper", price=price)
+        return translate("fallback_no_cheaper", price=price)
     if request.name:
-        return say("fallback_no_name", name=escape(request.name))
+        return translate("fallback_no_name", name=escape(request.name))
     if request.cues and context.seen:
-        return say("fallback_all_shown")
+        return translate("fallback_all_shown")
     counts = sorted(found.relax.items(), key=lambda item: -item[1])
     limits = ((limit_name(name), count) for name, count in counts)
-    told = [say("fallback_relax", limit=limit, count=count) for limit, count in limits if limit]
-    return " ".join((say("fallback_nothing"), *told[:MOST_RELAXED]))
+    told = [
+        translate("fallback_relax", limit=limit, count=count) for limit, count in limits if limit
+    ]
+    return " ".join((translate("fallback_nothing"), *told[:MOST_RELAXED]))
 
 
 def _notes(message: Request) -> list[str]:
     """Return what is to be known besides: what was not understood, what no label tells."""
     words = ", ".join(f"“{escape(word)}”" for word in message.unknown)
     notes = (
-        say("fallback_currency") if message.price.is_unknown else "",
-        say("fallback_allergens") if message.allergens else "",
-        say("fallback_unknown", words=words) if words else "",
+        translate("fallback_currency") if message.price.is_unknown else "",
+        translate("fallback_allergens") if message.allergens else "",
+        translate("fallback_unknown", words=words) if words else "",
     )
     return [note for note in notes if note]
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from agent.fallback.prices import Price
 from agent.fallback.request import Dish, Request
 from agent.fallback.words import food_name, lexicon, name_of
-from agent.i18n import say, speaking, spoken
+from agent.i18n import current_language, translate, use_language
 from agent.sommelier.cards import country_name
 from agent.sommelier.wine import Style, Wine, WineQuery, money
 
@@ -36,8 +36,8 @@ def request_in_words(request: Request) -> str:
         price_in_words(request.price),
         f"≤ {request.max_abv:g} % vol" if request.max_abv is not None else "",
         request.name,
-        say(f"fallback_{request.order}") if request.order else "",
-        say("fallback_other") if "other" in request.cues else "",
+        translate(f"fallback_{request.order}") if request.order else "",
+        translate("fallback_other") if "other" in request.cues else "",
         _without(request),
     ]
     return _joined(parts)
@@ -55,7 +55,7 @@ def search_in_words(arguments: str, language: str) -> str:
         query = WineQuery.model_validate_json(arguments)
     except ValidationError:
         return ""
-    with speaking(language):
+    with use_language(language):
         dishes = tuple(Dish(food_name(food, language), (), "") for food in query.foods[:MOST_FOODS])
         price = Price(query.min_price, query.max_price or query.below, query.currency)
         wanted = {name: tuple(map(str, getattr(query, name))) for name in NAMED}
@@ -65,9 +65,9 @@ def search_in_words(arguments: str, language: str) -> str:
 def style_name(style: str) -> str:
     """Return what a style is called."""
     if style == Style.SWEET:
-        return say("fallback_sweet_wine")
+        return translate("fallback_sweet_wine")
     field = "colour" if style in COLOURS else "styles"
-    return name_of(field, (style,), spoken()) or style.replace("_", " ")
+    return name_of(field, (style,), current_language()) or style.replace("_", " ")
 
 
 def _value(field: str, value: str) -> str:
@@ -78,7 +78,11 @@ def _value(field: str, value: str) -> str:
         case "countries":
             return country_name(value)
         case "regions":
-            return (name_of("regions", (value,), spoken()) if spoken() != "en" else "") or value
+            return (
+                name_of("regions", (value,), current_language())
+                if current_language() != "en"
+                else ""
+            ) or value
         case "text":
             return _named("text", (value,))
         case _:
@@ -92,7 +96,7 @@ def _tastes(request: Request) -> Iterator[str]:
     yield _either(_named("bodies", group) for group in BODIES if set(group) & set(bodies))
     for field, opinion in OPINIONS.items():
         if values := request.values(field):
-            yield say(f"fallback_{opinion}_{'high' if 'high' in values else 'low'}")
+            yield translate(f"fallback_{opinion}_{'high' if 'high' in values else 'low'}")
     for taste in request.values("text"):
         yield _named("text", (taste,))
 
@@ -101,14 +105,16 @@ def _named(field: str, values: Sequence[str]) -> str:
     """Return what these values are called together, or else one by one."""
     if not values:
         return ""
-    names = (name_of(field, (value,), spoken()) or _step(field, value) for value in values)
-    return name_of(field, values, spoken()) or _either(names)
+    names = (
+        name_of(field, (value,), current_language()) or _step(field, value) for value in values
+    )
+    return name_of(field, values, current_language()) or _either(names)
 
 
 def _step(field: str, value: str) -> str:
     """Return what a value is called that a phrase only means together with others."""
     for (named, values, language), name in lexicon().names.items():
-        if named == field and language == spoken() and value in values:
+        if named == field and language == current_language() and value in values:
             return name
     return value.replace("_", " ")
 
@@ -117,19 +123,21 @@ def price_in_words(price: Price) -> str:
     """Return the limits of a price; empty if there are none."""
     low, high, currency = price.low, price.high, price.currency
     if price.is_rough and low is not None and high is not None:
-        return say("fallback_around", price=money(round((low + high) / 2, 2), currency))
+        return translate("fallback_around", price=money(round((low + high) / 2, 2), currency))
     if low is not None and high is not None:
         return f"{money(low, currency)}–{money(high, currency)}"
     if high is not None:
-        return say("fallback_up_to", price=money(high, currency))
-    return "" if low is None else say("fallback_from", price=money(low, currency))
+        return translate("fallback_up_to", price=money(high, currency))
+    return "" if low is None else translate("fallback_from", price=money(low, currency))
 
 
 def _without(request: Request) -> str:
     out = (_value(exclusion.field, exclusion.value) for exclusion in request.without)
-    allergens = (name_of("allergen", (name,), spoken()) or name for name in request.allergens)
+    allergens = (
+        name_of("allergen", (name,), current_language()) or name for name in request.allergens
+    )
     left = dict.fromkeys((*out, *allergens))
-    return say("fallback_without", names=_either(left)) if left else ""
+    return translate("fallback_without", names=_either(left)) if left else ""
 
 
 def limit_name(name: str) -> str:
@@ -137,7 +145,7 @@ def limit_name(name: str) -> str:
     known = {"min_price": "price", "max_price": "price", "foods": "dish", "colours": "styles"}
     key = known.get(name, name)
     given_up = {"price", "dish", "styles", "sweetness", "bodies", "grapes", "countries", "regions"}
-    return say(f"fallback_limit_{key}") if key in given_up else ""
+    return translate(f"fallback_limit_{key}") if key in given_up else ""
 
 
 def field_in_words(name: str, request: Request) -> str:
@@ -150,14 +158,14 @@ def field_in_words(name: str, request: Request) -> str:
 
 def _either(names: Iterable[str]) -> str:
     *first, last = list(dict.fromkeys(filter(None, names))) or [""]
-    return f"{', '.join(first)} {say('fallback_or')} {last}" if first else last
+    return f"{', '.join(first)} {translate('fallback_or')} {last}" if first else last
 
 
 def describe_wine(wine: Wine, request: Request | None = None) -> str:
     """Return what kind of wine it is and what it goes with: the foods asked for, if it does."""
     asked = [food for dish in (request.dishes if request else ()) for food in dish.foods]
     foods = [food for food in map(str, wine.foods) if food in asked] or [*map(str, wine.foods)]
-    named = ", ".join(food_name(food, spoken()) for food in foods[:MOST_FOODS])
+    named = ", ".join(food_name(food, current_language()) for food in foods[:MOST_FOODS])
     body = next((group for group in BODIES if wine.body in group), ())
     sweetness = () if wine.sweetness is None or wine.sweetness in DRY else (str(wine.sweetness),)
     parts = [
@@ -165,6 +173,6 @@ def describe_wine(wine: Wine, request: Request | None = None) -> str:
         _named("bodies", body),
         _named("sweetness", sweetness) if wine.style != Style.SWEET else "",
         ", ".join(wine.grapes),
-        say("fallback_suits", foods=named) if named else "",
+        translate("fallback_suits", foods=named) if named else "",
     ]
     return _joined(parts)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from agent.fallback import query_for
-from agent.i18n import say
+from agent.i18n import translate
 from agent.memory.taste import excluded, unknown_of
 from agent.memory.wording import cellar, learned, unlearned
 from agent.turn import Change, Person, Reply, changed
@@ -47,7 +47,7 @@ def told(change: Change, person: Person) -> list[str]:
     parts = (
         learned(change.learned),
         unlearned(change.unlearned),
-        cellar(bottles, year, say("cellar_added")) if bottles else "",
+        cellar(bottles, year, translate("cellar_added")) if bottles else "",
     )
     return [part for part in parts if part]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from agent.i18n import say
+from agent.i18n import translate
 from agent.markdown import escape
 from agent.memory.cellar import owned, state_of, window_of, wine_of
 from agent.sommelier.taste import budget_of, read
@@ -18,15 +18,15 @@ def in_words(fact: Fact) -> str:
     """Return half a sentence that says a fact, about what the person named it."""
     kind = "like" if fact.kind == "rated" else fact.kind
     if kind == "budget":
-        return say("memory_budget", what=price_range(fact.value))
-    return say(f"memory_{kind}", what=_subject(fact))
+        return translate("memory_budget", what=price_range(fact.value))
+    return translate(f"memory_{kind}", what=_subject(fact))
 
 
 def price_range(value: str) -> str:
     """Return the words for the value of a budget."""
     low, high, currency = budget_of(value)
     name = "prices_to" if low is None else "prices_from" if high is None else "prices_between"
-    return say(name, low=money(low or 0, currency), high=money(high or 0, currency))
+    return translate(name, low=money(low or 0, currency), high=money(high or 0, currency))
 
 
 def _subject(fact: Fact) -> str:
@@ -39,13 +39,13 @@ def _subject(fact: Fact) -> str:
 def learned(facts: Iterable[Fact]) -> str:
     """Return the sentence that confirms facts; empty without any."""
     said = ", ".join(escape(in_words(fact)) for fact in facts)
-    return say("memory_learned", facts=said) if said else ""
+    return translate("memory_learned", facts=said) if said else ""
 
 
 def unlearned(facts: Iterable[Fact]) -> str:
     """Return the sentence that confirms forgotten facts; empty without any."""
     said = ", ".join(escape(in_words(fact)) for fact in facts)
-    return say("memory_unlearned", facts=said) if said else ""
+    return translate("memory_unlearned", facts=said) if said else ""
 
 
 def cellar(bottles: Iterable[Bottles], year: int, heading: str) -> str:
@@ -57,9 +57,9 @@ def whole_cellar(bottles: Iterable[Bottles], year: int) -> str:
     """Return all that a person owns, the wines with least time left first, and its price."""
     found = owned([*bottles])
     if not found:
-        return say("cellar_none")
+        return translate("cellar_none")
     found.sort(key=lambda each: ((window_of(each) or (0, UNKNOWN_WINDOW_END))[1], each.key))
-    lines = [say("cellar_all", count=str(sum(each.count for each in found)))]
+    lines = [translate("cellar_all", count=str(sum(each.count for each in found)))]
     lines += [line(each, year) for each in found]
     paid = dict[Currency, float]()
     for each in found:
@@ -68,19 +68,19 @@ def whole_cellar(bottles: Iterable[Bottles], year: int) -> str:
             paid[wine.currency] = paid.get(wine.currency, 0) + wine.price * each.count
     if paid:
         sums = ", ".join(money(amount, currency) for currency, amount in paid.items())
-        lines.append(say("cellar_paid", paid=sums))
+        lines.append(translate("cellar_paid", paid=sums))
     return "\n".join(lines)
 
 
 def line(bottles: Bottles, year: int) -> str:
     """Return how many bottles there are of which wine, their price, and when to drink them."""
     wine, window, state = wine_of(bottles), window_of(bottles), state_of(bottles, year)
-    note = [say("memory_note", what=escape(bottles.note))] if bottles.note else []
+    note = [translate("memory_note", what=escape(bottles.note))] if bottles.note else []
     if not bottles.count:
-        return " · ".join([f"**{escape(wine.label)}**", say("cellar_gone"), *note])
+        return " · ".join([f"**{escape(wine.label)}**", translate("cellar_gone"), *note])
     facts = [f"{bottles.count} × **{escape(wine.label)}**"]
     if wine.price is not None:
-        facts.append(say("cellar_each", price=money(wine.price, wine.currency)))
+        facts.append(translate("cellar_each", price=money(wine.price, wine.currency)))
     if window is not None and state != "unknown":
-        facts.append(say(f"cellar_{state}", year=str(window[0 if state == "young" else 1])))
+        facts.append(translate(f"cellar_{state}", year=str(window[0 if state == "young" else 1])))
     return " · ".join([*facts, *note])

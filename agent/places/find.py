@@ -18,7 +18,7 @@ from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
-from agent.i18n import say
+from agent.i18n import translate
 from agent.places.categories import categories, category_named
 from agent.places.queries import (
     Queries,
@@ -72,7 +72,7 @@ class FoundPlace:
         """Return the distance in words; empty if it is not known."""
         if self.kilometres is None:
             return ""
-        return say("distance", kilometres=f"{self.kilometres:.1f}")
+        return translate("distance", kilometres=f"{self.kilometres:.1f}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ async def find_places(
     """
     queries = await generate_queries(category, place, run=run, wish=on_one_line(wish))
     if search is None:
-        return Places(queries, note=say("no_place_search"))
+        return Places(queries, note=translate("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
         hits, errors = await _search_all(search, queries.queries, search_seconds)
         found = nearest(merged(hits), queries.place)
@@ -135,7 +135,7 @@ async def find_places(
             log.warning("%d searches for places failed, the first: %s", len(errors), errors[0])
             retriever.update(metadata={"error": errors[0]}, level="WARNING")
     none = "no_places" if hits else "place_search_failed"
-    return Places(queries, found, "" if found else say(none), len(errors))
+    return Places(queries, found, "" if found else translate(none), len(errors))
 
 
 async def _search_all(

@@ -18,7 +18,7 @@ from agent.engine.errors import AgentError
 from agent.engine.feedback import FAILED, fence
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
-from agent.i18n import spoken
+from agent.i18n import current_language
 from agent.markdown import visible
 from agent.places.categories import (
     categories,
@@ -154,7 +154,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
 def queries_by_rules(category: str, place: str, wish: str = "") -> Queries:
     """Return the category's phrases as queries, each with the place."""
     where = f"{wish} {place}".strip()
-    found = tuple(f"{phrase} {where}" for phrase in phrases(category, spoken()))
+    found = tuple(f"{phrase} {where}" for phrase in phrases(category, current_language()))
     return Queries(category, place, found, by_rules=True)
 
 

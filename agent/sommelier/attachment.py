@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.fallback import query_for
-from agent.i18n import say
+from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.cards import facts_line, read_line
 from agent.sommelier.safety import find_wines, may_be_shown, note, person_in
@@ -169,7 +169,7 @@ async def what_was_read(attachment: Attachment, catalogue: Catalogue, person: Pe
     """Tell without a model what was read: labels side by side, each with what of it we have."""
     attachment = await attachment.known_in(catalogue, person)
     if not attachment.wines:
-        return Reply(text=say("nothing_read"))
+        return Reply(text=translate("nothing_read"))
     if attachment.shows != "labels":
         return Reply(text=_list_text(attachment))
     read = [await _label_text(wine, catalogue, person) for wine in attachment.wines]
@@ -190,7 +190,7 @@ async def _label_text(
     else:
         wines = await _closest(read, catalogue, person)
         lead = "not_ours" if wines else "nothing_close"
-    lines = [f"**{escape(read.label)}**", escape(read_line(read)), say(lead)]
+    lines = [f"**{escape(read.label)}**", escape(read_line(read)), translate(lead)]
     lines += [f"- **{escape(wine.label)}** · {escape(facts_line(wine))}" for wine in wines]
     return "\n".join(lines), wines
 
@@ -217,8 +217,8 @@ def _list_text(attachment: Attachment) -> str:
         f"- {escape(wine.label)} · {escape(read_line(wine))}" for wine in attachment.wines[:SHOWN]
     ]
     if further := len(attachment.wines) - len(rows):
-        rows.append(say("further_wines", count=further))
-    return "\n\n".join([say("list_read", count=len(attachment.wines)), "\n".join(rows)])
+        rows.append(translate("further_wines", count=further))
+    return "\n\n".join([translate("list_read", count=len(attachment.wines)), "\n".join(rows)])
 
 
 def unread_notes(attachment: Attachment) -> tuple[str, ...]:
@@ -228,4 +228,4 @@ def unread_notes(attachment: Attachment) -> tuple[str, ...]:
         "pictures_unread": attachment.failed,
         "pictures_left_out": attachment.left_out,
     }
-    return tuple(say(name, count=count) for name, count in counts.items() if count)
+    return tuple(translate(name, count=count) for name, count in counts.items() if count)

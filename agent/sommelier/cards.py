@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
-from agent.i18n import say, spoken
+from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.sommelier.wine import OWN, VEGAN, AnyWine, ReadWine, Wine, money, names
 from agent.text import pattern, words
@@ -25,7 +25,7 @@ def wine_text(
     """
     facts = facts_line(wine)
     if any(word.startswith(VEGAN) for text in asked for word in words(text)):
-        facts = f"{facts} · {say(f'vegan_{wine.facts.vegan}')}"
+        facts = f"{facts} · {translate(f'vegan_{wine.facts.vegan}')}"
     return f"**{number}{escape(wine.label)}**\n{escape(facts)}\n{description}".strip()
 
 
@@ -36,9 +36,9 @@ def facts_line(wine: AnyWine) -> str:
     place, country = wine.appellation or wine.region, country_name(wine.country)
     origin = f"{place}, {country}" if place and place != wine.country else country
     if wine.id.startswith(OWN):
-        facts = [origin, say("cellar_own")]
+        facts = [origin, translate("cellar_own")]
     else:
-        facts = [origin, price_text(wine), "" if wine.in_stock else say("not_in_stock")]
+        facts = [origin, price_text(wine), "" if wine.in_stock else translate("not_in_stock")]
     return " · ".join(fact for fact in facts if fact)
 
 
@@ -50,12 +50,12 @@ def read_line(wine: ReadWine) -> str:
     )
     times, ours = wine.times_ours or 0, price_text(wine.known) if wine.known else ""
     facts = [
-        say("of_list" if wine.is_listed else "of_label"),
-        say(SURE[wine.sure]) if wine.sure in SURE else "",
+        translate("of_list" if wine.is_listed else "of_label"),
+        translate(SURE[wine.sure]) if wine.sure in SURE else "",
         wine.region,
         bottle,
-        say("by_the_glass", price=glass) if glass else "",
-        say("in_cellar", price=ours) if ours and wine.is_listed else "",
+        translate("by_the_glass", price=glass) if glass else "",
+        translate("in_cellar", price=ours) if ours and wine.is_listed else "",
         f"×\N{NO-BREAK SPACE}{times:.1f}" if MARK_UPS[0] <= times <= MARK_UPS[1] else "",
     ]
     return " · ".join(fact for fact in facts if fact)
@@ -70,7 +70,11 @@ def country_name(country: str) -> str:
     """Return the name of a country in the language of the turn; its own if it has none there."""
     known = (_codes().get(name) for name in names("countries", country))
     code = next(filter(None, known), "")
-    return _territories(spoken()).get(code, country) if spoken() != "en" else country
+    return (
+        _territories(current_language()).get(code, country)
+        if current_language() != "en"
+        else country
+    )
 
 
 @cache

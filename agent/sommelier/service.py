@@ -15,7 +15,7 @@ from agent.engine.run import Run
 from agent.engine.span import Prompt
 from agent.engine.tools import Tool, Toolbox
 from agent.fallback import Fallback, language_of, search_in_words
-from agent.i18n import is_chosen, say, speaking, spoken
+from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.prompts import has_reason, prompt_for, render, research_rules
 from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.attachment import READ, Attached, unread_notes, what_was_read
@@ -98,8 +98,10 @@ class Sommelier:
         if person.care.is_crisis:
             text, concerns = self._help.in_crisis(person.care), person.care.own
             return Reply(text=text, outcome="care", concerns=concerns)
-        chosen = CHOSEN.format(language=say("language_name")) if is_chosen() else ""
-        with speaking(spoken() if is_chosen() else self.language_in(message, run)):
+        chosen = CHOSEN.format(language=translate("language_name")) if is_language_chosen() else ""
+        with use_language(
+            current_language() if is_language_chosen() else self.language_in(message, run)
+        ):
             if attached and attached.now and not message:
                 reply = await what_was_read(attached.attachment, self._catalogue, person)
             else:
@@ -178,7 +180,7 @@ class Sommelier:
             return None
         asked: Message = {"role": "user", "content": message}
         look_up = await self._fallback.look_up(
-            [*run.history, asked], person=person_in(run), language=spoken(), span=run.span
+            [*run.history, asked], person=person_in(run), language=current_language(), span=run.span
         )
         return await ask_small_model(message, run, look_up)
 
@@ -244,13 +246,13 @@ class Sommelier:
                 message, run, attached, "" if run.history or run.models else "no_model"
             )
         if response.ok and response.outcome == "stopped":
-            return _shown(response, "stopped", say("stopped_here"))
+            return _shown(response, "stopped", translate("stopped_here"))
         if response.ok:
             return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
         if response.outcome == "stopped":
-            return Reply(text=say("stopped"), outcome="stopped")
+            return Reply(text=translate("stopped"), outcome="stopped")
         if response.outcome in {"refusal", "content_filter"}:
-            return Reply(text=say("declined"), outcome="refused")
+            return Reply(text=translate("declined"), outcome="refused")
         reply = await self._by_rules(message, run, attached, "model_down")
         return replace(reply, outcome="fallback")
 
@@ -262,12 +264,12 @@ class Sommelier:
             return await what_was_read(attached.attachment, self._catalogue, person_in(run))
         asked: Message = {"role": "user", "content": message}
         reply = await self._fallback.answer(
-            [*run.history, asked], person=person_in(run), language=spoken(), span=run.span
+            [*run.history, asked], person=person_in(run), language=current_language(), span=run.span
         )
         care = care_in(run)
         if reply.wine_ids and (care.is_cautious or care.forbids_alcohol):
             reply = replace(reply, text=f"{self._help.why(care)}\n\n{reply.text}")
-        return replace(reply, notes=(say(note),) if note else ())
+        return replace(reply, notes=(translate(note),) if note else ())
 
     def _introduced(self, reply: Reply, run: Run, response: Response | None) -> Reply:
         """Put above a model's answer what is said of a concern when it is first told."""
@@ -281,7 +283,7 @@ class Sommelier:
 
     def language_in(self, message: str, run: Run) -> str:
         """Return the language of a message, or of what was said before it."""
-        language = spoken()
+        language = current_language()
         for text in _own_words(message, run):
             language = language_of(text, language)
         return language
@@ -289,13 +291,17 @@ class Sommelier:
     def _progress(self, calls: Sequence[ToolCall]) -> str:
         """Tell of the work of tools in our own words: those of the model are not checked yet."""
         name = calls[0].name
-        query = search_in_words(calls[0].arguments, spoken()) if name == "search_wines" else ""
-        return f"_{say(PROGRESS.get(name, 'at_work'))}{f': {query}' if query else ''} …_"
+        query = (
+            search_in_words(calls[0].arguments, current_language())
+            if name == "search_wines"
+            else ""
+        )
+        return f"_{translate(PROGRESS.get(name, 'at_work'))}{f': {query}' if query else ''} …_"
 
 
 def proposal_note(proposal: Proposal) -> str:
     """Return the note that shows a user the call that a button below it runs."""
-    return f"{say('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
+    return f"{translate('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
 
 
 def _own_words(message: str, run: Run) -> list[str]:

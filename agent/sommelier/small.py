@@ -19,7 +19,7 @@ from agent.fallback import (
     request_in_words,
     source_of,
 )
-from agent.i18n import say
+from agent.i18n import translate
 from agent.prompts import instructed, prompt_for
 from agent.sommelier.answer import SMALL_SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -70,8 +70,8 @@ async def _ask(
     """Ask for an answer to the message and what was found for it, without earlier messages."""
     prompt = prompt_for(run, prompt_name)
     return await generate_agentic_response(
-        f"{given}\n\n{say('write_in_language')}",
-        run=instructed(run, prompt, language=say("language_name")),
+        f"{given}\n\n{translate('write_in_language')}",
+        run=instructed(run, prompt, language=translate("language_name")),
         contract=SMALL_SOMMELIER,
         found=found,
     )

@@ -13,7 +13,7 @@ from telegram import CallbackQuery, Message, MessageOriginUser, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
-from agent.i18n import say, speaking
+from agent.i18n import translate, use_language
 from agent.markdown import link, live
 from agent.text import pattern
 from bot.outgoing import Button, Destination
@@ -64,7 +64,7 @@ class AdminCommands:
     async def stats(self, update: Update, context: Context) -> None:
         """/stats: show today and the last 7 days as a table; in private only."""
         if message_of(update).chat.type != ChatType.PRIVATE:
-            await self.talk.say(update, say("stats_in_private"))
+            await self.talk.say(update, translate("stats_in_private"))
             return
         stats = await self.talk.repositories.turns.stats(self.now() - timedelta(days=DAYS - 1))
         from bot.admin.page import stats_table  # noqa: PLC0415 - only for admins
@@ -80,9 +80,9 @@ class AdminCommands:
         else:
             turn = await turns.of_message(message.chat.id, replied.message_id)
         if turn is None:
-            shown = say("nothing_to_trace")
+            shown = translate("nothing_to_trace")
         elif turn.trace_id is None:
-            shown = say("not_traced")
+            shown = translate("not_traced")
         else:
             shown = self.link(turn.trace_id) if self.link else await self._tree(turn.trace_id)
         await self.talk.say(update, shown)
@@ -93,24 +93,24 @@ class AdminCommands:
         try:
             trace = await self.talk.repositories.traces.get(trace_id)
         except LookupError:
-            return say("not_traced")
+            return translate("not_traced")
         return as_block(tree_text(trace, TREE_CHARS))
 
     async def decide(self, decision: Decision, update: Update, context: Context) -> None:
         """/allow or /block with an id, or as a reply to somebody's message."""
         if (user_id := named_user(update)) is None:
-            await self.talk.say(update, say("whom", command=decision))
+            await self.talk.say(update, translate("whom", command=decision))
         else:
             await self._decide(update, user_id, decision)
 
     async def clear_care(self, update: Update, context: Context) -> None:
         """/clearcare with an id, or as a reply: forget the concerns of a user, and list them."""
         if (user_id := named_user(update)) is None:
-            text = say("whom", command="clearcare")
+            text = translate("whom", command="clearcare")
         else:
             cleared = await self.talk.repositories.cares.clear(user_id)
             listed = ", ".join(concern.replace("_", " ") for concern in cleared)
-            text = say("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
+            text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
         await self.talk.say(update, text)
 
     async def decided(self, update: Update, context: Context) -> None:
@@ -125,34 +125,34 @@ class AdminCommands:
         before = await people.access(user_id)
         if decision == "allow":
             await people.decide(user_id, "allowed")
-            text = say("allowed", id=user_id)
+            text = translate("allowed", id=user_id)
         elif user_id in self.admin_ids:
-            text = say("admin_stays", id=user_id)
+            text = translate("admin_stays", id=user_id)
         else:
             await people.decide(user_id, "blocked")
-            text = say("blocked", id=user_id)
+            text = translate("blocked", id=user_id)
         if update.callback_query:
             await acknowledge(update.callback_query, text)
         await self.talk.say(update, text)
         if decision == "allow" and before != "allowed":
-            with speaking(await spoken_by(self.talk, user_id)):
-                await self.talk.sender.send(Destination(user_id), say("let_in"))
+            with use_language(await spoken_by(self.talk, user_id)):
+                await self.talk.sender.send(Destination(user_id), translate("let_in"))
 
     async def draft(self, update: Update, context: Context) -> None:
         """/broadcast TEXT, or as a reply: show the message, and the number of chats."""
         if not (text := broadcast_text(update)):
-            await self.talk.say(update, say("broadcast_usage"))
+            await self.talk.say(update, translate("broadcast_usage"))
             return
         chats = await self._chats()
         if not chats:
-            await self.talk.say(update, say("broadcast_to_nobody"))
+            await self.talk.say(update, translate("broadcast_to_nobody"))
             return
         admin = update.effective_user
         drafted = await self.talk.repositories.broadcasts.draft(text, admin.id if admin else 0)
         await self.talk.say(update, text)
-        send = Button(say("send_button"), f"b:{drafted}:send")
-        cancel = Button(say("cancel_button"), f"b:{drafted}:cancel")
-        preview = say("broadcast_preview", count=len(chats))
+        send = Button(translate("send_button"), f"b:{drafted}:send")
+        cancel = Button(translate("cancel_button"), f"b:{drafted}:cancel")
+        preview = translate("broadcast_preview", count=len(chats))
         await self.talk.say(update, preview, ((send, cancel),))
 
     async def pressed(self, update: Update, context: Context) -> None:
@@ -164,11 +164,11 @@ class AdminCommands:
             is_done = await self._send(broadcast_id)
         else:
             is_done = await self.talk.repositories.broadcasts.cancel(broadcast_id)
-        await acknowledge(query, "" if is_done else say("broadcast_over"))
+        await acknowledge(query, "" if is_done else translate("broadcast_over"))
         if isinstance(query.message, Message):
             await show_rows(query.message, ())
         if is_done and word == "cancel":
-            await self.talk.say(update, say("broadcast_cancelled"))
+            await self.talk.say(update, translate("broadcast_cancelled"))
 
     async def _send(self, broadcast_id: int) -> bool:
         """Have a draft sent to everyone, once; the process that leads sends it."""
@@ -192,7 +192,7 @@ class AdminCommands:
         if query.from_user.id in self.admin_ids:
             _, pressed_id, word = str(query.data).split(":")
             return query, int(pressed_id), word
-        await acknowledge(query, say("button_too_old"))
+        await acknowledge(query, translate("button_too_old"))
         return None
 
 

@@ -160,7 +160,7 @@ async def _traced(
     lines: Callable[[Any], Iterable[str]],
 ) -> Any:
     """Return the answer of a traced turn. Raises what kept it from one."""
-    from agent.i18n import say
+    from agent.i18n import translate
     from agent.tracing.recorder import Recorder
     from agent.tracing.records import TraceRecord
     from agent.turn import Reply, answer_turn
@@ -174,7 +174,7 @@ async def _traced(
             # The command prints it on one line; a log would repeat it.
             raised.append(error)
             failed = type(error).__name__
-            return Reply(text=say("apology"), outcome="failed", error_types=(failed,))
+            return Reply(text=translate("apology"), outcome="failed", error_types=(failed,))
         reply: Reply = found.reply("\n".join(lines(found)))
         return reply
 
@@ -224,9 +224,9 @@ def _quotes_lines(found: "Quotes") -> Iterable[str]:
 
 
 def _in_model_words(text: str) -> str:
-    from agent.i18n import say
+    from agent.i18n import translate
 
-    return say("model_words", text=text) if text else ""
+    return translate("model_words", text=text) if text else ""
 
 
 def _place_lines(found: "Places") -> Iterable[str]:

@@ -19,7 +19,7 @@ from agent.documents.refine import Refinement, refine_question, refinement_wante
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
-from agent.i18n import speak
+from agent.i18n import set_language
 from agent.markdown import visible
 from agent.sommelier.service import Answerer
 from agent.turn import Reply, Work, deps_of, guard_input
@@ -74,7 +74,7 @@ class Api:
         """Return the routes that `bot.http.server.http_app` serves."""
         router = APIRouter(
             prefix="/api",
-            dependencies=[Depends(HTTPBearer(auto_error=False)), Depends(set_language)],
+            dependencies=[Depends(HTTPBearer(auto_error=False)), Depends(set_request_language)],
             responses=ERRORS,
         )
         chat_events = {"description": CHAT_EVENTS, "content": EVENTS}
@@ -213,9 +213,9 @@ class Api:
         return await self.turns.turn(question, work)
 
 
-async def set_language(accept_language: Annotated[str | None, Header()] = None) -> None:
+async def set_request_language(accept_language: Annotated[str | None, Header()] = None) -> None:
     """Answer in the language that the request accepts."""
-    speak(accept_language)
+    set_language(accept_language)
 
 
 def reply_of(found: Found) -> Reply:

@@ -10,7 +10,7 @@ from telegram import Update, User
 from telegram.constants import ChatType
 
 from agent import lengths
-from agent.i18n import say, speaking
+from agent.i18n import translate, use_language
 from agent.markdown import visible
 from bot.outgoing import Button, Destination, Rows
 from bot.retries import call_or_default, try_briefly
@@ -84,12 +84,12 @@ class Access:
     async def _ask_admins(self, user: User) -> None:
         name = shown_name(user.full_name or "")  # Telegram lets a name be empty
         for admin_id in sorted(self.admin_ids):
-            with speaking(await spoken_by(self.talk, admin_id)):
-                words = say("asks_to_be_let_in", id=user.id, name=name)
+            with use_language(await spoken_by(self.talk, admin_id)):
+                words = translate("asks_to_be_let_in", id=user.id, name=name)
                 await self.talk.sender.send(Destination(admin_id), words, decision(user.id))
 
     async def _turn_away(self, update: Update, user: User, entry: Entry) -> None:
-        words = say("access_unknown" if entry == "unknown" else "not_let_in", id=user.id)
+        words = translate("access_unknown" if entry == "unknown" else "not_let_in", id=user.id)
         if update.inline_query:
             await answer_inline(update.inline_query)
         elif update.callback_query:
@@ -124,7 +124,7 @@ def shown_name(name: str) -> str:
 def decision(user_id: int) -> Rows:
     """Return the buttons with which an admin decides on a user."""
     allow, block = f"a:{user_id}:allow", f"a:{user_id}:block"
-    return ((Button(say("allow_button"), allow), Button(say("block_button"), block)),)
+    return ((Button(translate("allow_button"), allow), Button(translate("block_button"), block)),)
 
 
 def speaks_to_bot(update: Update) -> bool:

@@ -9,7 +9,7 @@ from telegram import Update
 from telegram.ext import BaseHandler, ContextTypes
 
 from agent.engine.run import Run
-from agent.i18n import say
+from agent.i18n import translate
 from agent.sommelier.attachment import Attached, Attachment
 from agent.sommelier.history import window
 from agent.sommelier.service import Answerer
@@ -71,7 +71,7 @@ class Conversation:
         words = wording(message)
         text = with_context(words, message)
         if text == words and (reply := without_words(words)):
-            await self.say(update, say(reply))
+            await self.say(update, translate(reply))
             return
         await self.respond(self.question(update, text), answer_meant(message))
 
@@ -83,7 +83,7 @@ class Conversation:
         if not (message.text or "").startswith("/") and await self._undo_turn(update):
             await self.text(update, context)
         else:
-            await self.say(update, say("edited"))
+            await self.say(update, translate("edited"))
 
     async def respond(self, question: Question, about: int | None = None) -> None:
         """Answer a question; `about` is the id of the bot's message that it replies to."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
-from agent.i18n import say, speaking
+from agent.i18n import translate, use_language
 from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import Conversation
 from bot.telegram.settings import speak_with
@@ -60,9 +60,9 @@ class Dispatcher:
             TelegramError: Telegram refuses that.
         """
         query = part(payload, "callback_query")
-        with speaking(str(part(query, "from").get("language_code") or "")):
+        with use_language(str(part(query, "from").get("language_code") or "")):
             await self.application.bot.answer_callback_query(
-                str(query.get("id")), say("one_moment")
+                str(query.get("id")), translate("one_moment")
             )
 
     def is_readable(self, payload: Payload) -> bool:

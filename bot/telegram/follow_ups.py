@@ -15,7 +15,7 @@ from telegram import Message, Update
 from telegram.ext import CallbackQueryHandler
 
 from agent.fallback import query_for
-from agent.i18n import say
+from agent.i18n import translate
 from agent.sommelier.cards import country_name
 from agent.sommelier.wine import Wine, WineQuery
 from agent.tables import Strict, read_toml
@@ -94,7 +94,7 @@ def follow_up_buttons(question: Question, reply: Reply) -> Rows:
     is_read = 0 < len(question.text) <= MAX_READ_CHARS
     names = offered(wines, query_for(question.text) if is_read else None)
     buttons = (
-        Button(say(f"next_{name}"), _data(question.user_id, name, wines[0].country))
+        Button(translate(f"next_{name}"), _data(question.user_id, name, wines[0].country))
         for name in names
     )
     return in_rows([*buttons], IN_A_ROW)
@@ -120,22 +120,22 @@ class FollowUps:
         """Answer the words of a button, once, about its message."""
         query = press_of(update)
         owner, name, country = parts_of(query, 3)
-        if (message := await pressed_message(query, say("button_too_old"))) is None:
+        if (message := await pressed_message(query, translate("button_too_old"))) is None:
             return
 
         def goes(data: str) -> bool:
             return data == query.data if name == WHY else data.startswith(PREFIX)
 
         if name in follow_ups() and owner != str(query.from_user.id):
-            await acknowledge(query, say("not_yours"))
+            await acknowledge(query, translate("not_yours"))
         elif name not in follow_ups() or not await self._is_remembered(message):
-            await acknowledge(query, say("button_too_old"))
+            await acknowledge(query, translate("button_too_old"))
         elif await remove_buttons(message, goes):
             await acknowledge(query)
-            words = say(f"wish_{name}", country=country_name(country))
+            words = translate(f"wish_{name}", country=country_name(country))
             await self.talk.respond(self.talk.question(update, words), message.message_id)
         else:
-            await acknowledge(query, say("one_moment"))
+            await acknowledge(query, translate("one_moment"))
 
     async def _is_remembered(self, message: Message) -> bool:
         """Return whether the conversation remembers the turn of a message."""

@@ -16,7 +16,7 @@ from telegram.ext import (
     filters,
 )
 
-from agent.i18n import say
+from agent.i18n import translate
 from bot.outgoing import Destination
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication
@@ -97,7 +97,7 @@ class Handlers:
 
     async def help(self, update: Update, context: Context) -> None:
         """/help: explain what can be asked, and the commands."""
-        await self.talk.say(update, say("help"))
+        await self.talk.say(update, translate("help"))
 
     async def new(self, update: Update, context: Context) -> None:
         """/new: forget the conversation of this chat."""
@@ -106,14 +106,16 @@ class Handlers:
         await turns.running.stop_everywhere(chat_id=chat_id, thread_id=thread, is_forgotten=True)
         forgotten = await messages.forget(chat_id, thread_id=thread)
         await turns.carer.forget(chat_id)
-        await self.talk.say(update, say("forgotten") if forgotten else say("nothing_to_forget"))
+        await self.talk.say(
+            update, translate("forgotten") if forgotten else translate("nothing_to_forget")
+        )
 
     async def stop(self, update: Update, context: Context) -> None:
         """/stop: end the answer to this user; what was written of it stays."""
         (chat_id, user_id), thread = people_of(update), destination(update).thread_id or 0
         stop = self.talk.turns.running.stop_everywhere
         if not await stop(chat_id=chat_id, thread_id=thread, user_id=user_id):
-            await self.talk.say(update, say("nothing_to_stop"))
+            await self.talk.say(update, translate("nothing_to_stop"))
 
     async def stop_pressed(self, update: Update, context: Context) -> None:
         """Stop the turn of a draft; only who asked sees its button."""
@@ -123,7 +125,7 @@ class Handlers:
 
     async def only_in_private(self, update: Update, context: Context) -> None:
         """Tell a user of a group to use a command where nobody else reads."""
-        await self.talk.say(update, say("only_in_private"))
+        await self.talk.say(update, translate("only_in_private"))
 
     async def migrated(self, update: Update, context: Context) -> None:
         """Move the conversation of a group that became a supergroup, with another id."""
@@ -144,7 +146,7 @@ class Handlers:
         )
         chat_id, messages = change.chat.id, self.talk.repositories.messages
         if was and not now and not await messages.recent(chat_id, 1):
-            line = say("added_to_group", name=f"@{context.bot.username}")
+            line = translate("added_to_group", name=f"@{context.bot.username}")
             await self.talk.sender.send(Destination(chat_id), line)
 
     async def unanswerable(self, update: Update, context: Context) -> None:
@@ -160,10 +162,10 @@ class Handlers:
             return
         kind = next((field for field in SENT if getattr(message, field)), "")
         reply = "unknown_command" if message.text else SENT.get(kind, "text_only")
-        await self.talk.say(update, say(reply))
+        await self.talk.say(update, translate(reply))
 
     async def failed(self, update: object, context: Context) -> None:
         """Log the error of a handler, and apologize to the user."""
         log.error("A handler failed", exc_info=context.error)
         if isinstance(update, Update) and update.effective_message:
-            await self.talk.say(update, say("apology"))
+            await self.talk.say(update, translate("apology"))

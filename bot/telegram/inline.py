@@ -17,7 +17,7 @@ from telegram.ext import CommandHandler, InlineQueryHandler
 
 from agent.engine.run import Run
 from agent.fallback import query_for
-from agent.i18n import say
+from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.cards import facts_line, wine_text
 from agent.sommelier.safety import care_in, find_wines, get_wines, person_in
@@ -75,10 +75,10 @@ class InlineMode:
             why = talk.turns.carer.help.why(care_in(run)) if wines else ""
             if why:
                 return Reply(text=why, outcome="care")
-            return Reply(text=say("greeting"), answer=await welcome(talk, update))
+            return Reply(text=translate("greeting"), answer=await welcome(talk, update))
 
         def greeted(buttons: Rows) -> Sequence[Outgoing]:
-            return [Outgoing(say("greeting"), buttons)]
+            return [Outgoing(translate("greeting"), buttons)]
 
         asked = talk.question(update, words, remembered=bool(wines))
         await talk.turns.turn(asked, work, greeted)

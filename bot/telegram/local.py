@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from telegram.request import BaseRequest, RequestData
 
-from agent.i18n import spoken
+from agent.i18n import current_language
 from agent.text import pattern
 from bot.telegram.render import from_html, utf16_units, visible_text
 
@@ -96,7 +96,12 @@ class LocalTelegram(BaseRequest):
         A button's number presses the button; after a message that asks for a reply, the line is
         the reply.
         """
-        user = {"id": self.chat_id, "is_bot": False, "first_name": "", "language_code": spoken()}
+        user = {
+            "id": self.chat_id,
+            "is_bot": False,
+            "first_name": "",
+            "language_code": current_language(),
+        }
         replied_to, self._reply_wanted = self._reply_wanted, None
         pressed = None if replied_to else self.buttons.get(line)
         self._messages.clear()

@@ -16,7 +16,7 @@ from agent.documents.passages import LONGEST_QUESTION, LookedUp
 from agent.documents.quotes import Quote, Quotes, find_quotes
 from agent.documents.refine import refinement_wanted
 from agent.engine.run import Run
-from agent.i18n import say, spoken
+from agent.i18n import current_language, translate
 from agent.markdown import escape, link, visible
 from agent.places.categories import category_named, name_in
 from agent.places.find import FoundPlace, Places, find_places
@@ -88,7 +88,7 @@ def place_of(location: Location, venue: Venue | None) -> str:
 
 def label(category: str) -> str:
     """Return a category's name in the user's language, capitalised."""
-    named = name_in(spoken(), category)
+    named = name_in(current_language(), category)
     return named[0].upper() + named[1:]
 
 
@@ -96,7 +96,7 @@ def answer_text(answer: Answer) -> str:
     """Return an answer with numbered footnotes, below the refined question if there is one."""
     if answer.refined_question is None:
         return escape(answer.footnoted)
-    also = say("also_searched", question=_line(answer.refined_question))
+    also = translate("also_searched", question=_line(answer.refined_question))
     return f"{also}\n\n{escape(answer.footnoted)}"
 
 
@@ -110,7 +110,7 @@ def sources_text(answer: Answer, *, with_passages: bool = True) -> str:
         lines.append(f"[{cited.number}] {_line(cited.title)} · {_line(cited.location)}")
         if with_passages and answer.by_model:
             lines.append(quoted(cited.passage, "**>"))
-    return "\n".join([f"**{say('sources')}**", *lines]) if lines else ""
+    return "\n".join([f"**{translate('sources')}**", *lines]) if lines else ""
 
 
 def quote_texts(found: Quotes) -> list[str]:
@@ -128,7 +128,7 @@ def _quote(number: int, quote: Quote) -> str:
 
 def in_model_words(text: str) -> str:
     """Return a text marked as the model's own words; empty if it is."""
-    return f"_{say('model_words', text=_line(text))}_" if text.strip() else ""
+    return f"_{translate('model_words', text=_line(text))}_" if text.strip() else ""
 
 
 def places_text(found: Places) -> str:
@@ -138,7 +138,7 @@ def places_text(found: Places) -> str:
 
 
 def _place(number: int, place: FoundPlace, found: Places) -> str:
-    hits = say("found_by", count=len(place.queries), all=len(found.queries.queries))
+    hits = translate("found_by", count=len(place.queries), all=len(found.queries.queries))
     lines = [
         " · ".join(filter(None, [f"{number}. {_line(place.title)}", link(place.url)])),
         escape(truncate_at_boundary(_one_line(place.snippet), SNIPPET_CHARS)),
@@ -149,9 +149,9 @@ def _place(number: int, place: FoundPlace, found: Places) -> str:
 
 def searches_text(found: Places) -> str:
     """Return the ten queries as links, with the reason if there is nothing else."""
-    lead = found.note or say("searches")
+    lead = found.note or translate("searches")
     if found.failed_searches and not found.note:
-        lead = say("searches_failed", count=found.failed_searches)
+        lead = translate("searches_failed", count=found.failed_searches)
     listed = [
         f"{number}. {_line(search.query)} · {link(search.url)}"
         for number, search in enumerate(found.links, start=1)
@@ -196,7 +196,7 @@ def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
     if may_refine and not answer.enough_information and answer.outcome != "refused":
         # The button finds the question here, however much later it is pressed.
         parts.append(quoted(answer.question))
-        buttons = ((Button(say("refine_button"), REFINE),),)
+        buttons = ((Button(translate("refine_button"), REFINE),),)
     return [Outgoing("\n\n".join(filter(None, parts)), buttons)]
 
 
@@ -210,7 +210,7 @@ def places_messages(found: Places) -> list[Outgoing]:
     places, searches = places_text(found), searches_text(found)
     return [
         *([Outgoing(places)] if places else []),
-        Outgoing(searches, ((Button(say("as_file_button"), AS_FILE),),)),
+        Outgoing(searches, ((Button(translate("as_file_button"), AS_FILE),),)),
     ]
 
 
@@ -239,7 +239,7 @@ class LookUps:
     async def ask(self, update: Update, context: Context) -> None:
         """Answer /ask QUESTION from the documents, each statement cited."""
         question, refine = read_question(behind_command(message_of(update).text or ""))
-        if problem := problem_of(question, say("ask_usage")):
+        if problem := problem_of(question, translate("ask_usage")):
             await self.talk.say(update, problem)
         else:
             await self._ask(self.talk.question(update, question, kind="ask"), refine=refine)
@@ -247,7 +247,7 @@ class LookUps:
     async def quotes(self, update: Update, context: Context) -> None:
         """Answer /quotes QUERY with passages word for word, one by one, then a summary."""
         query = behind_command(message_of(update).text or "")
-        if problem := problem_of(query, say("quotes_usage")):
+        if problem := problem_of(query, translate("quotes_usage")):
             await self.talk.say(update, problem)
             return
         documents, cache = self.talk.resources.documents, self.talk.resources.cache
@@ -269,11 +269,11 @@ class LookUps:
         category, place = read_find(behind_command(text))
         if category is None:
             if not await talk.turns.offer_help(talk.question(update, text)):
-                await talk.say(update, say("find_usage"))
+                await talk.say(update, translate("find_usage"))
         elif not any(map(str.isalnum, place)):
             await self._ask_where(talk.question(update, text), category)
         elif len(place) > LONGEST_PLACE:
-            await talk.say(update, say("place_too_long"))
+            await talk.say(update, translate("place_too_long"))
         else:
             question = talk.question(update, f"/find {category} {place}", kind="find")
             await self._find(question, category, place)
@@ -301,7 +301,7 @@ class LookUps:
         if questions := [*message.parse_entities([MessageEntity.BLOCKQUOTE]).values()]:
             await self._ask(self.talk.question(update, questions[-1], kind="ask"), refine=True)
         else:
-            await self.talk.say(update, say("button_too_old"))
+            await self.talk.say(update, translate("button_too_old"))
 
     async def as_file(self, update: Update, context: Context) -> None:
         """Send the queries of a message as a text file, one a line."""
@@ -311,11 +311,11 @@ class LookUps:
             content = "".join(f"{query}\n" for query in queries).encode()
             await self.talk.sender.send_file(destination(update), FILE_NAME, content)
         else:
-            await self.talk.say(update, say("button_too_old"))
+            await self.talk.say(update, translate("button_too_old"))
 
     async def unknown_button(self, update: Update, context: Context) -> None:
         """Acknowledge a button of an earlier version."""
-        await acknowledge(press_of(update), say("button_too_old"))
+        await acknowledge(press_of(update), translate("button_too_old"))
 
     async def _ask(self, question: Question, *, refine: bool) -> None:
         server, documents = self.talk.resources.refinement, self.talk.resources.documents
@@ -334,7 +334,7 @@ class LookUps:
 
     async def _reply_from(self, found: LookedUp, text: str) -> Reply:
         if not found.chunks and not await self.talk.resources.documents.count():
-            return Reply(text=say("no_documents"))
+            return Reply(text=translate("no_documents"))
         return found.reply(text)
 
     async def _find(self, question: Question, category: str, place: str) -> None:
@@ -349,7 +349,7 @@ class LookUps:
                 failed = error
             retries, errors = failed.retry_count, failed.error_types
             if not run.ledger.exhausted(run.limits):
-                text = say("no_queries")
+                text = translate("no_queries")
                 return Reply(text=text, outcome="failed", retries=retries, error_types=errors)
             without_models = replace(run, models=())
             found = await find_places(category, named, run=without_models, search=search)
@@ -362,7 +362,7 @@ class LookUps:
         """Ask for the place of a /find; it is remembered, so a location that comes next is it."""
 
         async def work(run: Run) -> Reply:
-            return Reply(text=say("find_where", what=label(category).lower()))
+            return Reply(text=translate("find_where", what=label(category).lower()))
 
         await self.talk.turns.turn(question, work)
 
@@ -382,7 +382,7 @@ class LookUps:
     async def _pressed(self, update: Update) -> Message | None:
         """Return the message whose button is pressed for the first time, or None."""
         query = press_of(update)
-        if (message := await pressed_message(query, say("button_too_old"))) is None:
+        if (message := await pressed_message(query, translate("button_too_old"))) is None:
             return None
         await acknowledge(query)
         is_first = await remove_buttons(message, lambda data: data == query.data)
@@ -392,5 +392,5 @@ class LookUps:
 def problem_of(question: str, usage: str) -> str:
     """Return the sentence for a text that is no question, or too long; else empty."""
     if len(question) > LONGEST_QUESTION:
-        return say("question_too_long")
+        return translate("question_too_long")
     return "" if any(map(str.isalnum, question)) else usage

@@ -14,7 +14,7 @@ from telegram.ext import MessageHandler, filters
 
 from agent import lengths
 from agent.engine.run import Run
-from agent.i18n import say
+from agent.i18n import translate
 from agent.markdown import escape
 from agent.retrying import retry
 from agent.senses.pictures import TOO_LARGE, VISION, Unusable, read_pages, read_pictures
@@ -78,7 +78,7 @@ class Media:
         is_file = any(file.get("mime_type") == PDF for file in files)
         can_see = VISION in deps_of(models).models or (is_file and bool(models.models))
         if not (words or can_see):
-            await talk.say(update, say("cannot_read") if is_file else say("cannot_see"))
+            await talk.say(update, translate("cannot_read") if is_file else translate("cannot_see"))
             return
         text = with_context(words, message) if words else PICTURE
         question = talk.question(update, text, kind="label" if can_see else "chat")
@@ -90,7 +90,7 @@ class Media:
             reply = await talk.answer(question, run, answer_meant(message), read)
             if read is not None:
                 return replace(reply, attachment=read.model_dump_json())
-            note = say("not_read") if is_file else say("not_seen")
+            note = translate("not_read") if is_file else translate("not_seen")
             return replace(reply, notes=(*reply.notes, note))
 
         await talk.turns.turn(question, work)
@@ -104,10 +104,10 @@ class Media:
         if transcriber is None and wording(message):
             await self.talk.text(update, context)
         elif transcriber is None:
-            await self.talk.say(update, say("cannot_hear"))
+            await self.talk.say(update, translate("cannot_hear"))
         elif seconds_of(sound) > transcriber.longest_seconds:
             most = f"{transcriber.longest_seconds:g}"
-            await self.talk.say(update, say("too_long_to_hear", seconds=most))
+            await self.talk.say(update, translate("too_long_to_hear", seconds=most))
         else:
             await self._answer_voice(update, sound, transcriber)
 
@@ -132,7 +132,7 @@ class Media:
         async def work(run: Run) -> Reply:
             if heard.why:
                 errors = (f"voice_{heard.why}",)
-                return Reply(text=say("not_heard"), outcome="fallback", error_types=errors)
+                return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
             reply = await talk.answer(question, run)
             lead, audio = lead_of(heard.transcript.text), await self._aloud(reply, run)
             return replace(reply, lead=lead, audio=audio)
@@ -193,7 +193,7 @@ def file_name(sound: Voice | Audio | VideoNote) -> str:
 def lead_of(transcription: str) -> str:
     """Return the line above an answer that shows a transcription; empty without one."""
     words = escape(" ".join(transcription.split())[:MAX_LEAD_CHARS])
-    return f"_{say('heard', words=words)}_" if words else ""
+    return f"_{translate('heard', words=words)}_" if words else ""
 
 
 async def fetch(bot: Bot, file: File) -> bytes:

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from telegram import Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
-from agent.i18n import in_every_language, say
+from agent.i18n import in_every_language, translate
 from agent.memory import wording
 from agent.memory.cellar import owned, read_bottles, taken
 from agent.memory.changes import told
@@ -83,23 +83,30 @@ class MemoryCommands:
 
     async def privacy(self, update: Update, context: Context) -> None:
         """/privacy: say what is stored, for how long, and what can be done about it."""
-        where = say("privacy_elsewhere", where=self.elsewhere) if self.elsewhere else ""
+        where = translate("privacy_elsewhere", where=self.elsewhere) if self.elsewhere else ""
         days = {name: f"{days:g}" for name, days in self.days.items()}
-        await self.talk.say(update, say("privacy", **days, elsewhere=where))
+        await self.talk.say(update, translate("privacy", **days, elsewhere=where))
 
     async def export(self, update: Update, context: Context) -> None:
         """/export: send all that is stored of a user as one JSON document."""
         personal, person = self.talk.repositories.personal, self._person(update)
         found = to_json(await personal.export(*person), indent=2)
-        await self.talk.say(update, say("export_ready"))
+        await self.talk.say(update, translate("export_ready"))
         await self.talk.sender.send_file(destination(update), EXPORT_FILE, found)
 
     async def forget(self, update: Update, context: Context) -> None:
         """/forget: ask whether to delete all that is stored of a user."""
         kept = await self._counted(update)
-        buttons = ((Button(say("forget_yes_button"), YES), Button(say("forget_no_button"), NO)),)
+        buttons = (
+            (
+                Button(translate("forget_yes_button"), YES),
+                Button(translate("forget_no_button"), NO),
+            ),
+        )
         await self.talk.say(
-            update, say("forget_sure", kept=kept) if kept else say("forget_nothing"), buttons
+            update,
+            translate("forget_sure", kept=kept) if kept else translate("forget_nothing"),
+            buttons,
         )
 
     async def decided(self, update: Update, context: Context) -> None:
@@ -108,15 +115,15 @@ class MemoryCommands:
         await acknowledge(query)
         await show_rows(query.message, ())
         if query.data != YES:
-            await self.talk.say(update, say("forget_kept"))
+            await self.talk.say(update, translate("forget_kept"))
             return
         user_id, user = self._person(update)
         await self.talk.turns.running.stop_everywhere(user_id=user_id, is_forgotten=True)
         kept = await self._counted(update)
         stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"
-        where = say(stays, where=self.elsewhere) if self.elsewhere else ""
-        done = say("forget_done", kept=kept, elsewhere=where)
-        await self.talk.say(update, done if kept else say("forget_nothing"))
+        where = translate(stays, where=self.elsewhere) if self.elsewhere else ""
+        done = translate("forget_done", kept=kept, elsewhere=where)
+        await self.talk.say(update, done if kept else translate("forget_nothing"))
         await self.talk.change(update, forget=user)
 
     async def taste(self, update: Update, context: Context) -> None:
@@ -129,7 +136,9 @@ class MemoryCommands:
             return
         known = _listed(facts)
         rows = tuple((Button(_label(fact), _data(fact)),) for fact in known[:MAX_FACTS])
-        await self.talk.say(update, say("taste_known") if known else say("taste_unknown"), rows)
+        await self.talk.say(
+            update, translate("taste_known") if known else translate("taste_unknown"), rows
+        )
 
     async def forget_fact(self, update: Update, context: Context) -> None:
         """Forget the fact of a pressed button, and take the button away."""
@@ -145,8 +154,8 @@ class MemoryCommands:
         """/cellar: list all bottles; `export` sends a file, `add` and `remove` change them."""
         to, talk = destination(update), self.talk
         if not is_private(update) and shared_in(to.chat_id) not in await talk.facts(update):
-            buttons = ((Button(say("cellar_share_button"), SHARE),),)
-            await talk.say(update, say("cellar_private"), buttons)
+            buttons = ((Button(translate("cellar_share_button"), SHARE),),)
+            await talk.say(update, translate("cellar_private"), buttons)
             return
         action, _, line = behind_command(message_of(update).text or "").partition(" ")
         bottles = await talk.bottles(update)
@@ -167,7 +176,7 @@ class MemoryCommands:
         await acknowledge(query)
         setting = (shared_in(chat_id),)
         if query.data == UNSHARE:
-            await self.talk.say(update, say("cellar_unshared"))
+            await self.talk.say(update, translate("cellar_unshared"))
             await self.talk.change(update, unlearned=setting)
         else:
             await self._show(update)
@@ -185,10 +194,12 @@ class MemoryCommands:
             with suppress(ValueError):
                 bottles, left = await asyncio.to_thread(read_csv, content)
         if not bottles:
-            await self.talk.say(update, say("cellar_unreadable"))
+            await self.talk.say(update, translate("cellar_unreadable"))
             return
         count = sum(wine.count for wine in bottles)
-        said = say("cellar_imported", count=str(count), wines=str(len(bottles)), left=str(left))
+        said = translate(
+            "cellar_imported", count=str(count), wines=str(len(bottles)), left=str(left)
+        )
         await self.talk.say(update, said, undo_button(update.update_id))
         await self.talk.change(update, bottles=tuple(bottles), undo_id=update.update_id)
 
@@ -205,16 +216,16 @@ class MemoryCommands:
             await self.talk.say(update, "\n\n".join(said), undo_button(undo_id))
             await self.talk.save(change)
         else:
-            await self.talk.say(update, say("nothing_changed"))
+            await self.talk.say(update, translate("nothing_changed"))
 
     async def _show(self, update: Update) -> None:
         bottles = await self.talk.bottles(update)
         said = wording.whole_cellar(bottles, datetime.now(UTC).year)
         if is_private(update):
-            hint = f"\n\n{say('cellar_hint')}" if owned(bottles) else ""
+            hint = f"\n\n{translate('cellar_hint')}" if owned(bottles) else ""
             await self.talk.say(update, said + hint)
             return
-        buttons = ((Button(say("cellar_unshare_button"), UNSHARE),),)
+        buttons = ((Button(translate("cellar_unshare_button"), UNSHARE),),)
         await self.talk.say(update, said, buttons)
 
     def _person(self, update: Update) -> tuple[int, str]:
@@ -227,7 +238,7 @@ class MemoryCommands:
         personal, person = self.talk.repositories.personal, self._person(update)
         counts = await personal.count(*person)
         found = (name for name in COUNTED if counts.get(name))
-        return ", ".join(say(f"kept_{name}", count=counts[name]) for name in found)
+        return ", ".join(translate(f"kept_{name}", count=counts[name]) for name in found)
 
 
 def _listed(facts: Sequence[Fact]) -> list[Fact]:

@@ -7,7 +7,7 @@ from typing import Final
 from telegram import Bot, BotCommand, BotCommandScope, BotCommandScopeChat
 from telegram.error import InvalidToken, TelegramError
 
-from agent.i18n import ENGLISH, languages, say, speaking
+from agent.i18n import ENGLISH, languages, translate, use_language
 from bot.telegram.connection import AnyApplication
 from bot.updates.accept import until_reached
 
@@ -46,8 +46,8 @@ async def _show_menu(
 ) -> None:
     # The English menu is for everybody whose language has none.
     code = None if language == ENGLISH else language
-    with speaking(language):
-        menu = tuple(BotCommand(name, say(f"command_{name}")) for name in names)
+    with use_language(language):
+        menu = tuple(BotCommand(name, translate(f"command_{name}")) for name in names)
     try:
         is_shown = await bot.get_my_commands(scope, code) == menu
     except InvalidToken:  # a 404: the server may not know this method

@@ -11,7 +11,7 @@ from telegram import CallbackQuery, Update
 from telegram.ext import CallbackQueryHandler
 
 from agent.care.concerns import CONCERNS, gravest
-from agent.i18n import say
+from agent.i18n import translate
 from agent.memory.taste import fact_of
 from agent.memory.wording import in_words, learned
 from agent.turn import Fact, Reply
@@ -34,9 +34,9 @@ def care_buttons(question: Question, reply: Reply) -> Rows:
     """Return the button that takes back or confirms a concern that the turn noticed."""
     concern = gravest(reply.concerns)
     if concern == "crisis":
-        label, value = say("care_misunderstood_button"), MISUNDERSTOOD
+        label, value = translate("care_misunderstood_button"), MISUNDERSTOOD
     elif concern and reply.outcome != "care":
-        label, value = say("care_keep_button"), concern
+        label, value = translate("care_keep_button"), concern
     else:
         return ()
     return ((Button(label, f"{CARE}{question.user_id}:{value}"),),)
@@ -46,7 +46,7 @@ def memory_buttons(question: Question, reply: Reply) -> Rows:
     """Return the buttons that undo the changes of a turn, and that remember what it suggests."""
     undo_id = next((change.undo_id for change in reply.changes if change.undo_id), 0)
     suggested = [
-        Button(say("remember_fact", fact=in_words(fact))[:MAX_LABEL], data)
+        Button(translate("remember_fact", fact=in_words(fact))[:MAX_LABEL], data)
         for fact in reply.suggested_facts
         if len((data := _data(question.user_id, fact)).encode()) <= MAX_DATA
     ]
@@ -55,7 +55,7 @@ def memory_buttons(question: Question, reply: Reply) -> Rows:
 
 def undo_button(undo_id: int) -> Rows:
     """Return the button that undoes a change; none if it cannot be undone."""
-    return ((Button(say("undo_button"), f"{UNDO}{undo_id}"),),) if undo_id else ()
+    return ((Button(translate("undo_button"), f"{UNDO}{undo_id}"),),) if undo_id else ()
 
 
 def _data(user_id: int, fact: Fact) -> str:
@@ -82,10 +82,10 @@ class NoticedButtons:
         (number,) = parts_of(query, 1)
         undo_id = int(number) if number.lstrip("-").isdecimal() and len(number) < 20 else 0
         if await self.talk.repositories.memory.undoable(user_id, undo_id) is None:
-            await acknowledge(query, say("nothing_to_undo"))
+            await acknowledge(query, translate("nothing_to_undo"))
             return
         await self.talk.change(update, undoes=undo_id)
-        await acknowledge(query, say("undone"))
+        await acknowledge(query, translate("undone"))
         await remove_buttons(query.message, lambda data: data == query.data)
 
     async def remember(self, update: Update, context: Context) -> None:
@@ -108,10 +108,10 @@ class NoticedButtons:
         if concern == MISUNDERSTOOD:
             await carer.retract(chat_id, user_id)
             await acknowledge(query)
-            await self.talk.say(update, say("care_misunderstood"))
+            await self.talk.say(update, translate("care_misunderstood"))
         elif concern in CONCERNS:
             await carer.keep(chat_id, user_id, [concern])
-            await acknowledge(query, say("care_kept"))
+            await acknowledge(query, translate("care_kept"))
         await remove_buttons(query.message, lambda data: data.startswith(CARE))
 
 
@@ -119,5 +119,5 @@ async def _is_foreign(query: CallbackQuery, owner: str) -> bool:
     """Return whether a button is for somebody else; tell the presser."""
     if owner == str(query.from_user.id):
         return False
-    await acknowledge(query, say("not_yours"))
+    await acknowledge(query, translate("not_yours"))
     return True

@@ -10,7 +10,7 @@ from typing import Final
 from telegram import Update
 from telegram.ext import CallbackQueryHandler, CommandHandler
 
-from agent.i18n import say
+from agent.i18n import translate
 from agent.sommelier.taste import written
 from agent.turn import UNDER_AGE, Fact, settings_of
 from bot.outgoing import Button, Rows, in_rows
@@ -40,7 +40,7 @@ TASTES: Final[Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]] = {
 
 async def greet(talk: Conversation, update: Update) -> None:
     """Introduce the bot, and ask what is not known yet of the user."""
-    await talk.say(update, say("greeting"), await welcome(talk, update))
+    await talk.say(update, translate("greeting"), await welcome(talk, update))
 
 
 async def welcome(talk: Conversation, update: Update) -> Rows:
@@ -51,9 +51,9 @@ async def welcome(talk: Conversation, update: Update) -> Rows:
     if settings_of(await talk.facts(update)).get("age", "") == str(age):
         return ()
     _, user_id = people_of(update)
-    language = Button(f"🌐 {say('language_name')}", button_data(user_id, CHOSEN))
-    older = Button(say("start_older", age=age), f"{PREFIX}age:yes")
-    younger = Button(say("start_younger", age=age), f"{PREFIX}age:no")
+    language = Button(f"🌐 {translate('language_name')}", button_data(user_id, CHOSEN))
+    older = Button(translate("start_older", age=age), f"{PREFIX}age:yes")
+    younger = Button(translate("start_younger", age=age), f"{PREFIX}age:no")
     return ((language,), (older, younger))
 
 
@@ -84,14 +84,16 @@ class Onboarding:
             new, old = (adult, minor) if answer == "yes" else (minor, adult)
             await self.talk.change(update, learned=(new,), unlearned=(old,))
         elif (wanted := TASTES.get(question, {}).get(answer)) is not None:
-            label = say(f"start_{answer}_button").split()
+            label = translate(f"start_{answer}_button").split()
             words = " ".join(word for word in label if any(map(str.isalpha, word)))
             await self.talk.change(update, learned=(Fact("like", written(wanted), words),))
         await acknowledge(query)
         following = following_question(question, answer)
         await show_rows(query.message, following)
         if not following:
-            await self.talk.say(update, say("start_without" if answer == "no" else "start_done"))
+            await self.talk.say(
+                update, translate("start_without" if answer == "no" else "start_done")
+            )
 
 
 def following_question(question: str, answer: str) -> Rows:
@@ -101,8 +103,8 @@ def following_question(question: str, answer: str) -> Rows:
     if answer == "no" or not following:
         return ()
     labels = [
-        Button(say(f"start_{name}_button"), f"{PREFIX}{following}:{name}")
+        Button(translate(f"start_{name}_button"), f"{PREFIX}{following}:{name}")
         for name in TASTES[following]
     ]
-    skip = Button(say("start_skip_button"), f"{PREFIX}{following}:skip")
+    skip = Button(translate("start_skip_button"), f"{PREFIX}{following}:skip")
     return (*in_rows(labels, 2), (skip,))

@@ -14,7 +14,7 @@ from telegram import Message, ReactionType, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, MessageHandler, MessageReactionHandler, filters
 
-from agent.i18n import in_every_language, say
+from agent.i18n import in_every_language, translate
 from agent.tables import read_toml
 from agent.tracing.masking import mask
 from bot.outgoing import Button, Rows, in_rows
@@ -52,16 +52,17 @@ def rating(turn_id: int, turn: TurnRow | None = None) -> Rows:
     if turn is None or verdict != "disliked":
         return (thumbs,)
     choices = [
-        button(say(f"reason_{reason}"), reason, chosen=turn.reason == reason) for reason in REASONS
+        button(translate(f"reason_{reason}"), reason, chosen=turn.reason == reason)
+        for reason in REASONS
     ]
-    return (thumbs, *in_rows(choices, 2), (button(say("in_my_words"), WORDS),))
+    return (thumbs, *in_rows(choices, 2), (button(translate("in_my_words"), WORDS),))
 
 
 def confirmation(action: str) -> str:
     """Return the text that confirms a stored press; empty if a question for words follows."""
     if action in REASONS:
-        return say("reason_noted")
-    return "" if action == WORDS else say(VERDICTS[action] or "taken_back")
+        return translate("reason_noted")
+    return "" if action == WORDS else translate(VERDICTS[action] or "taken_back")
 
 
 def verdict_in(reactions: Sequence[ReactionType]) -> Verdict | None:
@@ -111,16 +112,16 @@ class RatingButtons:
     async def press(self, update: Update, context: Context) -> None:
         """Store a rating, confirm it and show it on the buttons."""
         query = press_of(update)
-        if (message := await pressed_message(query, say("answer_too_old"))) is None:
+        if (message := await pressed_message(query, translate("answer_too_old"))) is None:
             return
         number, action = parts_of(query, 2)
         turn = await self._turn(number) if action in VERDICTS else None
         if turn is not None and turn.user_id != query.from_user.id:
-            await acknowledge(query, say("not_yours"))
+            await acknowledge(query, translate("not_yours"))
             return
         rated = await self._store(turn.turn_id, action) if turn else None
         if rated is None:
-            await acknowledge(query, say("answer_too_old"))
+            await acknowledge(query, translate("answer_too_old"))
             return
         await acknowledge(query, confirmation(action))
         self.changed()
@@ -159,7 +160,7 @@ class RatingButtons:
             words = mask(words, names_of(update)) if self.masks else words
             rated = await talk.repositories.feedback.comment(turn.turn_id, words)
             self.changed()
-        await talk.say(update, say("comment_noted" if rated else "comment_unknown"))
+        await talk.say(update, translate("comment_noted" if rated else "comment_unknown"))
 
     async def _turn(self, number: str) -> TurnRow | None:
         """Return the turn that a button names."""
@@ -175,11 +176,11 @@ class RatingButtons:
 
     async def _ask_for_comment(self, update: Update, turn_id: int) -> None:
         """Ask what was wrong; a comment is known by the message it replies to."""
-        answer, words, user = message_of(update), say("tell_me"), update.effective_user
+        answer, words, user = message_of(update), translate("tell_me"), update.effective_user
         if answer.chat.type != ChatType.PRIVATE and user is not None:
             words = f"{user.mention_html()}: {words}"
         to = replace(destination(update), reply_to=answer.message_id)
-        await self.talk.sender.ask(to, words, say("tell_me_placeholder"), asks_about=turn_id)
+        await self.talk.sender.ask(to, words, translate("tell_me_placeholder"), asks_about=turn_id)
 
     async def _commented_turn(self, message: Message) -> TurnRow | None:
         """Return the turn whose answer a comment is about."""

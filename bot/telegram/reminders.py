@@ -12,7 +12,7 @@ from typing import Final
 from telegram import Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
-from agent.i18n import say, speaking
+from agent.i18n import translate, use_language
 from agent.memory.cellar import due_fact, due_in
 from agent.memory.wording import cellar
 from agent.turn import Bottles, Fact
@@ -49,7 +49,7 @@ class Reminders:
         now, talk = message_of(update).date, self.talk
         due = due_in(await talk.bottles(update), await talk.facts(update), now.year)
         if not due:
-            await talk.say(update, say("cellar_not_due"))
+            await talk.say(update, translate("cellar_not_due"))
             return
         await talk.say(update, *reminder(due, now.year))
         reminded = Fact("setting", reminded_in(now))
@@ -60,7 +60,7 @@ class Reminders:
     async def no_reminders(self, update: Update, context: Context) -> None:
         """Send no reminder any more."""
         await acknowledge(press_of(update))
-        await self.talk.say(update, say("cellar_remind_off"))
+        await self.talk.say(update, translate("cellar_remind_off"))
         await self.talk.change(update, learned=(Fact("setting", OFF),))
 
 
@@ -80,7 +80,7 @@ class Reminding:
         for user_id in await memory.owners(without=(OFF, reminded_in(now))):
             due = due_in(await memory.bottles(user_id), await memory.facts(user_id), now.year)
             if due:
-                with speaking(await spoken_by(self.talk, user_id)):
+                with use_language(await spoken_by(self.talk, user_id)):
                     text, buttons = reminder(due, now.year)
                 reminded = tuple(due_fact(bottles, now.year) for bottles in due)
                 messages = await messages_of(Destination(user_id), text, buttons)
@@ -94,5 +94,5 @@ def reminded_in(now: datetime) -> str:
 
 def reminder(due: Sequence[Bottles], year: int) -> tuple[str, Rows]:
     """Return the text of a reminder, and the button that ends reminders."""
-    buttons = ((Button(say("cellar_remind_no_button"), OFF_BUTTON),),)
-    return cellar(due, year, say("cellar_due")), buttons
+    buttons = ((Button(translate("cellar_remind_no_button"), OFF_BUTTON),),)
+    return cellar(due, year, translate("cellar_due")), buttons

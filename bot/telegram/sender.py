@@ -33,7 +33,7 @@ from telegram.error import (
 )
 from telegram.ext import ExtBot
 
-from agent.i18n import say
+from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
 from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, Delivery, DeliveryError, Destination, FileKind, Rows
@@ -140,7 +140,7 @@ class Sender:
         began = time.time_ns()
         sent = await self._try(message)
         if sent.error == "rejected" and message.turn_id is not None and not message.follows:
-            message.html, message.buttons, message.edits = say("apology"), [], None
+            message.html, message.buttons, message.edits = translate("apology"), [], None
             sent += await self._try(message)
         message.message_id = next(iter(sent.message_ids), None)
         message.error = sent.error if message.message_id is None else None

@@ -14,7 +14,15 @@ from telegram.constants import ParseMode
 from telegram.error import TelegramError
 from telegram.ext import CallbackQueryHandler, CommandHandler
 
-from agent.i18n import ENGLISH, FAHRENHEIT, languages, say, say_in, speak, spoken
+from agent.i18n import (
+    ENGLISH,
+    FAHRENHEIT,
+    current_language,
+    languages,
+    set_language,
+    translate,
+    translate_into,
+)
 from agent.memory.wording import price_range
 from agent.text import language_of
 from agent.turn import PRICES, Change, Fact, facts_of, settings_of
@@ -68,12 +76,16 @@ class Setting:
 
 def language_label(value: str) -> str:
     """Return a language's own name."""
-    return say("language_auto") if value == AS_WRITTEN else say_in(value, "language_name")
+    return (
+        translate("language_auto")
+        if value == AS_WRITTEN
+        else translate_into(value, "language_name")
+    )
 
 
 def price_label(value: str) -> str:
     """Return a range of prices in words."""
-    return price_range(value) if value != ANY else say("prices_any")
+    return price_range(value) if value != ANY else translate("prices_any")
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {
@@ -82,8 +94,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         Setting(CHOSEN, lambda: (AS_WRITTEN, *languages()), language_label),
         Setting(PRICES, lambda: (ANY, *RANGES), price_label),
         Setting("temperature", lambda: DEGREES, DEGREES.__getitem__),
-        Setting("traces", lambda: ("words", "numbers"), lambda value: say(f"traces_{value}")),
-        Setting(ALOUD, lambda: (OFF, ON), lambda value: say("on" if value == ON else "off")),
+        Setting("traces", lambda: ("words", "numbers"), lambda value: translate(f"traces_{value}")),
+        Setting(ALOUD, lambda: (OFF, ON), lambda value: translate("on" if value == ON else "off")),
     )
 }
 
@@ -97,7 +109,7 @@ def language_of_person(settings: Mapping[str, str]) -> str | None:
 async def speak_with(talk: Conversation, update: Update) -> None:
     """Speak the language of the user of an update; it follows the language they write in."""
     user = update.effective_user
-    speak(user.language_code if user else None)
+    set_language(user.language_code if user else None)
     if user is None or is_overheard(update):
         return
     if (facts := await facts_of_user(talk, user.id)) is None:
@@ -105,9 +117,9 @@ async def speak_with(talk: Conversation, update: Update) -> None:
     if (turn := pending_turn()) is not None:
         turn.state.facts = facts
     known = settings_of(facts)
-    written = language_written(update) or known.get(WRITTEN) or spoken()
+    written = language_written(update) or known.get(WRITTEN) or current_language()
     is_chosen = SETTINGS[CHOSEN].value(known) != AS_WRITTEN
-    speak(language_of_person({**known, WRITTEN: written}), is_chosen=is_chosen)
+    set_language(language_of_person({**known, WRITTEN: written}), is_chosen=is_chosen)
     if written != known.get(WRITTEN, ENGLISH):
         await _store(talk, user.id, known, WRITTEN, written)
 
@@ -157,14 +169,14 @@ class SettingsCommands:
         """/settings: show every setting with its value."""
         _, user_id = people_of(update)
         rows = self._menu(user_id, await chosen_by(self.talk, user_id))
-        await self.talk.say(update, say("settings"), rows)
+        await self.talk.say(update, translate("settings"), rows)
 
     async def language(self, update: Update, context: Context) -> None:
         """/language: offer the languages."""
         _, user_id = people_of(update)
         chosen = await chosen_by(self.talk, user_id)
         rows = choices(SETTINGS[CHOSEN], user_id, chosen, goes_back=is_private(update))
-        await self.talk.say(update, say("setting_language_ask"), rows)
+        await self.talk.say(update, translate("setting_language_ask"), rows)
 
     async def press(self, update: Update, context: Context) -> None:
         """Show the choices of a setting, store one, or go back to all settings."""
@@ -172,19 +184,19 @@ class SettingsCommands:
         owner, name, value = parts_of(query, 3)
         setting, user_id = SETTINGS.get(name), query.from_user.id
         if owner != str(user_id):
-            await acknowledge(query, say("not_your_settings"))
+            await acknowledge(query, translate("not_your_settings"))
             return
         chosen, confirmed = await chosen_by(self.talk, user_id), ""
         if setting is not None and value not in setting.values():
             await acknowledge(query)
-            await _show(query, say(f"setting_{name}_ask"), choices(setting, user_id, chosen))
+            await _show(query, translate(f"setting_{name}_ask"), choices(setting, user_id, chosen))
             return
         if setting is not None:
             await self._choose(user_id, chosen, name, value)
             chosen[name], confirmed = value, confirmation(name, value)
         await acknowledge(query, confirmed)
         if is_private(update):
-            await _show(query, say("settings"), self._menu(user_id, chosen))
+            await _show(query, translate("settings"), self._menu(user_id, chosen))
         else:
             await _show(query, confirmed, ())
 
@@ -192,7 +204,7 @@ class SettingsCommands:
         """Store a choice; a language is spoken from now on."""
         await _store(self.talk, user_id, known, name, value)
         if name == CHOSEN:
-            speak(language_of_person({**known, name: value}) or spoken())
+            set_language(language_of_person({**known, name: value}) or current_language())
 
     def _menu(self, user_id: int, chosen: Mapping[str, str]) -> Rows:
         """Return a button for every setting that has an effect here, with its value."""
@@ -200,7 +212,7 @@ class SettingsCommands:
         return tuple(
             (
                 Button(
-                    f"{say(f'setting_{name}')}: {setting.label(setting.value(chosen))}",
+                    f"{translate(f'setting_{name}')}: {setting.label(setting.value(chosen))}",
                     button_data(user_id, name),
                 ),
             )
@@ -237,15 +249,15 @@ def choices(
         )
         for value in setting.values()
     ]
-    back = ((Button(say("back_button"), button_data(user_id)),),) if goes_back else ()
+    back = ((Button(translate("back_button"), button_data(user_id)),),) if goes_back else ()
     return in_rows(buttons, 2) + back
 
 
 def confirmation(name: str, value: str) -> str:
     """Return the text that confirms a choice."""
     if name == CHOSEN:
-        return say("language_follows" if value == AS_WRITTEN else "language_chosen")
-    return say("setting_kept")
+        return translate("language_follows" if value == AS_WRITTEN else "language_chosen")
+    return translate("setting_kept")
 
 
 def button_data(user_id: int, *parts: str) -> str:

@@ -15,7 +15,7 @@ from agent.engine.mcp import McpServers, Proposal
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import ERROR_PREFIX, Toolbox
-from agent.i18n import say
+from agent.i18n import translate
 from agent.markdown import escape
 from agent.text import truncate_at_boundary
 from agent.turn import Reply
@@ -59,15 +59,15 @@ class ToolButtons:
     async def press(self, update: Update, context: Context) -> None:
         """Run a proposed call in a turn of its own."""
         query = press_of(update)
-        if (message := await pressed_message(query, say("button_too_old"))) is None:
+        if (message := await pressed_message(query, translate("button_too_old"))) is None:
             return
         owner, digest = parts_of(query, 2)
         proposal = proposed_in(message, digest)
         if owner != str(query.from_user.id) or proposal is None:
-            await acknowledge(query, say("not_yours" if proposal else "button_too_old"))
+            await acknowledge(query, translate("not_yours" if proposal else "button_too_old"))
             return
         if not await remove_buttons(message, lambda data: data == query.data):
-            await acknowledge(query, say("one_moment"))
+            await acknowledge(query, translate("one_moment"))
             return
         await acknowledge(query)
         is_again = is_retry()
@@ -82,14 +82,16 @@ class ToolButtons:
         """Return what a call came to; a call that was cut off may have run, and is left alone."""
         tool = self.servers.confirmed(proposal.tool)
         if is_again:
-            return Reply(text=say("tool_uncertain", tool=escape(proposal.tool)), outcome="failed")
+            return Reply(
+                text=translate("tool_uncertain", tool=escape(proposal.tool)), outcome="failed"
+            )
         if tool is None:
-            return Reply(text=say("tool_down", tool=escape(proposal.tool)), outcome="failed")
+            return Reply(text=translate("tool_down", tool=escape(proposal.tool)), outcome="failed")
         call = ToolCall("pressed", proposal.tool, proposal.arguments)
         result = await Toolbox([tool]).call(call, run)
         text = truncate_at_boundary(result.text.removeprefix(ERROR_PREFIX), MAX_SHOWN)
         is_done, name = result.error_type is None, escape(proposal.tool)
-        said = say("tool_done", tool=name) if is_done else say("tool_failed", tool=name)
+        said = translate("tool_done", tool=name) if is_done else translate("tool_failed", tool=name)
         return Reply(text=f"{said}\n\n{escape(text)}", outcome="answered" if is_done else "failed")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.i18n import say
+from agent.i18n import translate
 from tests.crash.doubles import Boundary, sleep_until
 from tests.crash.harness import RunningServer, Stage, stage
 from tests.crash.scenarios import owner
@@ -96,7 +96,7 @@ async def test_killed_between_two_messages_of_an_answer_each_is_sent_once(
         await restarted(on)
         first, words, preview, last = on.api.sent(ANNA)
         assert ("1001-1" in first, words, "1001-2" in last) == (True, "Good news", True)
-        assert preview == say("broadcast_preview", count=1)
+        assert preview == translate("broadcast_preview", count=1)
 
 
 @pytest.mark.parametrize("boundary", ["model asked", "send asked"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent.i18n import languages, say_in
+from agent.i18n import languages, translate_into
 from bot.telegram.render import to_telegram_html, visible_text
 from tests.acceptance.test_end_to_end import running_here
 from tests.doubles.bot_api import BotApi
@@ -17,7 +17,7 @@ FRENCH = "Qu'est-ce que vous avez comme rouge pour de l'agneau, à moins de 25 e
 
 
 def seen(language: str, name: str, **values: str | float) -> str:
-    return visible_text(to_telegram_html(say_in(language, name, **values)))
+    return visible_text(to_telegram_html(translate_into(language, name, **values)))
 
 
 async def said(bot_api: BotApi, words: str, chat_id: int, **fields: Any) -> str:
@@ -90,7 +90,7 @@ async def test_a_chosen_language_stays_whatever_is_written(
     ada, bob = PEOPLE["en"], PEOPLE["es"]
     async with running_here(bot_api, environment):
         assert await said(bot_api, "/language", ada) == seen("en", "setting_language_ask")
-        assert await pressed(bot_api, "Italiano", ada) == say_in("it", "language_chosen")
+        assert await pressed(bot_api, "Italiano", ada) == translate_into("it", "language_chosen")
         await eventually(
             lambda: "Lingua: Italiano" in buttons(settings(bot_api, ada)),
             seconds=20,
@@ -106,8 +106,8 @@ async def test_a_chosen_language_stays_whatever_is_written(
             seconds=20,
             otherwise=lambda: str(bot_api.toasts),
         )
-        told = await pressed(bot_api, say_in("it", "language_auto"), ada)
-        assert told == say_in("fr", "language_follows")
+        told = await pressed(bot_api, translate_into("it", "language_auto"), ada)
+        assert told == translate_into("fr", "language_follows")
         assert await said(bot_api, "/nonsense", ada) == seen("fr", "unknown_command")
 
         # In a group everybody has their own.
@@ -115,10 +115,12 @@ async def test_a_chosen_language_stays_whatever_is_written(
         assert mine == seen("fr", "only_in_private")
         await said(bot_api, "/language@sommelier_test_bot", GROUP, user_id=ada)
         told = await pressed(bot_api, "Español", GROUP, bob)
-        assert told == say_in("en", "not_your_settings")
-        assert await pressed(bot_api, "Español", GROUP, ada) == say_in("es", "language_chosen")
+        assert told == translate_into("en", "not_your_settings")
+        assert await pressed(bot_api, "Español", GROUP, ada) == translate_into(
+            "es", "language_chosen"
+        )
         await eventually(
-            lambda: bot_api.messages(GROUP)[-1]["text"] == say_in("es", "language_chosen"),
+            lambda: bot_api.messages(GROUP)[-1]["text"] == translate_into("es", "language_chosen"),
             seconds=20,
             otherwise=lambda: str(bot_api.messages(GROUP)[-1]),
         )

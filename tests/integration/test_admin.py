@@ -14,7 +14,7 @@ from sqlalchemy import select
 from agent.engine.limits import Spent
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.i18n import say
+from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
 from bot.admin.commands import AdminCommands
@@ -51,7 +51,7 @@ ADMIN, BEA = 7001, 7002
 GROUP = -500
 EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
 RESETS = "It resets in 5 h 20 min, at 00:00 UTC"
-UNKNOWN = say("unknown_command")
+UNKNOWN = translate("unknown_command")
 ASKED = "Somebody asks to be let in: person 7002. What they call themselves:\nAda"
 
 
@@ -209,7 +209,7 @@ class TestAccess:
                 bot_api.say(QUESTION, BEA)
             away = await bot_api.wait_for_message(2, BEA)
             (asked,) = await bot_api.wait_for_message(1, ADMIN)
-        assert away == [say("not_let_in", id=BEA)] * 2
+        assert away == [translate("not_let_in", id=BEA)] * 2
         assert away[0].endswith("Your id is 7002.")
         assert asked == ASKED
         (message,) = bot_api.messages(ADMIN)
@@ -255,9 +255,9 @@ class TestAccess:
             await bot_api.wait_for_message(1, ADMIN)
             press(bot_api, bot_api.messages(ADMIN)[0], "a:7002:allow")
             assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 is let in."
-            assert (await bot_api.wait_for_message(2, BEA))[1] == say("let_in")
+            assert (await bot_api.wait_for_message(2, BEA))[1] == translate("let_in")
             bot_api.say("/new", BEA)
-            assert (await bot_api.wait_for_message(3, BEA))[2] == say("nothing_to_forget")
+            assert (await bot_api.wait_for_message(3, BEA))[2] == translate("nothing_to_forget")
             bot_api.say("/allow 7002", ADMIN)
             await bot_api.wait_for_message(3, ADMIN)
         assert len(bot_api.sent(BEA)) == 3
@@ -272,12 +272,12 @@ class TestAccess:
             bot_api.say("/new@sommelier_test_bot", GROUP, BEA)
             await bot_api.wait_for_message(1, GROUP)
             await bot_api.wait_for_message(1, ADMIN)
-        assert bot_api.sent(GROUP) == [say("not_let_in", id=BEA)]
+        assert bot_api.sent(GROUP) == [translate("not_let_in", id=BEA)]
         assert bot_api.sent(ADMIN) == [ASKED]
 
     @pytest.mark.parametrize(
         ("allow_list", "said"),
-        [(False, say("nothing_to_forget")), (True, say("access_unknown"))],
+        [(False, translate("nothing_to_forget")), (True, translate("access_unknown"))],
         ids=["open", "allow list"],
     )
     async def test_when_the_database_is_silent_only_an_open_door_stays_open(
@@ -386,8 +386,8 @@ class TestBudgets:
         assert "Chinon" in by_rules
         assert "You have used up today's budget of questions." in by_rules
         assert RESETS in by_rules
-        assert say("model_down") not in by_rules
-        assert say("no_model") not in by_rules
+        assert translate("model_down") not in by_rules
+        assert translate("no_model") not in by_rules
         turn = tracer.turns[0]
         assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("fallback", "budget")
         assert turn.level == "WARNING"
@@ -407,7 +407,7 @@ class TestBudgets:
                 bot_api.say(QUESTION)
                 (shown,) = await bot_api.wait_for_message()
         assert "Today's budget for everyone is used up." in shown
-        assert say("model_down") not in shown
+        assert translate("model_down") not in shown
         assert len(model_server.requests) == 1
         turn = await rooms.turns.last(CHAT)
         assert turn is not None
@@ -440,8 +440,8 @@ class TestBudgets:
     @pytest.mark.parametrize(
         ("said", "found", "messages"),
         [
-            ("/ask What are lees?", say("best_passages"), 1),
-            ("/quotes lees", say("best_passages"), 3),
+            ("/ask What are lees?", translate("best_passages"), 1),
+            ("/quotes lees", translate("best_passages"), 3),
             ("/find wine bar Lyon", "1. wine bar Lyon", 1),
         ],
     )
@@ -465,7 +465,7 @@ class TestBudgets:
         assert found in shown
         assert "You have used up today's budget." in shown
         assert RESETS in shown
-        assert say("documents_no_model") not in shown
+        assert translate("documents_no_model") not in shown
         assert len(model_server.requests) == 0
         assert tracer.turns[0].metadata["outcome"] == "fallback"
         assert tracer.turns[0].metadata["error_types"] == "budget"
@@ -489,7 +489,7 @@ class TestStats:
     async def test_a_group_gets_no_figures(self, bot_api: BotApi, rooms: Rooms) -> None:
         async with rooms.open(bot_api):
             bot_api.say("/stats@sommelier_test_bot", GROUP, ADMIN)
-            assert await bot_api.wait_for_message(1, GROUP) == [say("stats_in_private")]
+            assert await bot_api.wait_for_message(1, GROUP) == [translate("stats_in_private")]
             bot_api.say("/trace", GROUP, ADMIN)
             await bot_api.wait_for_message(2, GROUP)
 
@@ -513,7 +513,7 @@ class TestTrace:
         assert "a sparkling for oysters" in shown[0]
         assert "a red for lamb" in shown[1]
         assert "guard.input [guardrail]" in shown[1]
-        assert shown[2] == say("nothing_to_trace")
+        assert shown[2] == translate("nothing_to_trace")
         assert "a sparkling for oysters" in shown[3]
         assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
 
@@ -550,7 +550,12 @@ class TestWhoTyped:
             for words, fields in zip(cycle(said), foreign):
                 bot_api.say(words, ADMIN, **fields)
             shown = await bot_api.wait_for_message(len(foreign), ADMIN)
-        known = {say("nothing_to_forget"), say("forgotten"), say("nothing_to_trace"), UNKNOWN}
+        known = {
+            translate("nothing_to_forget"),
+            translate("forgotten"),
+            translate("nothing_to_trace"),
+            UNKNOWN,
+        }
         assert known.isdisjoint(shown)
         assert [await rooms.people.access(each) for each in (42, 43)] == [None, None]
         assert not any("is let in" in each or "blocked" in each for each in shown)
@@ -580,7 +585,7 @@ class TestAllowAndBlock:
             for said, fields in commands:
                 bot_api.say(said, ADMIN, **fields)
             shown = await bot_api.wait_for_message(len(commands), ADMIN)
-        whom = say("whom", command="block")
+        whom = translate("whom", command="block")
         blocked = "{} is blocked and gets no answer any more."
         assert shown == [blocked.format(42), *[whom] * 5, blocked.format(43)]
         assert await rooms.people.access(BEA) is None
@@ -605,9 +610,9 @@ class TestAllowAndBlock:
             "42 is blocked and gets no answer any more.",
             "42 is let in.",
             "7002 is blocked and gets no answer any more.",
-            say("whom", command="allow"),
+            translate("whom", command="allow"),
             "7001 is an admin, whom nobody can block.",
-            say("whom", command="block"),
+            translate("whom", command="block"),
         ]
         known = [await rooms.people.access(each) for each in (42, BEA, ADMIN)]
         assert known == ["allowed", "blocked", None]
@@ -628,7 +633,7 @@ async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
     assert shown == [
         "Of 7002 is no longer held: egg, under age.",
         "Of 7002 nothing is held.",
-        say("whom", command="clearcare"),
+        translate("whom", command="clearcare"),
     ]
     assert await rooms.cares.current(GROUP, BEA) == frozenset()
     assert await rooms.cares.current(CHAT, CHAT) == {"dependence"}
@@ -651,7 +656,7 @@ async def test_for_others_the_commands_of_admins_do_not_exist(
         for data in ("a:7002:allow", f"b:{broadcast_id}:send"):
             press(bot_api, edited("Hello", BEA), data, BEA)
         await until(lambda: len(toasts(bot_api)) == 2)
-    assert toasts(bot_api) == [say("button_too_old")] * 2
+    assert toasts(bot_api) == [translate("button_too_old")] * 2
     assert [await rooms.people.access(each) for each in (42, BEA)] == [None, None]
     assert bot_api.sent() == [UNKNOWN] * 6
 
@@ -679,7 +684,7 @@ class TestBroadcast:
         assert [bot_api.sent(each) for each in (31, 32, 33, 34)] == [[shown], [shown], [], []]
         assert report == "Sent to 3 chats, 1 failed."
         assert bot_api.sent(ADMIN).count(shown) == 2
-        assert toasts(bot_api) == ["", say("broadcast_over"), say("broadcast_over")]
+        assert toasts(bot_api) == ["", translate("broadcast_over"), translate("broadcast_over")]
         assert buttons(bot_api.messages(ADMIN)[1]) == []
         kept = await rooms.broadcasts.get(int(send.split(":")[1]))
         assert kept is not None
@@ -696,8 +701,8 @@ class TestBroadcast:
             press(bot_api, preview, cancel)
             press(bot_api, preview, send)
             await until(lambda: len(toasts(bot_api)) == 2)
-            assert (await bot_api.wait_for_message(3, ADMIN))[2] == say("broadcast_cancelled")
-        assert toasts(bot_api) == ["", say("broadcast_over")]
+            assert (await bot_api.wait_for_message(3, ADMIN))[2] == translate("broadcast_cancelled")
+        assert toasts(bot_api) == ["", translate("broadcast_over")]
         assert bot_api.sent(31) == []
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from agent.i18n import say, say_in
+from agent.i18n import translate, translate_into
 from bot.console import rich_text
 from db.models import TurnRow
 from tests.acceptance.test_end_to_end import ANSWER
@@ -57,10 +57,10 @@ def test_piped_lines_are_turns_of_one_conversation_that_the_next_does_not_rememb
     first = piped("/new\n\n  \nRotwein zu Lamm\nIch hasse Riesling\n/new\n/quit\n/help\n", german)
     again = piped("/new\n/taste\nRiesling?\n", environment)
     assert first.returncode == 0
-    assert first.stdout.startswith(say_in("de", "nothing_to_forget"))
-    assert first.stdout.rstrip().endswith(say_in("de", "forgotten"))
-    assert first.stderr.strip() == say_in("de", "terminal_no_model")
-    assert again.stdout.startswith(say_in("en", "nothing_to_forget"))
+    assert first.stdout.startswith(translate_into("de", "nothing_to_forget"))
+    assert first.stdout.rstrip().endswith(translate_into("de", "forgotten"))
+    assert first.stderr.strip() == translate_into("de", "terminal_no_model")
+    assert again.stdout.startswith(translate_into("en", "nothing_to_forget"))
     assert "I know nothing of your taste yet." in again.stdout
 
 
@@ -255,7 +255,7 @@ def test_in_a_terminal_buttons_are_pressed_by_their_numbers_and_files_are_shown(
     terminal = PseudoTerminal(environment)
     terminal.wait_for("you › ")
     terminal.type("a red for lamb\n")
-    for button, said in (("👎", "👎 ✓"), ("✍️", say("tell_me"))):
+    for button, said in (("👎", "👎 ✓"), ("✍️", translate("tell_me"))):
         terminal.wait_for(button)
         terminal.wait_for("you › ")
         number = re.findall(rf"(\d+) {button}", terminal.shown)[-1]

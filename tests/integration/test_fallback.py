@@ -9,7 +9,7 @@ import pytest
 from agent.care.concerns import Care
 from agent.engine.messages import Message
 from agent.fallback import Fallback
-from agent.i18n import languages, say_in, speaking
+from agent.i18n import languages, translate_into, use_language
 from agent.sommelier.cards import country_name
 from agent.sommelier.history import with_ids_shown
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
@@ -70,7 +70,7 @@ def wines_of(reply: Reply) -> list[Wine]:
 
 
 def country_in(language: str, country: str) -> str:
-    with speaking(language):
+    with use_language(language):
         return country_name(country)
 
 
@@ -92,9 +92,9 @@ async def test_a_conversation_in_every_language(language: str, fallback: Fallbac
     first = await talk.say(asked)
     read = first.text.split("\n\n")[0]
     assert read.startswith("*")
-    assert say_in(language, "fallback_up_to", price="€20") in read
-    assert say_in(language, "fallback_without", names="Merlot") in read
-    assert say_in(language, "pairing_lamb") in first.text
+    assert translate_into(language, "fallback_up_to", price="€20") in read
+    assert translate_into(language, "fallback_without", names="Merlot") in read
+    assert translate_into(language, "pairing_lamb") in first.text
     assert 0 < len(first.wines) <= 3
     for wine in wines_of(first):
         assert (wine.style, "Merlot" in wine.grapes) == (Style.RED, False)
@@ -107,7 +107,7 @@ async def test_a_conversation_in_every_language(language: str, fallback: Fallbac
     assert all((wine.price or 0) < cheapest for wine in wines_of(then))
     about = await talk.say(second)
     assert about.wine_ids == then.wine_ids[1:2]
-    assert about.text.startswith(say_in(language, "fallback_details"))
+    assert about.text.startswith(translate_into(language, "fallback_details"))
 
 
 @pytest.mark.parametrize("language", languages())
@@ -115,7 +115,7 @@ async def test_every_follow_up_button_is_understood(language: str, fallback: Fal
     for name in follow_ups():
         talk = Conversation(fallback)
         first = await talk.say(CONVERSATIONS[language][0])
-        words = say_in(language, f"wish_{name}", country=country_in(language, "France"))
+        words = translate_into(language, f"wish_{name}", country=country_in(language, "France"))
         reply = await talk.say(words)
         assert reply.wine_ids, words
         if name == "why":
@@ -164,7 +164,7 @@ async def test_a_question_is_answered_by_a_passage_word_for_word(
 async def test_what_it_cannot_do_it_says(text: str, fallback: Fallback) -> None:
     reply = await Conversation(fallback).say(text)
     told = {
-        say_in(language, name)
+        translate_into(language, name)
         for language in languages()
         for name in ("fallback_help", "fallback_only", "fallback_nothing_shown")
     }
@@ -174,14 +174,14 @@ async def test_what_it_cannot_do_it_says(text: str, fallback: Fallback) -> None:
 
 async def test_what_was_given_up_is_said(fallback: Fallback) -> None:
     reply = await Conversation(fallback).say("a Riesling from Chile, sweet, under 15 euros")
-    assert "Not met:" in reply.text or say_in("en", "fallback_nothing") in reply.text
+    assert "Not met:" in reply.text or translate_into("en", "fallback_nothing") in reply.text
     wines = wines_of(reply)
     assert all((wine.price or 0) <= 15 for wine in wines)
     cheapest = await Conversation(fallback).say("a Champagne under 3 euros")
-    assert say_in("en", "fallback_nothing") in cheapest.text
+    assert translate_into("en", "fallback_nothing") in cheapest.text
     assert not cheapest.wine_ids
     named = await Conversation(fallback).say("Do you have Château Blorgmont?")
-    assert say_in("en", "fallback_no_name", name="Château Blorgmont") in named.text
+    assert translate_into("en", "fallback_no_name", name="Château Blorgmont") in named.text
 
 
 async def test_others_are_others_and_like_is_like(fallback: Fallback) -> None:

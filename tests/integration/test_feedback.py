@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.engine.run import Run
-from agent.i18n import say
+from agent.i18n import translate
 from agent.retrying import Backoff
 from agent.turn import Reply
 from bot.tasks import unless
@@ -33,7 +33,7 @@ GROUP = -500
 ADA, BOB = 1, 2
 QUICK = 0.05  # seconds between two looks
 MENTION = {"type": "mention", "offset": 0, "length": 19}
-REASONS = [["Wrong wine", "Not what I asked"], ["Wrong facts", "Tone"], [say("in_my_words")]]
+REASONS = [["Wrong wine", "Not what I asked"], ["Wrong facts", "Tone"], [translate("in_my_words")]]
 UNRATED = [["👍", "👎"]]
 LIKED = [["👍 ✓", "👎"]]
 DISLIKED = [["👍", "👎 ✓"], *REASONS]
@@ -128,7 +128,7 @@ class Room:
         before = len(self.bot_api.messages())
         await self.press("👎", user_id)
         await self.shows(DISLIKED)
-        assert await self.press(say("in_my_words"), user_id) == ""
+        assert await self.press(translate("in_my_words"), user_id) == ""
         await self.bot_api.wait_for_message(before + 1)
         asked = self.bot_api.messages()[-1]
         chat_id, message_id = asked["chat"]["id"], asked["message_id"]
@@ -201,18 +201,18 @@ async def test_a_rating_is_shown_and_is_the_one_score_of_its_turn_however_often_
 ) -> None:
     async with room.open():
         await room.answered()
-        assert await room.press("👍") == say("liked")
+        assert await room.press("👍") == translate("liked")
         await room.shows(LIKED)
         scores = await room.scores()
         root = room.langfuse.span("turn")
         liked = scores["user_feedback"]
         assert (liked["value"], liked["dataType"]) == (1, "BOOLEAN")
         assert (liked["traceId"], liked["observationId"]) == (root.trace_id, root.span_id)
-        assert await room.press("👎") == say("disliked")
+        assert await room.press("👎") == translate("disliked")
         await room.shows(DISLIKED)
         # Langfuse replaces what has the same id and the same timestamp, and nothing else.
         assert await room.scores() == {"user_feedback": liked | {"value": 0}}
-        assert await room.press("Wrong facts") == say("reason_noted")
+        assert await room.press("Wrong facts") == translate("reason_noted")
         await room.shows([*DISLIKED[:2], ["Wrong facts ✓", "Tone"], DISLIKED[-1]])
         scores = await room.scores()
         assert scores["user_feedback"]["comment"] == "Wrong facts"
@@ -220,7 +220,7 @@ async def test_a_rating_is_shown_and_is_the_one_score_of_its_turn_however_often_
         await room.press("👍")
         await room.shows(LIKED)
         assert list(await room.scores()) == ["user_feedback"]
-        assert await room.press("👍 ✓") == say("taken_back")
+        assert await room.press("👍 ✓") == translate("taken_back")
         await room.shows(UNRATED)
         assert await room.scores() == {}
 
@@ -243,11 +243,11 @@ async def test_a_reply_is_a_masked_comment_and_no_turn_also_after_a_restart(room
         edited |= {"text": "Too dry", "reply_to_message": asked}
         room.bot_api.push({"edited_message": edited})
         said = await room.bot_api.wait_for_message(4)
-        assert said[2:] == [say("comment_noted")] * 2
+        assert said[2:] == [translate("comment_noted")] * 2
         assert (await room.scores())["user_feedback"]["comment"] == "Too dry"
         await room.press("👎 ✓")
         room.bot_api.say("Too sweet", reply_to_message=asked)
-        assert (await room.bot_api.wait_for_message(5))[4] == say("comment_unknown")
+        assert (await room.bot_api.wait_for_message(5))[4] == translate("comment_unknown")
         room.bot_api.say("/new", reply_to_message=asked)
         await room.bot_api.wait_for_message(6)
     assert room.answerer.asked == ["a red for lamb"]
@@ -258,14 +258,14 @@ async def test_in_a_group_only_who_asked_can_rate_and_comment(room: Room) -> Non
         room.bot_api.say("@sommelier_test_bot a red", GROUP, ADA, entities=[MENTION])
         await room.bot_api.wait_for_message()
         (answer,) = room.bot_api.messages()
-        assert await room.press("👎", BOB) == say("not_yours")
+        assert await room.press("👎", BOB) == translate("not_yours")
         assert rows_of(room.bot_api.messages()[0]) == UNRATED
         asked = await room.ask_for_comment(ADA)
-        assert asked["text"] == f"Ada: {say('tell_me')}"
+        assert asked["text"] == f"Ada: {translate('tell_me')}"
         room.bot_api.say("and a white?", GROUP, BOB, reply_to_message=asked)
         assert (await room.bot_api.wait_for_message(3))[2] == "Try this one."
         room.bot_api.say("It was a white", GROUP, ADA, reply_to_message=asked)
-        assert (await room.bot_api.wait_for_message(4))[3] == say("comment_noted")
+        assert (await room.bot_api.wait_for_message(4))[3] == translate("comment_noted")
     assert room.answerer.asked == ["a red", "and a white?"]
     stored = await room.stored(answer)
     assert stored is not None
@@ -276,15 +276,15 @@ async def test_an_old_a_double_and_a_forged_press_do_no_harm(room: Room) -> None
     async with room.open():
         message = await room.answered()
         for data in GARBAGE:
-            assert await room.press_old(message, data) == say("answer_too_old")
+            assert await room.press_old(message, data) == translate("answer_too_old")
         assert await room.stored(message) is None
         for _ in range(2):
-            assert await room.press_old(message, data_of(message, "👍")) == say("liked")
+            assert await room.press_old(message, data_of(message, "👍")) == translate("liked")
         await room.press_old(message, data_of(message, "👎"))
         await room.shows(DISLIKED)
         await room.turns.forget(timedelta(0))
         old = message | {"date": 1}
-        assert await room.press_old(old, data_of(message, "👍")) == say("answer_too_old")
+        assert await room.press_old(old, data_of(message, "👍")) == translate("answer_too_old")
     assert await room.stored(message) is None
 
 
@@ -296,7 +296,7 @@ async def test_a_press_does_not_wait_for_the_answer_that_forms(room: Room) -> No
         await eventually(
             lambda: len(room.answerer.asked) == 2, seconds=30, otherwise=lambda: "no turn"
         )
-        assert await room.press_old(message, data_of(message, "👍")) == say("liked")
+        assert await room.press_old(message, data_of(message, "👍")) == translate("liked")
         await room.shows(LIKED)
         assert len(room.bot_api.messages()) == 1
         room.answerer.may_answer.set()

@@ -13,7 +13,7 @@ from agent.documents.citations import NOT_ENOUGH
 from agent.documents.passages import Chunk
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
-from agent.i18n import say
+from agent.i18n import translate
 from agent.markdown import NOTE_SIGN
 from agent.places.search import PlaceHit
 from agent.sommelier.service import Sommelier
@@ -173,8 +173,8 @@ class TestAsk:
         self, desk: Desk
     ) -> None:
         (shown,) = await desk.ask("/ask When may Muscadet be bottled?")
-        assert shown.startswith(f"{say('best_passages')}\n\n{MUSCADET.text} [1]")
-        assert shown.endswith(f"\n\n{NOTE_SIGN} {say('documents_no_model')}")
+        assert shown.startswith(f"{translate('best_passages')}\n\n{MUSCADET.text} [1]")
+        assert shown.endswith(f"\n\n{NOTE_SIGN} {translate('documents_no_model')}")
         assert "[1] Sur lie · Muscadet" in shown
         assert shown.count(MUSCADET.text) == 1
         assert buttons(desk.shown[0]) == []
@@ -200,7 +200,7 @@ class TestAsk:
             desk.bot_api.say("/new")
             seen = await desk.bot_api.wait_for_message(3)
         assert seen[1].startswith("I also searched for: lees contact in white wine\n\nLees are")
-        assert seen[2:] == [say("forgotten")]
+        assert seen[2:] == [translate("forgotten")]
         assert f"QUESTION: {question}" in sent(desk.model_server)["messages"][1]["content"]
         assert [call.status for call in desk.bot_api.calls_of("answerCallbackQuery")] == [200, 200]
         assert all(buttons(message) == [] for message in desk.shown)
@@ -226,23 +226,23 @@ class TestAsk:
         async with desk.open():
             desk.bot_api.push({"callback_query": query | {"message": message} | foreign})
             desk.bot_api.say("/new")
-            assert await desk.bot_api.wait_for_message() == [say("nothing_to_forget")]
+            assert await desk.bot_api.wait_for_message() == [translate("nothing_to_forget")]
         (call,) = desk.bot_api.calls_of("answerCallbackQuery")
-        assert call.params["text"] == say("button_too_old")
+        assert call.params["text"] == translate("button_too_old")
 
 
 @pytest.mark.parametrize(
     ("text", "reply"),
     [
-        ("/ask", say("ask_usage")),
-        ("/ask ?!", say("ask_usage")),
-        (f"/ask {'x' * 1001}", say("question_too_long")),
-        ("/quotes", say("quotes_usage")),
-        ("/find", say("find_usage")),
-        ("/find wine bar", say("find_where", what="wine bar")),
-        (f"/find wine bar {'x' * 121}", say("place_too_long")),
-        ("/ask What are lees?", say("no_documents")),
-        ("/quotes lees", say("no_documents")),
+        ("/ask", translate("ask_usage")),
+        ("/ask ?!", translate("ask_usage")),
+        (f"/ask {'x' * 1001}", translate("question_too_long")),
+        ("/quotes", translate("quotes_usage")),
+        ("/find", translate("find_usage")),
+        ("/find wine bar", translate("find_where", what="wine bar")),
+        (f"/find wine bar {'x' * 121}", translate("place_too_long")),
+        ("/ask What are lees?", translate("no_documents")),
+        ("/quotes lees", translate("no_documents")),
     ],
 )
 async def test_what_cannot_be_looked_up_gets_one_sentence(
@@ -258,7 +258,7 @@ async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_tra
         async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
             raise OSError("the disk is gone")
 
-    assert await desk.ask("/ask What are lees?", library=BrokenLibrary()) == [say("apology")]
+    assert await desk.ask("/ask What are lees?", library=BrokenLibrary()) == [translate("apology")]
     (turn,) = desk.tracer.turns
     assert (turn.level, turn.metadata["outcome"]) == ("ERROR", "failed")
 
@@ -296,7 +296,7 @@ class TestFind:
             press(desk.bot_api, message)
             await desk.bot_api.wait_for_message(2)
             await at_rest(lanes)
-        lead = f"Wine bar · Lyon\n\n{say('no_place_search')}\n\n1. wine bar Lyon · duck"
+        lead = f"Wine bar · Lyon\n\n{translate('no_place_search')}\n\n1. wine bar Lyon · duck"
         assert shown.startswith(lead)
         links = [entity["url"] for entity in message["entities"] if entity["type"] == "text_link"]
         assert len(links) == 10
@@ -329,7 +329,7 @@ class TestFind:
     ) -> None:
         (shown,) = await desk.ask("/find wine bar Bilbao", *steps)
         assert ("1. wine bar Bilbao" in shown) == (outcome == "fallback")
-        assert (shown == say("no_queries")) == (outcome == "failed")
+        assert (shown == translate("no_queries")) == (outcome == "failed")
         (turn,) = desk.tracer.turns
         assert (turn.metadata["outcome"], turn.metadata["error_types"]) == (outcome, errors)
 
@@ -350,7 +350,7 @@ class TestFind:
         async with desk.open():
             desk.bot_api.push({"message": located() | {"chat": group}})
             desk.bot_api.say("/new", -500)
-            assert await desk.bot_api.wait_for_message() == [say("nothing_to_forget")]
+            assert await desk.bot_api.wait_for_message() == [translate("nothing_to_forget")]
 
 
 def located() -> JsonObject:

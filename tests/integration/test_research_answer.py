@@ -6,7 +6,7 @@ from agent.documents.answer import CORRECTION, Answer, answer_question
 from agent.documents.citations import NOT_ENOUGH
 from agent.engine.limits import Limits
 from agent.engine.run import Run
-from agent.i18n import say, speaking
+from agent.i18n import translate, use_language
 from tests.doubles.model_server import ModelServer, Step, answer, error, refusal
 from tests.library import (
     MUSCADET,
@@ -70,9 +70,9 @@ async def test_a_citation_is_numbered_by_the_passage_it_comes_from(
 
 
 async def test_not_enough_information_is_a_valid_answer(model_server: ModelServer) -> None:
-    with speaking("de"):
+    with use_language("de"):
         found = await ask(model_server, answer(f"{NOT_ENOUGH}."))
-        assert found.text == say("not_enough")
+        assert found.text == translate("not_enough")
     assert (found.outcome, found.enough_information, found.citations) == ("answered", False, ())
     assert len(model_server.requests) == 1
 
@@ -138,7 +138,7 @@ async def test_nothing_else_is_judged(model_server: ModelServer, said: str) -> N
 async def test_when_nothing_is_left_the_passages_are_shown(model_server: ModelServer) -> None:
     found = await ask(model_server, *[answer("They glow [methods/magic.md].")] * 3)
     assert (found.outcome, found.by_model) == ("fallback", False)
-    assert found.note == say("documents_model_failed")
+    assert found.note == translate("documents_model_failed")
     assert found.text.startswith(f"{NOT_ENOUGH}.\n\n")
     assert not found.enough_information
     assert f"{OYSTERS.text} [{OYSTERS.path}]" in found.text
@@ -171,7 +171,7 @@ async def test_without_a_model_the_best_passages_with_their_sources() -> None:
     library = FakeLibrary()
     found = await answer_question(QUESTION, run=Run(), documents=library, limit=50)
     assert (found.outcome, found.by_model) == ("answered", False)
-    assert found.note == say("documents_no_model")
+    assert found.note == translate("documents_no_model")
     assert {cited.path for cited in found.citations} == {SUR_LIE.path, OYSTERS.path}
     assert library.limits == [8]
 

@@ -13,7 +13,7 @@ from agent.documents.verbatim import verbatim
 from agent.engine.limits import Limits
 from agent.engine.messages import ResponseMode
 from agent.engine.run import Run
-from agent.i18n import say
+from agent.i18n import translate
 from agent.turn import Deps
 from tests.doubles.model_server import (
     ModelServer,
@@ -260,7 +260,7 @@ async def test_what_contradicts_itself_is_fed_back(
 
 async def test_without_a_model_the_best_passages() -> None:
     found = await find_quotes(QUERY, run=Run(), documents=FakeLibrary())
-    assert (found.note, found.by_model) == (say("documents_no_model"), False)
+    assert (found.note, found.by_model) == (translate("documents_no_model"), False)
     assert all(
         verbatim(quote.content, chunk.text)
         for quote, chunk in zip(found.quotes, found.chunks, strict=True)

@@ -5,7 +5,7 @@ import pytest
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.i18n import say, say_in, speak, speaking
+from agent.i18n import set_language, translate, translate_into, use_language
 from agent.memory.tools import memory_tools
 from agent.prompts import repository_prompts
 from agent.sommelier.history import window
@@ -85,7 +85,7 @@ async def test_when_the_model_fails_the_fallback_answers(
     reply, root = await reply_to(QUESTION, service(model_server), limits=limits)
     assert reply.outcome == "fallback"
     assert set(reply.wine_ids) == {CHINON.id, RIOJA.id}
-    assert reply.notes == (say("model_down"),)
+    assert reply.notes == (translate("model_down"),)
     assert (root.level, root.metadata["error_types"]) == ("WARNING", error_types)
     assert root.scores["outcome"] == "fallback"
 
@@ -95,7 +95,7 @@ async def test_a_refusal_is_answered_courteously_and_not_by_rules(
 ) -> None:
     model_server.script(refusal("No."))
     reply, _ = await reply_to("Something forbidden", service(model_server))
-    assert (reply.text, reply.outcome) == (say("declined"), "refused")
+    assert (reply.text, reply.outcome) == (translate("declined"), "refused")
 
 
 @pytest.mark.parametrize("is_chosen", [True, False])
@@ -103,11 +103,14 @@ async def test_a_model_is_told_which_language_was_chosen(
     model_server: ModelServer, is_chosen: bool
 ) -> None:
     model_server.script(refusal("No."))
-    with speaking(None):
-        speak("de", is_chosen=is_chosen)
+    with use_language(None):
+        set_language("de", is_chosen=is_chosen)
         reply, _ = await reply_to("Something forbidden", service(model_server))
     told = "Answer in Deutsch, as the guest chose" in str(model_server.requests[0].json)
-    assert (told, reply.text) == (is_chosen, say_in("de" if is_chosen else "en", "declined"))
+    assert (told, reply.text) == (
+        is_chosen,
+        translate_into("de" if is_chosen else "en", "declined"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ async def test_a_bug_ends_in_a_sentence_and_an_error_in_the_trace() -> None:
     root = root_span()
     sommelier = Sommelier(catalogue=BrokenCatalogue())
     reply = await asked(sommelier, QUESTION, Run(span=root))
-    assert (reply.text, reply.outcome) == (say("apology"), "failed")
+    assert (reply.text, reply.outcome) == (translate("apology"), "failed")
     assert root.level == "ERROR"
     assert "secret text" not in str(root)
 

@@ -9,7 +9,7 @@ from agent.documents.passages import Chunk, search_documents_tool
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.fallback import Fallback
-from agent.i18n import say
+from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.server import JsonObject
@@ -90,17 +90,17 @@ class TestInTheLoop:
     async def test_the_fallback_shows_the_best_passage_and_adds_nothing(self) -> None:
         reply = await desk_tools(FakeLibrary()).answer("What does sur lie mean?", run=Run())
         begins, passage, source = reply.text.split("\n\n")
-        assert begins == say("fallback_passage")
+        assert begins == translate("fallback_passage")
         assert passage.startswith("> Sur lie means that a wine rests on its fine lees.")
         assert source == "[1] Sur lie · What the lees are"
-        assert reply.notes == (say("no_model"),)
+        assert reply.notes == (translate("no_model"),)
 
     @pytest.mark.parametrize("chunks", [(), (OYSTERS,)], ids=["empty", "nothing fits"])
     async def test_the_fallback_with_nothing_in_the_library_is_only_honest(
         self, chunks: Sequence[Chunk]
     ) -> None:
         reply = await desk_tools(FakeLibrary(chunks)).answer("What is tannin?", run=Run())
-        assert reply.text == say("fallback_only")
+        assert reply.text == translate("fallback_only")
 
     async def test_the_fallback_shows_an_order_in_a_document_as_what_it_is(self) -> None:
         library = FakeLibrary([INJECTED])

@@ -12,7 +12,7 @@ import pytest
 
 from agent.engine.messages import Message
 from agent.engine.run import Run
-from agent.i18n import say
+from agent.i18n import translate
 from agent.turn import Reply, Role, StoredMessage
 from bot.telegram.render import to_telegram_html, visible_text
 from db.engine import Sessions
@@ -22,7 +22,7 @@ from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
 from tests.running import RecordingTracer, at_rest, running
 
-HELP = visible_text(to_telegram_html(say("help")))
+HELP = visible_text(to_telegram_html(translate("help")))
 GROUP = -500
 BOT_NAME = "sommelier_test_bot"
 PHOTO = [{"file_id": "1", "file_unique_id": "1", "width": 1, "height": 1}]
@@ -108,7 +108,7 @@ async def test_start_and_help_say_what_this_is_and_the_menu_shows_the_commands(
             seen = await bot_api.wait_for_message(number)
     assert seen[0].startswith("Hello! I am your sommelier.")
     assert seen[1].startswith("What you can ask")
-    assert seen[2] == say("unknown_command")
+    assert seen[2] == translate("unknown_command")
     assert answerer.asked == []
     commands = [command["command"] for command in bot_api.menus["", ""]]
     menu = "ask quotes find stop new taste cellar language settings privacy export forget help"
@@ -138,7 +138,7 @@ async def test_new_forgets_the_conversation(bot_api: BotApi, messages: MessageRe
             bot_api.say(text)
             seen = await bot_api.wait_for_message(number)
             await at_rest(lanes)
-    assert seen == [say("nothing_to_forget"), "Chinon", say("forgotten"), "Chinon"]
+    assert seen == [translate("nothing_to_forget"), "Chinon", translate("forgotten"), "Chinon"]
     assert answerer.histories == [[], []]
 
 
@@ -156,7 +156,7 @@ async def test_what_has_no_words_of_a_question_gets_one_sentence(
         for text in texts:
             bot_api.say(text)
         seen = await bot_api.wait_for_message(len(texts))
-    assert seen == [say(name) for name in texts.values()]
+    assert seen == [translate(name) for name in texts.values()]
     assert answerer.asked == []
 
 
@@ -187,7 +187,7 @@ async def test_what_is_no_text_gets_a_sentence_and_what_nobody_said_none(
             bot_api.push({"message": message(**whose, text="the end")})
         await bot_api.wait_for_message(len(chats) + len(WORDLESS))
     said = {kind: bot_api.sent(chat)[:-1] for kind, chat in chats.items()}
-    wanted = {kind: [say(WORDLESS[kind])] if kind in WORDLESS else [] for kind in chats}
+    wanted = {kind: [translate(WORDLESS[kind])] if kind in WORDLESS else [] for kind in chats}
     assert said == wanted
 
 
@@ -206,7 +206,7 @@ async def test_an_edit_runs_the_last_turn_again_and_no_other(
             lambda: answerer.histories == [[], []], seconds=30, otherwise=lambda: "history"
         )
         bot_api.push({"edited_message": message(text="never seen", edit_date=1, message_id=5)})
-        assert (await bot_api.wait_for_message(3))[2] == say("edited")
+        assert (await bot_api.wait_for_message(3))[2] == translate("edited")
     kept = [each.content for each in await messages.recent(CHAT)]
     assert kept == ["a white after all", "About a white after all"]
 
@@ -243,9 +243,9 @@ async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
     assert seen == [
         "About a red",
         "About cheaper",
-        say("empty"),
-        say("unknown_command"),
-        say("forgotten"),
+        translate("empty"),
+        translate("unknown_command"),
+        translate("forgotten"),
     ]
     replies = [call.params["reply_parameters"] for call in bot_api.calls_of("sendMessage")]
     assert [reply["message_id"] for reply in replies] == [41, 42, 43, 44, 45]
@@ -260,7 +260,7 @@ async def test_an_answerer_that_raises_ends_in_a_sentence(
     tracer = RecordingTracer()
     async with running(bot_api, FakeAnswerer(fail), messages, tracer):
         bot_api.say("a red")
-        assert await bot_api.wait_for_message() == [say("apology")]
+        assert await bot_api.wait_for_message() == [translate("apology")]
     (turn,) = tracer.turns
     assert turn.level == "ERROR"
     assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("failed", "RuntimeError")
@@ -273,7 +273,7 @@ async def test_without_a_database_people_are_still_answered(
         bot_api.say("a red")
         await bot_api.wait_for_message()
         update_id = bot_api.say("/new")
-        assert await bot_api.wait_for_message(2) == ["Chinon", say("set_aside")]
+        assert await bot_api.wait_for_message(2) == ["Chinon", translate("set_aside")]
     errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     said = [line.partition("\n")[0].partition(" at ")[0] for line in errors]
     assert sorted(said) == [
@@ -293,7 +293,7 @@ async def test_a_message_that_may_have_arrived_is_not_sent_twice(
         bot_api.say("a white")
         first, second = await bot_api.wait_for_message(2)
     assert (first, second.splitlines()[0]) == ("About a red", "About a white")
-    assert say("may_be_lost") in second
+    assert translate("may_be_lost") in second
     assert len(bot_api.calls_of("sendMessage")) == 2
 
 
@@ -303,7 +303,7 @@ async def test_an_answer_that_telegram_refuses_ends_in_a_sentence(
     bot_api.fail("sendMessage", 400, "Bad Request: message is too long")
     async with running(bot_api, answering("Chinon"), messages):
         bot_api.say("a red")
-        assert await bot_api.wait_for_message() == [say("apology")]
+        assert await bot_api.wait_for_message() == [translate("apology")]
 
 
 async def test_a_slow_chat_and_its_queue_do_not_hold_up_the_others(

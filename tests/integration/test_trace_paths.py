@@ -10,7 +10,7 @@ import pytest
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.i18n import say
+from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from agent.turn import Reply
 from bot.outgoing import Rows
@@ -195,7 +195,7 @@ async def test_refusal(
     model_server.script(refusal("I won't."))
     text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
     root = expect(otlp_receiver, [ANSWER, GUARD])
-    assert (text, root.output) == (say("declined"), say("declined"))
+    assert (text, root.output) == (translate("declined"), translate("declined"))
     assert (root.metadata["outcome"], root.metadata["retry_count"]) == ("refused", 0)
     assert otlp_receiver.span("llm.answer").output == "I won't."
 
@@ -259,10 +259,10 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
     further: dict[str, Any] = {"buttons": buttons, "langfuse": otlp_receiver}
     async with running(bot_api, sommelier, messages, **further) as queue:
         bot_api.say(QUESTION)
-        assert await bot_api.wait_for_message(timeout=20) == [say("set_aside")]
+        assert await bot_api.wait_for_message(timeout=20) == [translate("set_aside")]
         await over(queue)
     root = expect(otlp_receiver, FALLBACK)
-    assert (root.level, root.output) == ("ERROR", say("set_aside"))
+    assert (root.level, root.output) == ("ERROR", translate("set_aside"))
     assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "ValueError")
     assert scores(otlp_receiver)["outcome"] == "failed"
     assert "secret" not in repr(otlp_receiver.spans)
@@ -277,11 +277,11 @@ async def test_a_turn_that_fails_for_good_is_one_trace(
 
     async with traced(bot_api, otlp_receiver, Broken(messages._sessions), []) as queue:
         bot_api.say("/new")
-        assert await bot_api.wait_for_message(timeout=20) == [say("set_aside")]
+        assert await bot_api.wait_for_message(timeout=20) == [translate("set_aside")]
         await over(queue)
     assert otlp_receiver.tree() == ("turn", "agent", [SEND])
     root = otlp_receiver.span("turn")
-    assert (root.level, root.input, root.output) == ("ERROR", "/new", say("set_aside"))
+    assert (root.level, root.input, root.output) == ("ERROR", "/new", translate("set_aside"))
     assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "OSError")
     assert scores(otlp_receiver)["outcome"] == "failed"
     assert "secret" not in repr(otlp_receiver.spans)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.engine.limits import NOTHING_SPENT, Limits, Spent
-from agent.i18n import say
+from agent.i18n import translate
 from bot.budgets import (
     LIMITS,
     TYPICAL,
@@ -27,7 +27,7 @@ from db.repositories.turns import TurnRepository
 EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
 ADA = 7
 LEFT = "5 h 20 min"
-RESETS = say("budget_resets", left=LEFT)
+RESETS = translate("budget_resets", left=LEFT)
 
 counts = st.integers(0, 1_000_000)
 money = st.floats(0, 1000, allow_nan=False)
@@ -87,13 +87,13 @@ class People:
             DailyBudget(requests=10),
             Spent(requests=8),
             False,
-            say("own_questions_nearly", share=80, left=LEFT),
+            translate("own_questions_nearly", share=80, left=LEFT),
         ),
         (
             DailyBudget(cost_usd=2),
             Spent(cost_usd=1.9),
             False,
-            say("own_budget_nearly", share=95, left=LEFT),
+            translate("own_budget_nearly", share=95, left=LEFT),
         ),
         (
             DailyBudget(requests=10),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.engine.contract import Evidence
-from agent.i18n import speaking
+from agent.i18n import use_language
 from agent.sommelier.answer import render, supported_part, trimmed, unsupported
 from agent.sommelier.cards import facts_line
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
@@ -198,7 +198,7 @@ def test_nothing_is_left_of_an_answer_with_invented_wines_only() -> None:
 )
 def test_a_card_is_in_the_language_of_the_answer(language: str, country: str) -> None:
     gone = CHINON.model_copy(update={"in_stock": False})
-    with speaking(language):
+    with use_language(language):
         shown = facts_line(CHINON)
         assert shown == f"Chinon, {country} · ≈ €16.50"
         assert facts_line(gone).startswith(f"{shown} · ")

@@ -12,16 +12,17 @@ from babel.messages.pofile import read_po
 
 from agent.i18n import (
     LOCALES,
+    current_language,
     in_every_language,
     in_fahrenheit,
     languages,
-    say_in,
-    speaking,
-    spoken,
+    translate_into,
+    use_language,
 )
 
 ROOT = LOCALES.parents[1]
-SAYING = {"say": 0, "say_in": 1, "in_every_language": 0}
+NAME_ARGUMENT = {"translate": 0, "translate_into": 1, "in_every_language": 0}
+"""The position of the sentence's name in the calls that take one."""
 BUILT = (
     "fallback_limit_",
     "fallback_tannin_",
@@ -89,9 +90,9 @@ def test_a_catalogue_is_complete(language: str) -> None:
 def test_menus_and_buttons_fit(language: str) -> None:
     for name in NAMES:
         if name.startswith("command_"):
-            assert 1 <= len(say_in(language, name)) <= 256
+            assert 1 <= len(translate_into(language, name)) <= 256
         if name.endswith("_button"):
-            assert len(say_in(language, name)) <= 40
+            assert len(translate_into(language, name)) <= 40
 
 
 def parsed(source: str) -> ast.AST:
@@ -111,12 +112,12 @@ def said() -> Iterator[tuple[str, str, set[str] | None]]:
         if "agent.i18n" not in source:
             continue
         for call in (each for each in ast.walk(parsed(source)) if isinstance(each, ast.Call)):
-            saying = SAYING.get(getattr(call.func, "id", ""))
-            if saying is None:
+            position = NAME_ARGUMENT.get(getattr(call.func, "id", ""))
+            if position is None:
                 continue
             given = {each.arg for each in call.keywords}
             values = None if None in given else {each for each in given if each}
-            for each in ast.walk(call.args[saying]):
+            for each in ast.walk(call.args[position]):
                 if isinstance(each, ast.Constant) and isinstance(each.value, str):
                     yield f"{path.name}:{call.lineno}", each.value, values
 
@@ -154,13 +155,13 @@ def test_no_sentence_is_left_unsaid() -> None:
     ],
 )
 def test_a_code_is_the_language_that_there_is_a_catalogue_of(code: str, language: str) -> None:
-    with speaking(code):
-        assert spoken() == language
-    assert spoken() == "en"
+    with use_language(code):
+        assert current_language() == language
+    assert current_language() == "en"
 
 
 def test_a_number_chooses_the_form() -> None:
-    said = [say_in("de", "broadcast_preview", count=count) for count in (0, 1, 2)]
+    said = [translate_into("de", "broadcast_preview", count=count) for count in (0, 1, 2)]
     assert said[0].endswith("An 0 Chats senden?")
     assert said[1].endswith("An 1 Chat senden?")
     assert said[2].endswith("An 2 Chats senden?")

@@ -14,7 +14,7 @@ from agent.care.concerns import Care
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.tools import as_text
-from agent.i18n import speaking
+from agent.i18n import use_language
 from agent.senses.pictures import (
     LONGEST_SIDE,
     VISION,
@@ -190,7 +190,7 @@ async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
 
 def test_a_line_says_that_it_was_read_and_how_surely() -> None:
     wine = ReadWine(id="list#1", line="x", name="Chablis", price=48, glass_price=9, sure="unsure")
-    with speaking("de"):
+    with use_language("de"):
         assert read_line(wine) == "von der Weinkarte · schwer zu lesen · 48 · 9 im Glas"
         priced = wine.model_copy(update={"currency": Currency.EUR, "sure": "certain"})
         assert read_line(priced) == "von der Weinkarte · €48 · €9 im Glas"

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from agent.i18n import speaking
+from agent.i18n import use_language
 from agent.places.categories import categories, category_named
 from agent.places.queries import (
     duplicates,
@@ -72,14 +72,14 @@ def test_a_query_names_its_place_and_not_only_the_country(
 @pytest.mark.parametrize("name", categories())
 def test_without_a_model_every_category_has_ten_queries(name: str) -> None:
     for language, place in product(("en", "de", "ja"), PLACES):
-        with speaking(language):
+        with use_language(language):
             made = queries_by_rules(name, place)
         assert (made.by_rules, len(made.queries)) == (True, 10)
         assert invalid(made.queries, place) is None
 
 
 def test_without_a_model_the_first_query_is_in_the_users_language() -> None:
-    with speaking("de"):
+    with use_language("de"):
         assert queries_by_rules("WINE_BAR", "Wien", "natur").queries[0] == "Weinbar natur Wien"
 
 
