@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -233,17 +233,6 @@ class SearchServer(LoopbackServer):
     async def _answer(self, request: Request) -> Response:
         self.seen.append(request)
         return self.reply
-
-
-class Endless(httpx2.AsyncByteStream):
-    """Spaces without an end; counts them."""
-
-    sent = 0
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while True:
-            self.sent += 100_000
-            yield b" " * 100_000
 
 
 @pytest.fixture

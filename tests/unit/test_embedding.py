@@ -5,7 +5,9 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from agent.documents.embedding import (
@@ -16,56 +18,52 @@ from agent.documents.embedding import (
 )
 from agent.documents.vectors import EmbeddingError, embed
 from bot.commands import doctor
+from bot.models import embedder_of
+from config import load_settings
+from tests.doubles.web import Web, vector
 
 LOCKED = Path(__file__).parents[2] / "requirements"
-SEVERAL = [f"text {number}" for number in range(40)]
-
-
-class Numbers(list[float]):
-    """A vector that is a list when asked, as numpy's are."""
-
-    def tolist(self) -> list[float]:
-        return list(self)
 
 
 class Letters:
     """A model whose vectors say how often a text has `a`, `e`, and how long it is."""
 
     def __init__(self) -> None:
-        self.batches: list[int] = []
         self.threads: set[str] = set()
 
-    def embed(self, documents: Sequence[str], batch_size: int) -> Iterator[Numbers]:
-        self.batches.append(batch_size)
+    def embed(self, documents: Sequence[str], batch_size: int) -> Iterator[Any]:
         self.threads.add(threading.current_thread().name)
         for text in documents:
-            yield Numbers([float(text.count("a")), float(text.count("e")), float(len(text))])
-
-
-class Loads:
-    """Loads `Letters`, and remembers what was asked for."""
-
-    def __init__(self) -> None:
-        self.model = Letters()
-        self.asked: list[tuple[str, Path]] = []
-
-    def __call__(self, model: str, cache: Path) -> TextModel:
-        self.asked.append((model, cache))
-        return self.model
+            yield np.array([text.count("a"), text.count("e"), len(text)], float)
 
 
 async def test_vectors_come_in_the_order_of_the_texts_as_plain_numbers(tmp_path: Path) -> None:
-    loads = Loads()
-    local = LocalEmbedding("small/model", cache=tmp_path, load=loads)
-    assert loads.asked == []
-    assert await local.embed(["tannin", "lees"]) == [[1.0, 0.0, 6.0], [0.0, 2.0, 4.0]]
-    vectors = await asyncio.gather(*(local.embed(SEVERAL) for _ in range(3)))
+    model, asked = Letters(), list[tuple[str, Path]]()
+
+    def load(name: str, cache: Path) -> TextModel:
+        asked.append((name, cache))
+        return model
+
+    local = LocalEmbedding("small/model", cache=tmp_path, load=load)
+    assert asked == []
+    found = await asyncio.gather(*(local.embed(["tannin", "lees"]) for _ in range(3)))
+    assert found == [[[1.0, 0.0, 6.0], [0.0, 2.0, 4.0]]] * 3
+    assert await doctor.try_embedder(local) == "onnx:small/model, vectors of 3 numbers"
     await local.close()
-    assert [len(each) for each in vectors] == [40, 40, 40]
-    assert loads.asked == [("small/model", tmp_path)]
-    assert set(loads.model.batches) == {16}
-    assert loads.model.threads == {"embedding_0"}
-    assert local.name == "onnx:small/model"
+    assert asked == [("small/model", tmp_path)]
+    assert model.threads == {"embedding_0"}
+
+
+async def test_vectors_come_from_the_models_own_server() -> None:
+    with Web() as web:
+        values = {"OPENAI_BASE_URL": f"{web.base_url}/v1", "OPENAI_API_KEY": "sk-model"}
+        embedder = embedder_of(load_settings(None, {"EMBEDDING_MODEL": "vectors", **values}))
+        assert embedder is not None
+        texts = ["oak", "tannin", "acidity"]
+        assert await embedder.embed(texts) == [vector(text) for text in texts]
+        await embedder.close()
+    assert (embedder.name, web.keys) == ("vectors", ["Bearer sk-model"])
+    assert embedder_of(load_settings(None, values)) is None
 
 
 async def test_why_a_model_is_not_there_reaches_the_log_and_the_doctor(tmp_path: Path) -> None:
