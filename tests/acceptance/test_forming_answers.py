@@ -1,6 +1,5 @@
 """Answers as they form: drafts, Stop, corrections, kills, through the process as it is run."""
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -79,19 +78,6 @@ async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(
     assert len({call.params["draft_id"] for call in bot_api.drafts}) == 1
 
 
-async def test_a_server_without_drafts_is_asked_once(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    bot_api.fail("sendMessageDraft", 404, "Not Found: method not found", times=100)
-    model_server.script(*[SEARCH, paced(answer_json(ANSWER), 100)] * 2)
-    async with running_here(bot_api, environment, **settings_of(model_server)):
-        for number in (1, 2):
-            bot_api.say("Something for trout?", chat_id=CHAT)
-            await bot_api.wait_for_message(number, chat_id=CHAT, timeout=60)
-    assert len(bot_api.calls_of("sendMessageDraft")) == 1
-    assert bot_api.calls_of("sendChatAction")
-
-
 def ask_in_group(bot_api: BotApi) -> None:
     mention = {"type": "mention", "offset": 0, "length": 19}
     bot_api.say("@sommelier_test_bot for trout?", chat_id=-CHAT, entities=[mention])
@@ -128,17 +114,8 @@ async def test_in_a_group_one_message_grows_and_becomes_the_answer(
     assert not {"zorkovitz", "1984", "gold"} & set(words(" ".join(edits(bot_api))))
 
 
-GROUP_STAGES: dict[str, Callable[[BotApi], bool]] = {
-    "while it grows": lambda bot_api: any("Trimbach" in each for each in edits(bot_api)),
-    "when it is whole and not recorded": lambda bot_api: any(
-        "reply_markup" in each.params for each in bot_api.calls_of("editMessageText")
-    ),
-}
-
-
-@pytest.mark.parametrize("stage", GROUP_STAGES)
-async def test_a_kill_at_any_stage_leaves_one_answer_in_a_group(
-    stage: str, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+async def test_a_kill_while_an_answer_grows_leaves_one_answer_in_a_group(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     settings = settings_of(model_server)
     model_server.script(SEARCH, paced(answer_json(LONG), 25))
@@ -147,10 +124,12 @@ async def test_a_kill_at_any_stage_leaves_one_answer_in_a_group(
     bot_api.delay("editMessageText", 0.3)
     with killed(bot_api, environment, **settings):
         await eventually(
-            lambda: GROUP_STAGES[stage](bot_api), seconds=60, otherwise=lambda: "not so far"
+            lambda: any("Trimbach" in shown for shown in edits(bot_api)),
+            seconds=60,
+            otherwise=lambda: "not so far",
         )
     await eventually(
-        lambda: all(each.status for each in bot_api.calls_of("editMessageText")),
+        lambda: all(call.status for call in bot_api.calls_of("editMessageText")),
         seconds=10,
         otherwise=lambda: "Telegram still edits",
     )
@@ -165,8 +144,7 @@ async def test_a_kill_at_any_stage_leaves_one_answer_in_a_group(
 
 
 STAGES: dict[str, tuple[list[Script], str]] = {
-    "while the model is asked first": ([hang(60)], ""),
-    "while it begins to write": ([SEARCH, hang(60)], "Searching"),
+    "before it writes": ([SEARCH, hang(60)], "Searching"),
     "while it writes": ([SEARCH, paced(answer_json(LONG), 20)], "Trimbach"),
     "while it mends what it wrote": ([SEARCH, answer_json(INVENTED), hang(60)], "Searching"),
 }
@@ -178,8 +156,7 @@ async def at(stage: str, bot_api: BotApi, model: ModelServer, said: str = "trout
     before = len(model.requests)
     model.script(*script)
     bot_api.say(said, chat_id=CHAT)
-    if draft:
-        await until_draft(bot_api, draft)
+    await until_draft(bot_api, draft)
     await eventually(
         lambda: len(model.requests) == before + len(script),
         seconds=60,
@@ -208,11 +185,11 @@ async def test_stop_at_any_stage_keeps_what_was_shown(
         bot_api.say("thanks", chat_id=CHAT)
         await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
     assert not {"zorkovitz", "1984", "gold"} & set(words(text))
-    if stage in ("while it writes", "while it mends what it wrote"):
+    if stage == "before it writes":
+        assert text.startswith("Stopped.")
+    else:
         assert "1. Trimbach" in text
         assert text.endswith("Stopped here, as you asked.")
-    else:
-        assert text.startswith("Stopped.")
 
 
 async def test_an_answer_on_its_way_is_neither_stopped_nor_corrected(
@@ -250,19 +227,7 @@ async def test_a_correction_at_any_stage_is_answered_together_once(
     assert asked(model_server)[-1] == "a red for trout?\nwhite, sorry"
 
 
-async def test_commands_pass_an_answer_that_takes_long(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    async with running_here(bot_api, environment, **settings_of(model_server)):
-        await at("while it begins to write", bot_api, model_server)
-        bot_api.say("/help", chat_id=CHAT)
-        (text,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
-        bot_api.say("/stop", chat_id=CHAT)
-        await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
-    assert text.startswith("What you can ask")
-
-
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", ["before it writes", "while it writes"])
 async def test_a_kill_at_any_stage_after_a_correction_is_answered_once(
     stage: str, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:

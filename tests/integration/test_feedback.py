@@ -288,7 +288,7 @@ async def test_an_old_a_double_and_a_forged_press_do_no_harm(room: Room) -> None
     assert await room.stored(message) is None
 
 
-async def test_a_press_does_not_wait_for_the_answer_that_forms(room: Room) -> None:
+async def test_buttons_and_commands_do_not_wait_for_the_answer_that_forms(room: Room) -> None:
     async with room.open():
         message = await room.answered()
         room.answerer.may_answer.clear()
@@ -298,9 +298,10 @@ async def test_a_press_does_not_wait_for_the_answer_that_forms(room: Room) -> No
         )
         assert await room.press_old(message, data_of(message, "👍")) == translate("liked")
         await room.shows(LIKED)
-        assert len(room.bot_api.messages()) == 1
+        room.bot_api.say("/help")
+        assert (await room.bot_api.wait_for_message(2))[1].startswith("What you can ask")
         room.answerer.may_answer.set()
-        await room.bot_api.wait_for_message(2)
+        await room.bot_api.wait_for_message(3)
 
 
 async def test_a_restart_between_press_and_delivery_loses_nothing(room: Room) -> None:

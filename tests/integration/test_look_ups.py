@@ -130,13 +130,6 @@ def buttons(message: JsonObject) -> list[JsonObject]:
     return [button for row in rows for button in row]
 
 
-def prompt_of(tracer: RecordingTracer) -> tuple[object, ...]:
-    """What the one turn says of its prompt: its name, its version, whether it is built in."""
-    (turn,) = tracer.turns
-    keys = ("prompt_name", "prompt_version", "prompt_is_fallback")
-    return tuple(turn.metadata.get(key) for key in keys)
-
-
 def marks(message: JsonObject) -> list[str]:
     return [entity["type"] for entity in message.get("entities", [])]
 
@@ -161,7 +154,6 @@ class TestAsk:
         assert "methods/sur-lie.md" not in shown
         (message,) = desk.shown
         assert (marks(message), buttons(message)) == (["bold", "expandable_blockquote"], [])
-        assert prompt_of(desk.tracer) == ("documents-answer", "repository:2", True)
         (turn,) = desk.tracer.turns
         assert desk.tracer.inputs == ["/ask What are lees?"]
         names = ["guard.input", "retrieve.documents", "llm.answer", "guard.output", "telegram.send"]
@@ -205,10 +197,6 @@ class TestAsk:
         assert [call.status for call in desk.bot_api.calls_of("answerCallbackQuery")] == [200, 200]
         assert all(buttons(message) == [] for message in desk.shown)
 
-    async def test_a_server_that_never_refines_offers_no_button(self, desk: Desk) -> None:
-        assert await desk.ask("/ask --refine Lees?", answer(WEAK), refinement=False) == [WEAK]
-        assert buttons(desk.shown[0]) == []
-
     @pytest.mark.parametrize(
         "foreign",
         [
@@ -231,36 +219,21 @@ class TestAsk:
         assert call.params["text"] == translate("button_too_old")
 
 
-@pytest.mark.parametrize(
-    ("text", "reply"),
-    [
-        ("/ask", translate("ask_usage")),
-        ("/ask ?!", translate("ask_usage")),
-        (f"/ask {'x' * 1001}", translate("question_too_long")),
-        ("/quotes", translate("quotes_usage")),
-        ("/find", translate("find_usage")),
-        ("/find wine bar", translate("find_where", what="wine bar")),
-        (f"/find wine bar {'x' * 121}", translate("place_too_long")),
-        ("/ask What are lees?", translate("no_documents")),
-        ("/quotes lees", translate("no_documents")),
-    ],
-)
-async def test_what_cannot_be_looked_up_gets_one_sentence(
-    text: str, reply: str, desk: Desk
-) -> None:
-    assert await desk.ask(text, library=FakeLibrary(())) == [reply]
-
-
-async def test_a_library_that_is_down_ends_in_a_sentence_and_an_error_in_the_trace(
-    desk: Desk,
-) -> None:
-    class BrokenLibrary(FakeLibrary):
-        async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
-            raise OSError("the disk is gone")
-
-    assert await desk.ask("/ask What are lees?", library=BrokenLibrary()) == [translate("apology")]
-    (turn,) = desk.tracer.turns
-    assert (turn.level, turn.metadata["outcome"]) == ("ERROR", "failed")
+async def test_what_cannot_be_looked_up_gets_one_sentence(desk: Desk) -> None:
+    replies = {
+        "/ask ?!": translate("ask_usage"),
+        f"/ask {'x' * 1001}": translate("question_too_long"),
+        "/quotes": translate("quotes_usage"),
+        "/find": translate("find_usage"),
+        "/find wine bar": translate("find_where", what="wine bar"),
+        f"/find wine bar {'x' * 121}": translate("place_too_long"),
+        "/ask What are lees?": translate("no_documents"),
+        "/quotes lees": translate("no_documents"),
+    }
+    async with desk.open(library=FakeLibrary(())):
+        for text in replies:
+            desk.bot_api.say(text)
+        assert await desk.bot_api.wait_for_message(len(replies)) == [*replies.values()]
 
 
 async def test_each_quote_is_a_message_and_the_models_words_are_marked(desk: Desk) -> None:
@@ -315,7 +288,6 @@ class TestFind:
         )
         assert searches.endswith(f"10. {TEN[-1]} · duckduckgo.com")
         assert [len(buttons(message)) for message in desk.shown] == [0, 1]
-        assert prompt_of(desk.tracer) == ("place-queries", "repository:3", True)
 
     @pytest.mark.parametrize(
         ("steps", "outcome", "errors"),
@@ -344,13 +316,6 @@ class TestFind:
         stored = [message.content for message in await desk.messages.recent(CHAT)]
         assert stored[0] == "/find wine bar"
         assert not any("48.8" in content for content in stored)
-
-    async def test_in_a_group_a_location_is_not_for_the_bot(self, desk: Desk) -> None:
-        group = {"id": -500, "type": "supergroup", "title": "The wine club"}
-        async with desk.open():
-            desk.bot_api.push({"message": located() | {"chat": group}})
-            desk.bot_api.say("/new", -500)
-            assert await desk.bot_api.wait_for_message() == [translate("nothing_to_forget")]
 
 
 def located() -> JsonObject:

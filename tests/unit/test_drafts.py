@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from telegram.error import BadRequest, RetryAfter, TelegramError, TimedOut
+from telegram.error import BadRequest, InvalidToken, RetryAfter, TelegramError, TimedOut
 from telegram.ext import ExtBot
 
 from bot.outgoing import Destination
@@ -129,6 +129,12 @@ def test_a_group_is_left_alone_as_long_as_telegram_asks(method: str, at: int) ->
     shown = bot.of("send", "edit")
     assert gaps(shown)[at] >= 7
     assert len(shown) > 4
+
+
+def test_a_server_that_knows_no_drafts_is_asked_once() -> None:
+    bot = formed(PRIVATE, 10, fails={"draft": [InvalidToken()]})
+    assert len(bot.of("draft")) == 1
+    assert len(bot.of("typing")) > 1
 
 
 def test_a_message_that_is_gone_is_edited_no_more() -> None:
