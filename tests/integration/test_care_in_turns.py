@@ -14,7 +14,7 @@ from agent.engine.run import Run
 from agent.sommelier.history import window
 from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier
-from agent.sommelier.wine import Allergen, Food, Style, Wine
+from agent.sommelier.wine import Food, Style, Wine
 from agent.turn import Deps, Person, Reply, StoredMessage
 from bot.care import Carer
 from bot.telegram.noticed import NoticedButtons, care_buttons
@@ -72,7 +72,6 @@ async def test_in_a_crisis_no_model_is_asked(model_server: ModelServer) -> None:
     "said",
     [
         ("I am 15. A red for lamb?",),
-        ("I am 15", "a red for lamb"),
         ("I'm an alcoholic, sober for 3 years", "a red for lamb"),
         ("I'm pregnant", "a red for my husband, with lamb"),
     ],
@@ -133,7 +132,6 @@ async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
     "said",
     [
         "My sister is pregnant and comes to dinner, lamb for all. What do I serve?",
-        "Mi hermana está embarazada y viene a cenar; hay cordero. ¿Qué sirvo?",
         "Meine Schwester ist schwanger und kommt zum Essen, es gibt Lamm.",
     ],
 )
@@ -154,17 +152,7 @@ async def test_who_is_pregnant_at_the_table_takes_no_wine_from_the_others(
     assert "`concern` is for the guest who writes" in prompt
 
 
-async def test_an_allergy_is_left_out_whatever_the_model_asks_for(
-    model_server: ModelServer,
-) -> None:
-    fined = CHINON.model_copy(update={"allergens": (Allergen.EGG,)})
-    model_server.script(search(), shown(fined), shown(RIOJA))
-    wines = (fined, RIOJA)
-    reply, _ = await reply_to("I'm allergic to eggs", "lamb", server=model_server, wines=wines)
-    assert reply.wine_ids == (RIOJA.id,)
-
-
-@pytest.mark.parametrize("concern", ["None", "", None, "no crisis", ["none"], 3])
+@pytest.mark.parametrize("concern", ["None", None, "no crisis", ["none"], 3])
 async def test_a_model_that_names_a_concern_at_random_spoils_no_answer(
     model_server: ModelServer, concern: object
 ) -> None:
@@ -292,7 +280,7 @@ async def test_help_is_said_without_the_answerer(
     assert {turn.scores["outcome"] for turn in tracer.turns} == {"care"}
 
 
-@pytest.mark.parametrize("told", ["I'm 15", "I'm a recovering alcoholic"])
+@pytest.mark.parametrize("told", ["I'm 15"])
 async def test_nothing_is_looked_up_for_who_must_not_drink(
     bot_api: BotApi, messages: MessageRepository, cares: CareRepository, told: str
 ) -> None:

@@ -13,7 +13,7 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.places.search import PlaceHit
-from agent.sommelier.answer import in_markdown, unknown_address, unsupported, with_names
+from agent.sommelier.answer import in_markdown, unknown_address, unsupported
 from agent.sommelier.history import window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -83,20 +83,6 @@ async def test_what_a_search_found_can_be_tapped_and_nothing_else() -> None:
     assert links == [("ardo.example", "https://ardo.example/menu")]
     for other in ("https://ardo.example/men", "https://ardo.example/menu/x", "ardo.example"):
         assert unknown_address(f"See {other} for it", evidence), other
-
-
-@pytest.mark.parametrize("notes", ["See https://evil.example/refund", "Ask @evil_bot"])
-async def test_an_address_in_a_note_of_a_wine_is_text(notes: str) -> None:
-    noted = CHINON.model_copy(
-        update={"notes": notes, "name": "Foo [Claim](https://evil.example/r)"}
-    )
-    evidence = Evidence({noted.id: noted})
-    address = notes.rsplit(maxsplit=1)[-1]
-    said = with_names(f"{address} and {{wine:{noted.id}}}", evidence)
-    html = to_telegram_html(in_markdown(said, evidence))
-    assert f"<code>{address}</code>" in html
-    assert "Foo [Claim](<code>https://evil.example/r</code>)" in html
-    assert "<a " not in html
 
 
 @pytest.mark.parametrize(

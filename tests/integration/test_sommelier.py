@@ -5,7 +5,7 @@ import pytest
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.i18n import set_language, translate, translate_into, use_language
+from agent.i18n import translate
 from agent.memory.tools import memory_tools
 from agent.prompts import repository_prompts
 from agent.sommelier.history import window
@@ -96,21 +96,6 @@ async def test_a_refusal_is_answered_courteously_and_not_by_rules(
     model_server.script(refusal("No."))
     reply, _ = await reply_to("Something forbidden", service(model_server))
     assert (reply.text, reply.outcome) == (translate("declined"), "refused")
-
-
-@pytest.mark.parametrize("is_chosen", [True, False])
-async def test_a_model_is_told_which_language_was_chosen(
-    model_server: ModelServer, is_chosen: bool
-) -> None:
-    model_server.script(refusal("No."))
-    with use_language(None):
-        set_language("de", is_chosen=is_chosen)
-        reply, _ = await reply_to("Something forbidden", service(model_server))
-    told = "Answer in Deutsch, as the guest chose" in str(model_server.requests[0].json)
-    assert (told, reply.text) == (
-        is_chosen,
-        translate_into("de" if is_chosen else "en", "declined"),
-    )
 
 
 @pytest.mark.parametrize(

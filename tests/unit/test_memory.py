@@ -19,7 +19,7 @@ from agent.memory.cellar import (
     wine_of,
 )
 from agent.memory.changes import with_changes_told
-from agent.memory.taste import fact_of, facts_in
+from agent.memory.taste import facts_in
 from agent.memory.tools import memory_tools
 from agent.sommelier.wine import Currency, Style
 from agent.turn import Change, Deps, Fact, Person, Reply
@@ -44,18 +44,6 @@ ADA = Person(user_id=7, facts=(HATE, Fact("budget", "20 EUR")), bottles=(BAROLO,
 )
 def test_a_taste_is_read_by_tables_or_kept_word_for_word(text: str, kinds: dict[str, str]) -> None:
     assert {fact.kind: fact.value for fact in facts_in(text)} == kinds
-
-
-def test_what_a_button_carries_is_a_fact_that_may_be_suggested_or_nothing() -> None:
-    assert fact_of("hate", "grapes=Chardonnay") == HATE
-    assert fact_of("allergy", "egg") == Fact("allergy", "egg", "egg")
-    for kind, value in (
-        ("note", "buy gold"),
-        ("setting", "age=18"),
-        ("hate", "x"),
-        ("allergy", "x"),
-    ):
-        assert fact_of(kind, value) is None
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,7 @@ from agent.prompts import (
     REPOSITORY,
     fill,
     refusal,
-    render,
     repository_prompts,
-    research_rules,
     variables,
 )
 
@@ -61,14 +59,6 @@ class TestRepositoryPrompts:
         assert prompt.ref == PromptRef(name, prompt.ref.version, "", is_fallback=True)
         assert prompt.ref.version >= 1
 
-    def test_the_sommelier_has_the_rules_of_offered_tools_only(self) -> None:
-        rules = research_rules(["find_places", "search_wines"])
-        assert rules.startswith("- For a shop")
-        assert rules == research_rules(["find_places"])
-        text = str(render(REPOSITORY.get("sommelier"), research_rules=rules, schema="{}"))
-        assert "call find_places" in text
-        assert "search_documents" not in text
-
 
 class TestRefusal:
     """What cannot be used is told apart before a turn could meet it."""
@@ -97,14 +87,3 @@ class TestRefusal:
         said = refusal("sommelier", text)
         assert said is not None
         assert said.startswith(reason)
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "{{schema}}{{research_rules}}",
-            'Like {"wines": []}: {{ schema }} {{schema}} {{ research_rules }}',
-            "{{research_rules}} {{schema}}".ljust(LONGEST_PROMPT, "."),
-        ],
-    )
-    def test_a_prompt_that_it_can_use(self, text: str) -> None:
-        assert refusal("sommelier", text) is None
