@@ -86,7 +86,7 @@ def repository_prompts() -> Mapping[str, Prompt]:
     """Return the repository's prompts by name."""
     found = _file().prompts
     return MappingProxyType(
-        {name: Prompt(each.text, PromptRef(name, each.version)) for name, each in found.items()}
+        {name: Prompt(one.text, PromptRef(name, one.version)) for name, one in found.items()}
     )
 
 

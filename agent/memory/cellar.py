@@ -80,7 +80,7 @@ def wine_of(bottles: Bottles) -> Wine:
 
 def owned(bottles: Sequence[Bottles]) -> list[Bottles]:
     """Return the bottles of which there are any."""
-    return [each for each in bottles if each.count]
+    return [item for item in bottles if item.count]
 
 
 def taken(bottles: Sequence[Bottles], name: str, count: int | None) -> Bottles | None:
@@ -91,10 +91,10 @@ def taken(bottles: Sequence[Bottles], name: str, count: int | None) -> Bottles |
     """
     said = {*words(name)}
 
-    def rank(each: Bottles) -> int:
-        return len(said & {*words(wine_of(each).label)})
+    def rank(item: Bottles) -> int:
+        return len(said & {*words(wine_of(item).label)})
 
-    by_id = next((each for each in owned(bottles) if f"{OWN}{each.id}" == name.strip()), None)
+    by_id = next((item for item in owned(bottles) if f"{OWN}{item.id}" == name.strip()), None)
     found = by_id or max(owned(bottles), key=rank, default=None)
     if found is None or not (by_id or rank(found)):
         return None
@@ -125,9 +125,9 @@ def due_in(bottles: Sequence[Bottles], facts: Sequence[Fact], year: int) -> list
     """Return the bottles whose best years begin or end in this one, and were not yet due in it."""
     known = {fact.value for fact in facts if fact.kind == "setting"}
     return [
-        each
-        for each in owned(bottles)
-        if year in (window_of(each) or ()) and due_fact(each, year).value not in known
+        item
+        for item in owned(bottles)
+        if year in (window_of(item) or ()) and due_fact(item, year).value not in known
     ]
 
 

@@ -41,8 +41,8 @@ def with_changes_told(reply: Reply, person: Person, message: str, undo_id: int) 
 
 def told(change: Change, person: Person) -> list[str]:
     """Return the sentences that confirm a change; those about bottles say how many there are."""
-    after, keys = changed(person, change), {each.key for each in change.bottles}
-    bottles = [each for each in after.bottles if each.key in keys]
+    after, keys = changed(person, change), {item.key for item in change.bottles}
+    bottles = [item for item in after.bottles if item.key in keys]
     year = datetime.now(UTC).year
     parts = (
         learned(change.learned),
@@ -54,12 +54,12 @@ def told(change: Change, person: Person) -> list[str]:
 
 def _merged(user_id: int, changes: Iterable[Change]) -> Change | None:
     """Return the changes of a turn as one; None if nothing is changed."""
-    made = [each for each in changes if each.learned or each.unlearned or each.bottles]
+    made = [one for one in changes if one.learned or one.unlearned or one.bottles]
     if not made:
         return None
     return Change(
         user_id=user_id,
-        learned=tuple(fact for each in made for fact in each.learned),
-        unlearned=tuple(fact for each in made for fact in each.unlearned),
-        bottles=tuple(bottles for each in made for bottles in each.bottles),
+        learned=tuple(fact for change in made for fact in change.learned),
+        unlearned=tuple(fact for change in made for fact in change.unlearned),
+        bottles=tuple(item for change in made for item in change.bottles),
     )

@@ -77,6 +77,6 @@ def fact_of(kind: str, value: str) -> Fact | None:
         return Fact("allergy", value, value)
     wanted = read(value)
     if kind == "hate" and wanted:
-        said = ", ".join(_plain(each) for values in wanted.values() for each in values)
+        said = ", ".join(_plain(one) for values in wanted.values() for one in values)
         return Fact("hate", written(wanted), said)
     return None

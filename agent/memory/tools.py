@@ -155,13 +155,13 @@ async def own_cellar(asked: OwnCellar, run: Run) -> ToolOutput:
     person = person_in(run)
     # What they say they never drink they may own all the same.
     safe = replace(person, facts=())
-    found = [each for each in owned(person.bottles) if may_be_shown(wine_of(each), safe)]
+    found = [item for item in owned(person.bottles) if may_be_shown(wine_of(item), safe)]
     if not found:
         raise ToolError(NO_CELLAR)
-    wines = [wine_of(each) for each in found[:MAX_LISTED]]
+    wines = [wine_of(item) for item in found[:MAX_LISTED]]
     facts = [
-        record(wine) | {"bottles": each.count, "usually_best": window_of(each), "note": each.note}
-        for each, wine in zip(found, wines, strict=False)
+        record(wine) | {"bottles": item.count, "usually_best": window_of(item), "note": item.note}
+        for item, wine in zip(found, wines, strict=False)
     ]
     return ToolOutput({"owned_by_the_guest": facts}, by_id(wines))
 
@@ -188,11 +188,11 @@ def _facts(asked: Remember) -> tuple[Fact, ...]:
             facts = tuple(Fact("hate", fact.value, fact.said) for fact in named)
         case "allergy":
             said = {*words(value)}
-            declared = {str(each) for each in query_for(f"allergy {value}").without_allergens}
+            declared = {*map(str, query_for(f"allergy {value}").without_allergens)}
             facts = tuple(
-                Fact("allergy", each, value)
-                for each in ALLERGIES
-                if each in declared or {each, f"{each}s"} & said
+                Fact("allergy", name, value)
+                for name in ALLERGIES
+                if name in declared or {name, f"{name}s"} & said
             )
         case kind:
             value = f"up to {value}" if kind == "budget" and value.isdecimal() else value

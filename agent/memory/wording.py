@@ -31,7 +31,7 @@ def price_range(value: str) -> str:
 
 def _subject(fact: Fact) -> str:
     if fact.kind == "rated" or not fact.said:
-        values = (value for each in read(fact.value).values() for value in each)
+        values = (value for listed in read(fact.value).values() for value in listed)
         return ", ".join(values) or fact.value
     return fact.said
 
@@ -50,7 +50,7 @@ def unlearned(facts: Iterable[Fact]) -> str:
 
 def cellar(bottles: Iterable[Bottles], year: int, heading: str) -> str:
     """Return a line of Markdown for each wine, below a heading."""
-    return "\n".join([heading, *(line(each, year) for each in bottles)])
+    return "\n".join([heading, *(line(item, year) for item in bottles)])
 
 
 def whole_cellar(bottles: Iterable[Bottles], year: int) -> str:
@@ -58,14 +58,14 @@ def whole_cellar(bottles: Iterable[Bottles], year: int) -> str:
     found = owned([*bottles])
     if not found:
         return translate("cellar_none")
-    found.sort(key=lambda each: ((window_of(each) or (0, UNKNOWN_WINDOW_END))[1], each.key))
-    lines = [translate("cellar_all", count=str(sum(each.count for each in found)))]
-    lines += [line(each, year) for each in found]
+    found.sort(key=lambda item: ((window_of(item) or (0, UNKNOWN_WINDOW_END))[1], item.key))
+    lines = [translate("cellar_all", count=str(sum(item.count for item in found)))]
+    lines += [line(item, year) for item in found]
     paid = dict[Currency, float]()
-    for each in found:
-        wine = wine_of(each)
+    for item in found:
+        wine = wine_of(item)
         if wine.price is not None:
-            paid[wine.currency] = paid.get(wine.currency, 0) + wine.price * each.count
+            paid[wine.currency] = paid.get(wine.currency, 0) + wine.price * item.count
     if paid:
         sums = ", ".join(money(amount, currency) for currency, amount in paid.items())
         lines.append(translate("cellar_paid", paid=sums))

@@ -92,7 +92,7 @@ def as_shown(data: bytes) -> str:
 
 
 def is_light(data: bytes) -> bool:
-    """Whether `as_shown` takes a moment and some megabytes; of what is no picture, too."""
+    """Tell whether `as_shown` takes a moment and some megabytes; so does a file of another kind."""
     from PIL import Image  # noqa: PLC0415 - see as_shown
 
     if len(data) > LIGHT_BYTES or data.count(SCAN) > LIGHT_SCANS:

@@ -41,17 +41,17 @@ class Grounds:
 
     @cached_property
     def wines(self) -> list[AnyWine]:
-        """The wines that tools found."""
+        """Return the wines that tools found."""
         return [wine for wine in self.evidence.found.values() if isinstance(wine, AnyWine)]
 
     @cached_property
     def own_numbers(self) -> frozenset[float]:
-        """The numbers of the user, in the whole chat."""
+        """Return the numbers of the user, in the whole chat."""
         return frozenset().union(*map(numbers, self.evidence.asked))
 
     @cached_property
     def texts(self) -> list[str]:
-        """The texts of documents, other sources and earlier answers."""
+        """Return the texts of documents, other sources and earlier answers."""
         found = self.evidence.found.values()
         sources = (one for one in found if isinstance(one, Source) and not isinstance(one, AnyWine))
         return [*(source.said for source in sources), *self.evidence.answered]

@@ -21,7 +21,7 @@ def with_ids_shown(text: str, wine_ids: Sequence[str]) -> str:
 def ids_shown_in(text: str) -> tuple[str, ...]:
     """Return the ids that `with_ids_shown` put at the end of a message."""
     found = SHOWN_IDS.search(text)
-    return tuple(each.strip() for each in found[1].split(",") if each.strip()) if found else ()
+    return tuple(filter(None, map(str.strip, found[1].split(",")))) if found else ()
 
 
 def window(stored: Sequence[StoredMessage]) -> list[Message]:

@@ -48,7 +48,7 @@ def key(kind: Kind, name: str) -> str:
 def _groups() -> Mapping[Kind, Mapping[str, tuple[str, ...]]]:
     file = Path(__file__).with_name("synonyms.toml")
     kinds = read_toml(dict[Kind, list[tuple[str, ...]]], file)
-    return {kind: {one: each for each in kinds[kind] for one in each} for kind in kinds}
+    return {kind: {name: group for group in kinds[kind] for name in group} for kind in kinds}
 
 
 class Currency(StrEnum):
@@ -263,9 +263,9 @@ class Wine(BaseModel):
 
     @property
     def said(self) -> str:
-        """What the catalogue says of it."""
+        """Return the words of the catalogue about it."""
         facts = self.model_dump(mode="json", exclude={"id"}, exclude_none=True).values()
-        listed = (", ".join(each) if isinstance(each, list) else str(each) for each in facts)
+        listed = (", ".join(fact) if isinstance(fact, list) else str(fact) for fact in facts)
         return "\n".join([self.label, *listed])
 
     @property
@@ -297,7 +297,7 @@ def record(wine: Wine) -> dict[str, Any]:
     Left out are dry, in stock, no tannin, and sulphites where that is all a label declares.
     """
     places = (wine.appellation, wine.region, wine.country)
-    declared = [each for each in wine.allergens if each != Allergen.SULPHITES]
+    declared = [name for name in wine.allergens if name != Allergen.SULPHITES]
     known = {
         "wine_id": wine.id,
         "name": wine.label,
@@ -356,7 +356,7 @@ class ReadWine(BaseModel):
 
     @property
     def said(self) -> str:
-        """What the label or the list says of it, and the catalogue if it knows it."""
+        """Return the words of the label or the list, and of the catalogue if it knows the wine."""
         own = [self.label, self.region, *map(str, self.prices)]
         return "\n".join([*own, self.known.said if self.known else ""])
 
@@ -364,7 +364,7 @@ class ReadWine(BaseModel):
     def prices(self) -> tuple[float, ...]:
         """Return what it may be said to cost: a bottle, a glass, a bottle of ours."""
         ours = self.known.prices if self.known else ()
-        return (*(each for each in (self.price, self.glass_price) if each is not None), *ours)
+        return (*(price for price in (self.price, self.glass_price) if price is not None), *ours)
 
     @property
     def facts(self) -> Wine:
@@ -384,7 +384,7 @@ class ReadWine(BaseModel):
 
     @property
     def is_listed(self) -> bool:
-        """Whether it stands on a wine list."""
+        """Tell whether it is on a wine list."""
         return self.id.startswith(LISTED)
 
     @property
@@ -401,7 +401,7 @@ AnyWine = Wine | ReadWine
 
 def of_catalogue(wine_ids: Iterable[str]) -> list[str]:
     """Return those of these ids that are no ids of what was read."""
-    return [each for each in wine_ids if not each.startswith((LISTED, OF_LABEL))]
+    return [wine_id for wine_id in wine_ids if not wine_id.startswith((LISTED, OF_LABEL))]
 
 
 Text = Annotated[str, Field(max_length=200)]
@@ -516,7 +516,7 @@ class WineQuery(BaseModel):
 
 
 def _read(kind: type[WineQuery], name: str, value: object) -> object:
-    """A field as small models write it: one value for a list, values in any spelling."""
+    """Read a field as small models write it: one value for a list, values in any spelling."""
     expected = kind.model_fields[name].annotation if name in kind.model_fields else None
     if name == "order":
         return canonical(value)
@@ -524,7 +524,7 @@ def _read(kind: type[WineQuery], name: str, value: object) -> object:
         return value
     values = value if isinstance(value, list | tuple) else [value]
     of_vocabulary = inspect.isclass(get_args(expected)[0])
-    return [canonical(each) if of_vocabulary else each for each in values]
+    return [canonical(one) if of_vocabulary else one for one in values]
 
 
 def canonical(value: object) -> object:
