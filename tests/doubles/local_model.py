@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.doubles.model_steps import Step, answer, answer_json, error, raw, tool_call
+from tests.doubles.model_server import Step, answer, answer_json, error, raw, tool_call
 from tests.doubles.server import JsonObject
 
 WINE_ID = re.compile(r'"wine_id":\s*"([^"]+)"')

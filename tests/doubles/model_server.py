@@ -5,65 +5,138 @@ import itertools
 import json
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from tests.doubles.forms import Upload, parse_body
-from tests.doubles.model_steps import (
-    Script,
-    Step,
-    answer,
-    answer_json,
-    call,
-    cut,
-    error,
-    error_body,
-    hang,
-    no_choices,
-    null_content,
-    paced,
-    raw,
-    reasoning_only,
-    refusal,
-    reset,
-    tool_call,
-    tool_calls,
-)
-from tests.doubles.model_stream import EventStream, events_of
 from tests.doubles.openai_rules import history_error, strict_error
 from tests.doubles.server import HalfResponse, JsonObject, LoopbackServer, gone, hang_up
 
-__all__ = [
-    "ModelRequest",
-    "ModelServer",
-    "Script",
-    "Step",
-    "Totals",
-    "answer",
-    "answer_json",
-    "call",
-    "cut",
-    "error",
-    "error_body",
-    "hang",
-    "no_choices",
-    "null_content",
-    "paced",
-    "raw",
-    "reasoning_only",
-    "refusal",
-    "reset",
-    "tool_call",
-    "tool_calls",
-]
-
 MODELS = ("gpt-4o", "gpt-4o-mini")
+MOST_PIECES = 500
+
+
+@dataclass(frozen=True)
+class Step:
+    """How one request is answered. Made by the functions below.
+
+    A `message` becomes a completion; `body` is sent as it is. `usage` is prompt and completion
+    tokens, counted as characters / 4 when None. `seconds` pass first. Streamed, it comes in pieces
+    of `piece` characters, `pause` seconds apart.
+    """
+
+    message: JsonObject | None = None
+    finish_reason: str = "stop"
+    usage: tuple[int, int] | None = None
+    cached: int = 0
+    body: bytes = b""
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0
+    piece: int = 4
+    pause: float = 0
+    ending: Literal["whole", "cut", "reset", "silent"] = "whole"
+
+
+Script = Step | Callable[[JsonObject], Step]
+"""A step, or a function of the request's JSON that returns one."""
+
+
+def answer(
+    content: str,
+    finish_reason: str = "stop",
+    usage: tuple[int, int] | None = None,
+    cached: int = 0,
+) -> Step:
+    """The assistant says `content`; `cached` prompt tokens came from the cache."""
+    return Step({"content": content}, finish_reason, usage, cached)
+
+
+def answer_json(answer_object: object, finish_reason: str = "stop") -> Step:
+    """The assistant says an object as JSON."""
+    return answer(json.dumps(answer_object, ensure_ascii=False), finish_reason)
+
+
+def call(name: str, arguments: JsonObject | str, id: str | None = None) -> JsonObject:
+    """One call for `tool_calls`; a `str` is sent raw. Without `id`: call_1, call_2 … per server."""
+    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": raw}}
+
+
+def tool_call(name: str, arguments: JsonObject | str, id: str | None = None) -> Step:
+    """The assistant asks for one tool."""
+    return tool_calls([call(name, arguments, id)])
+
+
+def tool_calls(calls: Sequence[JsonObject], content: str | None = None) -> Step:
+    """The assistant asks for several tools at once, and may say something beside."""
+    return Step({"content": content, "tool_calls": list(calls)}, "tool_calls")
+
+
+def refusal(text: str) -> Step:
+    """The assistant refuses, in the field that is for it."""
+    return Step({"content": None, "refusal": text})
+
+
+def null_content() -> Step:
+    """A message that says nothing."""
+    return Step({"content": None})
+
+
+def reasoning_only(text: str, content: str | None = None) -> Step:
+    """A message that only holds thoughts, as some open models leave it."""
+    return Step({"content": content, "reasoning_content": text})
+
+
+def no_choices() -> Step:
+    """A completion without choices."""
+    return raw(json.dumps({"id": "x", "object": "chat.completion", "choices": []}).encode())
+
+
+def raw(body: bytes, status: int = 200, content_type: str = "application/json") -> Step:
+    """Any bytes."""
+    return Step(body=body, status=status, content_type=content_type)
+
+
+def error(
+    status: int, body: JsonObject | None = None, headers: Mapping[str, str] | None = None
+) -> Step:
+    """An HTTP error, in OpenAI's shape unless `body` is given."""
+    content = body or error_body(f"The server answers {status}.")
+    return Step(body=json.dumps(content).encode(), status=status, headers=headers or {})
+
+
+def hang(seconds: float, then: Step | None = None) -> Step:
+    """Nothing for `seconds`, then the step `then`; without one the connection is closed."""
+    return replace(then or Step(ending="silent"), seconds=seconds)
+
+
+def paced(step: Step, tokens_per_second: float = 40, piece: int = 4) -> Step:
+    """The step, streamed so fast; a token has four characters."""
+    return replace(step, pause=piece / 4 / tokens_per_second, piece=piece)
+
+
+def reset() -> Step:
+    """The connection is reset before any byte of an answer."""
+    return Step(ending="reset")
+
+
+def cut(content: str = "This answer will never arrive whole.") -> Step:
+    """Headers and half of a body, then the end of the connection."""
+    return replace(answer(content), ending="cut")
+
+
+def error_body(message: str, kind: str = "invalid_request_error") -> JsonObject:
+    """An error as OpenAI words it."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
 
 @dataclass(frozen=True)
@@ -102,7 +175,6 @@ class ModelServer(LoopbackServer):
 
     strict: also refuse what only OpenAI itself refuses (see `openai_rules.strict_error`).
     knows_only_max_tokens: refuse `max_completion_tokens`, as older servers do.
-    rejects_response_format: refuse `response_format`, as small servers do.
     streaming: "no" refuses `stream`, "whole" answers whole all the same, "no_options" refuses
     `stream_options`, "no_usage" never says what a stream used.
     """
@@ -113,7 +185,6 @@ class ModelServer(LoopbackServer):
         default: Script | None = None,
         strict: bool = False,
         knows_only_max_tokens: bool = False,
-        rejects_response_format: bool = False,
         streaming: Literal["yes", "no", "whole", "no_options", "no_usage"] = "yes",
     ) -> None:
         super().__init__(
@@ -127,7 +198,6 @@ class ModelServer(LoopbackServer):
         self.default = default
         self.strict = strict
         self.knows_only_max_tokens = knows_only_max_tokens
-        self.rejects_response_format = rejects_response_format
         self.streaming = streaming
         self.requests: list[ModelRequest] = []
         self.violations: list[str] = []
@@ -162,15 +232,6 @@ class ModelServer(LoopbackServer):
     def steps_left(self) -> int:
         """How many steps of the script were not used."""
         return len(self._steps)
-
-    def check_history(self, messages: Sequence[JsonObject]) -> None:
-        """Hold a list of messages against OpenAI's rules.
-
-        Raises:
-            AssertionError: OpenAI would refuse it; the text says why.
-        """
-        if problem := history_error(messages):
-            raise AssertionError(problem)
 
     def verify(self) -> None:
         """Raise AssertionError if a request broke the rules or was not foreseen by the script."""
@@ -222,8 +283,6 @@ class ModelServer(LoopbackServer):
                 "Unsupported parameter: 'max_completion_tokens' is not supported with this model. "
                 "Use 'max_tokens' instead."
             )
-        if self.rejects_response_format and "response_format" in body:
-            return "Unsupported parameter: 'response_format' is not supported with this model."
         return strict_error(body) if self.strict else None
 
     def _next_step(self, received: ModelRequest) -> Step:
@@ -299,3 +358,80 @@ def counted(request: ModelRequest, step: Step) -> Totals:
     completion = len(json.dumps(step.message, ensure_ascii=False)) // 4
     prompt, completion = step.usage or (prompt, completion)
     return Totals(1, prompt, completion, step.cached)
+
+
+def events_of(completion: JsonObject, piece: int, *, tells_usage: bool) -> Iterator[bytes]:
+    """The events of a completion, its texts in pieces of so many characters."""
+    head = {name: completion[name] for name in ("id", "created", "model")}
+    head["object"] = "chat.completion.chunk"
+    choice = completion["choices"][0]
+
+    def event(delta: JsonObject, finish: str | None = None) -> bytes:
+        choices = [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]
+        return data(head | {"choices": choices} | ({"usage": None} if tells_usage else {}))
+
+    message = choice["message"]
+    yield event({"role": "assistant", "content": "", "refusal": None})
+    for name in ("reasoning_content", "content", "refusal"):
+        for part in pieces(message.get(name) or "", piece):
+            yield event({name: part})
+    for index, call in enumerate(message.get("tool_calls", [])):
+        function = call["function"]
+        first = {"name": function["name"], "arguments": ""}
+        yield event({"tool_calls": [call | {"index": index, "function": first}]})
+        for part in pieces(function["arguments"], piece):
+            yield event({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield event({}, choice["finish_reason"])
+    if tells_usage:
+        yield data(head | {"choices": [], "usage": completion["usage"]})
+    yield b"data: [DONE]\n\n"
+
+
+def data(chunk: JsonObject) -> bytes:
+    """One event."""
+    return f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode()
+
+
+def pieces(text: str, size: int) -> Iterator[str]:
+    """A text in pieces of so many characters, in some hundreds at most."""
+    size = max(size, len(text) // MOST_PIECES)
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+class EventStream(Response):
+    """Events one after the other, `pause` seconds apart, and `whole` is called once all are sent.
+
+    `left` is called instead when the client hangs up. When `cut`, half of them are sent and then
+    the connection ends.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        events: Sequence[bytes],
+        pause: float,
+        whole: Callable[[], object],
+        left: Callable[[], object],
+        *,
+        cut: bool = False,
+    ) -> None:
+        super().__init__(media_type="text/event-stream")
+        del self.headers["content-length"]
+        self.request, self.pause, self.whole, self.cut = request, pause, whole, cut
+        self.left = left
+        self.events = events[: len(events) // 2] if cut else events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        for event in self.events:
+            if self.pause:
+                await asyncio.sleep(self.pause)
+            if gone(self.request):
+                self.left()
+                return
+            await send({"type": "http.response.body", "body": event, "more_body": True})
+        if self.cut:
+            await hang_up(self.request)
+            return
+        self.whole()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -19,8 +19,15 @@ from agent.sommelier.service import Sommelier
 from agent.turn import Deps, Prompts
 from bot.commands.prompts import prompt_of_file
 from tests.commands import sommelier_eval
-from tests.doubles.model_server import ModelServer, Script, answer, answer_json, error, tool_call
-from tests.doubles.model_steps import Step
+from tests.doubles.model_server import (
+    ModelServer,
+    Script,
+    Step,
+    answer,
+    answer_json,
+    error,
+    tool_call,
+)
 from tests.doubles.otlp import OtlpReceiver
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
 from tests.faults.turns import INFORMATIONAL, INVENTED, QUESTION, service

@@ -25,10 +25,8 @@ from agent.text import words
 from tests.doubles.model_server import (
     ModelServer,
     Script,
-    answer,
     answer_json,
     cut,
-    error,
     paced,
     reasoning_only,
     refusal,
@@ -77,7 +75,6 @@ SCRIPTS: dict[str, list[Script]] = {
     "a valid answer": [search(), valid()],
     "an answer that is mended": [search(), answer_json(INVENTED), valid()],
     "a cut stream": [search(), cut(json.dumps(VALID)), valid()],
-    "a server error": [error(500), search(), valid()],
     "a refusal": [search(), refusal("I must not.")],
     "thoughts first": [search(), reasoning_only("hm, lamb", json.dumps(VALID))],
     "two calls at once": [
@@ -86,8 +83,6 @@ SCRIPTS: dict[str, list[Script]] = {
         ),
         valid(),
     ],
-    "nothing": [search(), answer(""), valid()],
-    "too long": [search(), answer('{"intro": "For', finish_reason="length"), valid()],
 }
 
 

@@ -36,8 +36,7 @@ from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import TurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
-from tests.doubles.model_server import ModelServer
-from tests.doubles.model_steps import Step, hang
+from tests.doubles.model_server import ModelServer, Step, hang
 from tests.doubles.server import JsonObject, eventually
 from tests.fakes import FakeCatalogue
 from tests.faults.turns import QUESTION, search, valid

@@ -17,8 +17,15 @@ from agent.engine.run import Run
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.text import truncate_at_boundary
-from tests.doubles.model_server import ModelServer, answer, answer_json, refusal, tool_calls
-from tests.doubles.model_steps import Step, call
+from tests.doubles.model_server import (
+    ModelServer,
+    Step,
+    answer,
+    answer_json,
+    call,
+    refusal,
+    tool_calls,
+)
 from tests.fakes import CHINON, FakeCatalogue, root_span
 from tests.faults.turns import (
     INFORMATIONAL,

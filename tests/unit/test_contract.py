@@ -28,12 +28,6 @@ class Advice(BaseModel):
     advice: str
 
 
-class Score(BaseModel):
-    """An answer without a word."""
-
-    score: int
-
-
 class Shelf(BaseModel):
     """An answer that holds its like."""
 
@@ -82,11 +76,9 @@ class Data:
         (list[str], '["a", "b"]', "a\n\nb"),
         (dict[str, int], '{"a": 1}', "1"),
         (Literal["red", "white"], "red", "red"),
-        (Literal["red", "white"], '"red"', "red"),
         (Colour, '"white"', "white"),
         (Advice, '{"advice": "Take it."}', "Take it."),
         (Data, '{"advice": "Take it."}', "Take it."),
-        (Score, '{"score": "5"}', "5"),
         (Strict, '{"day": "2024-01-02", "colours": ["red"]}', "2024-01-02\n\nred"),
         (Shelf, '{"label": "a", "shelves": [{"label": "b"}]}', "a\n\nb"),
         (Cat | Dog, '{"kind": "dog", "says": "woof"}', "dog\n\nwoof"),
@@ -114,9 +106,7 @@ def test_an_answer_without_a_word_is_none() -> None:
         (Cat | Dog, "json_object"),
         (TypeAdapter(Pet), "json_object"),
         (int, None),
-        (Advice | None, None),
         (list[Advice], None),
-        (Colour, None),
     ],
 )
 def test_a_format_is_asked_for_as_strictly_as_it_can_be(kind: Any, mode: str | None) -> None:
@@ -126,15 +116,6 @@ def test_a_format_is_asked_for_as_strictly_as_it_can_be(kind: Any, mode: str | N
     assert asked.get("type") == mode
     if mode == "json_schema":
         assert list(schema_errors(asked["json_schema"]["schema"], ())) == []
-
-
-def test_the_name_of_a_format_is_one_that_servers_accept() -> None:
-    class Box(BaseModel):
-        v: int
-
-    Box.__name__ = "Box[int] of Ünicode"
-    assert OutputContract(Box).output.name == "Box_int__of__nicode"
-    assert OutputContract(TypeAdapter(Cat | Dog)).output.name == "answer"
 
 
 def test_choices_of_a_text_are_named_in_the_prompt_and_plain_text_needs_no_schema() -> None:

@@ -4,17 +4,16 @@ import json
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.parsing import PLACEHOLDERS, ParseResult
-from agent.engine.reading import CALL_MARK, NotJson, read_json
+from agent.engine.parsing import ParseResult
+from agent.engine.reading import NotJson, read_json
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
-    free_text,
     validate_semantic_content,
 )
 from agent.sommelier.wine_tools import by_id
@@ -68,19 +67,6 @@ def test_whatever_is_accepted_keeps_the_whole_contract(raw: str) -> None:
         assert {wine.wine_id for wine in result.answer.wines} <= {CHINON.id}
 
 
-@given(st.text(), st.text(min_size=1, max_size=150))
-def test_repair_alters_no_value(intro: str, closing: str) -> None:
-    assume(intro.strip().lower() not in PLACEHOLDERS and not CALL_MARK.search(intro))
-    value = {"response_type": "informational", "intro": intro, "closing": f"{closing}!"}
-    broken = f"{json.dumps(value)[:-1]},}} // done"
-    result = parsed(broken, LOOSE, Evidence())
-    assert result.path == "repaired"
-    assert result.answer is not None
-    as_read = {name: free_text(text) for name, text in value.items()}
-    assert result.answer.model_dump(include=set(value)) == as_read
-
-
-LOOSE = OutputContract(SommelierResponse)
 ANY: OutputContract[dict[str, str]] = OutputContract(dict[str, str])
 
 
@@ -162,11 +148,6 @@ def test_the_words_for_a_call_may_be_an_answer() -> None:
         assert parsed(said, OutputContract(str), Evidence(), ["look"]).text == said
 
 
-def test_half_a_character_does_not_travel() -> None:
-    raw = '{"response_type": "informational", "intro": "a\\ud800"}'
-    assert parsed(raw, SOMMELIER, EVIDENCE).text == "a\ufffd"
-
-
 class Note(BaseModel):
     """A note."""
 
@@ -185,8 +166,6 @@ def note(**fields: Any) -> str:
     [
         note(title="string", tool_calls=["a string is text"]),
         note(title="How models write <tool_call>{...}</tool_call>"),
-        note(title="[TOOL_CALLS] and <|python_tag|>", tool_calls=["look"]),
-        note(title='In JSON: "tool_calls": []'),
     ],
 )
 def test_words_in_a_valid_answer_are_not_judged(raw: str) -> None:
@@ -201,7 +180,6 @@ def test_words_in_a_valid_answer_are_not_judged(raw: str) -> None:
         (note(kind="todo", title="..."), "degenerate"),
         (note(title="x" * 200_000), "too_long"),
         (json.dumps(OutputContract(Note).output.schema), "degenerate"),
-        (json.dumps({**OutputContract(Note).output.schema, "title": "x"}), "degenerate"),
         ('<tool_call>{"name": "look", "arguments": {}}</tool_call>', "tool_call_as_text"),
         (f"{note(title='hm')}\n<tool_call>look()</tool_call>", "tool_call_as_text"),
         ('I look: <|python_tag|>{"name": "look"}', "tool_call_as_text"),

@@ -26,13 +26,6 @@ def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
     assert cost("gpt-4o", prices) == cost("gpt-4o")
 
 
-def test_a_listed_price_is_replaced_and_cached_tokens_cost_like_the_others() -> None:
-    prices = Prices.from_setting('{"gpt-4o": {"prompt": 3, "completion": 9.5}}')
-    cached = Usage(prompt_tokens=1_000_000, cached_tokens=1_000_000)
-    assert sum(prices.costs(LLMResponse(model="gpt-4o-2024-08-06", usage=cached)).values()) == 3
-    assert cost("gpt-4o-mini", prices) == cost("gpt-4o-mini")
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

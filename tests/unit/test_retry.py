@@ -1,6 +1,5 @@
 """Retry: how often, how long between, and when not."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -54,16 +53,6 @@ async def test_a_lasting_error_is_not_tried_again() -> None:
     call = Call(ValueError("wrong"))
     with pytest.raises(ValueError, match="wrong"):
         await retry(call, tries=3, on=lambda error: isinstance(error, OSError), sleep=call.sleep)
-    assert call.waits == []
-
-
-async def test_a_cancellation_is_none() -> None:
-    async def cancelled() -> None:
-        raise asyncio.CancelledError
-
-    call = Call()
-    with pytest.raises(asyncio.CancelledError):
-        await retry(cancelled, tries=3, sleep=call.sleep)
     assert call.waits == []
 
 
