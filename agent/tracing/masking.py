@@ -1,6 +1,6 @@
-"""Hide personal data and credentials, before a trace is stored and in whatever Langfuse is sent.
+"""Mask personal data and credentials before a trace is stored or anything is sent to Langfuse.
 
-Each mask tells what it hides: `[email]`, `[phone]`, `[card]`, `[iban]`, `[location]`, `[token]`,
+A mask tells what it hides: `[email]`, `[phone]`, `[card]`, `[iban]`, `[location]`, `[token]`,
 `[name]`, `[secret]`. `docs/admin.md` says what masking cannot do.
 """
 
@@ -8,18 +8,18 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from agent.text import Match, Pattern, escape, pattern
 from agent.tracing.records import TraceRecord
 
 Content = Literal["full", "masked", "none"]
-"""What is kept of what people and models wrote: all but credentials, no personal data, nothing."""
+"""The words of users and models that traces show: all but credentials, no personal data, none."""
 
-DEEPEST: Final = 60  # levels of nested data; deeper levels are left out
+MAX_DEPTH: Final = 60  # levels of nested data; deeper levels are left out
 TOO_DEEP: Final = "[nested]"
-SHORTEST_SECRET: Final = 8  # characters; 16 of letters alone, for a key may be "ollama"
-SHORTEST_NAME: Final = 2  # characters
+MIN_SECRET_CHARS: Final = 8  # 16 of letters alone, for a key may be "ollama"
+MIN_NAME_CHARS: Final = 2
 UNSPACED: Final = "\u0e00"  # where scripts begin that write no spaces between words
 TRADE_WORDS: Final = frozenset(
     "rose rosé red white port sherry brandy margaux chablis merlot basil olive ginger rosemary "
@@ -45,7 +45,7 @@ CREDENTIALS: Final = (
         r"|token)\"?\s?(?:[:=]|is)\s?\"?)[^\s\"&,]*\d[^\s\"&,]*"
     ),
 )
-"""What announces a credential stays, so a reader sees what was hidden."""
+"""The words before a credential stay, so a reader sees what was hidden."""
 
 EMAIL: Final = pattern(r"[\w\u0300-\u036f.+-]+(?:@|%40)(?:[\w-]+\.)+\p{L}[\w-]+")
 LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,;]\s?(-?\d{1,3}\.\d{4,})")
@@ -53,22 +53,22 @@ DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
 IBAN: Final = pattern(r"(?i)[a-z]{2}\d{2}(?: ?[a-z0-9]){11,30}")
 CARD: Final = pattern(r"\d(?:[\s./|_-]{0,3}\d){12,22}")
 PHONE: Final = pattern(r"[+(]{0,2}\d{1,3}(?: ?\()?(?:[ )./\u00a0-]{0,2}\d){6,18}")
-AT_HOME: Final = pattern(
+NATIONAL: Final = pattern(
     r"(?:1[ -])?\(?\d{3}\)?[ .-]?\d{3}[ .-]?\d{4}|\d{3} \d{7}"
     r"|\d{3} (?:\d{3} \d{2}[1-9]|\d{2} \d{2} \d{2})|\d{8}[1-9]"
 )
-"""How numbers that begin with no 0 are written; others look like prices and years."""
+"""Phone numbers that begin with no 0; other groupings look like prices and years."""
 DATES: Final = pattern(r"(?:\d{2}[./-]){1,2}\d{4}.*|\d{4}-\d{4}|\d{2}(?:[ .-]\d{2}){1,3}")
 WITH_ZERO: Final = ("DE", "FR", "IT", "GB", "NL", "AT", "CH", "BE")
 WITHOUT_ZERO: Final = ("ES", "IT", "US", "PT")
-"""The countries whose numbers are known without their prefix."""
+"""The countries whose phone numbers are found without a prefix."""
 
 
 class Masking:
-    """Masks texts and nested data of one trace. Masking twice changes nothing more.
+    """Mask texts and nested data. Masking twice changes nothing more.
 
-    `names` are what people of the conversation are called, `secrets` the credentials of the
-    settings. With the content "full" credentials alone are hidden.
+    `names` are those of the users of a conversation, `secrets` the credentials of the settings.
+    With the content "full" only credentials are hidden.
     """
 
     def __init__(
@@ -92,20 +92,16 @@ class Masking:
         if isinstance(value, str | int):
             masked = self.text(str(value))
             return value if masked == str(value) else masked
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             return TOO_DEEP
         if isinstance(value, Mapping):
-            return self.mapping(value, depth)
+            return {
+                self.text(key) if isinstance(key, str) else key: self.value(item, depth + 1)
+                for key, item in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self.value(item, depth + 1) for item in value]
         return self.text(str(value))
-
-    def mapping(self, value: Mapping[Any, object], depth: int = 0) -> dict[Any, object]:
-        """Return an object with its keys and values masked."""
-        return {
-            self.text(key) if isinstance(key, str) else key: self.value(item, depth + 1)
-            for key, item in value.items()
-        }
 
     def _masked(self, text: str) -> str:
         for secret in self._secrets:
@@ -121,9 +117,9 @@ def mask(text: str, names: Collection[str] = (), secrets: Collection[str] = ()) 
 
 
 def masked_trace(trace: TraceRecord, content: Content, secrets: Collection[str]) -> TraceRecord:
-    """Return a trace as it may be stored and leave, without the names that were masked in it.
+    """Return a trace masked, and without the names of its users.
 
-    With the content "none", and of a trace that is hidden, it has no input, output and comment.
+    With the content "none", or if the trace is hidden, it has no inputs, outputs and comments.
     """
     masking = Masking(content, trace.names, secrets)
     shown = content != "none" and not trace.is_hidden
@@ -135,8 +131,8 @@ def masked_trace(trace: TraceRecord, content: Content, secrets: Collection[str])
             output=masking.value(span.output) if shown else None,
             # The reason why an answer is invalid may quote it.
             metadata={
-                key: value
-                for key, value in masking.mapping(span.metadata).items()
+                masking.text(key): masking.value(value)
+                for key, value in span.metadata.items()
                 if shown or key != "reason"
             },
         )
@@ -159,7 +155,7 @@ def _json(text: str) -> object:
 
 
 def _without_forms(text: str, personal: bool) -> str:
-    """Return a text without what is known by its form."""
+    """Mask all that is known by its form."""
     for token in TOKENS:
         text = token.sub(_masked_token, text)
     for credential in CREDENTIALS:
@@ -175,14 +171,14 @@ def _without_forms(text: str, personal: bool) -> str:
 
 
 _cached: Final = lru_cache(maxsize=512)(_without_forms)
-"""Prompts, keys and the words of the trace itself come back in every turn."""
+"""Prompts, keys and names of spans are masked again in every turn."""
 
 
 def _masked_token(found: Match) -> str:
-    """Return the mask of a key; words with hyphens have no capital, and no digits but a year's."""
+    """Mask a key, but not words with hyphens: no capital, and no digits but those of a year."""
     key = found[0]
-    is_written = key == key.lower() and not any(map(str.isdigit, key[:-4]))
-    return key if is_written else "[token]"
+    are_words = key == key.lower() and not any(map(str.isdigit, key[:-4]))
+    return key if are_words else "[token]"
 
 
 def _announced(found: Match) -> str:
@@ -191,17 +187,17 @@ def _announced(found: Match) -> str:
 
 
 def _masked_location(found: Match) -> str:
-    """Return the mask of coordinates; two scores are none."""
+    """Mask coordinates, but not two scores."""
     return "[location]" if any(abs(float(part)) > 2 for part in found.groups()) else found[0]
 
 
 def _masked_number(is_valid: Callable[[str], bool], hidden: str, found: Match) -> str:
-    """Hide the longest valid number at the beginning of a row of groups that is in no word."""
+    """Mask the longest valid number at the start of a row of groups, unless it is in a word."""
     row, text, start = found[0], found.string, found.start()
-    if _joins(text, start - 1) or (text[start - 1 : start] in {*"_.,/-"} and start):
+    if _is_in_word(text, start - 1) or (text[start - 1 : start] in {*"_.,/-"} and start):
         return row
     for end in range(len(row), 6, -1):
-        is_whole = row[end - 1].isalnum() and not _joins(text, start + end)
+        is_whole = row[end - 1].isalnum() and not _is_in_word(text, start + end)
         if is_whole and is_valid(row[:end]):
             return hidden + row[end:]
         if hidden == "[phone]":
@@ -209,8 +205,11 @@ def _masked_number(is_valid: Callable[[str], bool], hidden: str, found: Match) -
     return row
 
 
-def _joins(text: str, at: int) -> bool:
-    """Tell whether a place is within a word: no escaped line end, no script without spaces."""
+def _is_in_word(text: str, at: int) -> bool:
+    """Return whether the character at a place continues a word.
+
+    Escaped line ends do not, nor do scripts without spaces.
+    """
     sign = text[at : at + 1] if at >= 0 else ""
     is_escape = sign in ("n", "r", "t") and text[at - 1 : at] == "\\"
     return sign.isalnum() and sign < UNSPACED and not is_escape
@@ -241,7 +240,7 @@ def _is_phone(written: str) -> bool:
     elif written.startswith(("0", "(0")):
         regions = () if DATES.fullmatch(written) else WITH_ZERO
     elif "+" not in written:
-        regions = WITHOUT_ZERO if AT_HOME.fullmatch(written) else ()
+        regions = WITHOUT_ZERO if NATIONAL.fullmatch(written) else ()
     for region in regions:
         try:
             if phonenumbers.is_valid_number(phonenumbers.parse(written, region)):
@@ -260,9 +259,9 @@ NUMBERS: Final = (
 
 @lru_cache(maxsize=8)
 def _needles(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the secrets that stand nowhere by chance, as they are and as JSON escapes them."""
+    """Return the secrets that appear nowhere by chance, plain and as JSON escapes them."""
     hidden = [
-        secret for secret in secrets if len(secret) >= SHORTEST_SECRET * (1 + secret.isalpha())
+        secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS * (1 + secret.isalpha())
     ]
     spelled = {spelling for secret in hidden for spelling in (secret, json.dumps(secret)[1:-1])}
     return tuple(sorted(spelled, key=len, reverse=True))
@@ -273,19 +272,21 @@ def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
     """Return a pattern of the names and of their parts, in any case."""
     parts = [WORD.findall(name) for name in names]
     words = {word for found in parts for word in (" ".join(found), *found)}
-    spelled = {word for word in words if len(word) >= SHORTEST_NAME and any(map(str.isalpha, word))}
+    spelled = {
+        word for word in words if len(word) >= MIN_NAME_CHARS and any(map(str.isalpha, word))
+    }
     either = "|".join(map(escape, sorted(spelled, key=len, reverse=True)))
     return pattern(f"(?i)@?(?:{either})") if spelled else None
 
 
 def _masked_name(found: Match) -> str:
-    """Return the mask of a name that stands as a word of its own.
+    """Mask a name that is a word of its own.
 
-    Written small it is no name if it is short, a word of the trade, or part of a wine's id.
+    In lower case it is no name if it is short, a word of the trade, or part of a wine's id.
     """
     text, (start, end) = found.string, found.span()
-    follows = not found[0].startswith("@") and _joins(text, start - 1)
-    is_within = (follows or _joins(text, end)) and found[0] < UNSPACED
+    follows = not found[0].startswith("@") and _is_in_word(text, start - 1)
+    is_within = (follows or _is_in_word(text, end)) and found[0] < UNSPACED
     is_small = found[0] == found[0].lower() != found[0].upper()
     beside = text[start - 1 : start] + text[end : end + 1]
     is_word = len(found[0]) < 3 or found[0] in TRADE_WORDS or not {*beside}.isdisjoint("-.")

@@ -1,8 +1,8 @@
-"""`sommelier prompts`: the repository's prompts, those in Langfuse, and those to be tried out."""
+"""`sommelier prompts`: list, compare and upload prompts; read the prompts that are tried out."""
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
@@ -39,16 +39,16 @@ Label = Annotated[str, typer.Option(help="The label of the versions in Langfuse.
 
 @app.command("list")
 def list_prompts(label: Label = DEFAULT_LABEL) -> None:
-    """The prompts, and which version of each the sommelier uses."""
+    """Show the prompts, and which version of each the sommelier uses."""
     settings = open_settings()
     stored = stored_prompts(settings, label) if settings.tracing.has_langfuse else {}
-    rows = [_row(each, stored.get(name), label) for name, each in repository_prompts().items()]
+    rows = [_row(prompt, stored.get(name), label) for name, prompt in repository_prompts().items()]
     show(table(["prompt", "version", "label", "source", "variables"], rows))
 
 
 @app.command()
 def diff(label: Label = DEFAULT_LABEL) -> None:
-    """Compare the repository's prompts with Langfuse's; status 1 if they differ, 2 on trouble."""
+    """Compare the repository's prompts with Langfuse's; status 1 if they differ, 2 on errors."""
     stored = stored_prompts(open_settings(), label)
     differences = [
         difference(prompt, stored[name], label) for name, prompt in repository_prompts().items()
@@ -64,13 +64,15 @@ def diff(label: Label = DEFAULT_LABEL) -> None:
 def push(label: Label = DEFAULT_LABEL) -> None:
     """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
     settings, pushed = open_settings(), 0
-    for name, current in stored_prompts(settings, label).items():
-        text = repository_prompts()[name].text
-        if current is not None and current.text == text:
+    stored, client = stored_prompts(settings, label), langfuse_of(settings)
+    for name, prompt in repository_prompts().items():
+        current = stored[name]
+        if current is not None and current.text == prompt.text:
             continue
-        client = langfuse_of(settings)
-        create = client.create_prompt
-        created = _asked(lambda: create(name=name, prompt=text, labels=[label]))  # noqa: B023
+        try:
+            created = client.create_prompt(name=name, prompt=prompt.text, labels=[label])
+        except Exception as error:
+            fail(str(unavailable(error)), 2)
         pushed += 1
         before = f", in place of version {current.ref.version}" if current else ""
         typer.echo(f"{name}: version {created.version} is now {label}{before}")
@@ -79,23 +81,18 @@ def push(label: Label = DEFAULT_LABEL) -> None:
 
 
 def stored_prompts(settings: Settings, label: str) -> dict[str, Prompt | None]:
-    """Return what Langfuse has under a label, by name. Trouble ends the command with status 2."""
+    """Return the prompts in Langfuse under a label, by name. An error ends the command."""
     return {name: stored_prompt(settings, name, label=label) for name in repository_prompts()}
 
 
 def stored_prompt(
     settings: Settings, name: str, *, label: str | None = None, version: int | None = None
 ) -> Prompt | None:
-    """Return a version of a prompt in Langfuse, if there is one. Trouble ends the command."""
+    """Return a version of a prompt in Langfuse, if there is one. An error ends the command."""
     if not settings.tracing.has_langfuse:
         fail(NO_KEYS, 2)
-    client = langfuse_of(settings)
-    return _asked(lambda: fetched(client, name, label=label, version=version))
-
-
-def _asked(call: Callable[[], T]) -> T:
     try:
-        return call()
+        return fetched(langfuse_of(settings), name, label=label, version=version)
     except Exception as error:
         fail(str(unavailable(error)), 2)
 
@@ -105,8 +102,6 @@ def difference(prompt: Prompt, stored: Prompt | None, label: str) -> str:
     name, version = prompt.ref.name, prompt.ref.version
     if stored is None:
         return f"{name}: Langfuse has no version with the label {label}"
-    if not stored.text:
-        return f"{name}: version {stored.ref.version} of Langfuse is a chat prompt"
     lines = unified_diff(
         prompt.text.splitlines(),
         stored.text.splitlines(),
@@ -114,22 +109,18 @@ def difference(prompt: Prompt, stored: Prompt | None, label: str) -> str:
         f"langfuse/{name} (version {stored.ref.version}, {label})",
         lineterm="",
     )
-    found = "\n".join(lines)
-    if not found and prompt.text != stored.text:
-        return f"{name}: version {stored.ref.version} of Langfuse differs in line ends only"
-    return found
+    return "\n".join(lines)
 
 
 def _row(prompt: Prompt, stored: Prompt | None, label: str) -> Sequence[str]:
     """Return name, version, label, source and variables of the version in use."""
     name = prompt.ref.name
     needed = braced(set(variables(prompt.text)))
-    reason = refusal(name, stored.text) if stored else None
-    if stored is None or reason:
-        refused = (
-            f" (Langfuse's version {stored.ref.version} is refused: {reason})" if stored else ""
-        )
-        return (name, str(prompt.ref.version), "", f"repository{refused}", needed)
+    if stored is None:
+        return (name, str(prompt.ref.version), "", "repository", needed)
+    if reason := refusal(name, stored.text):
+        source = f"repository (Langfuse's version {stored.ref.version} is refused: {reason})"
+        return (name, str(prompt.ref.version), "", source, needed)
     return (name, str(stored.ref.version), label, "Langfuse", needed)
 
 
@@ -139,7 +130,7 @@ class PromptRefused(AgentError):
 
 @dataclass(frozen=True, slots=True)
 class TriedPrompts:
-    """The prompts of the repository, but for those that are `tried`."""
+    """The prompts of the repository, except those that are `tried`."""
 
     tried: Mapping[str, Prompt]
 
@@ -164,10 +155,10 @@ def prompt_of_file(path: Path) -> TriedPrompts:
 
 
 def prompts_to_try(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
-    """Read prompts to be tried out; by the name of a file, or its path where two share one.
+    """Read the prompts to be tried out, by the name of their file, or its path if two share a name.
 
-    One is the repository's, a file, or one of Langfuse by version or label (`sommelier@3`), which
-    is asked only if one is there. One that cannot be tried ends the command.
+    A prompt is `repository`, a file, or one in Langfuse by version or label (`sommelier@3`). One
+    that cannot be used ends the command.
     """
     managed = [name for name in wanted if _is_managed(name) and not Path(name).exists()]
     short = {name: name if name in managed else Path(name).stem for name in wanted}
@@ -201,7 +192,7 @@ def prompts_in_use(settings: Settings) -> Prompts:
 
 
 def _is_managed(name: str) -> bool:
-    """Whether this names a prompt in Langfuse, by version or label: `sommelier@3`."""
+    """Return whether this names a prompt in Langfuse, by version or label: `sommelier@3`."""
     prompt, _, version = name.partition("@")
     return prompt in repository_prompts() and bool(version) and not any(map(str.isspace, version))
 
@@ -211,12 +202,12 @@ def _managed(settings: Settings, wanted: str) -> TriedPrompts:
     number, label = (int(version), None) if version.isdecimal() else (None, version)
     stored = stored_prompt(settings, name, label=label, version=number)
     if stored is None:
-        what = "version with the label" if label else "version"
-        raise PromptRefused(f"Langfuse has no {what} {version} of the prompt {name}")
+        kind = "version with the label" if label else "version"
+        raise PromptRefused(f"Langfuse has no {kind} {version} of the prompt {name}")
     return _checked(stored.text, stored.ref, f"version {stored.ref.version} of Langfuse")
 
 
-def _checked(text: str, ref: PromptRef, what: str) -> TriedPrompts:
+def _checked(text: str, ref: PromptRef, source: str) -> TriedPrompts:
     if problem := refusal(ref.name, text):
-        raise PromptRefused(f"{what} cannot be the prompt {ref.name}: {problem}")
+        raise PromptRefused(f"{source} cannot be the prompt {ref.name}: {problem}")
     return TriedPrompts({ref.name: Prompt(text, ref)})
