@@ -241,12 +241,12 @@ Work = Callable[[Run], Awaitable[Reply]]
 
 async def answer_turn(run: Run, work: Work) -> Reply:
     """Do the work of a turn, and record the reply on its root span, the run's."""
-    reply = await worked_on(run, work)
+    reply = await run_work(run, work)
     record_turn(run.span, reply)
     return reply
 
 
-async def worked_on(run: Run, work: Work) -> Reply:
+async def run_work(run: Run, work: Work) -> Reply:
     """Return the reply that `work` makes; an apology if it fails or says nothing."""
     try:
         reply = await work(run)

@@ -13,7 +13,7 @@ from agent.i18n import FAHRENHEIT, in_fahrenheit, is_language_chosen, set_langua
 from agent.memory.changes import with_changes_told
 from agent.text import language_of
 from agent.tracing.recorder import Recorder
-from agent.turn import Person, Reply, Work, deps_of, settings_of, worked_on
+from agent.turn import Person, Reply, Work, deps_of, run_work, settings_of
 from agent.turn_trace import BUDGET, record_turn
 from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import Carer
@@ -52,7 +52,7 @@ class Turns:
     running: RunningTurns = field(default_factory=RunningTurns)
 
     async def turn(self, question: Question, work: Work, show: Show | None = None) -> Reply:
-        """Run one turn and return its reply, an apology if `work` fails.
+        """Run one turn and return the reply that `work` makes, an apology if it fails.
 
         The text of the reply is sent, or the messages that `show` makes of its answer.
         """
@@ -76,7 +76,7 @@ class Turns:
         return reply
 
     async def _answer(self, question: Question, work: Work, root: Span) -> tuple[Question, Reply]:
-        """Return the question as it was understood, and its reply."""
+        """Return the question, with its words if it was spoken, and its reply."""
         async with self._show_progress(question) as show_draft:
             allowance = await self._allowance(question)
             run = self._run_within(allowance, question, root, show_draft)
@@ -84,7 +84,7 @@ class Turns:
             person = await self._read_person(question, root)
             run = replace(run, deps=replace(deps_of(run), person=person))
             work = self.carer.work(person, work, is_look_up=question.kind in LOOK_UPS)
-            reply = await worked_on(run, work)
+            reply = await run_work(run, work)
             return question, await self._finish(question, run, allowance, person, reply)
 
     def _show_progress(self, question: Question) -> AbstractAsyncContextManager[ShowDraft | None]:
@@ -133,6 +133,7 @@ class Turns:
         if self._lacked_budget(run, allowance, reply):
             errors = (BUDGET, *reply.error_types)
             reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
+        # Only a chat shows the button that undoes a change.
         undo_id = question.id if question.to is not None else 0
         reply = with_changes_told(reply, person, question.text, undo_id)
         text, notes = reply.text, reply.notes
@@ -171,6 +172,7 @@ class Turns:
     ) -> None:
         """Store a turn and send its messages; the lane does both if an update began it."""
         ended = ended_turn(question, reply, root, STORED_CHARS)
+        # The message that showed progress becomes this answer: no other may replace it.
         question.state.placeholder.message_id = None
 
         def record_delivery(delivery: Delivery) -> None:
@@ -200,7 +202,7 @@ class Turns:
         if isinstance(error, asyncio.CancelledError):
             # A correction may have cancelled it: the next try of the turn goes on with this trace.
             question.state.trace = root.trace
-        if pending_turn() is None:
+        if pending_turn() is None:  # no lane will try it again
             reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
             await self._save(ended_turn(replace(question, remembered=False), reply, root))
         elif isinstance(error, Exception) and root.trace is not None:
@@ -210,7 +212,7 @@ class Turns:
         """End a turn that failed for good: tell the user, and record it in the trace."""
         question = replace(question, remembered=False)
         reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
-        with open_trace(self.tracer, question, goes_on=True) as root:
+        with open_trace(self.tracer, question, continues=True) as root:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")
@@ -229,7 +231,7 @@ class Turns:
 
 
 async def _transcribed(question: Question, run: Run) -> Question:
-    """Return a spoken question with its words, and answer in their language."""
+    """Return a spoken question with its words; the answer will be in their language."""
     if question.hear is None:
         return question
     question = replace(question, text=await question.hear(run))

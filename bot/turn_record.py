@@ -13,10 +13,10 @@ from db.models import TurnRow
 from db.records import EndedTurn
 
 
-def open_trace(recorder: Recorder, question: Question, *, goes_on: bool = False) -> RootSpan:
+def open_trace(recorder: Recorder, question: Question, *, continues: bool = False) -> RootSpan:
     """Open the root span of a turn; run again after a crash, it is the same trace.
 
-    A trace that `goes_on` adds to the one that the turn left when it failed.
+    If it `continues`, it adds to the trace that the turn left when it failed.
     """
     trace = TraceRecord(
         question.trace_id or "",
@@ -27,7 +27,7 @@ def open_trace(recorder: Recorder, question: Question, *, goes_on: bool = False)
     )
     started_ns = int(question.accepted_at.timestamp() * 1e9)
     text = question.typed or question.text
-    root = recorder.turn(trace, text, started_ns=started_ns, goes_on=goes_on)
+    root = recorder.turn(trace, text, started_ns=started_ns, goes_on=continues)
     if question.interruptions:
         root.update(metadata={"resumed": question.interruptions})
     if question.state.trace is not None:

@@ -21,15 +21,15 @@ from bot.question import Question
 from bot.resources import Repositories, Resources
 from bot.retries import call_or_default, try_briefly
 from bot.telegram.messages import (
-    answer_meant,
     destination,
     is_addressed,
     message_of,
     names_of,
     people_of,
+    replied_answer_id,
     with_context,
-    without_words,
-    wording,
+    without_mentions,
+    wordless_reply,
 )
 from bot.telegram.sender import Sender
 from bot.turn import Turns
@@ -46,9 +46,9 @@ SOMEBODY_ELSE: Final = "…"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """Answers updates; an answer may look back on `history_messages` earlier messages.
+    """Answers updates; the model sees `history_messages` earlier messages at most.
 
-    `hashed` makes the ids of chats and users unrecognisable for traces.
+    `hashed(kind, id)` stands for a chat or a user in traces.
     """
 
     resources: Resources
@@ -64,16 +64,16 @@ class Conversation:
         return self.resources.repositories
 
     async def text(self, update: Update, context: Context) -> None:
-        """Answer a message of words."""
+        """Answer a text message."""
         message = message_of(update)
         if not is_addressed(message):
             return
-        words = wording(message)
+        words = without_mentions(message)
         text = with_context(words, message)
-        if text == words and (reply := without_words(words)):
+        if text == words and (reply := wordless_reply(words)):
             await self.say(update, translate(reply))
             return
-        await self.respond(self.question(update, text), answer_meant(message))
+        await self.respond(self.question(update, text), replied_answer_id(message))
 
     async def edited(self, update: Update, context: Context) -> None:
         """Run the last turn again on the new words of an edited message."""
@@ -129,7 +129,10 @@ class Conversation:
         about: int | None = None,
         picture: Attachment | None = None,
     ) -> Reply:
-        """Return the answer to a question, and to what was read from its picture."""
+        """Return the answer to a question, and to what was read from its picture.
+
+        `about` is the id of the bot's message that the question replies to.
+        """
         history = await self._history(question, about)
         attached = Attached(picture) if picture else attached_in(history)
         text = "" if question.text == PICTURE else question.text
@@ -174,7 +177,7 @@ class Conversation:
         return is_undone or is_retry()
 
     async def _history(self, question: Question, about: int | None) -> Sequence[StoredMessage]:
-        """Return the messages before a question, those of the turn that it replies to last."""
+        """Return the messages before a question; those of the turn that it replies to come last."""
         chat_id, thread_id, repositories = question.chat_id, question.thread_id, self.repositories
         history = await try_briefly(
             lambda: repositories.messages.recent(
@@ -209,9 +212,9 @@ def attached_in(history: Sequence[StoredMessage]) -> Attached | None:
 
 
 def shown_to(user_id: int, message: StoredMessage, replied_id: int | None) -> StoredMessage:
-    """Return a message of a group as it counts for one user.
+    """Return a message of a group as the model sees it when this user asks.
 
-    The wishes of others rule out nothing here, except in the turn that is replied to.
+    It does not see the wishes of other users, except those of the turn that is replied to.
     """
     is_shared = message.role == "assistant" or message.user_id == user_id
     if is_shared or message.turn_id == replied_id:

@@ -96,11 +96,11 @@ class Handlers:
             raise ApplicationHandlerStop
 
     async def help(self, update: Update, context: Context) -> None:
-        """/help: explain what can be asked, and the commands."""
+        """Answer /help with the commands and examples of questions."""
         await self.talk.say(update, translate("help"))
 
     async def new(self, update: Update, context: Context) -> None:
-        """/new: forget the conversation of this chat."""
+        """Answer /new: forget the conversation of this chat."""
         to, turns, messages = destination(update), self.talk.turns, self.talk.repositories.messages
         chat_id, thread = to.chat_id, to.thread_id or 0
         await turns.running.stop_everywhere(chat_id=chat_id, thread_id=thread, is_forgotten=True)
@@ -111,7 +111,7 @@ class Handlers:
         )
 
     async def stop(self, update: Update, context: Context) -> None:
-        """/stop: end the answer to this user; what was written of it stays."""
+        """Answer /stop: end the answer to this user; the part that is written stays."""
         (chat_id, user_id), thread = people_of(update), destination(update).thread_id or 0
         stop = self.talk.turns.running.stop_everywhere
         if not await stop(chat_id=chat_id, thread_id=thread, user_id=user_id):

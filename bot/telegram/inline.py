@@ -58,7 +58,7 @@ class InlineMode:
         ]
 
     async def start(self, update: Update, context: Context) -> None:
-        """/start with a payload: show that wine, or the greeting; the trace has the payload."""
+        """Answer /start with a payload by that wine, or the greeting; the trace has the payload."""
         payload, talk = (context.args or [""])[0], self.talk
         catalogue = talk.repositories.wines
         if not PAYLOAD.fullmatch(payload):

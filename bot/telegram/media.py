@@ -24,7 +24,13 @@ from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
 from agent.turn import Reply, deps_of, settings_of
 from bot.telegram.conversation import PICTURE, AnyHandler, Context, Conversation
-from bot.telegram.messages import answer_meant, is_addressed, message_of, with_context, wording
+from bot.telegram.messages import (
+    is_addressed,
+    message_of,
+    replied_answer_id,
+    with_context,
+    without_mentions,
+)
 from bot.telegram.render import to_telegram_html, visible_text
 from bot.telegram.settings import ALOUD, ON
 from bot.updates.bursts import ALBUM, file_in, number
@@ -73,7 +79,7 @@ class Media:
         message, talk = message_of(update), self.talk
         if not is_addressed(message):
             return
-        words, models = wording(message), talk.turns.run
+        words, models = without_mentions(message), talk.turns.run
         files = files_of(message) or files_of(message.reply_to_message)
         is_file = any(file.get("mime_type") == PDF for file in files)
         can_see = VISION in deps_of(models).models or (is_file and bool(models.models))
@@ -87,7 +93,7 @@ class Media:
             if (care := care_in(run)).forbids_alcohol:
                 return Reply(text=talk.turns.carer.help.why(care), outcome="care")
             read = await self._read(files, context.bot, run)
-            reply = await talk.answer(question, run, answer_meant(message), read)
+            reply = await talk.answer(question, run, replied_answer_id(message), read)
             if read is not None:
                 return replace(reply, attachment=read.model_dump_json())
             note = translate("not_read") if is_file else translate("not_seen")
@@ -101,7 +107,7 @@ class Media:
         sound = message.voice or message.audio or message.video_note
         if sound is None or not is_addressed(message):
             return
-        if transcriber is None and wording(message):
+        if transcriber is None and without_mentions(message):
             await self.talk.text(update, context)
         elif transcriber is None:
             await self.talk.say(update, translate("cannot_hear"))

@@ -82,20 +82,20 @@ class MemoryCommands:
         ]
 
     async def privacy(self, update: Update, context: Context) -> None:
-        """/privacy: say what is stored, for how long, and what can be done about it."""
+        """Answer /privacy: say what is stored, for how long, and how to delete it."""
         where = translate("privacy_elsewhere", where=self.elsewhere) if self.elsewhere else ""
         days = {name: f"{days:g}" for name, days in self.days.items()}
         await self.talk.say(update, translate("privacy", **days, elsewhere=where))
 
     async def export(self, update: Update, context: Context) -> None:
-        """/export: send all that is stored of a user as one JSON document."""
+        """Answer /export with all that is stored of a user, as one JSON document."""
         personal, person = self.talk.repositories.personal, self._person(update)
         found = to_json(await personal.export(*person), indent=2)
         await self.talk.say(update, translate("export_ready"))
         await self.talk.sender.send_file(destination(update), EXPORT_FILE, found)
 
     async def forget(self, update: Update, context: Context) -> None:
-        """/forget: ask whether to delete all that is stored of a user."""
+        """Answer /forget: ask whether to delete all that is stored of a user."""
         kept = await self._counted(update)
         buttons = (
             (
@@ -127,7 +127,7 @@ class MemoryCommands:
         await self.talk.change(update, forget=user)
 
     async def taste(self, update: Update, context: Context) -> None:
-        """/taste: list every known fact with a button that forgets it, or learn those behind it."""
+        """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
         facts = await self.talk.facts(update)
         if learned := facts_in(behind_command(message_of(update).text or "")):
             new = unknown_of(learned, facts)
@@ -151,7 +151,7 @@ class MemoryCommands:
             await self.talk.change(update, unlearned=gone)
 
     async def cellar(self, update: Update, context: Context) -> None:
-        """/cellar: list all bottles; `export` sends a file, `add` and `remove` change them."""
+        """Answer /cellar: list, `export`, `add` or `remove` bottles."""
         to, talk = destination(update), self.talk
         if not is_private(update) and shared_in(to.chat_id) not in await talk.facts(update):
             buttons = ((Button(translate("cellar_share_button"), SHARE),),)

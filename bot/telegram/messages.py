@@ -80,7 +80,7 @@ def is_addressed(message: Message) -> bool:
     """
     if message.chat.type == ChatType.PRIVATE:
         return True
-    return answer_meant(message) is not None or any(
+    return replied_answer_id(message) is not None or any(
         _names(entity, text, message.get_bot()) for entity, text in _entities(message).items()
     )
 
@@ -90,7 +90,7 @@ def is_own(message: Message) -> bool:
     return not is_foreign(message.to_dict(recursive=False))
 
 
-def wording(message: Message) -> str:
+def without_mentions(message: Message) -> str:
     """Return the words of a message without the mentions that only address the bot."""
     text = message.text or message.caption or ""
     for entity, words in _entities(message).items():
@@ -105,7 +105,7 @@ def behind_command(text: str) -> str:
     return text[command.end() if command else 0 :].strip()
 
 
-def without_words(text: str) -> str:
+def wordless_reply(text: str) -> str:
     """Return the name of the reply to a message of links or emoji alone; empty if it has words."""
     links = [found for found in live(text) if found.kind == "address"]
     own = "".join(
@@ -130,12 +130,12 @@ def with_context(words: str, message: Message) -> str:
     replied = message.reply_to_message
     if message.quote is not None:
         return f"{words}\n\n{_quoted(message.quote.text)}".strip()
-    if replied is None or answer_meant(message) is not None:
+    if replied is None or replied_answer_id(message) is not None:
         return words
     return f"{words}\n\n{_quoted(replied.text or replied.caption or '')}".strip()
 
 
-def answer_meant(message: Message) -> int | None:
+def replied_answer_id(message: Message) -> int | None:
     """Return the id of the bot's message that a message replies to, or None."""
     replied = message.reply_to_message
     if replied is None or replied.from_user is None:

@@ -71,7 +71,7 @@ class Onboarding:
         ]
 
     async def start(self, update: Update, context: Context) -> None:
-        """/start: introduce the bot."""
+        """Answer /start with a greeting."""
         await greet(self.talk, update)
 
     async def tap(self, update: Update, context: Context) -> None:

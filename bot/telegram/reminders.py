@@ -45,7 +45,7 @@ class Reminders:
         ]
 
     async def remind(self, update: Update, context: Context) -> None:
-        """/remind: list what is due; that it was told is kept with the commit of the turn."""
+        """Answer /remind with the bottles that are due, and remember that the user was told."""
         now, talk = message_of(update).date, self.talk
         due = due_in(await talk.bottles(update), await talk.facts(update), now.year)
         if not due:

@@ -166,13 +166,13 @@ class SettingsCommands:
         ]
 
     async def settings(self, update: Update, context: Context) -> None:
-        """/settings: show every setting with its value."""
+        """Answer /settings with every setting and its value."""
         _, user_id = people_of(update)
         rows = self._menu(user_id, await chosen_by(self.talk, user_id))
         await self.talk.say(update, translate("settings"), rows)
 
     async def language(self, update: Update, context: Context) -> None:
-        """/language: offer the languages."""
+        """Answer /language with a button for every language."""
         _, user_id = people_of(update)
         chosen = await chosen_by(self.talk, user_id)
         rows = choices(SETTINGS[CHOSEN], user_id, chosen, goes_back=is_private(update))
