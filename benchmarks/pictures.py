@@ -26,7 +26,7 @@ from agent.text import words
 from agent.turn import Deps
 from bot.commands.evaluate import open_bench
 from bot.commands.output import open_settings
-from bot.models import model_of, server_of
+from bot.models import model_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Drawn
@@ -276,8 +276,8 @@ async def compare(names: Sequence[str]) -> None:
     async with open_bench(open_settings(), starter=True) as bench:
         for name in names:
             settings = bench.settings
-            server = server_of(settings, settings.vision)
-            model = bench.opened(model_of(settings, name, settings.model.mode, server))
+            server = settings.server("vision")
+            model = bench.opened(model_of(settings, name, settings.response_mode, server))
             marks = [await read_by(model, picture, bench.catalogue) for picture in pictures()]
             for metric in METRICS:
                 scores = [found[metric].score for found in marks if metric in found]

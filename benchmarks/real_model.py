@@ -32,7 +32,7 @@ from benchmarks.pictures import sketched
 from bot.app import sommelier_of
 from bot.resources import Resources, open_resources
 from bot.telegram.conversation import attached_in
-from config import DatabaseSettings, Settings, load_settings
+from config import Settings, load_settings
 
 CONVERSATIONS: Final = Path(__file__).with_suffix(".jsonl")
 BY_THE_MODEL: Final = frozenset({"answered", "salvaged"})
@@ -140,12 +140,11 @@ def summarize(turns: Sequence[Turn]) -> None:
 async def main(conversations: Sequence[str]) -> None:
     """Answer all conversations in a database of their own."""
     settings = load_settings()
-    if not settings.model.is_set:
+    if not settings.has_model:
         sys.exit("There is no model: set OPENAI_API_KEY, or OPENAI_BASE_URL and LLM_MODEL.")
     with TemporaryDirectory() as folder:
         url = SecretStr(f"sqlite+aiosqlite:///{folder}/wines.sqlite3")
-        database = DatabaseSettings.model_validate({"DATABASE_URL": url.get_secret_value()})
-        settings = settings.model_copy(update={"database": database})
+        settings = settings.model_copy(update={"database_url": url})
         turns = []
         async for turn in turns_of(settings, conversations):
             turns.append(turn)

@@ -88,12 +88,12 @@ async def open_app(
     async with AsyncExitStack() as stack:
         exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
         application = telegram_application(
-            token, settings.telegram.base_url, rate_limit_of(settings, telegram), telegram
+            token, settings.telegram_base_url, rate_limit_of(settings, telegram), telegram
         )
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
-        servers = await stack.enter_async_context(open_servers(settings.tools.mcp_servers))
+        servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
         # Whoever sits at the machine is its admin.
-        admins = frozenset([*settings.access.admin_ids, *([telegram.chat_id] if telegram else [])])
+        admins = frozenset([*settings.admin_ids, *([telegram.chat_id] if telegram else [])])
         repositories = resources.repositories
         sender = Sender(application.bot, repositories.chats, repositories.inbox)
         talk = Conversation(
@@ -115,9 +115,9 @@ async def open_app(
                 metrics=Metrics(lambda: exporter.given_up if exporter else 0),
                 running=RunningTurns(locks.stop if locks else None),
             ),
-            hashed=partial(keyed_hash, key=settings.tracing.user_key),
+            hashed=partial(keyed_hash, key=settings.trace_user_key),
         )
-        allow_list = settings.access.mode == "allow_list"
+        allow_list = settings.access == "allow_list"
         access = None if telegram else Access(talk, admins, allow_list=allow_list)
         changed = exporter.wake if exporter else lambda: None
         tools = ToolButtons(talk, servers).handlers()
@@ -129,7 +129,7 @@ async def open_app(
 
 def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit | None:
     """Return Telegram's limits with this process's share of all chats; None for a terminal."""
-    in_all = settings.telegram.messages_per_second
+    in_all = settings.telegram_messages_per_second
     return RateLimit(in_all=(Limit(in_all, 1),)) if in_all and telegram is None else None
 
 
@@ -149,9 +149,9 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
     """Return the budgets of a day; None where nothing is limited."""
-    given, kept = settings.budgets, resources.repositories
-    person = DailyBudget(given.person_requests, given.person_cost_usd)
-    everyone = DailyBudget(given.total_requests, given.total_cost_usd)
+    kept = resources.repositories
+    person = DailyBudget(settings.budget_person_requests, settings.budget_person_cost_usd)
+    everyone = DailyBudget(settings.budget_total_requests, settings.budget_total_cost_usd)
     if not (person.is_set or everyone.is_set):
         return None
     return Budgets(
@@ -177,24 +177,26 @@ def handlers_of(
 
     `changed` is called when there is feedback to deliver.
     """
-    tracing = settings.tracing
-    elsewhere = "Langfuse" if tracing.has_langfuse else TRACED if tracing.otlp_url else ""
+    elsewhere = "Langfuse" if settings.has_langfuse else TRACED if settings.is_exported else ""
     groups = (
         InlineMode(talk),
         AdminCommands(
-            talk, admins, trace_link(settings), only_allowed=settings.access.mode == "allow_list"
+            talk, admins, trace_link(settings), only_allowed=settings.access == "allow_list"
         ),
         MemoryCommands(
             talk=talk,
-            days={"stats_days": tracing.stats_retention_days, "trace_days": tracing.retention_days},
+            days={
+                "stats_days": settings.stats_retention_days,
+                "trace_days": settings.trace_retention_days,
+            },
             elsewhere=elsewhere,
-            is_deleted_there=tracing.has_langfuse,
+            is_deleted_there=settings.has_langfuse,
         ),
         NoticedButtons(talk),
         Reminders(talk),
         SettingsCommands(talk),
         Onboarding(talk),
-        RatingButtons(talk, changed, masks=tracing.content != "full"),
+        RatingButtons(talk, changed, masks=settings.trace_content != "full"),
         FollowUps(talk),
         Media(talk, SentFiles()),
         LookUps(talk),

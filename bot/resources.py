@@ -126,16 +126,16 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             search=place_search(settings, http),
             transcriber=transcriber_of(settings, http),
             speaker=speaker_of(settings, http),
-            refinement=settings.documents.refinement,
+            refinement=settings.enable_query_refinement,
             help=help_of(settings),
-            small=settings.model.is_small,
+            small=settings.is_small,
         )
 
 
 @asynccontextmanager
 async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """Open the database as it is; close it at the end."""
-    engine = create_engine(settings.database.url.get_secret_value())
+    engine = create_engine(settings.database_url.get_secret_value())
     try:
         yield engine
     finally:
@@ -194,9 +194,8 @@ def help_of(settings: Settings) -> Help:
     Raises:
         SettingsError: CARE_TEXTS cannot be read, or is not as it must be.
     """
-    care = settings.care
     try:
-        return Help(care.legal_age, care.region, help_texts(care.texts))
+        return Help(settings.legal_age, settings.care_region, help_texts(settings.care_texts))
     except (OSError, ValueError) as error:
         reason = describe(error) if isinstance(error, ValidationError) else str(error)
         raise SettingsError(f"CARE_TEXTS: {reason}") from None

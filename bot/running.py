@@ -69,23 +69,23 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         SettingsError: there is no bot token, or it is not one.
         TokenRejected: Telegram does not know the token.
     """
-    stop, token = stop or stop_on_signals(), settings.telegram.token
+    stop, token = stop or stop_on_signals(), settings.bot_token
     async with AsyncExitStack() as stack:
         resources = await stack.enter_async_context(open_resources(settings))
-        stack.enter_context(single_process(settings.database.url.get_secret_value()))
+        stack.enter_context(single_process(settings.database_url.get_secret_value()))
         locks = locks_of(settings, resources.repositories.inbox)
         app = await stack.enter_async_context(open_app(settings, resources, token, locks=locks))
         lanes, lane_tasks = await stack.enter_async_context(open_lanes(settings, app, locks))
         tasks = [*tasks_of(settings, resources, app, lanes), *lane_tasks]
         tasks.append(while_leading(locks, tasks_of_leader(settings, app, lanes)))
-        if settings.model.is_set:
+        if settings.has_model:
             await load_client()
             tasks.append(cancelled_at_stop(load_words_later))
         else:
             await asyncio.to_thread(lexicon)
         gc.freeze()  # spares the collector what stays until the end
         await run_tasks(tasks, stop)
-        if await lanes.finish(settings.updates.shutdown_seconds):
+        if await lanes.finish(settings.shutdown_seconds):
             return
         if app.exporter is not None:
             await bounded("tracing", app.exporter.round)
@@ -101,7 +101,7 @@ async def load_words_later() -> None:
 
 def locks_of(settings: Settings, inbox: Inbox) -> "Locks":
     """Return the locks of lanes, which several processes share on Postgres."""
-    url = settings.database.url.get_secret_value()
+    url = settings.database_url.get_secret_value()
     if url.startswith("sqlite"):
         return LocalLocks(inbox)
     from bot.updates.replicas import ReplicaLocks  # noqa: PLC0415 - loads psycopg
@@ -121,8 +121,8 @@ async def open_lanes(
         dispatcher=Dispatcher(app.application, talk),
         locks=locks,
         metrics=talk.turns.metrics,
-        burst=timedelta(seconds=settings.updates.burst_seconds),
-        max_tries=settings.updates.max_tries,
+        burst=timedelta(seconds=settings.burst_seconds),
+        max_tries=settings.update_max_tries,
     )
     look = lanes.schedule_unowned
     tasks.append(every(locks.look_seconds, "looking for lanes that nobody runs", look))
@@ -158,14 +158,14 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
     ]
     if app.exporter is not None:
         tasks.append(cancelled_at_stop(app.exporter.run))
-    if settings.http.port is not None:
+    if settings.http_port is not None:
         tasks.append(partial(serve, settings, resources, app, lanes))
     return tasks
 
 
 def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> list[Task]:
     """Return the tasks that one process does for all."""
-    zone = settings.updates.time_zone
+    zone = settings.time_zone
     reminding = Reminding(talk=app.talk, zone=UTC if zone == "UTC" else ZoneInfo(zone))
     forget = partial(forget_old, settings, app, of_updates=True)
     tasks = [
@@ -174,7 +174,7 @@ def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> list[Task]:
         every(REMIND_SECONDS, "reminding", reminding.round),
         Announcing(app.talk).run,
     ]
-    if settings.http.webhook_url is None:
+    if settings.webhook_url is None:
         tasks.append(cancelled_at_stop(partial(fetch, app, lanes)))
     return tasks
 
@@ -185,15 +185,14 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    application, http = app.application, settings.http
+    application = app.application
     await introduce(application)
     lanes.ready.set()
-    await show_commands(application, settings.access.admin_ids)
-    if http.webhook_url is not None and http.webhook_secret is not None:
+    await show_commands(application, settings.admin_ids)
+    if (url := settings.webhook_url) and (secret := settings.webhook_secret):
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
-        url, secret = http.webhook_url + WEBHOOK_PATH, http.webhook_secret.get_secret_value()
-        await point_webhook(application, url, secret)
+        await point_webhook(application, url + WEBHOOK_PATH, secret.get_secret_value())
 
 
 async def fetch(app: App, lanes: Lanes) -> None:
@@ -218,28 +217,28 @@ async def serve(
     from bot.http.api import Api  # noqa: PLC0415
     from bot.http.server import Webhook, http_app, listen, serve_http  # noqa: PLC0415
 
-    http, turns, routers, routes, webhook = settings.http, app.talk.turns, [], [], None
+    turns, routers, routes, webhook = app.talk.turns, [], [], None
     async with AsyncExitStack() as stack:
-        if http.webhook_url is not None and http.webhook_secret is not None:
-            secret = http.webhook_secret
+        if settings.webhook_url is not None and settings.webhook_secret is not None:
+            secret = settings.webhook_secret
             webhook = Webhook(accept=lanes.accept, secret=secret, metrics=turns.metrics)
-        if http.api_token is not None:
-            token = http.api_token.get_secret_value()
-            user = keyed_hash("api", token, settings.tracing.user_key)
+        if settings.api_token is not None:
+            token = settings.api_token.get_secret_value()
+            user = keyed_hash("api", token, settings.trace_user_key)
             api = Api(resources=resources, turns=turns, answerer=app.talk.answerer, user=user)
             routers.append(api.router())
             routes.append(await stack.enter_async_context(mcp_route(api)))
-        if http.admin_token is not None:
-            routers.append(admin_page(settings, resources.sessions, http.admin_token).router())
+        if settings.admin_token is not None:
+            routers.append(admin_page(settings, resources.sessions, settings.admin_token).router())
         server = http_app(
             metrics=turns.metrics,
             backlog=app.talk.repositories.inbox.backlog,
             webhook=webhook,
             routers=routers,
             routes=routes,
-            token=http.api_token,
+            token=settings.api_token,
         )
-        await serve_http(server, listen(http.host, http.port or 0), stop)
+        await serve_http(server, listen(settings.http_host, settings.http_port or 0), stop)
 
 
 @asynccontextmanager
@@ -256,11 +255,11 @@ async def mcp_route(api: "Api") -> "AsyncIterator[BaseRoute]":
 
 async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) -> None:
     """Delete what is older than the settings keep it; a failure is made up for the next time."""
-    tracing, repositories = settings.tracing, app.talk.repositories
-    stats_retention = timedelta(days=tracing.stats_retention_days)
+    repositories = app.talk.repositories
+    stats_retention = timedelta(days=settings.stats_retention_days)
 
     async def forget_traces() -> None:
-        retention = timedelta(days=tracing.retention_days)
+        retention = timedelta(days=settings.trace_retention_days)
         unsent = await repositories.traces.forget(retention, stats_retention, TRACE_STORE_BYTES)
         if app.exporter is not None:
             app.exporter.given_up += unsent

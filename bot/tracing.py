@@ -42,12 +42,12 @@ PROMPT_SECONDS = 60.0
 
 def trace_rows(settings: Settings) -> TraceRows:
     """Return how traces are stored: masked, and waiting to be sent if the settings say where."""
-    return TraceRows(prepare_trace(settings), settings.tracing.is_exported, words(settings))
+    return TraceRows(prepare_trace(settings), settings.is_exported, words(settings))
 
 
 def prepare_trace(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:
     """Return the function that masks a trace."""
-    return partial(masked_trace, content=settings.tracing.content, secrets=settings.secrets)
+    return partial(masked_trace, content=settings.trace_content, secrets=settings.secrets)
 
 
 def words(settings: Settings) -> Callable[[str], str]:
@@ -58,18 +58,16 @@ def words(settings: Settings) -> Callable[[str], str]:
 
 def hide(settings: Settings) -> Callable[[object], object]:
     """Return the function that masks data; it returns None if no content may be shown."""
-    if settings.tracing.content == "none":
+    if settings.trace_content == "none":
         return lambda data: None
-    return Masking(settings.tracing.content, (), settings.secrets).value
+    return Masking(settings.trace_content, (), settings.secrets).value
 
 
 def trace_link(settings: Settings) -> Callable[[str], str] | None:
     """Return the function that makes a link of a trace's id; None without Langfuse."""
-    base_url = settings.tracing.base_url.rstrip("/")
+    base_url = settings.langfuse_base_url.rstrip("/")
     # Langfuse finds the project of a trace by itself.
-    return (
-        (lambda trace_id: f"{base_url}/trace/{trace_id}") if settings.tracing.has_langfuse else None
-    )
+    return (lambda trace_id: f"{base_url}/trace/{trace_id}") if settings.has_langfuse else None
 
 
 def langfuse_of(settings: Settings) -> "Langfuse":
@@ -84,8 +82,9 @@ async def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> 
     await asyncio.to_thread(import_module, DELIVERY)
     from agent.tracing.delivery import LangfuseApi  # noqa: PLC0415 - imported by a thread
 
-    tracing = settings.tracing
-    return LangfuseApi(tracing.langfuse_keys or LOCAL_KEYS, tracing.base_url, seconds=seconds)
+    return LangfuseApi(
+        settings.langfuse_keys or LOCAL_KEYS, settings.langfuse_base_url, seconds=seconds
+    )
 
 
 async def otlp_backend(settings: Settings) -> "Backend":
@@ -93,13 +92,14 @@ async def otlp_backend(settings: Settings) -> "Backend":
     await asyncio.to_thread(import_module, DELIVERY)
     from agent.tracing.delivery import Backend  # noqa: PLC0415 - imported by a thread
 
-    tracing = settings.tracing
     return Backend(
-        f"{str(tracing.otlp_url).rstrip('/')}/v1/traces",
+        f"{settings.otel_exporter_otlp_endpoint}/v1/traces",
         name="The OTLP endpoint",
         check="OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS",
         seconds=REQUEST_SECONDS,
-        headers={name: value.get_secret_value() for name, value in tracing.otlp_headers},
+        headers={
+            name: value.get_secret_value() for name, value in settings.otel_exporter_otlp_headers
+        },
     )
 
 
@@ -112,13 +112,12 @@ def _observations(settings: Settings) -> "Observations":
 def _project(settings: Settings) -> "Project":
     from agent.tracing.observations import Project  # noqa: PLC0415 - takes a second
 
-    tracing = settings.tracing
     return Project(
-        tracing.langfuse_keys or LOCAL_KEYS,
-        tracing.base_url,
-        tracing.environment,
+        settings.langfuse_keys or LOCAL_KEYS,
+        settings.langfuse_base_url,
+        settings.langfuse_tracing_environment,
         version("sommelier"),
-        conventions=not tracing.has_langfuse,
+        conventions=not settings.has_langfuse,
     )
 
 
@@ -129,13 +128,13 @@ async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator
     With Langfuse's keys it sends to Langfuse, else to any backend of OpenTelemetry. At the end it
     tries once more to send what is left.
     """
-    if not settings.tracing.is_exported:
+    if not settings.is_exported:
         yield None
         return
     async with AsyncExitStack() as stack:
 
         async def open_channels() -> Sequence[Channel[Any]]:
-            langfuse = await langfuse_api(settings) if settings.tracing.has_langfuse else None
+            langfuse = await langfuse_api(settings) if settings.has_langfuse else None
             backend = langfuse or await otlp_backend(settings)
             stack.push_async_callback(bounded, "tracing", backend.aclose)
 
@@ -148,12 +147,12 @@ async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator
             channels: list[Channel[Any]] = [Channel("traces", trace_queue(sessions), send)]
             if langfuse is not None:
                 send_scores = partial(
-                    langfuse.send_scores, environment=settings.tracing.environment
+                    langfuse.send_scores, environment=settings.langfuse_tracing_environment
                 )
                 channels.append(Channel("scores", score_queue(sessions), send_scores))
             return channels
 
-        where = "Langfuse" if settings.tracing.has_langfuse else str(settings.tracing.otlp_url)
+        where = "Langfuse" if settings.has_langfuse else str(settings.otel_exporter_otlp_endpoint)
         exporter = Exporter(open_channels, where)
         yield exporter
         await bounded("tracing", exporter.round)
@@ -166,20 +165,19 @@ def forgetting_of(settings: Settings, sessions: Sessions) -> Forgetting:
         async with aclosing(await langfuse_api(settings)) as api:
             return await api.delete_traces(user, before)
 
-    elsewhere = delete_traces if settings.tracing.has_langfuse else None
+    elsewhere = delete_traces if settings.has_langfuse else None
     return Forgetting(deletions=DeletionRepository(sessions), delete_elsewhere=elsewhere)
 
 
 @asynccontextmanager
 async def open_prompts(settings: Settings) -> AsyncIterator[Prompts]:
     """Open the prompts in use: with Langfuse's keys those managed there, kept up to date."""
-    tracing = settings.tracing
-    if not tracing.has_langfuse:
+    if not settings.has_langfuse:
         yield REPOSITORY
         return
     prompts = ManagedPrompts(
         lambda: _observations(settings).client,
-        label=tracing.prompt_label,
+        label=settings.langfuse_prompt_label,
         every_seconds=PROMPT_SECONDS,
     )
     refreshing = asyncio.create_task(prompts.refresh())

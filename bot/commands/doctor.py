@@ -127,30 +127,28 @@ async def check_database(settings: Settings) -> str:
 
 async def check_model(settings: Settings) -> str:
     """Ask the model one question and hold its answer to a schema."""
-    model = settings.model
-    if not model.is_set:
+    if not settings.has_model:
         found = "".join(
             f"; {server.name} runs here with {server.models[0]}: `sommelier model` takes it"
-            for server in (await find_servers(model.local_ports))[:1]
+            for server in (await find_servers(settings.llm_local_ports))[:1]
         )
         raise NotConfigured(
             "rules answer; set OPENAI_API_KEY, or OPENAI_BASE_URL for another server" + found
         )
-    headers = (
-        {"Authorization": f"Bearer {model.api_key.get_secret_value()}"} if model.api_key else {}
-    )
-    listed = await _get(f"{model.base_url or OPENAI_URL}/models", "OPENAI_BASE_URL", headers)
+    url, key = settings.openai_base_url or OPENAI_URL, settings.openai_api_key
+    headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+    listed = await _get(f"{url}/models", "OPENAI_BASE_URL", headers)
     if advice := ADVICE.get(listed.status_code):
         raise Ailment(advice)
-    async with _closed(model_of(settings, model.name, model.mode)) as asked:
+    async with _closed(model_of(settings, settings.llm_model, settings.response_mode)) as asked:
         response = await generate_agentic_response(
             "Which wine goes with oysters: red or white, and is it served cold?",
             run=Run([asked]),
             contract=OutputContract(Pairing),
         )
     if not response.ok:
-        raise Ailment(f"{model.name} gave no valid answer: {response.error}")
-    return f"{model.name} gave a valid answer after {response.ledger.requests} request(s)"
+        raise Ailment(f"{settings.llm_model} gave no valid answer: {response.error}")
+    return f"{settings.llm_model} gave a valid answer after {response.ledger.requests} request(s)"
 
 
 async def check_senses(settings: Settings) -> str:
@@ -218,10 +216,10 @@ async def try_embedder(embedder: Embedder) -> str:
 
 async def check_tools(settings: Settings) -> str:
     """Start the MCP servers, and return the tools of each."""
-    if settings.tools.mcp_servers is None:
+    if settings.mcp_servers is None:
         raise NotConfigured("the model has no tools of other programs; set MCP_SERVERS")
     found, wrong = list[str](), list[str]()
-    async with open_servers(settings.tools.mcp_servers, stderr=True) as servers:
+    async with open_servers(settings.mcp_servers, stderr=True) as servers:
         for server in servers.connections:
             await server.settled.wait()
             asks = {True: " (asks the user)", False: ""}
@@ -237,10 +235,9 @@ async def check_tools(settings: Settings) -> str:
 
 async def check_telegram(settings: Settings) -> str:
     """Return the name by which Telegram knows the bot."""
-    telegram = settings.telegram
-    if telegram.bot_token is None:
+    if settings.telegram_bot_token is None:
         raise NotConfigured("set TELEGRAM_BOT_TOKEN to what @BotFather gives you")
-    url = f"{telegram.base_url}/bot{telegram.bot_token.get_secret_value()}/getMe"
+    url = f"{settings.telegram_base_url}/bot{settings.telegram_bot_token.get_secret_value()}/getMe"
     response = await _get(url, "TELEGRAM_BASE_URL")
     if response.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.NOT_FOUND):
         raise Ailment("TELEGRAM_BOT_TOKEN is rejected; get a valid one from @BotFather")
@@ -254,22 +251,21 @@ async def check_telegram(settings: Settings) -> str:
 
 async def check_tracing(settings: Settings) -> str:
     """Return where traces arrive, and what to do if their hashes can be guessed."""
-    tracing = settings.tracing
-    if not tracing.is_exported:
+    if not settings.is_exported:
         raise NotConfigured(
             "traces stay in the database (`sommelier traces list`); set LANGFUSE_PUBLIC_KEY and "
             "LANGFUSE_SECRET_KEY, or OTEL_EXPORTER_OTLP_ENDPOINT, to send them too"
         )
-    if tracing.has_langfuse:
+    if settings.has_langfuse:
         async with aclosing(await langfuse_api(settings, SECONDS)) as langfuse, langfuse.bounded():
             found = await langfuse.api.projects.get(request_options={"max_retries": 0})
-        where = ", ".join(project.name for project in found.data) or tracing.base_url
+        where = ", ".join(project.name for project in found.data) or settings.langfuse_base_url
     else:
         async with aclosing(await otlp_backend(settings)) as backend:
             await backend.export(b"")
-        where = str(tracing.otlp_url)
+        where = str(settings.otel_exporter_otlp_endpoint)
     said = [f"traces go to {where}"]
-    if "user_key" not in tracing.model_fields_set:
+    if "trace_user_key" not in settings.model_fields_set:
         said.append(GUESSABLE_KEY)
     return "; ".join([*said, *await _waiting_traces(settings)])
 

@@ -55,7 +55,7 @@ from bot.commands.prompts import prompts_in_use, prompts_to_try
 from bot.models import model_of, run_of
 from bot.resources import open_database, open_embedder, research_tools
 from bot.tracing import hide, langfuse_of, prepare_trace
-from config import DatabaseSettings, Settings
+from config import Settings
 from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
 
@@ -113,9 +113,7 @@ def run(
     Without a model, or as `--model fallback`, the rules that answer without a model are evaluated.
     """
     settings = open_settings()
-    names = list(
-        dict.fromkeys(models or [settings.model.name if settings.model.is_set else FALLBACK])
-    )
+    names = list(dict.fromkeys(models or [settings.llm_model if settings.has_model else FALLBACK]))
     if names != [FALLBACK]:
         require_model(settings)
     tried = list(dict.fromkeys(prompt or ()))
@@ -160,7 +158,7 @@ def quotes(
     letters = list(dict.fromkeys(part.strip().upper() for part in modes.split(",")))
     if unknown := [letter for letter in letters if letter not in MODES]:
         fail(f"there is no response mode {unknown[0]!r}; use {', '.join(MODES)}", 2)
-    names = dict.fromkeys(models or [settings.model.name])
+    names = dict.fromkeys(models or [settings.llm_model])
 
     def variants(bench: Bench) -> list[Variant]:
         made: list[Variant] = []
@@ -192,7 +190,7 @@ def _title(name: str | None) -> str:
 
 def require_model(settings: Settings) -> None:
     """End the command if no server with models is configured."""
-    if not settings.model.is_set:
+    if not settings.has_model:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
 
 
@@ -224,7 +222,7 @@ def read_dataset(settings: Settings, name: str, where: Sequence[str], limit: int
 
 
 def _read_langfuse(settings: Settings, name: str) -> list[Item]:
-    if not settings.tracing.has_langfuse:
+    if not settings.has_langfuse:
         fail(NO_KEYS, 2)
     try:
         return items_of(langfuse_of(settings), name)
@@ -251,7 +249,7 @@ class Bench:
         self, model: str, mode: ResponseMode | None = None, *, deps: Deps | None = None
     ) -> Run:
         """Return a run with this model, without one for the fallback."""
-        mode = mode or self.settings.model.mode
+        mode = mode or self.settings.response_mode
         is_fallback = model == FALLBACK
         models = [] if is_fallback else [self.opened(model_of(self.settings, model, mode))]
         return replace(self.run, models=models, deps=deps or self.run.deps)
@@ -259,7 +257,7 @@ class Bench:
     def sommelier(self, model: str) -> Sommelier:
         """Return the sommelier for a model; places, which cost and change daily, are left out."""
         return Sommelier(
-            small=self.settings.model.model_copy(update={"name": model}).is_small,
+            small=self.settings.model_copy(update={"llm_model": model}).is_small,
             catalogue=self.catalogue,
             fallback=Fallback(catalogue=self.catalogue, documents=self.documents),
             research_tools=[*research_tools(self.documents), *memory_tools()],
@@ -273,8 +271,7 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
         if starter:
             folder = stack.enter_context(TemporaryDirectory(prefix="sommelier-"))
             url = SecretStr(f"sqlite+aiosqlite:///{folder}/starter.sqlite3")
-            database = DatabaseSettings(DATABASE_URL=url)
-            settings = settings.model_copy(update={"database": database})
+            settings = settings.model_copy(update={"database_url": url})
         sessions = await stack.enter_async_context(open_database(settings))
         embedder = await stack.enter_async_context(open_embedder(settings))
         documents = SqlDocumentStore(sessions, embedder)
@@ -304,7 +301,7 @@ class Evaluation:
             self.stopped = True
         if not self.results:
             fail("nothing was evaluated", INTERRUPTED if self.stopped else 1)
-        if self.settings.tracing.has_langfuse:
+        if self.settings.has_langfuse:
             self._record()
 
     async def _run(self, variants: Variants, concurrency: int, starter: bool) -> None:

@@ -73,7 +73,7 @@ def offer_local_model(settings: Settings) -> Settings:
 
     The answer is written to .env, so that nobody is asked twice.
     """
-    servers = asyncio.run(find_servers(settings.model.local_ports))
+    servers = asyncio.run(find_servers(settings.llm_local_ports))
     if not servers:
         return settings
     server = servers[0]
@@ -89,14 +89,14 @@ def use_model(server: ModelServer, model: str) -> Settings:
     """Write the model to .env and return the settings with it."""
     write_settings({"OPENAI_BASE_URL": server.base_url, "LLM_MODEL": model})
     settings = load_settings()
-    profile = "small" if settings.model.is_small else "full"
+    profile = "small" if settings.is_small else "full"
     typer.echo(f"{model} answers from now on (.env; profile {profile}, see docs/local-models.md).")
     return settings
 
 
 def find_model(settings: Settings, port: int | None, name: str | None) -> bool:
     """Use the named model, or the first that is listed here; return False if there is none."""
-    ports = (port,) if port else settings.model.local_ports or tuple(USUAL_PORTS)
+    ports = (port,) if port else settings.llm_local_ports or tuple(USUAL_PORTS)
     servers = asyncio.run(find_servers(ports))
     for server in servers:
         typer.echo(f"{server.name} at {server.base_url}: {', '.join(server.models)}")

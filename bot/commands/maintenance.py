@@ -111,7 +111,7 @@ def forget(
     gone = with_database(settings, lambda sessions: SqlPersonalData(sessions).forget(user_id, user))
     said = [f"{count} {name}" for name, count in gone.items() if count]
     typer.echo(f"Deleted here: {', '.join(said) or 'nothing, there was nothing'}.")
-    if settings.tracing.has_langfuse:
+    if settings.has_langfuse:
         try:
             count = asyncio.run(_forget_in_langfuse(settings, user))
         except Unavailable as error:
@@ -125,7 +125,7 @@ async def _forget_in_langfuse(settings: Settings, user: str) -> int:
 
 
 def _hashed(settings: Settings, user_id: int) -> str:
-    return keyed_hash("user", user_id, settings.tracing.user_key)
+    return keyed_hash("user", user_id, settings.trace_user_key)
 
 
 async def serve(settings: Settings, port: int) -> None:

@@ -37,7 +37,7 @@ def open_settings(log_level: str | None = "WARNING") -> "Settings":
     from config import load_settings
 
     settings = load_settings()
-    level = log_level if log_level and settings.log.level != "DEBUG" else settings.log.level
+    level = log_level if log_level and settings.log_level != "DEBUG" else settings.log_level
     configure_logging(level, settings.secrets)
     return settings
 

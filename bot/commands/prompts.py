@@ -41,7 +41,7 @@ Label = Annotated[str, typer.Option(help="The label of the versions in Langfuse.
 def list_prompts(label: Label = DEFAULT_LABEL) -> None:
     """Show the prompts, and which version of each the sommelier uses."""
     settings = open_settings()
-    stored = stored_prompts(settings, label) if settings.tracing.has_langfuse else {}
+    stored = stored_prompts(settings, label) if settings.has_langfuse else {}
     rows = [_row(prompt, stored.get(name), label) for name, prompt in repository_prompts().items()]
     show(table(["prompt", "version", "label", "source", "variables"], rows))
 
@@ -89,7 +89,7 @@ def stored_prompt(
     settings: Settings, name: str, *, label: str | None = None, version: int | None = None
 ) -> Prompt | None:
     """Return a version of a prompt in Langfuse, if there is one. An error ends the command."""
-    if not settings.tracing.has_langfuse:
+    if not settings.has_langfuse:
         fail(NO_KEYS, 2)
     try:
         return fetched(langfuse_of(settings), name, label=label, version=version)
@@ -175,9 +175,9 @@ def prompts_to_try(settings: Settings, wanted: Sequence[str]) -> dict[str, Promp
 
 def prompts_in_use(settings: Settings) -> Prompts:
     """Return the prompts of the product: those of Langfuse under the label in use, if any."""
-    if not settings.tracing.has_langfuse:
+    if not settings.has_langfuse:
         return REPOSITORY
-    client, label = langfuse_of(settings), settings.tracing.prompt_label
+    client, label = langfuse_of(settings), settings.langfuse_prompt_label
     found = dict[str, Prompt]()
     try:
         for name in repository_prompts():

@@ -162,7 +162,7 @@ def export(
 ) -> None:
     """Save turns as a dataset for `sommelier eval run`: the question, and what came before it."""
     settings, moment = open_settings(), since_moment(since)
-    content: Any = "full" if settings.tracing.content == "full" else "masked"
+    content: Any = "full" if settings.trace_content == "full" else "masked"
     hide = Masking(content, (), settings.secrets).text
     turns = with_database(
         settings,

@@ -227,7 +227,7 @@ def test_another_backend_finds_the_names_of_the_conventions(otlp_receiver: OtlpR
 async def test_headers_of_another_backend_are_read_as_opentelemetry_writes_them() -> None:
     known = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1/"}
     settings = load_settings(None, known | {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b, x=1"})
-    assert dict(settings.tracing.otlp_headers)["x"].get_secret_value() == "1"
+    assert dict(settings.otel_exporter_otlp_headers)["x"].get_secret_value() == "1"
     assert "a b" in settings.secrets
     backend = await otlp_backend(settings)
     with pytest.raises(Unavailable, match="OTEL_EXPORTER_OTLP_ENDPOINT"):

@@ -16,7 +16,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.prompts import REPOSITORY
-from config import ModelSettings
+from config import Settings
 from tests.commands import sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
@@ -143,7 +143,7 @@ def test_a_server_that_is_found_is_named_by_doctor_and_taken_by_sommelier_model(
      ("mixtral-8x7b", False), ("gpt-4o-mini", False), ("llama3.2:latest", False)],
 )  # fmt: skip
 def test_the_size_in_a_models_name_chooses_the_profile(name: str, is_small: bool) -> None:
-    assert ModelSettings.model_validate({"LLM_MODEL": name}).is_small == is_small
+    assert Settings(llm_model=name).is_small == is_small
 
 
 def test_what_listens_at_a_usual_port_and_is_no_model_server_is_passed_over(

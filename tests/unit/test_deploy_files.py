@@ -34,5 +34,5 @@ def test_the_image_holds_the_whole_package_and_starts_with_its_settings(
     for name, value in (pair.split("=", 1) for pair in instructions("ENV")[-1].split()):
         monkeypatch.setenv(name, value)
     settings = load_settings(env_file=None)
-    assert settings.database.url.get_secret_value() == "sqlite+aiosqlite:////data/sommelier.sqlite3"
-    assert instructions("EXPOSE") == [str(settings.http.port)]
+    assert settings.database_url.get_secret_value() == "sqlite+aiosqlite:////data/sommelier.sqlite3"
+    assert instructions("EXPOSE") == [str(settings.http_port)]

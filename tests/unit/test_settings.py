@@ -12,9 +12,9 @@ HOOK = {"WEBHOOK_URL": "https://bot.example.com", "WEBHOOK_SECRET": SECRET, "HTT
 
 
 def test_the_limits_of_a_turn_are_the_engines_own_unless_set() -> None:
-    assert Settings().turn.limits == Limits()
+    assert Settings().limits == Limits()
     assert Limits().structured_output_max_retries == 2
-    assert load_settings(None, {"TURN_MAX_COST_USD": "3"}).turn.limits.cost_usd == 3
+    assert load_settings(None, {"TURN_MAX_COST_USD": "3"}).limits.cost_usd == 3
 
 
 def test_every_variable_has_a_name_of_its_own_and_a_description() -> None:
@@ -31,8 +31,8 @@ def test_the_environment_wins_over_the_file_and_an_empty_value_counts_as_not_set
     monkeypatch.setenv("LLM_MODEL", "from-environment")
     monkeypatch.setenv("HTTP_HOST", "")
     settings = load_settings(file)
-    assert (settings.model.name, settings.model.timeout_seconds) == ("from-environment", 7)
-    assert (settings.http.host, settings.http.port) == ("0.0.0.0", None)
+    assert (settings.llm_model, settings.llm_timeout_seconds) == ("from-environment", 7)
+    assert (settings.http_host, settings.http_port) == ("0.0.0.0", None)
 
 
 def test_an_error_names_every_wrong_variable_in_one_line_and_shows_no_value() -> None:

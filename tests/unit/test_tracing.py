@@ -30,4 +30,4 @@ def test_an_environment_that_langfuse_refuses_is_refused_at_the_start(
     with pytest.raises(SettingsError, match=r"^LANGFUSE_TRACING_ENVIRONMENT: must be 1 to 40 of"):
         load_settings(None)
     monkeypatch.setenv("LANGFUSE_TRACING_ENVIRONMENT", "berlin-2_test")
-    assert load_settings(None).tracing.environment == "berlin-2_test"
+    assert load_settings(None).langfuse_tracing_environment == "berlin-2_test"
