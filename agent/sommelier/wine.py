@@ -451,7 +451,7 @@ class WineQuery(BaseModel):
 
     styles: tuple[Style, ...] = Field((), max_length=8)
     alcohol_free: bool | None = Field(None, description="Of these styles, without alcohol.")
-    colours: tuple[Colour, ...] = Field((), max_length=4, description="Of rose bubbles, say.")
+    colours: tuple[Colour, ...] = Field((), max_length=4, description="Of rose bubbles.")
     sweetness: tuple[Sweetness, ...] = Field((), max_length=6)
     bodies: tuple[Body, ...] = Field((), max_length=5)
     tannins: tuple[Level, ...] = Field((), max_length=4)
@@ -463,11 +463,11 @@ class WineQuery(BaseModel):
     min_price: Price = None
     max_price: Price = Field(None, description="At most; `below`: less.")
     below: Price = None
-    around: Price = Field(None, description="'About 60'.")
+    around: Price = Field(None, description="'About 60', or a gift.")
     currency: Currency = Currency.EUR
     min_abv: Strength = None
     max_abv: Strength = None
-    oak: bool | None = Field(None, description="Only with, or without.")
+    oak: bool | None = Field(None, description="With, or without.")
     vegan: bool | None = Field(None, description="Not what is known not to be.")
     without_allergens: tuple[Allergen, ...] = Field((), max_length=4)
     without_styles: tuple[Style, ...] = Field((), max_length=8)

@@ -8,7 +8,7 @@ The order of a search, best first:
 3. the points for asked foods that a wine suits, and for the place of an asked grape in it; pairings
    are data, so they outweigh words;
 4. how well the text matches (bm25 in SQLite, ts_rank in Postgres);
-5. for wines like another one, the distance from it;
+5. for wines like another one, the distance from it; of wines without alcohol, the least strong;
 6. among equals, the wines that repeat the fewest producers, regions and price bands before them;
    wines without alcohol last;
 7. a shuffle that depends on the wine and on the query: the alphabet would favour a few producers.

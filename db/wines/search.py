@@ -292,6 +292,8 @@ def ranks(
         yield -sum(points[1:], start=points[0])
     if matches is not None:
         yield -matches
+    if query.alcohol_free:
+        yield func.coalesce(WineRow.abv, 0.0)
     if query.around is not None:
         yield func.abs(WineRow.price_in_euros - in_euros(query.around, query.currency))
     if like:
