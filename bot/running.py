@@ -33,7 +33,7 @@ from bot.tasks import (
     stop_on_signals,
 )
 from bot.telegram.dispatch import Dispatcher
-from bot.telegram.menu import show_commands
+from bot.telegram.handlers import show_commands
 from bot.telegram.reminders import Reminding
 from bot.updates.accept import introduce, point_webhook, poll
 from bot.updates.lanes import Lanes

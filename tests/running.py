@@ -36,9 +36,8 @@ from bot.telegram.connection import (
 )
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
-from bot.telegram.handlers import Handlers
+from bot.telegram.handlers import Handlers, show_commands
 from bot.telegram.look_ups import LookUps
-from bot.telegram.menu import show_commands
 from bot.telegram.onboarding import Onboarding
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender

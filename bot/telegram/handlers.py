@@ -1,12 +1,24 @@
-"""Handle what every conversation has: commands, words, edits, groups. No message is ignored."""
+"""Handle what every conversation has: commands, words, edits, groups. No message is ignored.
+
+The commands are shown in Telegram's menu, in every language; admins see theirs too.
+"""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from telegram import ChatMemberBanned, ChatMemberLeft, Update
+from telegram import (
+    Bot,
+    BotCommand,
+    BotCommandScope,
+    BotCommandScopeChat,
+    ChatMemberBanned,
+    ChatMemberLeft,
+    Update,
+)
 from telegram.constants import ChatType
+from telegram.error import TelegramError
 from telegram.ext import (
     ApplicationHandlerStop,
     ChatMemberHandler,
@@ -16,17 +28,22 @@ from telegram.ext import (
     filters,
 )
 
-from agent.i18n import translate
+from agent.i18n import ENGLISH, languages, translate, use_language
 from bot.outgoing import Destination
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import SENT, TYPED, destination, is_addressed, message_of, people_of
 from bot.telegram.settings import speak_with
+from bot.updates.accept import until_reached
 from bot.updates.bursts import STOPPED, chat_of, number, part
 
 log = logging.getLogger(__name__)
 
+COMMANDS: Final = (
+    "ask quotes find stop new taste cellar language settings privacy export forget help".split()
+)
+ADMIN_COMMANDS: Final = "stats trace allow block clearcare broadcast".split()
 PRIVATE_COMMANDS: Final = "taste settings export forget".split()
 SERVICE: Final = (
     filters.StatusUpdate.ALL
@@ -169,3 +186,35 @@ class Handlers:
         log.error("A handler failed", exc_info=context.error)
         if isinstance(update, Update) and update.effective_message:
             await self.talk.say(update, translate("apology"))
+
+
+async def show_commands(application: AnyApplication, admin_ids: Collection[int] = ()) -> None:
+    """Show the commands; an admin who never wrote to the bot has no menu.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+    bot = application.bot
+
+    async def show() -> None:
+        for language in languages():
+            await _show_menu(bot, COMMANDS, language)
+
+    await until_reached(show, "Showing the commands")
+    for admin_id in admin_ids:
+        try:
+            for language in languages():
+                chat = BotCommandScopeChat(admin_id)
+                await _show_menu(bot, [*COMMANDS, *ADMIN_COMMANDS], language, chat)
+        except TelegramError as error:
+            log.info("Admin %s is not shown the commands of admins: %s", admin_id, error)
+
+
+async def _show_menu(
+    bot: Bot, names: Sequence[str], language: str, scope: BotCommandScope | None = None
+) -> None:
+    # The English menu is for everybody whose language has none.
+    code = None if language == ENGLISH else language
+    with use_language(language):
+        menu = [BotCommand(name, translate(f"command_{name}")) for name in names]
+    await bot.set_my_commands(menu, scope, code)

@@ -1,4 +1,4 @@
-"""Offer wines without a model: inline in any chat, and by links that open the bot with a wine."""
+"""Offer wines inline in any chat, without a model."""
 
 import logging
 from collections.abc import Sequence
@@ -13,29 +13,20 @@ from telegram import (
     Update,
 )
 from telegram.constants import ParseMode
-from telegram.ext import CommandHandler, InlineQueryHandler
+from telegram.ext import InlineQueryHandler
 
-from agent.engine.run import Run
 from agent.fallback import query_for
-from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.cards import facts_line, wine_text
-from agent.sommelier.safety import care_in, find_wines, get_wines, person_in
+from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Wine
-from agent.text import pattern
-from agent.turn import Reply
-from bot.outgoing import Outgoing, Rows
 from bot.telegram.buttons import answer_inline
 from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.messages import TYPED
-from bot.telegram.onboarding import greet, welcome
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 
 log = logging.getLogger(__name__)
 
-PAYLOAD: Final = pattern(r"[A-Za-z0-9_-]{1,64}")
-"""The payload of /start that Telegram lets a link carry."""
 MOST: Final = 10
 CACHED_SECONDS: Final = 60
 """How long Telegram may repeat an answer to the same user by itself."""
@@ -45,43 +36,14 @@ PER_PERSON: Final = (Limit(40, 10),)
 
 @dataclass(frozen=True, slots=True)
 class InlineMode:
-    """Answers inline queries from the catalogue, and opens a conversation with a wine."""
+    """Answers inline queries from the catalogue."""
 
     talk: Conversation
     limit: RateLimit = field(default_factory=lambda: RateLimit(PER_PERSON, PER_PERSON, ()))
 
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
-        return [
-            CommandHandler("start", self.start, filters=TYPED, has_args=1),
-            InlineQueryHandler(self.inline),
-        ]
-
-    async def start(self, update: Update, context: Context) -> None:
-        """Answer /start with a payload by that wine, or the greeting; the trace has the payload."""
-        payload, talk = (context.args or [""])[0], self.talk
-        catalogue = talk.repositories.wines
-        if not PAYLOAD.fullmatch(payload):
-            await greet(talk, update)
-            return
-        wines = await catalogue.get([payload])
-        words = wines[0].label if wines else f"/start {payload}"
-
-        async def work(run: Run) -> Reply:
-            run.span.update(metadata={"start": payload})
-            if allowed := await get_wines(catalogue, [payload], person_in(run)):
-                wine = allowed[0]
-                return Reply(text=_text(wine), wine_ids=(wine.id,), wines=(wine,))
-            why = talk.turns.carer.help.why(care_in(run)) if wines else ""
-            if why:
-                return Reply(text=why, outcome="care")
-            return Reply(text=translate("greeting"), answer=await welcome(talk, update))
-
-        def greeted(buttons: Rows) -> Sequence[Outgoing]:
-            return [Outgoing(translate("greeting"), buttons)]
-
-        asked = talk.question(update, words, remembered=bool(wines))
-        await talk.turns.turn(asked, work, greeted)
+        return [InlineQueryHandler(self.inline)]
 
     async def inline(self, update: Update, context: Context) -> None:
         """Offer wines to send in any chat; none to a user who is offered no alcohol."""
@@ -112,13 +74,9 @@ def _article(number: int, wine: Wine) -> InlineQueryResultArticle:
         str(number),
         wine.label,
         InputTextMessageContent(
-            split_messages(_text(wine))[0],
+            split_messages(wine_text(wine, escape(wine.notes)))[0],
             parse_mode=ParseMode.HTML,
             link_preview_options=LinkPreviewOptions(is_disabled=True),
         ),
         description=facts_line(wine),
     )
-
-
-def _text(wine: Wine) -> str:
-    return wine_text(wine, escape(wine.notes))

@@ -1,24 +1,39 @@
-"""Greet a new user, and ask for language, age and taste in taps under the greeting.
+"""Answer /start: greet a user, or show the wine of a link that opened the bot.
 
-Nothing waits for the answers: a question that is asked instead is answered at once.
+Taps under the greeting tell the language, age and taste of a new user. Nothing waits for them: a
+question that is asked instead is answered at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from telegram import Update
 from telegram.ext import CallbackQueryHandler, CommandHandler
 
+from agent.engine.run import Run
 from agent.i18n import translate
+from agent.markdown import escape
+from agent.sommelier.cards import wine_text
+from agent.sommelier.safety import care_in, get_wines, person_in
 from agent.sommelier.taste import written
-from agent.turn import UNDER_AGE, Fact, settings_of
-from bot.outgoing import Button, Rows, in_rows
+from agent.text import pattern
+from agent.turn import UNDER_AGE, Fact, Reply, settings_of
+from bot.outgoing import Button, Outgoing, Rows, in_rows
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.messages import TYPED, is_private, people_of, press_of
+from bot.telegram.messages import (
+    TYPED,
+    behind_command,
+    is_private,
+    message_of,
+    people_of,
+    press_of,
+)
 from bot.telegram.settings import CHOSEN, button_data
 
+PAYLOAD: Final = pattern(r"[A-Za-z0-9_-]{1,64}")
+"""The payload of /start that Telegram lets a link carry."""
 PREFIX: Final = "ob:"
 """The beginning of the data of these buttons: `ob:QUESTION:ANSWER`."""
 TASTES: Final[Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]] = {
@@ -38,28 +53,9 @@ TASTES: Final[Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]] = {
 """The two questions about taste, and the likes that follow from an answer."""
 
 
-async def greet(talk: Conversation, update: Update) -> None:
-    """Introduce the bot, and ask what is not known yet of the user."""
-    await talk.say(update, translate("greeting"), await welcome(talk, update))
-
-
-async def welcome(talk: Conversation, update: Update) -> Rows:
-    """Return the buttons under a greeting: none in a group, or where all is known."""
-    age = talk.resources.help.full_age
-    if not is_private(update):
-        return ()
-    if settings_of(await talk.facts(update)).get("age", "") == str(age):
-        return ()
-    _, user_id = people_of(update)
-    language = Button(f"🌐 {translate('language_name')}", button_data(user_id, CHOSEN))
-    older = Button(translate("start_older", age=age), f"{PREFIX}age:yes")
-    younger = Button(translate("start_younger", age=age), f"{PREFIX}age:no")
-    return ((language,), (older, younger))
-
-
 @dataclass(frozen=True, slots=True)
 class Onboarding:
-    """Greets users, and handles the taps of a new one."""
+    """Answers /start, and the taps of a new user."""
 
     talk: Conversation
 
@@ -71,8 +67,47 @@ class Onboarding:
         ]
 
     async def start(self, update: Update, context: Context) -> None:
-        """Answer /start with a greeting."""
-        await greet(self.talk, update)
+        """Answer /start with a greeting, and ask what is not known yet of the user."""
+        payload = behind_command(message_of(update).text or "")
+        if PAYLOAD.fullmatch(payload):
+            await self._show_wine(update, payload)
+        else:
+            await self.talk.say(update, translate("greeting"), await self._questions(update))
+
+    async def _show_wine(self, update: Update, payload: str) -> None:
+        """Show the wine of a link, or greet if there is none; the trace has the payload."""
+        talk, catalogue = self.talk, self.talk.repositories.wines
+        wines = await catalogue.get([payload])
+        words = wines[0].label if wines else f"/start {payload}"
+
+        async def work(run: Run) -> Reply:
+            run.span.update(metadata={"start": payload})
+            if allowed := await get_wines(catalogue, [payload], person_in(run)):
+                (wine,) = allowed
+                text = wine_text(wine, escape(wine.notes))
+                return Reply(text=text, wine_ids=(wine.id,), wines=(wine,))
+            if wines and (why := talk.turns.carer.help.why(care_in(run))):
+                return Reply(text=why, outcome="care")
+            return Reply(text=translate("greeting"), answer=await self._questions(update))
+
+        def greeting(questions: Rows) -> Sequence[Outgoing]:
+            return [Outgoing(translate("greeting"), questions)]
+
+        question = talk.question(update, words, remembered=bool(wines))
+        await talk.turns.turn(question, work, greeting)
+
+    async def _questions(self, update: Update) -> Rows:
+        """Return the buttons under a greeting: none in a group, or where all is known."""
+        age = self.talk.resources.help.full_age
+        if not is_private(update):
+            return ()
+        if settings_of(await self.talk.facts(update)).get("age", "") == str(age):
+            return ()
+        _, user_id = people_of(update)
+        language = Button(f"🌐 {translate('language_name')}", button_data(user_id, CHOSEN))
+        older = Button(translate("start_older", age=age), f"{PREFIX}age:yes")
+        younger = Button(translate("start_younger", age=age), f"{PREFIX}age:no")
+        return ((language,), (older, younger))
 
     async def tap(self, update: Update, context: Context) -> None:
         """Store an answer, and ask the next question in its place."""

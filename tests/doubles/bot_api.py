@@ -125,7 +125,6 @@ class BotApi(LoopbackServer):
             "deleteWebhook": self._delete_webhook,
             "setWebhook": self._set_webhook,
             "setMyCommands": self._set_commands,
-            "getMyCommands": lambda call: self.menus.get(menu_of(call), []),
             "getFile": self._get_file,
             "sendMessage": lambda call: self._chats.send_message(call.params),
             "sendMessageDraft": lambda call: self._chats.draft(call.params),

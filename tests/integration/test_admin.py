@@ -22,7 +22,7 @@ from bot.budgets import NO_BUDGET, Budgets, DailyBudget
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication, close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation
-from bot.telegram.menu import show_commands
+from bot.telegram.handlers import show_commands
 from bot.updates.accept import introduce
 from bot.updates.lanes import Lanes
 from config import SettingsError, load_settings
