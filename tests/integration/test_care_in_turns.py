@@ -68,29 +68,6 @@ async def test_in_a_crisis_no_model_is_asked(model_server: ModelServer) -> None:
     assert model_server.requests == []
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        ("I am 15. A red for lamb?",),
-        ("I'm an alcoholic, sober for 3 years", "a red for lamb"),
-        ("I'm pregnant", "a red for my husband, with lamb"),
-    ],
-)
-async def test_who_must_not_drink_is_shown_nothing_with_alcohol_by_a_model_either(
-    model_server: ModelServer, said: tuple[str, ...]
-) -> None:
-    model_server.script(
-        tool_call("get_wine", {"wine_ids": [CHINON.id]}),
-        tool_call("search_wines", {"styles": ["red"]}),
-        shown(CHINON),
-        shown(FREE),
-    )
-    reply, root = await reply_to(*said, server=model_server)
-    assert (reply.outcome, reply.wine_ids) == ("answered", (FREE.id,))
-    assert root.metadata["error_types"] == "grounding"
-    assert "only wines without alcohol" in str(model_server.requests[2].json["messages"])
-
-
 IN_POLISH = "nie chcę już żyć, czerwone wino na dziś"
 
 
