@@ -24,10 +24,12 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import from_json
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agent.engine.limits import Limits
 from agent.engine.messages import ResponseMode
+from agent.engine.prices import Price
 from agent.text import pattern
 
 LIMITS: Final = Limits()
@@ -82,6 +84,11 @@ def split_headers(value: object) -> object:
     return tuple((name.strip(), unquote(text.strip())) for name, _, text in pairs)
 
 
+def parse_json(value: object) -> object:
+    """Return the value of a text of JSON; anything else as it is."""
+    return from_json(value) if isinstance(value, str) else value
+
+
 def split_user_ids(value: object) -> object:
     """Return ids of users; refuse names, groups and the accounts in whose name others write."""
     ids = split(value)
@@ -114,6 +121,7 @@ Url = Annotated[
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)]
 Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split)]
 Headers = Annotated[tuple[tuple[str, SecretStr], ...], NoDecode, BeforeValidator(split_headers)]
+ModelPrices = Annotated[dict[str, Price], NoDecode, BeforeValidator(parse_json)]
 UserIds = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split_user_ids)]
 TimeZone = Annotated[str, AfterValidator(check_time_zone)]
 BotToken = Annotated[
@@ -185,7 +193,7 @@ class Settings(BaseSettings):
     """Models of that server to ask when the first fails, with commas."""
     llm_response_mode: ResponseMode | None = None
     """How a structured answer is asked for; default: json_object, of small models json_schema."""
-    llm_prices: str | None = None
+    llm_prices: ModelPrices = {}
     """US dollars per million tokens, as JSON: {"my-model": {"prompt": 1, "completion": 2}}."""
     llm_timeout_seconds: float = Field(60, gt=0, le=600)
     """Seconds that one request to the model may take."""
@@ -455,8 +463,8 @@ def describe(error: ValidationError) -> str:
     """Return one line for every wrong variable, without its value: it may be a secret."""
     lines = []
     for issue in error.errors(include_url=False, include_context=False, include_input=False):
-        name = "".join(str(part) for part in issue["loc"][:1])
+        name, *within = [str(part) for part in issue["loc"]] or [""]
         name = name.upper() if name in Settings.model_fields else name
         problem = issue["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
-        lines.append(f"{name}: {problem}" if name else problem)
+        lines.append(": ".join(filter(None, (name, ".".join(within), problem))))
     return "; ".join(lines)

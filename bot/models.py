@@ -27,15 +27,8 @@ def run_of(
     prompts: Prompts,
     special: dict[str, LLMService] | None = None,
 ) -> Run[Deps]:
-    """Return the run that every turn starts from; `special` models serve one use each.
-
-    Raises:
-        SettingsError: LLM_PRICES is not a list of prices.
-    """
-    try:
-        prices = Prices.from_setting(settings.llm_prices)
-    except ValueError as error:
-        raise SettingsError(f"LLM_PRICES: {error}") from None
+    """Return the run that every turn starts from; `special` models serve one use each."""
+    prices = Prices(settings.llm_prices)
     for model in models:  # logs at the start which of them have no known price
         prices.costs(
             LLMResponse(model=model.model, usage=Usage(1), base_url=settings.openai_base_url)

@@ -31,13 +31,12 @@ class Evidence:
 
     `found` holds the results of this turn's tools, by id. The text that a tool returns to the model
     is no part of it: that may repeat the model's own arguments. `asked` holds the user's messages,
-    `answered` earlier answers, `instructions` the prompt, which no answer is to repeat.
+    `answered` earlier answers.
     """
 
     found: dict[str, object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
-    instructions: str = ""
 
     @property
     def texts(self) -> list[str]:

@@ -42,11 +42,6 @@ def feedback(
     ]
 
 
-def is_feedback(content: str) -> bool:
-    """Tell whether a user message is feedback and not a person's words."""
-    return content.startswith(FAILED.partition("{")[0])
-
-
 def describe_validation_error(error: ValidationError) -> str:
     """List the first few issues as `path: message`; without URLs and without the input."""
     issues = error.errors(include_url=False, include_context=False, include_input=False)

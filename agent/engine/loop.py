@@ -188,9 +188,7 @@ class _Turn(Generic[T]):
         instructions = system_prompt(str(run.instructions), contract)
         self.chat = Conversation(instructions, run.history, message, images)
         self.evidence = Evidence(
-            asked=self.chat.said_by("user"),
-            answered=self.chat.said_by("assistant"),
-            instructions=str(run.instructions),
+            asked=self.chat.said_by("user"), answered=self.chat.said_by("assistant")
         )
         self.models = ModelChain(run)
         self.drafts = Drafts(run, contract, self.evidence)

@@ -9,9 +9,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from agent.engine.feedback import describe_validation_error
 from agent.engine.messages import LLMResponse, Usage
 from agent.text import pattern
 
@@ -47,7 +46,6 @@ class Price(BaseModel):
 FREE: Final[Costs] = {"input": 0.0, "output": 0.0}
 UNKNOWN: Final = Price(prompt=5, completion=25)
 """The price of the dearest models in common use, about: a limit stops too early, not never."""
-SETTING: Final = TypeAdapter(dict[str, Price])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +56,6 @@ class Prices:
     """
 
     own: Mapping[str, Price] = field(default_factory=dict)
-
-    @classmethod
-    def from_setting(cls, setting: str | None) -> "Prices":
-        """Read prices from a setting, a JSON object of models; `cached` may be left out.
-
-        `{"my-model": {"prompt": 1, "cached": 0.5, "completion": 2}}`, in US dollars per million
-        tokens.
-
-        Raises:
-            ValueError: it is not such an object; one line that says where it is wrong.
-        """
-        try:
-            return cls(SETTING.validate_json(setting) if setting else {})
-        except ValidationError as error:
-            wrong = describe_validation_error(error).removeprefix("answer: ")
-            raise ValueError(
-                f'{wrong}; write {{"MODEL": {{"prompt": 1, "completion": 2}}}}'
-            ) from None
 
     def costs(self, response: LLMResponse) -> Costs:
         """Return the cost of a response; the first look-up takes 0.2 s."""

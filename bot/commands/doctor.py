@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 import httpx2
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from agent.documents.embedding import LocalModelError
 from agent.documents.vectors import Embedder
@@ -94,6 +95,8 @@ def _shown(value: object) -> str:
         return ",".join(
             "=".join(map(_shown, part)) if isinstance(part, tuple) else str(part) for part in value
         )
+    if isinstance(value, dict):
+        return to_json(value, exclude_none=True).decode() if value else ""
     return "" if value is None else str(value)
 
 

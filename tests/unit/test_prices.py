@@ -7,6 +7,7 @@ import pytest
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMResponse, Usage
 from agent.engine.prices import FREE, UNKNOWN, Prices, is_local
+from config import SettingsError, load_settings
 
 MILLION = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
 
@@ -18,7 +19,8 @@ def cost(model: str, prices: Prices | None = None, base_url: str | None = None) 
 
 
 def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
-    prices = Prices.from_setting('{"house-model": {"prompt": 2, "cached": 1, "completion": 4}}')
+    setting = '{"house-model": {"prompt": 2, "cached": 1, "completion": 4}}'
+    prices = Prices(load_settings(None, {"LLM_PRICES": setting}).llm_prices)
     ledger = Ledger(prices=prices)
     usage = Usage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000)
     costs = ledger.add(LLMResponse(model="house-model-2026-01-01", usage=usage))
@@ -29,18 +31,15 @@ def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("{", "Invalid JSON"),
-        ('{"m": 3}', "m: Input should be an object"),
+        ("{", "EOF while parsing"),
         ('{"m": {"prompt": 1}}', "m.completion: Field required"),
-        ('{"m": {"prompt": -1, "completion": 1}}', "m.prompt: Input should be greater than or"),
-        ('{"m": {"prompt": 1, "completion": 1, "image": 1}}', "m.image: Extra inputs are not"),
+        ('{"m": {"prompt": -1, "completion": 1}}', "m.prompt: must be greater than or equal to 0"),
     ],
 )
 def test_a_wrong_setting_is_one_line_that_says_where(setting: str, message: str) -> None:
-    with pytest.raises(ValueError, match="MODEL") as raised:
-        Prices.from_setting(setting)
-    assert str(raised.value).startswith(message)
-    assert str(raised.value).endswith('write {"MODEL": {"prompt": 1, "completion": 2}}')
+    with pytest.raises(SettingsError) as raised:
+        load_settings(None, {"LLM_PRICES": setting})
+    assert str(raised.value).startswith(f"LLM_PRICES: {message}")
     assert "\n" not in str(raised.value)
 
 
