@@ -140,9 +140,10 @@ class Conversation:
         return await self.answerer.answer(text, run, *((attached,) if attached else ()))
 
     async def facts(self, update: Update) -> Sequence[Fact]:
-        """Return the facts stored of a user."""
-        _, user_id = people_of(update)
-        return await self.repositories.memory.facts(user_id)
+        """Return the facts stored of a user, as they were when the turn began."""
+        turn, (_, user_id) = pending_turn(), people_of(update)
+        known = turn.state.facts if turn is not None else None
+        return known if known is not None else await self.repositories.memory.facts(user_id)
 
     async def bottles(self, update: Update) -> Sequence[Bottles]:
         """Return the cellar of a user, bottles that were drunk included."""

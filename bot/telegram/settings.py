@@ -126,12 +126,7 @@ async def speak_with(talk: Conversation, update: Update) -> None:
 
 async def spoken_by(talk: Conversation, user_id: int) -> str | None:
     """Return the language of a user who does not write now; None if it is unknown."""
-    return language_of_person(await chosen_by(talk, user_id))
-
-
-async def chosen_by(talk: Conversation, user_id: int) -> dict[str, str]:
-    """Return the settings of a user; none if the database fails."""
-    return settings_of(await facts_of_user(talk, user_id) or ())
+    return language_of_person(settings_of(await facts_of_user(talk, user_id) or ()))
 
 
 async def facts_of_user(talk: Conversation, user_id: int) -> Sequence[Fact] | None:
@@ -168,13 +163,13 @@ class SettingsCommands:
     async def settings(self, update: Update, context: Context) -> None:
         """Answer /settings with every setting and its value."""
         _, user_id = people_of(update)
-        rows = self._menu(user_id, await chosen_by(self.talk, user_id))
+        rows = self._menu(user_id, settings_of(await self.talk.facts(update)))
         await self.talk.say(update, translate("settings"), rows)
 
     async def language(self, update: Update, context: Context) -> None:
         """Answer /language with a button for every language."""
         _, user_id = people_of(update)
-        chosen = await chosen_by(self.talk, user_id)
+        chosen = settings_of(await self.talk.facts(update))
         rows = choices(SETTINGS[CHOSEN], user_id, chosen, goes_back=is_private(update))
         await self.talk.say(update, translate("setting_language_ask"), rows)
 
@@ -186,7 +181,7 @@ class SettingsCommands:
         if owner != str(user_id):
             await acknowledge(query, translate("not_your_settings"))
             return
-        chosen, confirmed = await chosen_by(self.talk, user_id), ""
+        chosen, confirmed = settings_of(await self.talk.facts(update)), ""
         if setting is not None and value not in setting.values():
             await acknowledge(query)
             await _show(query, translate(f"setting_{name}_ask"), choices(setting, user_id, chosen))

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
-from urllib.parse import parse_qs
 
 import pytest
 from httpx2 import Limits
@@ -233,14 +232,6 @@ async def test_after_a_message_that_may_have_arrived_the_rest_is_sent(
     assert (delivery.error, delivery.tries, len(delivery.message_ids)) == ("ambiguous", 3, 2)
 
 
-async def test_a_success_that_cannot_be_read_counts_as_arrived(
-    telegram: Telegram, sender: Sender
-) -> None:
-    telegram.strike(Page(200))
-    assert (await sender.send(Destination(CHAT), "Chinon")).error == "ambiguous"
-    assert telegram.asked == [(CHAT, 200)]
-
-
 async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -351,70 +342,6 @@ async def test_a_database_that_is_down_stops_no_answer(
     assert (await sender.send(Destination(CHAT), "Chinon")).error == "unreachable"
     assert (await sender.send(Destination(CHAT), "Chinon")).error is None
     assert caplog.text.count(f"What is known of chat {CHAT} could not be stored") == 2
-
-
-class Closing:
-    """A Telegram that closes a kept connection: before it reads again, after it read, or later."""
-
-    def __init__(self, moment: str) -> None:
-        self.moment = moment
-        self.texts: list[str] = []
-        self.connections = 0
-        self.ends: list[asyncio.Event] = []
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self.ends.append(ended := asyncio.Event())
-        first = self.connections == 1
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            for number in range(10):
-                if first and number == 1 and self.moment == "before":
-                    break
-                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-                length = int(head.split("content-length: ")[1].split("\r\n")[0])
-                body = await reader.readexactly(length)
-                if first and number == 1 and self.moment == "read":
-                    break
-                self.texts.append(parse_qs(body.decode())["text"][0])
-                if first and number == 1:
-                    break
-                writer.write(SENT)
-                await writer.drain()
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
-        ended.set()
-
-
-MESSAGE = b'{"ok":true,"result":{"message_id":1,"date":1,"chat":{"id":7,"type":"private"}}}'
-SENT = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
-    len(MESSAGE),
-    MESSAGE,
-)
-
-
-@pytest.mark.parametrize(
-    ("moment", "error", "texts"),
-    [
-        ("before", None, ["one", "two"]),
-        ("read", "ambiguous", ["one"]),
-        ("processed", "ambiguous", ["one", "two"]),
-    ],
-)
-async def test_a_kept_connection_that_closes_sends_again_only_what_was_not_read(
-    moment: str, error: str | None, texts: list[str], waits: Waits
-) -> None:
-    closing = Closing(moment)
-    server = await asyncio.start_server(closing.serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with bot_without_me(f"http://127.0.0.1:{port}") as bot:
-        sender = sender_of(bot, waits)
-        assert (await sender.send(Destination(7), "one")).error is None
-        await asyncio.sleep(0.05)
-        assert (await sender.send(Destination(7), "two")).error == error
-    server.close()
-    await asyncio.gather(*(ended.wait() for ended in closing.ends))
-    assert closing.texts == texts
 
 
 async def test_answers_that_are_cut_off_cost_no_connection(telegram: Telegram) -> None:
