@@ -4,7 +4,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -116,9 +116,8 @@ def find(
         write_file(save, found.queries.as_text)
         typer.echo(f"Saved the queries to {save}.", err=True)
     if as_json:
-        from bot.http.schemas import PlacesDocument
-
-        print_json(PlacesDocument.of(found))
+        found_here = {"results": found.results, "links": found.links, "note": found.note}
+        print_json(asdict(found.queries) | found_here)
     else:
         _print(_place_lines(found))
 

@@ -28,7 +28,6 @@ from bot.http.schemas import (
     AskResponse,
     ChatRequest,
     ChatResponse,
-    Problem,
     QueryRequest,
     RewriteRequest,
 )
@@ -43,15 +42,14 @@ STREAM_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 STILL_THERE: Final = format_sse_event(comment="still there")
 """Keeps proxies from giving up a connection on which nothing comes."""
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {
-    401: {"model": Problem, "description": "There is no bearer token, or a wrong one."},
-    422: {"model": Problem, "description": "A field is wrong; `fields` says which and why."},
-    503: {"model": Problem, "description": "The question could not be worked on."},
+    401: {"description": "There is no bearer token, or a wrong one."},
+    503: {"description": "The question could not be worked on."},
 }
 EVENTS: Final = {"text/event-stream": {"schema": {"type": "string"}}}
 CHAT_EVENTS: Final = (
     "The answer. With `Accept: text/event-stream` it comes as events: `draft` ({text}), each in "
     "place of the one before and only of what is grounded, then `done` (a ChatResponse) or `error` "
-    "(a Problem). Closing the connection ends the work on it."
+    "({detail}). Closing the connection ends the work on it."
 )
 QUOTE_EVENTS: Final = (
     "Events: `result` (a Snippet) for each passage, then `done` ({resultCount, summary, "
@@ -124,7 +122,7 @@ class Api:
             yield event("done", answering.result())
         except Exception as error:
             log_type("/api/chat", error)
-            yield event("error", Problem(error=UNAVAILABLE))
+            yield event("error", {"detail": UNAVAILABLE})
         finally:
             answering.cancel()
 

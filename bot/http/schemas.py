@@ -22,7 +22,6 @@ from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.quotes import Snippet
 from agent.documents.refine import FallbackReason
 from agent.markdown import visible
-from agent.places.find import FoundPlace, SearchLink
 from agent.turn_trace import Outcome
 
 MAX_HISTORY: Final = 50
@@ -131,29 +130,3 @@ class QuotesDocument(_Response):
     by_model: bool
     note: str
     outcome: Outcome
-
-
-class PlacesDocument(_Response):
-    """Ten queries, what was found for them, and links to search with."""
-
-    category: str = Field(validation_alias=AliasPath("queries", "category"))
-    place: str = Field(validation_alias=AliasPath("queries", "place"))
-    queries: list[str] = Field(validation_alias=AliasPath("queries", "queries"))
-    by_rules: bool = Field(validation_alias=AliasPath("queries", "by_rules"))
-    results: list[FoundPlace]
-    links: list[SearchLink]
-    note: str
-
-
-class FieldProblem(BaseModel):
-    """The problem of one field; the field `body` is the whole body."""
-
-    field: str
-    message: str
-
-
-class Problem(BaseModel):
-    """The reason why there is no answer, and what to do about it."""
-
-    error: str
-    fields: list[FieldProblem] = []

@@ -1,31 +1,28 @@
 """The bot over HTTP: Telegram's webhook, health, metrics. TLS and limits are a proxy's in front.
 
-Errors are JSON that says what to do. Nothing of a request is logged or sent back: neither its body
-nor its secret.
+Errors are JSON whose `detail` says what to do. Nothing of a request is logged, neither its body nor
+its secret.
 """
 
 import asyncio
 import hmac
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final, TypeVar
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.telemetry import TelemetryConfig
 from pydantic import SecretStr
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
 
-from bot.http.schemas import FieldProblem, Problem
 from bot.metrics import CONTENT_TYPE, Metrics, Refusal
 from bot.updates.accept import Accept, read_update
 from db.records import Backlog
@@ -47,7 +44,6 @@ REFUSALS: Final[dict[Refusal, tuple[int, str]]] = {
     "malformed": (400, "the body is not a JSON object with an integer update_id"),
     "not_accepted": (503, "the update could not be stored, deliver it again"),
 }
-MAX_PROBLEMS: Final = 10
 UNAVAILABLE: Final = "the question could not be worked on, ask again later"
 NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
 """Calls are traced as turns; FastAPI's own records would hold what was asked."""
@@ -137,11 +133,7 @@ def app_of(routers: Sequence[APIRouter], routes: Sequence[BaseRoute] = ()) -> Fa
         docs_url=None,
         redoc_url=None,
         telemetry=NO_TELEMETRY,
-        exception_handlers={
-            AnyHTTPException: show_http_error,
-            RequestValidationError: show_invalid_fields,
-            Exception: show_failure,
-        },
+        exception_handlers={Exception: show_failure},
     )
     for router in routers:
         app.include_router(router)
@@ -163,7 +155,7 @@ class RequireToken:
             # Header values are bytes that Starlette reads as Latin-1.
             is_right = hmac.compare_digest(given.strip().encode("latin-1"), self._token)
             if scheme.lower() != "bearer" or not is_right:
-                app = problem(401, UNAUTHORIZED, headers={"www-authenticate": "Bearer"})
+                app = JSONResponse({"detail": UNAUTHORIZED}, 401, {"www-authenticate": "Bearer"})
         await app(scope, receive, send)
 
 
@@ -177,44 +169,15 @@ async def call_within_limit(name: str, check: Callable[[], Awaitable[T]]) -> T |
         return None
 
 
-async def show_http_error(_: Request, error: Exception) -> JSONResponse:
-    """Return an error that a route raised, or that of an address that does not exist."""
-    assert isinstance(error, AnyHTTPException)  # noqa: S101 - registered for no other
-    return problem(error.status_code, error.detail, headers=error.headers)
-
-
-async def show_invalid_fields(_: Request, error: Exception) -> JSONResponse:
-    """Return 422 and what is wrong with which field of the body."""
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for no other
-    fields = [
-        FieldProblem(
-            field=".".join(part for part in issue["loc"][1:] if isinstance(part, str)) or "body",
-            message=issue["msg"].removeprefix("Value error, "),
-        )
-        for issue in error.errors()[:MAX_PROBLEMS]
-    ]
-    return problem(422, "the body is not what this address takes, see `fields`", fields)
-
-
 async def show_failure(request: Request, error: Exception) -> JSONResponse:
     """Return 503; the log tells the type alone."""
     log_type(request.url.path, error)
-    return problem(503, UNAVAILABLE)
+    return JSONResponse({"detail": UNAVAILABLE}, 503)
 
 
 def log_type(path: str, error: Exception) -> None:
     """Log the type of an error: the text of a database error holds what was asked."""
     log.error("%s failed with %s", path, type(error).__name__)
-
-
-def problem(
-    status: int,
-    error: str,
-    fields: Sequence[FieldProblem] = (),
-    headers: Mapping[str, str] | None = None,
-) -> JSONResponse:
-    """Return an error as JSON."""
-    return JSONResponse(Problem(error=error, fields=[*fields]).model_dump(), status, headers)
 
 
 def listen(host: str, port: int) -> socket.socket:
