@@ -216,7 +216,10 @@ class Turns:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")
-        await self._commit(question, reply, await self._messages(question, reply), root)
+        # No buttons: what made the turn fail may be what makes them.
+        plain = replace(self.replies, buttons=lambda *_: ()) if self.replies else None
+        messages = await plain.messages(question, reply) if plain else []
+        await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> bool:
         """Offer help to a user in a crisis, where no turn is due; return whether it was needed."""

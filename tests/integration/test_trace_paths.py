@@ -1,7 +1,7 @@
 """The whole trace of every path a turn can take, decoded from what Langfuse gets."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from agent.sommelier.service import Sommelier
 from agent.turn import Reply
 from bot.outgoing import Rows
 from bot.question import Question
-from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
 from tests.databases import migrated_sqlite
@@ -32,7 +31,7 @@ from tests.doubles.model_server import (
 from tests.doubles.otlp import OtlpReceiver, Span, Tree
 from tests.doubles.server import eventually
 from tests.fakes import CHINON, FakeCatalogue
-from tests.running import running
+from tests.running import at_rest, running
 
 QUESTION = "a red for lamb"
 SEARCH = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
@@ -42,246 +41,157 @@ VALID = answer_json(
 )
 EMPTY = answer_json({"response_type": "recommendation", "intro": "Here:", "wines": []})
 
-ENTER: Tree = ("guard.input", "guardrail", [])
 PLAN: Tree = ("llm.plan", "generation", [])
-ANSWER: Tree = ("llm.answer", "generation", [])
 TOOL: Tree = ("tool.search_wines", "tool", [("retrieve.wines", "retriever", [])])
-GUARD: Tree = ("guard.output", "guardrail", [])
+ATTEMPT: list[Tree] = [("llm.answer", "generation", []), ("guard.output", "guardrail", [])]
+FALLBACK: Tree = ("retrieve.wines", "retriever", [])
 SEND: Tree = ("telegram.send", "span", [])
-ANSWERED_BY = ["mode:prompt", "model:gpt-4o"]
-ATTEMPT = [ANSWER, GUARD]
-FALLBACK: list[Tree] = [("retrieve.wines", "retriever", [])]
+
+
+@dataclass
+class World:
+    """The bot with a small catalogue, a model and Langfuse."""
+
+    bot_api: BotApi
+    model_server: ModelServer
+    langfuse: OtlpReceiver
+    messages: MessageRepository
+
+    async def answer(
+        self, *steps: Any, models: tuple[str, ...] = ("gpt-4o",), seconds: float = 120, **given: Any
+    ) -> str:
+        """Return the answer to `QUESTION`, once its trace has arrived."""
+        self.model_server.script(*steps)
+        base_url = self.model_server.base_url
+        made = [LLMService(model=name, api_key="sk-test", base_url=base_url) for name in models]
+        run = Run(made, limits=Limits(seconds=seconds))
+        sommelier = Sommelier(catalogue=FakeCatalogue())
+        given |= {"run": run, "langfuse": self.langfuse}
+        async with running(self.bot_api, sommelier, self.messages, **given) as lanes:
+            self.bot_api.say(QUESTION)
+            sent = self.bot_api.calls_of
+            await eventually(lambda: bool(sent("sendMessage")), seconds=20, otherwise=str)
+            await at_rest(lanes)
+        for model in made:
+            await model.close()
+        return "\n".join(self.bot_api.sent())
+
+    def root(self, *children: Tree) -> Span:
+        """Return the root of the only trace, which has this tree; its spans say whose it is."""
+        entered: Tree = ("guard.input", "guardrail", [])
+        assert self.langfuse.tree() == ("turn", "agent", [entered, *children, SEND])
+        root = self.langfuse.span("turn")
+        for span in self.langfuse.spans:
+            assert (span.session, span.user) == (f"chat-{CHAT}", f"user-{CHAT}")
+            assert root.start <= span.start
+            assert span.end <= root.end
+        return root
+
+    def spans(self, name: str) -> list[Span]:
+        found = (span for span in self.langfuse.spans if span.name == name)
+        return sorted(found, key=lambda span: span.start)
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        return self.langfuse.scores_of(self.langfuse.span("turn").trace_id)
 
 
 @pytest.fixture
-async def messages(tmp_path: Path) -> AsyncIterator[MessageRepository]:
+async def world(
+    bot_api: BotApi, model_server: ModelServer, otlp_receiver: OtlpReceiver, tmp_path: Path
+) -> AsyncIterator[World]:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield MessageRepository(Sessions(engine))
+    yield World(bot_api, model_server, otlp_receiver, MessageRepository(Sessions(engine)))
     await engine.dispose()
 
 
-@asynccontextmanager
-async def traced(
-    bot_api: BotApi,
-    otlp: OtlpReceiver,
-    messages: MessageRepository,
-    models: Sequence[LLMService],
-    limits: Limits | None = None,
-) -> AsyncIterator[Lanes]:
-    """The bot with a small cellar and these models; what is traced has arrived at the end."""
-    sommelier = Sommelier(catalogue=FakeCatalogue())
-    run = Run(models, limits=limits or Limits())
-    try:
-        async with running(bot_api, sommelier, messages, run=run, langfuse=otlp) as queue:
-            yield queue
-    finally:
-        for each in models:
-            await each.close()
-
-
-def model(server: ModelServer, name: str = "gpt-4o") -> LLMService:
-    return LLMService(model=name, api_key="sk-test", base_url=server.base_url)
-
-
-async def over(queue: Lanes) -> None:
-    """Return when no turn runs any more."""
-    await eventually(lambda: not queue.active, seconds=10, otherwise=lambda: "a turn still runs")
-
-
-async def answer_of(
-    bot_api: BotApi,
-    otlp: OtlpReceiver,
-    messages: MessageRepository,
-    models: Sequence[LLMService],
-    limits: Limits | None = None,
-) -> str:
-    """What a person gets for `QUESTION`."""
-    async with traced(bot_api, otlp, messages, models, limits) as queue:
-        bot_api.say(QUESTION)
-        (text,) = await bot_api.wait_for_message(timeout=20)
-        await over(queue)
-    return text
-
-
-def expect(otlp: OtlpReceiver, children: list[Tree]) -> Span:
-    """The root of the only trace, which has this tree; every span says whose it is."""
-    entered = [] if ENTER in children else [ENTER]
-    assert otlp.tree() == ("turn", "agent", [*entered, *children, SEND])
-    assert {span.session for span in otlp.spans} == {f"chat-{CHAT}"}
-    assert {span.user for span in otlp.spans} == {f"user-{CHAT}"}
-    root = otlp.span("turn")
-    assert all(root.start <= span.start and span.end <= root.end for span in otlp.spans), (
-        "a span outlives its turn"
-    )
-    return root
-
-
-def scores(otlp: OtlpReceiver) -> dict[str, object]:
-    return {score["name"]: score["value"] for score in otlp.scores}
-
-
-def spans(otlp: OtlpReceiver, name: str) -> list[Span]:
-    return sorted((span for span in otlp.spans if span.name == name), key=lambda span: span.start)
-
-
-async def test_success(
-    bot_api: BotApi,
-    model_server: ModelServer,
-    otlp_receiver: OtlpReceiver,
-    messages: MessageRepository,
-) -> None:
-    model_server.script(SEARCH, answer(VALID.message["content"], usage=(100, 20), cached=40))  # type: ignore[index]
-    text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
-    root = expect(otlp_receiver, [PLAN, TOOL, ANSWER, GUARD])
+async def test_an_answer_after_a_tool_call(world: World) -> None:
+    final_answer = answer(VALID.message["content"], usage=(100, 20), cached=40)  # type: ignore[index]
+    text = await world.answer(SEARCH, final_answer)
+    root = world.root(PLAN, TOOL, *ATTEMPT)
     assert (root.level, root.input) == ("DEFAULT", QUESTION)
     assert "Fresh and fine with lamb." in text
-    assert root.metadata["outcome"] == "answered"
-    assert (root.metadata["llm_calls"], root.metadata["tool_calls"]) == (2, 1)
-    final = otlp_receiver.span("llm.answer")
+    final = world.langfuse.span("llm.answer")
     assert final.usage == {"input": 60, "input_cached_tokens": 40, "output": 20}
     assert final.cost == {
         "input": pytest.approx((60 * 2.5 + 40 * 1.25) / 1e6),
         "output": pytest.approx(20 * 10 / 1e6),
     }
     assert isinstance(final.input, dict)
-    assert [each["function"]["name"] for each in final.input["tools"]][:1] == ["search_wines"]
+    assert final.input["tools"][0]["function"]["name"] == "search_wines"
     assert final.input["messages"][-1]["role"] == "tool"
-    assert {span.attributes["langfuse.trace.name"] for span in otlp_receiver.spans} == {"chat"}
-    assert root.tags == ANSWERED_BY
     assert str(final.metadata["prompt_version"]).startswith("repository:")
-    assert final.metadata["prompt_name"] == "sommelier"
-    assert final.metadata["mode"] == "prompt"
-    assert scores(otlp_receiver) == {
-        "structured_retries": 0,
-        "outcome": "answered",
-        "grounding": 1,
-    }
+    assert (final.metadata["prompt_name"], final.metadata["mode"]) == ("sommelier", "prompt")
+    assert root.tags == ["mode:prompt", "model:gpt-4o"]
+    assert world.scores == {"structured_retries": 0, "outcome": "answered", "grounding": 1}
 
 
-async def test_retry(
-    bot_api: BotApi,
-    model_server: ModelServer,
-    otlp_receiver: OtlpReceiver,
-    messages: MessageRepository,
-) -> None:
-    model_server.script(SEARCH, answer("{not json"), EMPTY, VALID)
-    await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
-    root = expect(otlp_receiver, [PLAN, TOOL, *ATTEMPT, *ATTEMPT, *ATTEMPT])
-    assert root.level == "DEFAULT"
-    assert (root.metadata["retried"], root.metadata["retry_count"]) == ("yes", 2)
+async def test_retries(world: World) -> None:
+    await world.answer(SEARCH, answer("{not json"), EMPTY, VALID)
+    root = world.root(PLAN, TOOL, *ATTEMPT * 3)
+    assert (root.level, root.metadata["retried"], root.metadata["retry_count"]) == (
+        *("DEFAULT", "yes", 2),
+    )
     assert root.metadata["error_types"] == "invalid_json,semantic"
-    first, second, third = spans(otlp_receiver, "llm.answer")
+    first, second, third = world.spans("llm.answer")
     assert (first.output, first.metadata["error_type"]) == ("{not json", "invalid_json")
     assert (second.metadata["error_type"], second.level) == ("semantic", "WARNING")
-    # Why it was not valid is what the model was told in the next request.
+    # The model is told the reason in the next request.
     assert str(second.metadata["reason"]) in str(third.input)
-    assert "reason" not in third.metadata
+    assert third.metadata.keys().isdisjoint({"error_type", "reason"})
     errors, modes = ["error:invalid_json", "error:semantic"], ["mode:prompt", "mode:json_object"]
     assert root.tags == ["retried", *errors, *modes, "model:gpt-4o"]
-    assert (root.metadata["model"], root.metadata["fallback"]) == ("gpt-4o", "no")
-    assert scores(otlp_receiver)["first_error"] == "invalid_json"
-    assert "error_type" not in third.metadata
-    assert [each.metadata["attempt"] for each in (first, second, third)] == [0, 1, 2]
-    assert all(each.usage and each.cost for each in (first, second, third))
-    assert scores(otlp_receiver)["structured_retries"] == 2
+    assert [span.metadata["attempt"] for span in (first, second, third)] == [0, 1, 2]
+    assert all(span.usage and span.cost for span in (first, second, third))
+    assert (world.scores["first_error"], world.scores["structured_retries"]) == ("invalid_json", 2)
 
 
-async def test_refusal(
-    bot_api: BotApi,
-    model_server: ModelServer,
-    otlp_receiver: OtlpReceiver,
-    messages: MessageRepository,
-) -> None:
-    model_server.script(refusal("I won't."))
-    text = await answer_of(bot_api, otlp_receiver, messages, [model(model_server)])
-    root = expect(otlp_receiver, [ANSWER, GUARD])
-    assert (text, root.output) == (translate("declined"), translate("declined"))
+async def test_a_refusal(world: World) -> None:
+    text = await world.answer(refusal("I won't."))
+    root = world.root(*ATTEMPT)
+    assert text == root.output == translate("declined")
     assert (root.metadata["outcome"], root.metadata["retry_count"]) == ("refused", 0)
-    assert otlp_receiver.span("llm.answer").output == "I won't."
+    assert world.langfuse.span("llm.answer").output == "I won't."
 
 
-async def test_fallback_model(
-    bot_api: BotApi,
-    model_server: ModelServer,
-    otlp_receiver: OtlpReceiver,
-    messages: MessageRepository,
-) -> None:
-    model_server.script(error(401), SEARCH, VALID)
-    models = [model(model_server, "gpt-4.1"), model(model_server)]
-    await answer_of(bot_api, otlp_receiver, messages, models)
-    root = expect(otlp_receiver, [PLAN, PLAN, TOOL, ANSWER, GUARD])
+async def test_a_second_model_answers(world: World) -> None:
+    await world.answer(error(401), SEARCH, VALID, models=("gpt-4.1", "gpt-4o"))
+    root = world.root(PLAN, PLAN, TOOL, *ATTEMPT)
     assert (root.level, root.metadata["outcome"]) == ("DEFAULT", "answered")
-    failed, asked = spans(otlp_receiver, "llm.plan")
+    failed, asked = world.spans("llm.plan")
     assert (failed.level, failed.metadata["error_type"]) == ("ERROR", "ModelRejected")
     assert (failed.metadata["model"], asked.metadata["model"]) == ("gpt-4.1", "gpt-4o")
     assert (root.metadata["model"], root.metadata["fallback"]) == ("gpt-4o", "yes")
-    assert root.tags == ["fallback", *ANSWERED_BY]
+    assert root.tags == ["fallback", "mode:prompt", "model:gpt-4o"]
 
 
-async def test_deadline(
-    bot_api: BotApi,
-    model_server: ModelServer,
-    otlp_receiver: OtlpReceiver,
-    messages: MessageRepository,
-) -> None:
-    model_server.script(SEARCH, hang(30))
-    limits = Limits(seconds=3)
-    await answer_of(bot_api, otlp_receiver, messages, [model(model_server)], limits)
-    root = expect(otlp_receiver, [PLAN, TOOL, PLAN, *FALLBACK])
-    assert (root.metadata["outcome"], root.metadata["error_types"]) == ("fallback", "deadline")
-    late = spans(otlp_receiver, "llm.plan")[1]
+async def test_the_fallback_answers_after_the_deadline(world: World) -> None:
+    await world.answer(SEARCH, hang(30), seconds=3)
+    root = world.root(PLAN, TOOL, PLAN, FALLBACK)
+    assert (root.level, root.metadata["outcome"]) == ("WARNING", "fallback")
+    assert root.metadata["error_types"] == "deadline"
+    late = world.spans("llm.plan")[1]
     assert (late.level, late.metadata["error_type"]) == ("ERROR", "DeadlinePassed")
 
 
-async def test_send_failure(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
-) -> None:
-    bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", times=5)
-    async with traced(bot_api, otlp_receiver, messages, []) as queue:
-        bot_api.say(QUESTION)
-        await eventually(lambda: bool(bot_api.calls_of("sendMessage")), seconds=10, otherwise=str)
-        await over(queue)
-    root = expect(otlp_receiver, FALLBACK)
-    send = otlp_receiver.span("telegram.send")
+async def test_an_answer_that_cannot_be_sent(world: World) -> None:
+    world.bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", times=5)
+    await world.answer(models=())
+    root = world.root(FALLBACK)
+    send = world.langfuse.span("telegram.send")
     assert (send.level, send.metadata["error"]) == ("ERROR", "unreachable")
-    # Whoever filters by level finds who got nothing.
     assert (root.level, root.metadata["send_error"]) == ("ERROR", "unreachable")
     assert root.metadata["outcome"] == "answered"
 
 
-async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
-) -> None:
+async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(world: World) -> None:
     def buttons(question: Question, reply: Reply) -> Rows:
         raise ValueError("a secret text")
 
-    sommelier = Sommelier(catalogue=FakeCatalogue())
-    further: dict[str, Any] = {"buttons": buttons, "langfuse": otlp_receiver}
-    async with running(bot_api, sommelier, messages, **further) as queue:
-        bot_api.say(QUESTION)
-        assert await bot_api.wait_for_message(timeout=20) == [translate("set_aside")]
-        await over(queue)
-    root = expect(otlp_receiver, FALLBACK)
-    assert (root.level, root.output) == ("ERROR", translate("set_aside"))
-    assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "ValueError")
-    assert scores(otlp_receiver)["outcome"] == "failed"
-    assert "secret" not in repr(otlp_receiver.spans)
-
-
-async def test_a_turn_that_fails_for_good_is_one_trace(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, messages: MessageRepository
-) -> None:
-    class Broken(MessageRepository):
-        async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
-            raise OSError("a secret path")
-
-    async with traced(bot_api, otlp_receiver, Broken(messages._sessions), []) as queue:
-        bot_api.say("/new")
-        assert await bot_api.wait_for_message(timeout=20) == [translate("set_aside")]
-        await over(queue)
-    assert otlp_receiver.tree() == ("turn", "agent", [SEND])
-    root = otlp_receiver.span("turn")
-    assert (root.level, root.input, root.output) == ("ERROR", "/new", translate("set_aside"))
-    assert (root.metadata["outcome"], root.metadata["error_types"]) == ("failed", "OSError")
-    assert scores(otlp_receiver)["outcome"] == "failed"
-    assert "secret" not in repr(otlp_receiver.spans)
+    text = await world.answer(models=(), buttons=buttons)
+    root = world.root(FALLBACK)
+    assert text == root.output == translate("set_aside")
+    assert (root.level, root.metadata["outcome"]) == ("ERROR", "failed")
+    assert root.metadata["error_types"] == "ValueError"
+    assert world.scores["outcome"] == "failed"
+    assert "secret" not in repr(world.langfuse.spans)
