@@ -7,10 +7,13 @@ its own with limits of time and memory.
 import asyncio
 import logging
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from agent import lengths
@@ -44,34 +47,24 @@ async def run_in_process(function: Callable[..., R], *arguments: object, seconds
         MemoryError: the process ended without a result.
         Exception: the error that `function` raised.
     """
-    spawn = multiprocessing.get_context("spawn")
-    receiver, sender = spawn.Pipe(duplex=False)
-    process = spawn.Process(target=_run, args=(sender, seconds, function, arguments), daemon=True)
-
-    def wait() -> Any:
-        process.start()
-        sender.close()  # now the end of the process ends the wait
-        if not receiver.poll(seconds):
-            raise TimeoutError
-        return receiver.recv()
-
+    spawn, pid = multiprocessing.get_context("spawn"), 0
+    pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_limit, initargs=(seconds,))
+    run = partial(asyncio.get_running_loop().run_in_executor, pool)
     try:
-        result = await asyncio.to_thread(wait)
-    except EOFError:
+        async with asyncio.timeout(seconds):
+            pid = await run(os.getpid)
+            return await run(partial(function, *arguments))
+    except BrokenProcessPool:
         raise MemoryError from None
     finally:
-        if process.pid is not None:
-            process.kill()
-            await asyncio.to_thread(process.join)
-    if isinstance(result, Exception):
-        raise result
-    found: R = result
-    return found
+        with suppress(ProcessLookupError):
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+        pool.shutdown(wait=False)
 
 
-def _run(
-    sender: Connection, seconds: float, function: Callable[..., object], arguments: Any
-) -> None:
+def _limit(seconds: float) -> None:
+    """Limit the memory of this process, and have it ended when its time is over."""
     with suppress(ImportError, ValueError, OSError):
         import resource  # noqa: PLC0415 - not on every platform
 
@@ -79,11 +72,6 @@ def _run(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     signal.alarm(int(seconds) + 2)  # the process that started this one may be gone
     logging.disable()
-    try:
-        result = function(*arguments)
-    except Exception as error:
-        result = error
-    sender.send(result)
 
 
 class SentFiles:
