@@ -5,7 +5,7 @@ from typing import Final, get_args
 
 from agent.care.concerns import ALLERGIES
 from agent.fallback import query_for, read_request
-from agent.sommelier.safety import EXCLUDING
+from agent.sommelier.safety import EXCLUDABLE
 from agent.sommelier.taste import read, written
 from agent.sommelier.wine import SoftFilter, WineQuery
 from agent.turn import Fact
@@ -29,8 +29,8 @@ def facts_in(text: str) -> tuple[Fact, ...]:
 
 def excluded(query: WineQuery) -> Iterator[Fact]:
     """Yield what a request rules out, as facts that may be remembered."""
-    for field, excluding in EXCLUDING.items():
-        for value in getattr(query, excluding):
+    for field in EXCLUDABLE:
+        for value in getattr(query, f"without_{field}"):
             yield Fact("hate", written({field: (value,)}), _plain(value))
     for allergen in query.without_allergens:
         if allergen in ALLERGIES:

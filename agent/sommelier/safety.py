@@ -33,13 +33,8 @@ OFFERED_FIRST: Final = 2
 """How many wines without alcohol come first for a person who had better not drink."""
 MAX_VALUES: Final = 12
 """Values of one filter, and wines of one result."""
-EXCLUDING: Final[Mapping[str, str]] = {
-    "grapes": "without_grapes",
-    "countries": "without_countries",
-    "regions": "without_regions",
-    "styles": "without_styles",
-}
-"""The filters that exclude what these filters ask for."""
+EXCLUDABLE: Final = ("grapes", "countries", "regions", "styles")
+"""The filters with another one that excludes: `without_grapes`."""
 UNDECLARED: Final = frozenset({"grapes"})
 """Allergies that no label has to declare."""
 
@@ -50,10 +45,6 @@ CAUTIOUS: Final = (
 )
 ALLERGIC: Final = "Somebody at the table is allergic to: {names}. Wines with it are left out."
 KNOWN: Final = "Known of this guest already (data, not to be remembered again): {known}."
-NOTE_FORBIDDEN: Final = "only wines without alcohol are shown to this guest"
-NOTE_CAUTIOUS: Final = "wines without alcohol come first for this guest"
-NOTE_ALLERGY: Final = "wines with {names} are left out"
-NOTE_HATED: Final = "wines that this guest never drinks are left out: {hated}"
 
 
 def person_in(run: Run) -> Person:
@@ -155,8 +146,8 @@ def _without_hated(query: WineQuery, taste: Taste) -> WineQuery:
     filters: dict[str, object] = {"limit": MAX_VALUES} if taste.hates else {}
     for wanted, _ in taste.hates:
         (name, values), *others = wanted.items()
-        if not others and name in EXCLUDING:
-            excluding = EXCLUDING[name]
+        if not others and name in EXCLUDABLE:
+            excluding = f"without_{name}"
             known = cast("Sequence[str]", filters.get(excluding, getattr(query, excluding)))
             filters[excluding] = tuple(dict.fromkeys((*known, *values)))[:MAX_VALUES]
     return query.with_filters(filters)
@@ -215,12 +206,13 @@ def note(person: Person) -> str:
     care = person.care
     names = ", ".join(sorted(care.allergies))
     hated = ", ".join(said for _, said in taste_of(person.facts).hates)
-    parts = (
-        NOTE_FORBIDDEN if care.forbids_alcohol else NOTE_CAUTIOUS if care.is_cautious else "",
-        NOTE_ALLERGY.format(names=names) if names else "",
-        NOTE_HATED.format(hated=hated) if hated else "",
-    )
-    return "; ".join(part for part in parts if part)
+    told = {
+        "only wines without alcohol are shown to this guest": care.forbids_alcohol,
+        "wines without alcohol come first for this guest": care.is_cautious,
+        f"wines with {names} are left out": names,
+        f"wines that this guest never drinks are left out: {hated}": hated,
+    }
+    return "; ".join(part for part, holds in told.items() if holds)
 
 
 def allowed_part(
