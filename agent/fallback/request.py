@@ -80,7 +80,8 @@ class Request:
 
     `wanted` maps the fields of a search to the values that a wine is to have. `cues` are said of
     the wines that were shown: cheaper, dearer, lighter, fuller, drier, sweeter, other, like, why.
-    `ordinals` count them from 1, -1 is the last. `unknown` are the words that no table knows.
+    `ordinals` count them from 1, -1 is the last. `unknown` are the words that no table knows and
+    that may be a dish or a name, `unread` counts all longer words that no table knows.
     """
 
     text: str = ""
@@ -96,6 +97,7 @@ class Request:
     ordinals: tuple[int, ...] = ()
     name: str = ""
     unknown: tuple[str, ...] = ()
+    unread: int = 0
     is_question: bool = False
     is_about_wine: bool = False
     is_greeting: bool = False
@@ -159,6 +161,7 @@ class _Reader:
             cues=self._cues(),
             ordinals=tuple(dict.fromkeys(map(int, self._values("ordinal")))),
             unknown=self._unknown(),
+            unread=self._unread(),
             is_about_wine=bool({"wine", "wish"} & self.marks),
             is_greeting="hello" in self.marks,
         )
@@ -283,6 +286,15 @@ class _Reader:
             if leads or self._is_name(at):
                 found.append(word.written)
         return tuple(dict.fromkeys(found))[:MOST_VALUES]
+
+    def _unread(self) -> int:
+        """Return how many words of some length were not read."""
+        return sum(
+            len(word.stem) >= SHORTEST_UNKNOWN
+            and word.stem not in LEADING
+            and at not in self.covered
+            for at, word in enumerate(self.words)
+        )
 
     def _is_name(self, at: int) -> bool:
         """Return whether a word is written as a name: in German any noun is."""

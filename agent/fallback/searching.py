@@ -26,6 +26,8 @@ from agent.sommelier.wine import (
 from agent.turn import NOBODY, Person
 
 LIMIT: Final = 12
+MOST_UNREAD: Final = 2
+"""Words that a wish may have which no table knows, if it is certain what is wished for."""
 MOST_TEXT: Final = 290
 MOST_IDS: Final = 100
 MOST_NAMES: Final = 8
@@ -203,6 +205,18 @@ def query_for(text: str, language: str = "en") -> WineQuery:
     if request.says_what:
         return query
     return query.model_copy(update={"text": text[: lengths.READ_NAME]})
+
+
+def certain_query(text: str, language: str) -> WineQuery | None:
+    """Return the search that a wish for wine means if almost all of it was read; else None."""
+    request = read_request(text, language)
+    is_unclear = request.unknown or request.unread > MOST_UNREAD or request.is_question
+    is_unclear = is_unclear or request.price.is_unknown
+    refers_back = request.cues or request.ordinals
+    is_by_taste = any(exclusion.field == "text" for exclusion in request.without)
+    if is_unclear or refers_back or is_by_taste or not (request.wanted or request.dishes):
+        return None
+    return query_of(request, Context())
 
 
 def wine_called(said: str, id: str, style: Style | None = None, **told: Any) -> Wine | None:

@@ -14,7 +14,7 @@ from agent.engine.messages import Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.span import Prompt
 from agent.engine.tools import Tool, Toolbox
-from agent.fallback import Fallback, language_of, search_in_words
+from agent.fallback import Fallback, certain_query, language_of, search_in_words
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.prompts import has_reason, prompt_for, render, research_rules
 from agent.sommelier.answer import SOMMELIER, wine_ids
@@ -198,6 +198,9 @@ class Sommelier:
             first = (ToolCall("", READ, "{}"),)
         elif shown and not care_in(run).forbids_alcohol:
             first = (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
+        elif not attached and (query := certain_query(message, current_language())):
+            filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
+            first = (ToolCall("", "search_wines", filters),)
         history = [as_written(said) for said in run.history]
         return await generate_agentic_response(
             message,

@@ -89,7 +89,7 @@ async def test_a_message_is_answered_by_the_model_and_traced(
         answer_json({"response_type": "recommendation", "intro": "Here:", "wines": []}),
         answer_json(ANSWER),
     )
-    bot_api.say("Something for trout?", chat_id=CHAT)
+    bot_api.say("Something for trout with Gugelhupf?", chat_id=CHAT)
     with running(
         bot_api,
         environment,
@@ -106,7 +106,7 @@ async def test_a_message_is_answered_by_the_model_and_traced(
     await otlp_receiver.wait_for_spans(10)
     await otlp_receiver.wait_for_scores(4)
     root = otlp_receiver.span("turn")
-    assert root.input == "Something for trout?"
+    assert root.input == "Something for trout with Gugelhupf?"
     assert root.metadata["outcome"] == "answered"
     assert (root.metadata["retried"], root.metadata["retry_count"]) == ("yes", 1)
     assert root.metadata["error_types"] == "semantic"
@@ -159,7 +159,7 @@ async def test_a_turn_that_was_cut_off_in_the_middle_is_one_trace(
         "LANGFUSE_SECRET_KEY": otlp_receiver.secret_key,
         "LANGFUSE_BASE_URL": otlp_receiver.base_url,
     }
-    bot_api.say("Something for trout?", chat_id=CHAT)
+    bot_api.say("Something for trout with Gugelhupf?", chat_id=CHAT)
     with killed(bot_api, environment, **settings):
         await eventually(
             lambda: len(model_server.requests) == 2, seconds=60, otherwise=lambda: "not asked"
@@ -196,7 +196,7 @@ async def test_a_trace_outlives_a_bot_that_is_killed_while_langfuse_is_away(
         "LANGFUSE_BASE_URL": otlp_receiver.base_url,
     }
     otlp_receiver.mode = "503"
-    bot_api.say("Something for trout?", chat_id=CHAT)
+    bot_api.say("Something for trout with Gugelhupf?", chat_id=CHAT)
     tried = "POST /api/public/otel/v1/traces"
     with killed(bot_api, environment, **settings):
         await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
@@ -208,7 +208,10 @@ async def test_a_trace_outlives_a_bot_that_is_killed_while_langfuse_is_away(
     async with running_here(bot_api, environment, **settings):
         await otlp_receiver.wait_for_scores(3)
     root = otlp_receiver.span("turn")
-    assert (root.input, root.metadata["outcome"]) == ("Something for trout?", "answered")
+    assert (root.input, root.metadata["outcome"]) == (
+        "Something for trout with Gugelhupf?",
+        "answered",
+    )
     assert {score["traceId"] for score in otlp_receiver.scores} == {root.trace_id}
 
 

@@ -1,10 +1,13 @@
 """A whole turn of the sommelier: whatever the model does, a reply, and a trace that says why."""
 
+import json
+
 import pytest
 
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
+from agent.fallback import certain_query
 from agent.i18n import translate
 from agent.memory.tools import memory_tools
 from agent.prompts import repository_prompts
@@ -35,7 +38,7 @@ async def test_a_valid_answer_is_shown_with_facts_of_the_catalogue(
     model_server: ModelServer,
 ) -> None:
     model_server.script(search(), valid())
-    reply, root = await reply_to(QUESTION, service(model_server))
+    reply, root = await reply_to(f"{QUESTION}, with Gugelhupf", service(model_server))
     assert reply.outcome == "answered"
     assert reply.wine_ids == (CHINON.id,)
     assert reply.retries == 0
@@ -140,6 +143,28 @@ async def test_what_looks_like_an_injection_is_recorded_and_answered_like_any_ot
     reply, root = await reply_to(message, service(model_server))
     assert reply.outcome == "answered"
     assert root.metadata["security_flags"] == "instruction_override,prompt_probe"
+
+
+async def test_a_wish_that_is_certain_is_searched_for_before_the_model_is_asked(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(valid())
+    reply, root = await reply_to(QUESTION, service(model_server))
+    assert (reply.outcome, reply.wine_ids) == ("answered", (CHINON.id,))
+    assert root.names == ["guard.input", "tool.search_wines", "llm.answer", "guard.output"]
+    asked, called, found = model_server.requests[0].json["messages"][1:]
+    assert asked["content"] == QUESTION
+    arguments = json.loads(called["tool_calls"][0]["function"]["arguments"])
+    assert (arguments["styles"], arguments["foods"]) == (["red"], ["lamb"])
+    assert arguments["max_price"] == 25
+    assert CHINON.id in found["content"]
+
+
+@pytest.mark.parametrize(
+    "message", ["What does sur lie mean?", "something cheaper", "a red for lamb with Gugelhupf"]
+)
+def test_what_is_not_certain_is_left_to_the_model(message: str) -> None:
+    assert certain_query(message, "en") is None
 
 
 async def test_tools_of_memory_are_offered_where_something_can_be_kept(

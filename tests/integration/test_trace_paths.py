@@ -33,7 +33,7 @@ from tests.doubles.server import eventually
 from tests.fakes import CHINON, FakeCatalogue
 from tests.running import at_rest, running
 
-QUESTION = "a red for lamb"
+QUESTION = "a red for lamb with Gugelhupf"
 SEARCH = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
 WINES = [{"wine_id": CHINON.id, "description": "Fresh and fine with lamb."}]
 VALID = answer_json(
