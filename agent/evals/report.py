@@ -14,6 +14,7 @@ from agent.numbers import percentile
 MAX_WORST: Final = 10
 MAX_REASON_CHARS: Final = 160
 FIGURES: Final = {
+    "by_model": "{:.0%} of turns",
     "requests": "{:.1f}",
     "tokens": "{:,.0f}",
     "cost_usd": "${:.4f}",

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Final, Protocol, cast
 
 from agent.documents.passages import DocumentStore
@@ -141,6 +142,11 @@ async def _attempt(variant: Variant, trial: Trial) -> Result:
     return Result(trial.variant, trial.case, outcome, tuple(trial.traces), failure)
 
 
+def is_by_model(reply: Reply) -> bool:
+    """Tell whether a reply is a model's, and not the fallback's."""
+    return reply.spent.requests > 0 and reply.outcome in ("answered", "salvaged")
+
+
 def _figures(spent: Spent) -> dict[str, float]:
     return {"requests": spent.requests, "tokens": spent.tokens, "cost_usd": spent.cost_usd}
 
@@ -169,7 +175,7 @@ class SommelierVariant:
         observed = await self._observe(case, replies)
         return Outcome(
             marks=marks(observed, case),
-            figures=_figures(spent),
+            figures=_figures(spent) | {"by_model": fmean(map(is_by_model, replies))},
             texts=observed.texts,
             wine_ids=tuple(wine.id for wine in observed.wines),
             seconds=tuple(trace.root.seconds for trace in trial.traces),

@@ -10,7 +10,7 @@ from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, error, hang, raw
 from tests.doubles.server import eventually
 
-LAMB = "a red for lamb under 25 euros"
+LAMB = "a red for lamb with Gugelhupf, under 25 euros"
 SOUND = b"OggS, as far as anybody here knows"
 
 

@@ -358,7 +358,7 @@ class TestBudgets:
             async with rooms.open(bot_api, model, budgets=budgets):
                 for group in groups:
                     named = {"type": "mention", "offset": 0, "length": 19}
-                    said = f"@sommelier_test_bot {QUESTION}"
+                    said = f"@sommelier_test_bot {QUESTION}, with Gugelhupf"
                     bot_api.say(said, group, BEA, entities=[named])
                 shown = [(await bot_api.wait_for_message(1, group))[0] for group in groups]
         assert len(model_server.requests) <= 3

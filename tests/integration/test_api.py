@@ -108,7 +108,7 @@ def events(text: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 STREAMED = GOOD | {"accept": "text/event-stream"}
-LAMB = {"message": "A red for lamb, please"}
+LAMB = {"message": "A red for lamb with Gugelhupf, please"}
 ASKED = {"question": QUESTION}
 BEFORE = [
     {"role": "user", "content": "I am pregnant. A red?"},
