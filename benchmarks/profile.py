@@ -126,7 +126,7 @@ async def turn(number: int, price: Price, telegram: BotApi, model: ModelServer) 
     """Ask, and wait until the turn has ended."""
     search = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
     model.script(search, answer_json(INFORMATIONAL))
-    telegram.say("A red for lamb, please")
+    telegram.say("A red for lamb with Gugelhupf, please")  # not certain: the model searches
     await telegram.wait_for_message(number, timeout=60)
     await eventually(
         lambda: any(statement.startswith(END) for statement in price.statements[:-1]),
