@@ -272,7 +272,7 @@ class OtlpReceiver(LoopbackServer):
         if self.mode == "401" or not (is_known or is_open):
             return JSONResponse({"message": "Invalid credentials.", "error": "Unauthorized"}, 401)
         if self.mode != "ok":
-            return JSONResponse({"message": "Out of order."}, int(self.mode), {"Retry-After": "30"})
+            return JSONResponse({"message": "Out of order."}, int(self.mode), {"Retry-After": "1"})
         return None
 
     async def _traces(self, request: Request) -> Response:

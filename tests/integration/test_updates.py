@@ -39,14 +39,16 @@ def base(chat: int) -> dict[str, Any]:
 
 
 def variants(kind: str, chat: int) -> Iterator[dict[str, Any]]:
-    """A message of a kind: whole, with a field more, and with each field missing and wrong."""
+    """A message of a kind: whole, with a field more, and with each field missing or wrong."""
     whole = base(chat) | KINDS[kind]
     yield whole
     yield whole | {"of_tomorrow": {"id": SECRET}}
     for number, path in enumerate(paths(whole)):
-        yield changed(whole, path, lambda into, name: into.pop(name))
-        wrong = WRONG[number % len(WRONG)]
-        yield changed(whole, path, lambda into, name, to=wrong: into.__setitem__(name, to))  # type: ignore[misc]
+        if number % 2:
+            yield changed(whole, path, lambda into, name: into.pop(name))
+        else:
+            wrong = WRONG[number // 2 % len(WRONG)]
+            yield changed(whole, path, lambda into, name, to=wrong: into.__setitem__(name, to))  # type: ignore[misc]
 
 
 def paths(found: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
