@@ -61,7 +61,7 @@ class Turns:
         try:
             with root:
                 question, reply = await self._answer(question, work, root)
-            messages = await self._messages(question, reply, show)
+            messages = await self.replies.messages(question, reply, show) if self.replies else []
         except BaseException as error:
             self.running.remove(question.id)
             await self._store_aborted(question, root, error)
@@ -161,12 +161,6 @@ class Turns:
         problem = "The delivery of the last answer could not be read"
         return await call_or_default(lambda: store.may_be_lost(question.chat_id), False, problem)
 
-    async def _messages(
-        self, question: Question, reply: Reply, show: Show | None = None
-    ) -> list[OutboxRow]:
-        """Return the messages to send."""
-        return await self.replies.messages(question, reply, show) if self.replies else []
-
     async def _commit(
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
     ) -> None:
@@ -216,9 +210,7 @@ class Turns:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")
-        # No buttons: what made the turn fail may be what makes them.
-        plain = replace(self.replies, buttons=lambda *_: ()) if self.replies else None
-        messages = await plain.messages(question, reply) if plain else []
+        messages = await self.replies.apology(question, reply.text) if self.replies else []
         await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> bool:

@@ -34,27 +34,34 @@ class Replies:
     async def messages(
         self, question: Question, reply: Reply, show: Show | None = None
     ) -> list[OutboxRow]:
-        """Return the messages of a reply; the first replaces the message that showed progress.
-
-        They show the text of the reply, or what `show` makes of its answer.
-        """
-        if question.to is None:
-            return []
-        to = replace(question.to, edits=question.state.placeholder.message_id)
+        """Return the messages of a reply: its text, or what `show` makes of its answer."""
         *others, last = _outgoing(reply, show)
         last = Outgoing(last.markdown, last.buttons + self.buttons(question, reply))
-        messages = list[OutboxRow]()
-        for outgoing in (*others, last):
-            destination = to.next if messages else to
-            for message in await messages_of(destination, outgoing.markdown, outgoing.buttons):
-                message.follows = bool(messages)
-                messages.append(message)
-        if reply.audio:
-            voice = message_to(to.next, kind="voice", file_name=AUDIO_FILE, file=reply.audio)
-            messages.append(voice)
-        for message in messages:
-            message.turn_id = question.id
-        return messages
+        return await _messages(question, [*others, last], reply.audio)
+
+    async def apology(self, question: Question, text: str) -> list[OutboxRow]:
+        """Return the message of a turn that failed: it needs nothing that may fail again."""
+        return await _messages(question, [Outgoing(text)])
+
+
+async def _messages(
+    question: Question, shown: Sequence[Outgoing], audio: bytes = b""
+) -> list[OutboxRow]:
+    """Return the messages of a turn; the first replaces the message that showed progress."""
+    if question.to is None:
+        return []
+    to = replace(question.to, edits=question.state.placeholder.message_id)
+    messages = list[OutboxRow]()
+    for outgoing in shown:
+        destination = to.next if messages else to
+        for message in await messages_of(destination, outgoing.markdown, outgoing.buttons):
+            message.follows = bool(messages)
+            messages.append(message)
+    if audio:
+        messages.append(message_to(to.next, kind="voice", file_name=AUDIO_FILE, file=audio))
+    for message in messages:
+        message.turn_id = question.id
+    return messages
 
 
 def _outgoing(reply: Reply, show: Show | None) -> list[Outgoing]:
