@@ -89,7 +89,7 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
             conversation, history = json.loads(line), list[StoredMessage]()
             guest = Person(user_id=1)
             for message in map(message_of, conversation["messages"]):
-                run = resources.run.turn(history=window(history))
+                run = resources.run.for_turn(history=window(history))
                 run = replace(run, deps=replace(deps_of(run), person=guest))
                 began = time.monotonic()
                 answer = partial(message.answer, resources=resources, history=history)

@@ -108,7 +108,7 @@ async def serve_stdio(resources: Resources) -> None:
     tools = served_tools(resources)
 
     async def call(called: ToolCall) -> ToolResult:
-        return await tools.call(called, resources.run.turn())
+        return await tools.call(called, resources.run.for_turn())
 
     server = mcp_server(tools, call)
     async with stdio_server() as (read, write):

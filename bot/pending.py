@@ -30,7 +30,7 @@ class TurnState:
     """
 
     stop: Stop = field(default_factory=Stop)
-    before: Spent = NOTHING_SPENT
+    spent_before: Spent = NOTHING_SPENT
     trace: TraceRecord | None = None
     ledger: Ledger | None = None
     placeholder: Placeholder = field(default_factory=Placeholder)
@@ -40,11 +40,11 @@ class TurnState:
     @property
     def spent(self) -> Spent:
         """Return the usage of all tries so far."""
-        return self.ledger.spent if self.ledger else self.before
+        return self.ledger.spent if self.ledger else self.spent_before
 
     def restart(self) -> None:
         """Prepare for another try."""
-        self.before, self.ledger, self.stop = self.spent, None, Stop()
+        self.spent_before, self.ledger, self.stop = self.spent, None, Stop()
 
 
 @dataclass(slots=True)

@@ -51,7 +51,7 @@ class Turns:
     store: TurnRepository | None = None
     running: RunningTurns = field(default_factory=RunningTurns)
 
-    async def turn(self, question: Question, work: Work, show: Show | None = None) -> Reply:
+    async def run_turn(self, question: Question, work: Work, show: Show | None = None) -> Reply:
         """Run one turn and return the reply that `work` makes, an apology if it fails.
 
         The text of the reply is sent, or the messages that `show` makes of its answer.
@@ -104,12 +104,12 @@ class Turns:
     ) -> Run:
         """Return the run of the turn, with no model if its allowance is used up."""
         state = question.state
-        run = self.run.turn(
+        run = self.run.for_turn(
             span=root,
             limits=allowance.narrowed(self.run.limits),
             show=show_draft,
             stop=state.stop,
-            before=state.before,
+            spent_before=state.spent_before,
         )
         state.ledger = run.ledger
         if allowance.is_used_up():
@@ -221,7 +221,7 @@ class Turns:
 
         if not read_care(question.text).is_crisis:
             return False
-        await self.turn(question, nothing)
+        await self.run_turn(question, nothing)
         return True
 
 

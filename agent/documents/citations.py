@@ -127,7 +127,7 @@ def unretrieved_path(text: str, evidence: Evidence) -> str | None:
 
     For answers that cite documents beside other things: other brackets are left alone.
     """
-    paths = {found.path for found in evidence.found.values() if isinstance(found, Chunk)}
+    paths = {found.path for found in evidence.sources.values() if isinstance(found, Chunk)}
     for cited in citations(text, paths):
         for name in cited.unknown:
             if is_path(name):

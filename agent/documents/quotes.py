@@ -264,7 +264,9 @@ async def find_quotes(
     response = None
     if run.models and chunks:
         contract = quotes_contract(chunks)
-        asked = instructed(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.text)
+        asked = instructed(
+            run, prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.schema_text
+        )
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
         asked = replace(asked, limits=limits)
         response = await ask_in_tiers(user_message(query, chunks), asked, contract, chunks)

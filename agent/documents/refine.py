@@ -143,7 +143,7 @@ async def refine_question(
         model_tries=1,
         seconds=min(SECONDS, run.limits.seconds),
     )
-    asked = instructed(run, prompt_for(run, "refinement"), schema=CONTRACT.output.text)
+    asked = instructed(run, prompt_for(run, "refinement"), schema=CONTRACT.output.schema_text)
     with run.span.child("refine", "span", input=question) as step:
         response = await generate_agentic_response(
             PROMPT.format(question=as_data(question)),

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from agent import lengths
 from agent.engine.errors import ModelUnavailable
-from agent.engine.messages import ECHOED, Heard, LLMResponse, ToolCall, Usage
+from agent.engine.messages import ECHOED, LLMResponse, OnText, ToolCall, Usage
 from agent.text import storable
 
 FINISH_REASONS: Final[Mapping[str, str]] = {
@@ -47,14 +47,14 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
 
 
 class StreamedCompletion:
-    """The chunks of a chat completion put together; `heard` is told when its content begins.
+    """The chunks of a chat completion put together; `on_text` is called when its content begins.
 
     The client's own accumulator fails on calls without an index and on content in parts, and joins
     the ids that some servers repeat in every chunk.
     """
 
-    def __init__(self, model: str, heard: Heard | None = None) -> None:
-        self._model, self._heard = model, heard
+    def __init__(self, model: str, on_text: OnText | None = None) -> None:
+        self._model, self._on_text = model, on_text
         self._message: dict[str, Any] = {}
         self._completion: dict[str, Any] = {}
         self._finish: str | None = None
@@ -80,8 +80,8 @@ class StreamedCompletion:
         self._message = _merged(self._message, delta)
         if self.first_token_ns is None and any(delta[name] for name in delta.keys() - {"role"}):
             self.first_token_ns = time.time_ns()
-        if self._heard is not None and self.text and not had_text:
-            self._heard(lambda: self.text)
+        if self._on_text is not None and self.text and not had_text:
+            self._on_text(lambda: self.text)
 
     def completion(self) -> dict[str, Any]:
         """Return the completion that a server which does not stream would have answered with.

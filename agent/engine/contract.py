@@ -29,27 +29,27 @@ class Source(Protocol):
 class Evidence:
     """The facts of a turn; an answer may name nothing else.
 
-    `found` holds the results of this turn's tools, by id. The text that a tool returns to the model
-    is no part of it: that may repeat the model's own arguments. `asked` holds the user's messages,
-    `answered` earlier answers.
+    `sources` holds the results of this turn's tools, by id. The text that a tool returns to the
+    model is not evidence: it may repeat the model's own arguments. `user_texts` are the messages of
+    the user, `assistant_texts` earlier answers.
     """
 
-    found: dict[str, object] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
-    answered: list[str] = field(default_factory=list)
+    sources: dict[str, object] = field(default_factory=dict)
+    user_texts: list[str] = field(default_factory=list)
+    assistant_texts: list[str] = field(default_factory=list)
 
     @property
     def texts(self) -> list[str]:
         """Return the words of the sources and of the user."""
         return [
-            *(source.said for source in self.found.values() if isinstance(source, Source)),
-            *self.asked,
+            *(source.said for source in self.sources.values() if isinstance(source, Source)),
+            *self.user_texts,
         ]
 
     @property
     def links(self) -> frozenset[str]:
-        """Return the addresses of what was found: only these may be links."""
-        urls = (getattr(source, "url", None) for source in self.found.values())
+        """Return the addresses of the sources: only these may be links in an answer."""
+        urls = (getattr(source, "url", None) for source in self.sources.values())
         return frozenset(url for url in urls if isinstance(url, str))
 
 
@@ -64,15 +64,14 @@ def _nothing(value: object, evidence: object = None) -> None:
 
 
 def _as_text(value: object, evidence: Evidence) -> str:
-    """Return all strings of an answer as paragraphs, or else its numbers: the default rendering."""
+    """Render an answer by default: its strings as paragraphs, or its numbers if it has none."""
     try:
-        found = list(leaves(to_jsonable_python(value)))
+        values = list(leaves(to_jsonable_python(value)))
     except ValueError:  # nested too deeply
         return ""
-    said = [leaf for leaf in found if isinstance(leaf, str)]
-    return "\n\n".join(
-        text for text in said or [str(leaf).lower() for leaf in found] if text.strip()
-    )
+    strings = [leaf for leaf in values if isinstance(leaf, str)]
+    paragraphs = strings or [str(leaf).lower() for leaf in values]
+    return "\n\n".join(text for text in paragraphs if text.strip())
 
 
 def _names_none(value: object) -> list[str]:
@@ -83,17 +82,18 @@ def _names_none(value: object) -> list[str]:
 class OutputContract(Generic[T]):
     """A contract for answers of `type`, which has a pydantic schema or is a TypeAdapter.
 
-    A contract for `str` is answered in plain text. `semantic` and `grounding` return what is wrong
-    with a value, or None; they may be coroutine functions. `render` makes the text for the user,
-    `ids` lists the ids that it shows.
+    A contract for `str` is answered in plain text. `semantic` and `grounding` return the problem of
+    a value, or None; they may be coroutine functions. `render` returns the text for the user, `ids`
+    the ids that this text shows.
 
-    `trim` returns a value without what nothing grounds, or None if it must be asked for again;
-    `salvage` returns the valid part of a value when attempts are used up, or None. Both are held to
-    all rules again. `partial` returns a value that keeps the grounding rules, made of an answer
-    that is still being written. `narrow` restricts the strict schema to what the evidence allows.
+    `trim` returns a value without its ungrounded parts, or None if the model has to be asked again.
+    `salvage` returns the valid part of a value when all attempts failed, or None. The results of
+    both are checked by all rules again. `partial` makes a value for a draft, from an answer that is
+    still being written; the value has to keep the grounding rules. `narrow` restricts the strict
+    schema to the evidence.
 
-    `read_text` makes a value of plain text, or of a response that holds no JSON, or returns None.
-    `correction` replaces the wording of the feedback. `temperature` goes along with every request.
+    `read_text` reads a value from plain text, or from a response without JSON, or returns None.
+    `correction` replaces the wording of the feedback. `temperature` is sent with every request.
     """
 
     type: type[T] | TypeAdapter[T]
@@ -125,20 +125,20 @@ class OutputContract(Generic[T]):
         Raises:
             ValidationError: it does not satisfy the schema.
         """
-        # Halves of characters are joined, which JSON5 leaves apart, or replaced: UTF-8 has none.
+        # JSON5 leaves surrogate pairs apart: join them, and replace single ones, for UTF-8.
         text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
         return self.adapter.validate_json(text.decode("utf-16", "replace"))
 
     def write(self, answer: T) -> str:
-        """Write a valid answer as a model should have: text as it is, anything else as JSON.
+        """Return a valid answer as the model should have written it: a string as it is, else JSON.
 
-        Empty for a type that cannot be written.
+        Return an empty text if the type cannot be written as JSON.
         """
         if isinstance(answer, str):
             return answer
         try:
             return self.adapter.dump_json(answer, by_alias=True).decode()
-        except ValueError:  # nothing says how the type is written
+        except ValueError:  # pydantic cannot serialize the type
             return ""
 
     @cached_property
@@ -154,17 +154,17 @@ class OutputContract(Generic[T]):
         return self.output.schema.get("type") == "string"
 
     @property
-    def any_text(self) -> bool:
+    def accepts_any_text(self) -> bool:
         """Return True if every text satisfies the schema."""
         return self.plain_text and self.output.schema.keys() <= {"type", "title", "description"}
 
     @property
     def is_drafted_as_text(self) -> bool:
         """Return True if whole sentences of the answer may be shown while it is written."""
-        return self.any_text and self.grounding is _nothing and self.render is _as_text
+        return self.accepts_any_text and self.grounding is _nothing and self.render is _as_text
 
-    def requested(self, evidence: Evidence) -> OutputSchema | None:
-        """Return the schema for a response format; None unless it is one of objects."""
+    def output_format(self, evidence: Evidence) -> OutputSchema | None:
+        """Return the schema for a response format, None unless every answer is a JSON object."""
         if not _is_of_objects(self.output.schema):
             return None
         strict = self.output.strict_schema
@@ -179,9 +179,10 @@ class OutputContract(Generic[T]):
 
 
 def strict_schema(schema: JsonSchema) -> JsonSchema | None:
-    """Make `schema` as strict mode wants it: every property required, no others, no defaults.
+    """Return `schema` for strict mode: every property required, no others, no defaults.
 
-    None if there is no such form of it: strict mode knows no open objects, and no root but one.
+    Return None if it has no such form: strict mode allows no open objects, and only an object as
+    the root.
     """
     root = {**_root(schema), **{key: schema[key] for key in ("$defs",) if key in schema}}
     objects = (node for node in _nodes(root) if node.get("type") == "object")
@@ -236,7 +237,7 @@ def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
 
 
 def leaves(data: object) -> Iterator[object]:
-    """List every value of a piece of JSON that holds no other, null not included."""
+    """Yield every string, number and truth value within a piece of JSON."""
     if isinstance(data, Mapping):
         for value in data.values():
             yield from leaves(value)

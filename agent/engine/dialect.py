@@ -107,7 +107,7 @@ class Dialect:
             asked[self.token_parameters[0]] = request.max_tokens
         if request.temperature is not None and self.temperature:
             asked["temperature"] = request.temperature
-        if request.heard is not None and self.streams != "no":
+        if request.on_text is not None and self.streams != "no":
             asked["stream"] = True
             if self.streams == "with_usage":
                 asked["stream_options"] = {"include_usage": True}
@@ -183,4 +183,4 @@ def _without_schema(message: Message, output: OutputSchema) -> Message:
     if message.get("role") != "system" or not isinstance(content, str):
         return message
     named = f"(the schema {output.name} of the response format)"
-    return message | {"content": content.replace(output.text, named)}
+    return message | {"content": content.replace(output.schema_text, named)}

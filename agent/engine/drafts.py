@@ -1,7 +1,7 @@
-"""Drafts: what may be shown of an answer while it is written.
+"""Drafts: the part of an answer that may be shown while the model is still writing it.
 
-Shown are only whole sentences and whole values, held to the same rules as the final answer: text
-that is not grounded already is left out. Nothing is computed before somebody asks for it.
+A draft holds only complete sentences and values, and is checked by the rules of the final answer:
+ungrounded text is left out. A draft is computed when it is asked for.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from pydantic_core import from_json
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
-from agent.engine.messages import Heard, Text
+from agent.engine.messages import OnText, Text
 from agent.engine.parsing import ParseResult
-from agent.engine.reading import without_thoughts
+from agent.engine.reading import strip_thoughts
 from agent.engine.run import Run
 from agent.markdown import visible
 from agent.text import MAX_INLINE_CHARS, last_sentence_end, pattern
@@ -35,26 +35,26 @@ class Draft:
 
 @dataclass(slots=True)
 class Drafts(Generic[T]):
-    """The drafts of one question; a run that shows none, or a contract that has none, makes none.
+    """The drafts of one turn: none if the run shows no drafts or the contract has none.
 
-    A new text takes the place of the one before.
+    The text of a new response replaces that of the one before.
     """
 
     run: Run
     contract: OutputContract[T]
     evidence: Evidence
     _text: Text = field(default=lambda: "")
-    _made: tuple[Mapping[str, Any] | None, ParseResult[T] | None] = (None, None)
+    _last: tuple[Mapping[str, Any] | None, ParseResult[T] | None] = (None, None)
 
     @property
-    def listener(self) -> Heard | None:
-        """Return what listens to a model while it writes, if drafts are wanted."""
+    def on_text(self) -> OnText | None:
+        """Return the callback for a response that begins, None if no drafts are wanted."""
         can_be_drafted = self.contract.partial is not None or self.contract.is_drafted_as_text
-        return self.heard if self.run.show is not None and can_be_drafted else None
+        return self._start if self.run.show is not None and can_be_drafted else None
 
-    def heard(self, text: Text) -> None:
-        """Offer drafts of what a model begins to write."""
-        self._text, self._made = text, (None, None)
+    def _start(self, text: Text) -> None:
+        """Show drafts of the response that the model begins to write."""
+        self._text, self._last = text, (None, None)
         if self.run.show is not None:
             self.run.show(self.markdown)
 
@@ -67,20 +67,20 @@ class Drafts(Generic[T]):
         """Return the part of the answer that may be shown now; None if there is none."""
         text = self._text()
         if len(text) > MAX_INLINE_CHARS:
-            return self._made[1]  # reading so long a text would hold other chats up
-        said = without_thoughts(text)
+            return self._last[1]  # reading so long a text would block the turns of other chats
+        answer = strip_thoughts(text)
         if self.contract.partial is None:
-            shown = visible(said[: last_sentence_end(said, len(said) - 1)])
+            shown = visible(answer[: last_sentence_end(answer, len(answer) - 1)])
             return ParseResult(shown, path="draft") if shown.strip() else None
-        if (value := settled(said)) != self._made[0]:
-            self._made = value, draft_of(value, self.contract, self.evidence)
-        return self._made[1]
+        if (value := complete_part(answer)) != self._last[0]:
+            self._last = value, draft_of(value, self.contract, self.evidence)
+        return self._last[1]
 
 
 def draft_of(
     value: Mapping[str, Any] | None, contract: OutputContract[T], evidence: Evidence
 ) -> ParseResult[T] | None:
-    """Return the draft of an answer that is known so far; None if nothing of it may be shown."""
+    """Return the draft of a partial answer, None if no part of it may be shown."""
     if contract.partial is None or value is None:
         return None
     try:
@@ -94,31 +94,35 @@ def draft_of(
     return ParseResult(shown, contract.ids(answer), answer=answer, path="draft")
 
 
-def settled(text: str) -> dict[str, Any] | None:
-    """Read what will not change any more of an object that is still being written.
+def complete_part(text: str) -> dict[str, Any] | None:
+    """Return the part of a JSON object that will not change while the rest is written.
 
-    Of a text that has not ended these are its sentences, save the last. None: nothing yet, or no
-    object.
+    A string that has not ended is cut after its last complete sentence. Return None if no object
+    has begun.
     """
-    begun = CONTROL.sub(" ", text[text.find("{") :]) if "{" in text else ""
+    json_text = CONTROL.sub(" ", text[text.find("{") :]) if "{" in text else ""
     try:
-        growing = from_json(begun, allow_partial="trailing-strings")
-        whole = from_json(begun, allow_partial=True)
+        with_open_strings = from_json(json_text, allow_partial="trailing-strings")
+        without_open_strings = from_json(json_text, allow_partial=True)
     except (ValueError, RecursionError):
         return None
-    found = _settled(growing, whole)
-    return found if isinstance(found, dict) else None
+    value = _cut_open_strings(with_open_strings, without_open_strings)
+    return value if isinstance(value, dict) else None
 
 
-def _settled(growing: Any, whole: Any) -> Any:
-    if isinstance(growing, str):
-        is_whole = isinstance(whole, str)
-        return growing if is_whole else growing[: last_sentence_end(growing, len(growing) - 1)]
-    if isinstance(growing, Mapping):
-        named = whole if isinstance(whole, Mapping) else {}
-        return {key: _settled(value, named.get(key, MISSING)) for key, value in growing.items()}
-    if isinstance(growing, list):
-        known = whole if isinstance(whole, list) else []
-        pairs = zip_longest(growing, known, fillvalue=MISSING)
-        return [_settled(value, end) for value, end in pairs]
-    return growing if whole is not MISSING else None
+def _cut_open_strings(value: Any, closed: Any) -> Any:
+    """Cut the strings of `value` that are missing in `closed` after their last sentence."""
+    if isinstance(value, str):
+        is_closed = isinstance(closed, str)
+        return value if is_closed else value[: last_sentence_end(value, len(value) - 1)]
+    if isinstance(value, Mapping):
+        members = closed if isinstance(closed, Mapping) else {}
+        return {
+            key: _cut_open_strings(member, members.get(key, MISSING))
+            for key, member in value.items()
+        }
+    if isinstance(value, list):
+        items = closed if isinstance(closed, list) else []
+        pairs = zip_longest(value, items, fillvalue=MISSING)
+        return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
+    return value if closed is not MISSING else None

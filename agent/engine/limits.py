@@ -23,8 +23,8 @@ class Limits:
     result_chars: int = 12_000
     model_tries: int = 3
 
-    def raised(self, tokens: int) -> int:
-        """Double a token limit, up to `answer_tokens_ceiling`, and never lowered."""
+    def larger_answer_limit(self, tokens: int) -> int:
+        """Return twice a token limit, up to `answer_tokens_ceiling`, and never less than it."""
         return max(tokens, min(tokens * 2, self.answer_tokens_ceiling))
 
 
@@ -60,7 +60,7 @@ class Ledger:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
     prices: Prices = field(default_factory=Prices, repr=False)
-    before: Spent = NOTHING_SPENT
+    spent_before: Spent = NOTHING_SPENT
     """Use that counts towards the budgets of a day, but no more towards the limits of the turn."""
     ceiling: Limits | None = None
     """Limits for every request that is counted here, also one made with limits of its own."""
@@ -68,7 +68,7 @@ class Ledger:
     @property
     def spent(self) -> Spent:
         """Return the use that counts towards the budgets of a day."""
-        return self.before + Spent(self.requests, self.usage.total_tokens, self.cost_usd)
+        return self.spent_before + Spent(self.requests, self.usage.total_tokens, self.cost_usd)
 
     def add(self, response: LLMResponse) -> Costs:
         """Count a response's tokens and cost, and return the latter."""

@@ -92,7 +92,7 @@ class LLMService:
         """
         dialect = self._dialect
         asked = dialect.parameters(messages, request)
-        streamed = StreamedCompletion(self.model, request.heard)
+        streamed = StreamedCompletion(self.model, request.on_text)
         response = await self._complete(asked, streamed)
         if isinstance(response, ServerError):
             response = self._understood(response, dialect, beside_tools="tools" in asked)

@@ -8,13 +8,13 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
-from agent.engine.drafts import Draft, Drafts, draft_of, settled
+from agent.engine.drafts import Draft, Drafts, complete_part, draft_of
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, Stopped
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.models import ModelChain
 from agent.engine.parsing import ParseResult, parse_final_response, valid_part
-from agent.engine.reading import without_thoughts, written_calls
+from agent.engine.reading import strip_thoughts, tool_calls_in_text
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox
@@ -34,38 +34,35 @@ Outcome = Literal[
 ]
 
 Progress = Callable[[Sequence[ToolCall]], str]
-"""Says what calls of tools do, for the user who waits for them."""
+"""Returns the text that tells the waiting user what the called tools are doing."""
 
-NEEDED_A_TOOL: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
-WRONG_FORM: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
-"""Errors after which the answer alone is asked for: in the response format, without tools."""
+TOOL_MISSING_ERRORS: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
+"""Types of errors after which the model may still have to call a tool."""
+FORMAT_ERRORS: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
+"""Types of errors after which the next request has no tools, only the response format."""
 SCHEMA_RULE: Final = (
     "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
     "no text around it, no Markdown fence.\n"
 )
 """The end of a prompt that asks for a structured answer; the schema follows."""
-DECLINED: Final[Mapping[str, Outcome]] = {
-    "refusal": "refusal",
-    "content_filter": "content_filter",
-}
-"""The outcomes of questions that the model declined, by the type of error."""
 OUTCOMES: Final[Sequence[tuple[type[AgentError], Outcome]]] = (
     (DeadlinePassed, "deadline"),
     (Stopped, "stopped"),
     (LimitReached, "limit"),
     (ModelError, "model_error"),
 )
-"""The outcomes of turns that an error ended; the first that fits."""
-SECONDS_BETWEEN: Final = 0.2
+"""The outcomes of turns that an error ended. Subclasses come first: the first match is used."""
+DRAFT_INTERVAL_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class AgenticResponse(Generic[T]):
-    """The response of a turn. `text` is empty unless it is answered, salvaged or stopped halfway.
+    """The response of a turn.
 
-    `wine_ids` are the ids that the text shows. `messages` are those of the turn: the user's, tool
-    calls with their results, and the valid answer as JSON, if there is one. `found` holds the
-    results of its tools.
+    `text` is empty unless the outcome is answered, salvaged, or stopped with a draft. `wine_ids`
+    are the ids that the text shows. `messages` are those that the turn adds to the history: the
+    user's, tool calls with their results, and the valid answer as JSON, if there is one. `sources`
+    holds what the tools returned as evidence, by id.
     """
 
     text: str
@@ -78,7 +75,7 @@ class AgenticResponse(Generic[T]):
     retry_count: int = 0
     models: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
-    found: Mapping[str, object] = field(default_factory=dict)
+    sources: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -93,45 +90,45 @@ async def generate_agentic_response(
     contract: OutputContract[T],
     tools: Sequence[Tool | Callable[..., object]] | Toolbox = (),
     images: Sequence[str] = (),
-    first: Sequence[ToolCall] = (),
-    found: Mapping[str, object] = MappingProxyType({}),
+    initial_calls: Sequence[ToolCall] = (),
+    sources: Mapping[str, object] = MappingProxyType({}),
     progress: Progress | None = None,
 ) -> AgenticResponse[T]:
     """Answer `message` within the limits of `run`, as `contract` wants it.
 
-    Run the tool calls that the model asks for, then parse its final response. An invalid response
-    is shown to the model with what is wrong, up to `run.limits.structured_output_max_retries`
-    times; the results of the tools stay in the messages. Further models of the run are asked when
-    the first is down. When all attempts fail the text is empty, or the part of an answer that
-    keeps every rule.
+    Run the tool calls that the model asks for, then parse its final response. If that is invalid,
+    show the model its response and the error, and ask again, up to
+    `run.limits.structured_output_max_retries` times; the results of the tools stay in the messages.
+    If a model is down, ask the next model of the run. If all attempts fail, return the valid part
+    of an answer, or an empty text.
 
-    The model sees `images`, data URLs, beside the message. The calls of `first` are made before it
-    is asked, as if it had wanted them. `found` is evidence from outside of the turn. `progress`
-    words a draft for calls of tools.
+    `images` are data URLs that the model sees beside the message. `initial_calls` are run before
+    the first request, and their results are added as if the model had called them. `sources` is
+    evidence from outside of the turn. `progress` returns the draft that is shown while tools run.
 
-    Never raises, except when cancelled; the run's ledger is complete even then.
+    Errors of models and limits become outcomes. The run's ledger is complete even if the call is
+    cancelled.
 
     Raises:
-        TypeError: the run has no model, or what is given is no contract.
+        TypeError: `run` has no model, or `contract` is not an OutputContract.
     """
     require_parts(run, contract)
     toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
-    run = run.begun()
+    run = run.with_deadline()
     turn = _Turn(run, contract, toolbox, message, images)
-    turn.evidence.found.update(found)
+    turn.evidence.sources.update(sources)
     try:
-        async with run.stop.listening():
-            if first:
-                await turn.call_tools(LLMResponse(tool_calls=tuple(first)), progress)
+        async with run.stop.watch():
+            if initial_calls:
+                await turn.call_tools(LLMResponse(tool_calls=tuple(initial_calls)), progress)
             for _ in range(run.limits.structured_output_max_retries + 1):
                 reply, span = await turn.answer_after_tools(progress)
                 result = await turn.parse(reply, span)
                 if result.ok or not result.retryable:
                     break
                 turn.chat.add_feedback(reply, result, contract.feedback)
-        outcome = "answered" if result.ok else DECLINED.get(str(result.error_type), "exhausted")
-        problem = result.error
-    except (LimitReached, ModelError) as error:
+        outcome, problem = _outcome_of_result(result), result.error
+    except (LimitReached, ModelError) as error:  # DeadlinePassed and Stopped are LimitReached
         outcome = next(outcome for kind, outcome in OUTCOMES if isinstance(error, kind))
         problem = str(error)
     return await turn.response(outcome, problem)
@@ -144,17 +141,22 @@ async def stream_agentic_response(
     contract: OutputContract[T],
     tools: Sequence[Tool | Callable[..., object]] | Toolbox = (),
     images: Sequence[str] = (),
-    seconds_between: float = SECONDS_BETWEEN,
+    interval_seconds: float = DRAFT_INTERVAL_SECONDS,
 ) -> AsyncIterator[Draft | AgenticResponse[T]]:
-    """Yield drafts of the answer, each longer or other than the one before, then the response.
+    """Yield a draft of the answer whenever its text has changed, then the response.
 
-    Takes what `generate_agentic_response` takes. A caller that stops listening cancels the turn.
+    The arguments are those of `generate_agentic_response`. A caller that stops iterating cancels
+    the turn.
     """
-    make: Callable[[], str] = str
+
+    def no_draft() -> str:
+        return ""
+
+    make_draft: Callable[[], str] = no_draft
 
     def show(draft: Callable[[], str]) -> None:
-        nonlocal make
-        make = draft
+        nonlocal make_draft
+        make_draft = draft
 
     turn = asyncio.create_task(
         generate_agentic_response(
@@ -164,8 +166,8 @@ async def stream_agentic_response(
     shown = ""
     try:
         while not turn.done():
-            await asyncio.wait([turn], timeout=seconds_between)
-            if not turn.done() and (text := make()) and text != shown:
+            await asyncio.wait([turn], timeout=interval_seconds)
+            if not turn.done() and (text := make_draft()) and text != shown:
                 shown = text
                 yield Draft(text)
         yield await turn
@@ -188,7 +190,8 @@ class _Turn(Generic[T]):
         instructions = system_prompt(str(run.instructions), contract)
         self.chat = Conversation(instructions, run.history, message, images)
         self.evidence = Evidence(
-            asked=self.chat.said_by("user"), answered=self.chat.said_by("assistant")
+            user_texts=self.chat.texts_by("user"),
+            assistant_texts=self.chat.texts_by("assistant"),
         )
         self.models = ModelChain(run)
         self.drafts = Drafts(run, contract, self.evidence)
@@ -199,67 +202,77 @@ class _Turn(Generic[T]):
     async def answer_after_tools(self, progress: Progress | None) -> tuple[LLMResponse, Span]:
         """Ask the models, and run the tools they call, until there is a final answer.
 
-        If an answer was truncated, the token limit is raised for the next one.
+        If the answer was truncated, raise the token limit for the next one.
         """
         while True:
             request = self._next_request()
             reply, span = await self.models.ask(self.chat, request, attempt=len(self.results))
             if reply.finish_reason == "length":
-                self.max_tokens = self.run.limits.raised(self.max_tokens)
+                self.max_tokens = self.run.limits.larger_answer_limit(self.max_tokens)
             if not request.tools:
                 return reply, span
-            if not reply.tool_calls and (calls := written_calls(reply.content, self.toolbox.names)):
+            if not reply.tool_calls and (
+                calls := tool_calls_in_text(reply.content, self.toolbox.names)
+            ):
                 reply = replace(reply, content="", tool_calls=calls)
             if not reply.tool_calls:
                 return reply, span
             await self.call_tools(reply, progress)
 
     def _next_request(self) -> LLMRequest:
-        """Return the next request. Requests are kept back for this attempt and its retries.
+        """Return the next request: with tools, the response format, or both.
 
-        After an answer of the wrong form the next request has no tools. After an answer that should
-        have been a tool call it has no format: some servers hold the model to that.
+        Tools are offered while enough requests remain for this attempt and its retries, and not
+        after a format error. The response format is left out after an answer that should have been
+        a tool call: with a format some servers let the model call no tool.
         """
         limits, ledger = self.run.limits, self.run.ledger
-        kept_back = limits.structured_output_max_retries - len(self.results) + 1
+        remaining_attempts = limits.structured_output_max_retries - len(self.results) + 1
         may_call = (
-            ledger.tool_calls < limits.tool_calls and ledger.requests + kept_back < limits.requests
+            ledger.tool_calls < limits.tool_calls
+            and ledger.requests + remaining_attempts < limits.requests
         )
-        errors = (result.error_type for result in reversed(self.results))
-        error = next((error for error in errors if error != "degenerate"), None)
-        tools = self.toolbox.schemas if may_call and error not in WRONG_FORM else ()
-        format_in_the_way = tools and error in NEEDED_A_TOOL and ledger.tool_calls == 0
+        error = self._last_error()
+        tools = self.toolbox.schemas if may_call and error not in FORMAT_ERRORS else ()
+        omit_format = bool(tools) and error in TOOL_MISSING_ERRORS and ledger.tool_calls == 0
         return LLMRequest(
             tools=tools,
-            output=None if format_in_the_way else self.contract.requested(self.evidence),
+            output=None if omit_format else self.contract.output_format(self.evidence),
             max_tokens=self.max_tokens,
             temperature=self.contract.temperature,
-            heard=self.drafts.listener,
+            on_text=self.drafts.on_text,
         )
 
+    def _last_error(self) -> str | None:
+        """Return the type of the newest error, skipping "degenerate": it names no cause."""
+        for result in reversed(self.results):
+            if result.error_type != "degenerate":
+                return result.error_type
+        return None
+
     async def call_tools(self, reply: LLMResponse, progress: Progress | None) -> None:
-        """Run the calls of a response, and show the model their results."""
-        calls, cut_off = self.chat.numbered(reply.tool_calls), reply.finish_reason == "length"
+        """Run the calls of a response, and add their results to the messages and the evidence."""
+        calls = self.chat.with_unique_ids(reply.tool_calls)
         if self.run.show is not None and progress is not None:
             draft = progress(calls)
             self.run.show(lambda: draft)
         results = await self.toolbox.call_all(
-            calls, self.run, step=self.models.steps, cut_off=cut_off
+            calls, self.run, step=self.models.steps, cut_off=reply.finish_reason == "length"
         )
         self.chat.add_results(reply, calls, results)
         for result in results:
-            self.evidence.found.update(result.found)
+            self.evidence.sources.update(result.sources)
 
     async def parse(self, reply: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check.
 
-        An answer that repeats the invalid one before it is degenerate.
+        Mark an answer as degenerate if it repeats the previous invalid answer.
         """
         with self.run.span.child("guard.output", "guardrail") as guard:
             names = self.toolbox.names
             result = await parse_final_response(reply, self.contract, self.evidence, names)
-        before = self.replies[-1].content if self.replies else ""
-        if result.retryable and before.strip() and reply.content == before:
+        previous = self.replies[-1].content if self.replies else ""
+        if result.retryable and previous.strip() and reply.content == previous:
             result = replace(result, error_type="degenerate")
         self.replies.append(reply)
         self.results.append(result)
@@ -273,28 +286,31 @@ class _Turn(Generic[T]):
         return result
 
     async def response(self, outcome: Outcome, problem: str | None) -> AgenticResponse[T]:
-        """Make the response: the valid answer, else the part of the newest that is valid."""
-        found = await self._usable(outcome)
-        if found and outcome not in {"answered", "stopped"}:
+        """Return the response with the valid answer, or with the valid part of the newest one."""
+        shown = await self._result_to_show(outcome)
+        if shown and outcome not in {"answered", "stopped"}:
             outcome = "salvaged"
         errors = (result.error_type for result in self.results)
-        answers = [_as_message(found, self.contract)] if found else []
+        answers = [_as_message(shown, self.contract)] if shown else []
         return AgenticResponse(
-            text=found.text if found else "",
+            text=shown.text if shown else "",
             outcome=outcome,
             ledger=self.run.ledger,
-            wine_ids=tuple(found.wine_ids) if found else (),
-            answer=found.answer if found else None,
+            wine_ids=tuple(shown.wine_ids) if shown else (),
+            answer=shown.answer if shown else None,
             error=problem,
             error_types=tuple(error for error in errors if error),
             retry_count=max(0, len(self.results) - 1),
             models=tuple(dict.fromkeys(reply.model for reply in self.replies)),
             messages=(*self.chat.added, *answers),
-            found=self.evidence.found,
+            sources=self.evidence.sources,
         )
 
-    async def _usable(self, outcome: Outcome) -> ParseResult[T] | None:
-        """Return the result to show: none of a refused question, the draft of a stopped one."""
+    async def _result_to_show(self, outcome: Outcome) -> ParseResult[T] | None:
+        """Return the result that the user is shown, None if there is nothing to show.
+
+        If the user stopped the turn, it is the draft. If the model refused, there is none.
+        """
         if outcome == "answered":
             return self.results[-1]
         if outcome == "stopped":
@@ -302,22 +318,34 @@ class _Turn(Generic[T]):
         if outcome in {"refusal", "content_filter"}:
             return None
         for reply, result in zip(reversed(self.replies), reversed(self.results), strict=True):
-            answer, keep = self._answer_in(reply, result), self.contract.salvage
-            if kept := await valid_part(keep, answer, self.contract, self.evidence):
-                return kept
+            answer = self._answer_in(reply, result)
+            salvaged = await valid_part(self.contract.salvage, answer, self.contract, self.evidence)
+            if salvaged:
+                return salvaged
         return None
 
     def _answer_in(self, reply: LLMResponse, result: ParseResult[T]) -> T | None:
-        """Return the answer of an attempt; of one that was cut off the part that is whole."""
+        """Return the answer of an attempt. If it was cut off, return its complete part."""
         if result.error_type != "truncated":
             return result.answer
-        begun = settled(without_thoughts(reply.content))
-        draft = draft_of(begun, self.contract, self.evidence)
+        value = complete_part(strip_thoughts(reply.content))
+        draft = draft_of(value, self.contract, self.evidence)
         return draft.answer if draft else None
 
 
+def _outcome_of_result(result: ParseResult[Any]) -> Outcome:
+    """Return the outcome of a turn by the result of its last answer."""
+    if result.ok:
+        return "answered"
+    if result.error_type == "refusal":
+        return "refusal"
+    if result.error_type == "content_filter":
+        return "content_filter"
+    return "exhausted"
+
+
 def require_parts(run: Run, contract: OutputContract[T]) -> None:
-    """Raise TypeError for a run without a model, or for no contract."""
+    """Raise TypeError if the run has no model, or if `contract` is not an OutputContract."""
     if not isinstance(contract, OutputContract):
         raise TypeError(f"contract must be like OutputContract(str), not {contract!r}")
     if not isinstance(run, Run) or not run.models:
@@ -325,14 +353,17 @@ def require_parts(run: Run, contract: OutputContract[T]) -> None:
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
-    """Put the schema of the answer below the instructions, if they lack it and it is no text."""
-    schema = contract.output.text
-    if contract.any_text or schema in instructions:
+    """Append the schema of the answer to the instructions.
+
+    Return them unchanged if they contain it, or if every text is a valid answer.
+    """
+    schema = contract.output.schema_text
+    if contract.accepts_any_text or schema in instructions:
         return instructions
     return f"{instructions}\n\n{SCHEMA_RULE}{schema}"
 
 
-def _as_message(found: ParseResult[T], contract: OutputContract[T]) -> Message:
-    """Return a valid answer as a message of the history of later turns."""
-    written = "" if found.answer is None else contract.write(found.answer)
-    return {"role": "assistant", "content": written or found.text}
+def _as_message(result: ParseResult[T], contract: OutputContract[T]) -> Message:
+    """Return a valid answer as a message for the history of later turns."""
+    written = "" if result.answer is None else contract.write(result.answer)
+    return {"role": "assistant", "content": written or result.text}

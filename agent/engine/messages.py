@@ -27,8 +27,8 @@ ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
 
 Text = Callable[[], str]
 """Returns what a model has written so far."""
-Heard = Callable[[Text], None]
-"""Takes what a model writes, as soon as there is something."""
+OnText = Callable[[Text], None]
+"""Called when a response begins, with a function that returns its text so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class OutputSchema:
     strict_schema: JsonSchema | None
 
     @cached_property
-    def text(self) -> str:
+    def schema_text(self) -> str:
         """Return the schema as prompts show it."""
         return json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
 
@@ -105,14 +105,14 @@ class OutputSchema:
 class LLMRequest:
     """A request to a model, beside its messages: all that it may use and has to keep.
 
-    A model that can stream tells `heard` when it begins to answer.
+    A model that can stream calls `on_text` when its response begins.
     """
 
     tools: Sequence[ToolSchema] = ()
     output: OutputSchema | None = None
     max_tokens: int | None = None
     temperature: float | None = None
-    heard: Heard | None = None
+    on_text: OnText | None = None
 
 
 @dataclass(frozen=True, slots=True)

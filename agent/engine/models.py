@@ -127,18 +127,18 @@ class ModelChain:
             ModelError: the model failed.
         """
         written: list[Text] = []
-        if (heard := request.heard) is not None:
+        if (on_text := request.on_text) is not None:
 
             def listen(text: Text) -> None:
                 written.append(text)
-                heard(text)
+                on_text(text)
 
-            request = replace(request, heard=listen)
+            request = replace(request, on_text=listen)
         try:
             async with asyncio.timeout_at(self.run.deadline):
                 response = await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
-            if heard is not None:
+            if on_text is not None:
                 self._count(cut_off(model, messages, written), span)
             raise
         except ModelError:
@@ -148,7 +148,7 @@ class ModelChain:
         except Exception as error:  # of a model that is no LLMService
             kind = log_failure("a model failed", error)
             raise ModelRejected(f"the model failed ({kind})") from None
-        if heard is not None and self.run.show is not None:
+        if on_text is not None and self.run.show is not None:
             self.run.show(lambda: "")  # The whole answer is parsed at once: no draft of it.
         return response
 

@@ -19,9 +19,9 @@ from agent.engine.reading import (
     CALL_MARK,
     NotJson,
     calls_of,
-    is_written_call,
+    is_tool_call_in_text,
     read_json,
-    without_thoughts,
+    strip_thoughts,
 )
 from agent.markdown import visible
 
@@ -97,7 +97,7 @@ def read_answer(
     response: LLMResponse, contract: OutputContract[T], tool_names: Collection[str] = ()
 ) -> ParseResult[T]:
     """Read the typed answer of a response; no rule of the contract is applied yet."""
-    text = without_thoughts(response.content)
+    text = strip_thoughts(response.content)
     if unusable := _unusable(response, text):
         return _failed(*unusable)
     try:
@@ -133,7 +133,7 @@ def _unusable(response: LLMResponse, text: str) -> tuple[str, str] | None:
 
 def _read(text: str, contract: OutputContract[T], tool_names: Collection[str]) -> ParseResult[T]:
     """Read a text as the contract wants it. Raises NotJson, or what validation does."""
-    if is_written_call(text, tool_names):
+    if is_tool_call_in_text(text, tool_names):
         return _failed(*WRITTEN_CALL)
     value, path = _value_of(text, contract)
     if calls_of(value, tool_names):
@@ -147,7 +147,7 @@ def _value_of(text: str, contract: OutputContract[T]) -> tuple[object, str]:
     """Return the value of a text and how it was read: JSON first, `read_text` as a safety net."""
     read_text = contract.read_text or (lambda _: None)
     if contract.plain_text:
-        is_quoted = not contract.any_text and text.startswith('"')
+        is_quoted = not contract.accepts_any_text and text.startswith('"')
         return read_text(text) or (text.strip('"') if is_quoted else text), "text"
     try:
         return read_json(text, contract.opening)

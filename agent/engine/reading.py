@@ -41,7 +41,7 @@ class NotJson(ValueError):
     """The text holds no single JSON value; the message says why, without the text."""
 
 
-def without_thoughts(text: str) -> str:
+def strip_thoughts(text: str) -> str:
     """Leave out what a model thought aloud before it answered."""
     thoughts = THOUGHTS.match(text)
     return text[thoughts.end() if thoughts else 0 :].strip()
@@ -88,12 +88,12 @@ def _described(problem: Exception) -> str:
     return "nested too deeply" if isinstance(problem, RecursionError) else "a number is too long"
 
 
-def written_calls(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
+def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
     """Return the tool calls of a text that holds nothing else, in JSON; none of any other text.
 
     Servers whose template does not parse the calls of their model hand them on as text.
     """
-    said = CALL_TAGS.sub(" ", without_thoughts(text)).strip()
+    said = CALL_TAGS.sub(" ", strip_thoughts(text)).strip()
     calls: list[ToolCall] = []
     while said.startswith(("{", "[")) and len(calls) < lengths.TOOL_CALLS:
         try:
@@ -108,11 +108,11 @@ def written_calls(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...
     return () if said else tuple(calls)
 
 
-def is_written_call(text: str, tool_names: Collection[str]) -> bool:
+def is_tool_call_in_text(text: str, tool_names: Collection[str]) -> bool:
     """Return True if a text is a call of a tool, in JSON or in the notation of Python or ReAct."""
     found = [CALL_IN_CODE.match(text), *CALL_IN_STEPS.finditer(text)]
     is_in_words = any(call is not None and call[1] in tool_names for call in found)
-    return is_in_words or bool(written_calls(text, tool_names))
+    return is_in_words or bool(tool_calls_in_text(text, tool_names))
 
 
 def calls_of(value: object, tool_names: Collection[str]) -> list[ToolCall]:

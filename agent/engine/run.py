@@ -21,28 +21,31 @@ else:
 INSTRUCTIONS: Final = "You are a helpful assistant."
 
 ShowDraft = Callable[[Callable[[], str]], None]
-"""Takes what makes a draft, in Markdown, whenever one is to be shown; empty: nothing yet."""
+"""Takes a function that returns the current draft in Markdown, or an empty text for none yet."""
 
 
 class Stop:
-    """Ends the work on a question from outside: the part that was grounded is its answer."""
+    """Stops a turn from outside; its answer is then the grounded part that was written so far."""
 
     def __init__(self) -> None:
         self.is_asked = False
         self._working: asyncio.Timeout | None = None
 
     def ask(self) -> None:
-        """End the work now, in the event loop that it runs in; work that begins later, at once."""
+        """Stop the watched block now; a block that is entered later is stopped at once.
+
+        Call it in the event loop of the block.
+        """
         self.is_asked = True
         if self._working is not None:
             self._working.reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[None]:
-        """Do the work of the block until it is done, or is to stop.
+    async def watch(self) -> AsyncIterator[None]:
+        """Run the block until it ends or `ask` is called.
 
         Raises:
-            Stopped: it is to stop.
+            Stopped: `ask` was called.
         """
         if self.is_asked:
             raise Stopped
@@ -59,13 +62,13 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[D]):
-    """One turn: make one for each message that is answered.
+    """The context of one turn: make one for each message that is answered.
 
-    `models` are asked in order, the next when one is down. `instructions` open the conversation,
-    `history` holds earlier messages. Requests to models count in the `ledger` and end at the
-    `deadline` (a time of the event loop), `limits.seconds` after a question at the latest. `deps`
-    are the dependencies of tools and rules; the engine only hands them on. `show` takes drafts of
-    the answer, `stop` ends the work.
+    `models` are asked in order: the next one when one is down. `instructions` are the system
+    prompt, `history` holds earlier messages. Requests to models are counted in the `ledger`. They
+    end at the `deadline` (a time of the event loop), at the latest `limits.seconds` after the turn
+    began. `deps` are the dependencies of tools and rules; the engine does not read them. `show`
+    takes drafts of the answer, `stop` stops the turn.
     """
 
     models: Sequence[LLM] = ()
@@ -85,7 +88,7 @@ class Run(Generic[D]):
         if not is_sequence or not all(hasattr(model, "model") for model in self.models):
             raise TypeError(f"models must be like [LLMService(model=...)], not {self.models!r}")
 
-    def turn(
+    def for_turn(
         self,
         *,
         limits: Limits | None = None,
@@ -93,11 +96,12 @@ class Run(Generic[D]):
         history: Sequence[Message] = (),
         show: ShowDraft | None = None,
         stop: Stop | None = None,
-        before: Spent = NOTHING_SPENT,
+        spent_before: Spent = NOTHING_SPENT,
     ) -> "Run[D]":
-        """Return the run of one turn, within `limits` and with a ledger of its own.
+        """Return a run for one turn, with `limits` and a new ledger.
 
-        `before` is the use of earlier tries. Where no request is allowed there is no model to ask.
+        `spent_before` is the usage of earlier tries. If the limits allow no request, the run has no
+        models.
         """
         limits = self.limits if limits is None else limits
         return replace(
@@ -105,25 +109,25 @@ class Run(Generic[D]):
             models=self.models if limits.requests else (),
             history=history,
             limits=limits,
-            ledger=Ledger(prices=self.ledger.prices, ceiling=limits, before=before),
+            ledger=Ledger(prices=self.ledger.prices, ceiling=limits, spent_before=spent_before),
             show=show,
             stop=stop or Stop(),
             span=span,
         )
 
-    def of_tool(self, span: Span) -> "Run[D]":
-        """Return the run that a tool is given, traced on `span`."""
+    def for_tool(self, span: Span) -> "Run[D]":
+        """Return the run for a tool, traced on `span`."""
         bare = replace(self, instructions=INSTRUCTIONS, history=(), show=None, stop=Stop())
         return replace(bare, span=span)
 
-    def begun(self) -> "Run[D]":
+    def with_deadline(self) -> "Run[D]":
         """Return the run with its deadline set; needs a running event loop."""
-        ends = asyncio.get_running_loop().time() + self.limits.seconds
-        return replace(self, deadline=ends if self.deadline is None else min(ends, self.deadline))
+        end = asyncio.get_running_loop().time() + self.limits.seconds
+        return replace(self, deadline=end if self.deadline is None else min(end, self.deadline))
 
     @property
     def prompt(self) -> PromptRef | None:
-        """Return the prompt that the instructions were made of, if that is known."""
+        """Return the prompt that the instructions were rendered from, None if they are a string."""
         return self.instructions.ref if isinstance(self.instructions, Prompt) else None
 
     @property

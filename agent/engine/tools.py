@@ -1,8 +1,8 @@
 """Tools: a typed function, its schema for the model, and how calls are run.
 
-Two kinds of failure: wrong arguments, a `ToolError`, a time-out or a crash become a message that
-tells the model what is wrong and go on; no failure of a tool ends a turn. The type of a crash is
-named, its text is not: it may hold a secret.
+No failure of a tool ends a turn: wrong arguments, a `ToolError`, a time-out and a crash become a
+message that tells the model what went wrong. For a crash this is the type of the exception only:
+its text may hold a secret.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is k
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The output of a tool: `content` for the model, and what it found, which may be named.
+    """The output of a tool: `content` for the model, and `sources` as evidence, by id.
 
-    Only what is found grounds an answer. The content does not: it may repeat what was asked.
+    Only the sources ground an answer. The content does not: it may repeat the model's arguments.
     """
 
     content: object
-    found: Mapping[str, object] = field(default_factory=dict)
+    sources: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,18 @@ class ToolResult:
     """The result of a call: the text of the tool message, evidence, and the error's type if any."""
 
     text: str
-    found: Mapping[str, object] = field(default_factory=dict)
+    sources: Mapping[str, object] = field(default_factory=dict)
     error_type: str | None = None
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A function the model may call with `arguments`, a pydantic model.
+    """A function that the model may call with `arguments`, a pydantic model.
 
-    The function takes that model, or its fields by name if it is `by_name`. A plain function runs
-    in a thread, where one that hangs stays: functions that may hang are better coroutines. A
-    parameter annotated `Run` is given the turn's run, traced on the span of the tool; the model
-    does not see it. A call may take `seconds`, or as long as the run's limits say.
+    The function takes that model, or its fields by name if `by_name` is true. A plain function runs
+    in a thread, which cannot be cancelled: write functions that may hang as coroutines. A parameter
+    annotated `Run` receives the turn's run, traced on the tool's span; the model does not see this
+    parameter. A call may take `seconds`, by default the limit of the run.
     """
 
     name: str
@@ -74,20 +74,20 @@ class Tool:
         return ToolSchema(self.name, self.description, _schema_of(self.arguments))
 
     @cached_property
-    def _takes_run(self) -> tuple[str, ...]:
-        # Looked up once: reading a signature takes as long as all the rest of a call.
+    def _run_parameters(self) -> tuple[str, ...]:
+        # Cached: reading a signature takes as long as all the rest of a call.
         parameters = inspect.signature(self.function).parameters
         return tuple(name for name in parameters if _is_run(parameters[name].annotation))
 
     async def run(self, arguments: BaseModel, run: Run) -> object:
         """Call the function. Raises what it raises."""
-        given: tuple[object, ...] = () if self.by_name else (arguments,)
-        named: dict[str, object] = dict.fromkeys(self._takes_run, run)
+        positional: tuple[object, ...] = () if self.by_name else (arguments,)
+        keywords: dict[str, object] = dict.fromkeys(self._run_parameters, run)
         if self.by_name:
-            named |= {name: getattr(arguments, name) for name in self.arguments.model_fields}
+            keywords |= {name: getattr(arguments, name) for name in self.arguments.model_fields}
         if inspect.iscoroutinefunction(self.function):
-            return await self.function(*given, **named)
-        output = await asyncio.to_thread(self.function, *given, **named)
+            return await self.function(*positional, **keywords)
+        output = await asyncio.to_thread(self.function, *positional, **keywords)
         return await output if inspect.isawaitable(output) else output
 
 
@@ -98,11 +98,11 @@ def _is_run(annotation: object) -> bool:
 
 
 def tool(function: Callable[..., object]) -> Tool:
-    """Make a tool of a function: its name, its docstring, its annotated parameters.
+    """Return a tool with the name, docstring and annotated parameters of a function.
 
     Raises:
-        TypeError: it is no function, has no docstring, or a parameter that a model cannot give by
-            its name and type.
+        TypeError: `function` is no function or has no docstring, or a parameter has no annotation
+            or cannot be passed by name.
     """
     name = getattr(function, "__name__", repr(function))
     if not inspect.isroutine(function) or not function.__doc__:
@@ -117,7 +117,7 @@ def tool(function: Callable[..., object]) -> Tool:
         default = ... if parameter.default is parameter.empty else parameter.default
         if not _is_run(parameter.annotation):
             fields[parameter.name] = (hints[parameter.name], default)
-    with warnings.catch_warnings():  # of names that a model has methods of: "copy", "schema"
+    with warnings.catch_warnings():  # about parameters named like methods: "copy", "schema"
         warnings.simplefilter("ignore", UserWarning)
         model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
     return Tool(name, inspect.cleandoc(function.__doc__), model, function, by_name=True)
@@ -138,10 +138,10 @@ class Toolbox:
     async def call_all(
         self, calls: Sequence[ToolCall], run: Run, *, step: int, cut_off: bool
     ) -> list[ToolResult]:
-        """Run a response's calls side by side; return the results in their order.
+        """Run a response's calls concurrently and return their results in order.
 
-        Calls beyond the limit are refused; the last of a response that was `cut_off` does not run
-        if it was cut itself. `step` is that of the response, for the trace.
+        Calls beyond the limit are refused. If the response was `cut_off`, its last call does not
+        run unless its arguments are complete. `step` numbers the response in the trace.
         """
         allowed = max(0, run.limits.tool_calls - run.ledger.tool_calls)
         run.ledger.tool_calls += min(allowed, len(calls))
@@ -172,43 +172,43 @@ class Toolbox:
         return result
 
     async def _result(self, call: ToolCall, run: Run, span: Span) -> ToolResult:
-        """Return the result of a call; every failure is one."""
-        wanted = self._by_name.get(call.name)
-        if wanted is None:
+        """Return the result of a call; a failure is a result too."""
+        tool = self._by_name.get(call.name)
+        if tool is None:
             listed = ", ".join(self.names) or "none"
             return _failed("unknown_tool", f"there is no tool {fence(call.name)}. Tools: {listed}")
         if len(call.arguments) > lengths.ARGUMENTS:
             problem = f"the arguments have more than {lengths.ARGUMENTS} characters"
             return _failed("invalid_arguments", problem)
-        written = _without_nulls(call.arguments)
         try:
-            arguments = wanted.arguments.model_validate_json(written)
+            arguments = tool.arguments.model_validate_json(_without_nulls(call.arguments))
         except ValidationError as error:
             return _failed("invalid_arguments", describe_validation_error(error))
-        return await _run(wanted, arguments, run.of_tool(span))
+        return await _run(tool, arguments, run.for_tool(span))
 
 
-async def _run(wanted: Tool, arguments: BaseModel, run: Run) -> ToolResult:
-    seconds = min(wanted.seconds or run.limits.tool_seconds, run.seconds_left)
-    most = run.limits.result_chars
+async def _run(tool: Tool, arguments: BaseModel, run: Run) -> ToolResult:
+    """Run a tool within its seconds and return its result; a failure is a result too."""
+    seconds = min(tool.seconds or run.limits.tool_seconds, run.seconds_left)
+    max_chars = run.limits.result_chars
     try:
         async with asyncio.timeout(seconds) as limit:
-            output = await wanted.run(arguments, run)
+            output = await tool.run(arguments, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
-        return ToolResult(bounded(as_text(output.content), most), output.found)
+        return ToolResult(truncate(as_text(output.content), max_chars), output.sources)
     except ToolError as error:
-        return _failed("tool_error", bounded(storable(str(error)), most))
+        return _failed("tool_error", truncate(storable(str(error)), max_chars))
     except Exception as error:
         if limit.expired():
-            return _failed("timeout", f"{wanted.name} took longer than {seconds:g} s")
-        kind = log_failure(f"tool {wanted.name} failed", error)
-        problem = f"{wanted.name} failed ({kind}); answer without it or try differently"
+            return _failed("timeout", f"{tool.name} took longer than {seconds:g} s")
+        kind = log_failure(f"tool {tool.name} failed", error)
+        problem = f"{tool.name} failed ({kind}); answer without it or try differently"
         return _failed(kind, problem)
 
 
 def is_json_object(text: str) -> bool:
-    """Return True if the arguments of a call are a whole JSON object."""
+    """Return True if the arguments of a call are a complete JSON object."""
     try:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
@@ -216,10 +216,10 @@ def is_json_object(text: str) -> bool:
 
 
 def _without_nulls(arguments: str) -> str:
-    """Return arguments without those that are null: some servers have a model name them all."""
+    """Return arguments without null values: some servers make a model name every argument."""
     if "null" in arguments and is_json_object(arguments):
-        given = json.loads(arguments).items()
-        return json.dumps({name: value for name, value in given if value is not None})
+        values = json.loads(arguments).items()
+        return json.dumps({name: value for name, value in values if value is not None})
     return "{}" if arguments.strip() in {"", "null"} else arguments
 
 
@@ -228,15 +228,15 @@ def _failed(kind: str, problem: str) -> ToolResult:
 
 
 def as_text(content: object) -> str:
-    """Write a tool's content as the model reads it: text as it is, everything else as JSON."""
+    """Return a tool's content as the model reads it: a string as it is, everything else as JSON."""
     if not isinstance(content, str):
         plain = to_jsonable_python(content, exclude_none=True)
         content = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     return storable(content)
 
 
-def bounded(text: str, max_chars: int) -> str:
-    """Cut a text that is too long at a boundary, with a note of the cut."""
+def truncate(text: str, max_chars: int) -> str:
+    """Cut a text that is too long at the end of a paragraph or sentence, and note its length."""
     if len(text) <= max_chars:
         return text
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
@@ -252,10 +252,10 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
 
 
 def _slim(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without what costs tokens and says nothing.
+    """Return a schema without parts that cost tokens and tell the model nothing.
 
-    Left out are titles, lengths, empty defaults, null beside another type, and the class's own
-    docstring; an enum is moved to where it is used, without its docstring.
+    Removed are titles, lengths, empty defaults, null beside another type, and the class's own
+    docstring. An enum is moved to where it is used, without its docstring.
     """
     kinds = schema.get("$defs", {})
     enums = {f"#/$defs/{name}": kind for name, kind in kinds.items() if "enum" in kind}

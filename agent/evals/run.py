@@ -186,7 +186,7 @@ class SommelierVariant:
             return await self.answerer.answer(message, run)
 
         with trial.turn(message) as span:
-            turn = self.run.turn(span=span, history=window(history))
+            turn = self.run.for_turn(span=span, history=window(history))
             reply = await answer_turn(turn, work)
         return replace(reply, spent=turn.ledger.spent)
 
@@ -225,7 +225,7 @@ class QuotesVariant:
             return found.reply(found.summary)
 
         with trial.turn(case.query) as span:
-            run = replace(self.run, limits=once).turn(span=span)
+            run = replace(self.run, limits=once).for_turn(span=span)
             reply = await answer_turn(run, work)
         if reply.answer is None:
             raise RuntimeError(f"the turn failed: {', '.join(reply.error_types)}")

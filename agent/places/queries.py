@@ -127,7 +127,12 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     known, contract = categories()[name], queries_contract(where)
     prompt = prompt_for(run, "place-queries")
     asked = instructed(
-        run, prompt, category=name, label=known.label, hint=known.hint, schema=contract.output.text
+        run,
+        prompt,
+        category=name,
+        label=known.label,
+        hint=known.hint,
+        schema=contract.output.schema_text,
     )
     limits = replace(run.limits, structured_output_max_retries=REPAIRS)
     response = await generate_agentic_response(

@@ -330,7 +330,7 @@ async def _traced(read: Callable[[Run], Awaitable[Reading]], run: Run) -> Readin
     """Return what is read, on a span of its own; nothing, and why, if reading fails."""
     with run.span.child("read.picture", "span") as span:
         try:
-            reading = await read(replace(run.of_tool(span), stop=run.stop))
+            reading = await read(replace(run.for_tool(span), stop=run.stop))
         except Unusable as error:
             reading = Reading(why=str(error))
         except Exception as error:
@@ -362,7 +362,7 @@ async def transcribed(
         structured_output_max_retries=RETRIES,
         answer_tokens=max(run.limits.answer_tokens, LIST_TOKENS),
     )
-    asked = instructed(run, prompt_for(run, "picture"), schema=CONTRACT.output.text)
+    asked = instructed(run, prompt_for(run, "picture"), schema=CONTRACT.output.schema_text)
     asked = replace(asked, models=[model], limits=limits)
     response = await generate_agentic_response(
         question, run=asked, contract=CONTRACT, images=images

@@ -59,7 +59,7 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
     named = [with_names(text, evidence) for text in numbered]
     intro, *descriptions, closing = (in_markdown(text, evidence) for text in named)
     cards = (
-        wine_text(wine, description, f"{number}. ", asked=evidence.asked)
+        wine_text(wine, description, f"{number}. ", asked=evidence.user_texts)
         for number, (wine, description) in enumerate(zip(wines, descriptions, strict=True), start=1)
     )
     return "\n\n".join(part for part in (intro, *cards, closing, notes) if part)
@@ -87,7 +87,7 @@ def with_names(text: str, evidence: Evidence) -> str:
 
 def with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[str], str]:
     """Number the paths that texts cite; return them, and the documents' titles as Markdown."""
-    chunks = [found for found in evidence.found.values() if isinstance(found, Chunk)]
+    chunks = [found for found in evidence.sources.values() if isinstance(found, Chunk)]
     if not chunks:
         return texts, ""
     numbered, notes = footnotes(BETWEEN.join(texts), chunks)
@@ -144,7 +144,7 @@ def ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None:
     found = _wine(wine.wine_id, evidence)
     if found is None:
         return f"no tool returned a wine with the id {fence(wine.wine_id)}; {_known(evidence)}"
-    if not _is_listed(found) and any(map(_is_listed, evidence.found.values())):
+    if not _is_listed(found) and any(map(_is_listed, evidence.sources.values())):
         return f"{fence(found.label)} is not on the guest's wine list; {_known(evidence)}"
     return None
 
@@ -165,8 +165,8 @@ def unknown_address(text: str, evidence: Evidence) -> str | None:
     addresses = _addresses(unicodedata.normalize("NFKC", text))
     if not addresses:
         return None
-    paths = (found.path for found in evidence.found.values() if isinstance(found, Chunk))
-    shown = map(plain, evidence.answered)
+    paths = (found.path for found in evidence.sources.values() if isinstance(found, Chunk))
+    shown = map(plain, evidence.assistant_texts)
     known = evidence.links.union(paths, *map(_addresses, (*evidence.texts, *shown)))
     for address in addresses:
         if address not in known and not MISSING_SPACE.search(address):
@@ -179,7 +179,7 @@ def _addresses(text: str) -> list[str]:
 
 
 def _wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
-    found = evidence.found.get(wine_id)
+    found = evidence.sources.get(wine_id)
     return found if isinstance(found, AnyWine) else None
 
 
@@ -188,7 +188,7 @@ def _is_listed(found: object) -> bool:
 
 
 def _known(evidence: Evidence) -> str:
-    wines = {key: found for key, found in evidence.found.items() if isinstance(found, AnyWine)}
+    wines = {key: found for key, found in evidence.sources.items() if isinstance(found, AnyWine)}
     ids = [key for key, wine in wines.items() if _is_listed(wine)] or list(wines)
     if not ids:
         return "call search_wines first and recommend only wines it returns"
@@ -275,7 +275,7 @@ def of_found_wines(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
     A server that holds a model to it lets no other id be written.
     """
     properties = dict(schema["properties"])
-    found = [name for name, wine in evidence.found.items() if isinstance(wine, AnyWine)]
+    found = [name for name, wine in evidence.sources.items() if isinstance(wine, AnyWine)]
     if found:
         wine = properties["wines"]["items"]
         wine_id = {"type": "string", "enum": found}

@@ -42,19 +42,19 @@ class Grounds:
     @cached_property
     def wines(self) -> list[AnyWine]:
         """Return the wines that tools found."""
-        return [wine for wine in self.evidence.found.values() if isinstance(wine, AnyWine)]
+        return [wine for wine in self.evidence.sources.values() if isinstance(wine, AnyWine)]
 
     @cached_property
     def own_numbers(self) -> frozenset[float]:
         """Return the numbers of the user, in the whole chat."""
-        return frozenset().union(*map(numbers, self.evidence.asked))
+        return frozenset().union(*map(numbers, self.evidence.user_texts))
 
     @cached_property
     def texts(self) -> list[str]:
         """Return the texts of documents, other sources and earlier answers."""
-        found = self.evidence.found.values()
+        found = self.evidence.sources.values()
         sources = (one for one in found if isinstance(one, Source) and not isinstance(one, AnyWine))
-        return [*(source.said for source in sources), *self.evidence.answered]
+        return [*(source.said for source in sources), *self.evidence.assistant_texts]
 
     def wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures of a text that nothing grounds; a `wine` is the one it describes."""
@@ -76,7 +76,7 @@ class Grounds:
     def _named_in(self, text: str, wine: AnyWine | None) -> list[AnyWine]:
         """Return the wines that a text names, and the one that it describes."""
         ids = (found[1].strip() for found in PLACEHOLDER.finditer(text))
-        named = [wine, *map(self.evidence.found.get, ids)]
+        named = [wine, *map(self.evidence.sources.get, ids)]
         return [one for one in named if isinstance(one, AnyWine)]
 
     def _wrong_amounts(self, sentence: str, text: str, wine: AnyWine | None) -> Iterator[str]:
@@ -105,7 +105,9 @@ class Grounds:
 
     def _is_shown(self, wine: AnyWine) -> bool:
         """Tell whether the answer or an earlier one shows a wine."""
-        return wine.id in self.shown or any(wine.id in said for said in self.evidence.answered)
+        return wine.id in self.shown or any(
+            wine.id in said for said in self.evidence.assistant_texts
+        )
 
     def _wrong_years(
         self, text: str, meant: Sequence[AnyWine], told: Sequence[str], *, is_description: bool

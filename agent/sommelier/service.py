@@ -129,7 +129,7 @@ class Sommelier:
             response = response and self._allowed(response, person_in(run))
             reply = await self._reply(message, run, response, attached)
             reply = self._introduced(reply, run, response)
-        found = response.found.values() if response else ()
+        found = response.sources.values() if response else ()
         proposals = [proposal for proposal in found if isinstance(proposal, Proposal)]
         proposals = proposals if response and response.ok else []
         return replace(
@@ -191,16 +191,16 @@ class Sommelier:
         tools = self._offered(message, run, attached)
         names = [tool.name for tool in tools if tool.name in (*self._research, READ)]
         lines = (research_rules(names), instructions(person_in(run)), chosen)
-        rules, schema = "\n".join(filter(None, lines)), SOMMELIER.output.text
+        rules, schema = "\n".join(filter(None, lines)), SOMMELIER.output.schema_text
         shown = _shown_last(run)
-        first: tuple[ToolCall, ...] = ()
+        initial_calls: tuple[ToolCall, ...] = ()
         if attached and (attached.now or not shown):
-            first = (ToolCall("", READ, "{}"),)
+            initial_calls = (ToolCall("", READ, "{}"),)
         elif shown and not care_in(run).forbids_alcohol:
-            first = (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
+            initial_calls = (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
         elif not attached and (query := certain_query(message, current_language())):
             filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
-            first = (ToolCall("", "search_wines", filters),)
+            initial_calls = (ToolCall("", "search_wines", filters),)
         history = [as_written(said) for said in run.history]
         return await generate_agentic_response(
             message,
@@ -211,7 +211,7 @@ class Sommelier:
             ),
             contract=SOMMELIER,
             tools=Toolbox(tools),
-            first=first,
+            initial_calls=initial_calls,
             progress=self._progress,
         )
 
@@ -233,12 +233,12 @@ class Sommelier:
         """Return a response with the wines that may be shown; with no text if none is left."""
         if response.answer is None or not response.ok:
             return response
-        answer = allowed_part(response.answer, response.found, person)
+        answer = allowed_part(response.answer, response.sources, person)
         if answer is None:
             return replace(response, answer=None, text="", wine_ids=(), outcome="exhausted")
         if answer == response.answer:
             return response
-        text = SOMMELIER.render(answer, Evidence(found=dict(response.found)))
+        text = SOMMELIER.render(answer, Evidence(sources=dict(response.sources)))
         return replace(response, answer=answer, text=text, wine_ids=tuple(wine_ids(answer)))
 
     async def _reply(
@@ -323,7 +323,7 @@ def _shown_last(run: Run) -> tuple[str, ...]:
 
 
 def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:
-    ids, found = response.wine_ids, response.found
+    ids, found = response.wine_ids, response.sources
     return Reply(
         text=response.text,
         outcome=outcome,

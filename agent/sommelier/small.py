@@ -65,13 +65,13 @@ async def _ask_about_passage(
 
 
 async def _ask(
-    given: str, run: Run, prompt_name: str, found: dict[str, object]
+    given: str, run: Run, prompt_name: str, sources: dict[str, object]
 ) -> AgenticResponse[SommelierResponse]:
-    """Ask for an answer to the message and what was found for it, without earlier messages."""
+    """Ask for an answer to the message and its `sources`, without earlier messages."""
     prompt = prompt_for(run, prompt_name)
     return await generate_agentic_response(
         f"{given}\n\n{translate('write_in_language')}",
         run=instructed(run, prompt, language=translate("language_name")),
         contract=SMALL_SOMMELIER,
-        found=found,
+        sources=sources,
     )

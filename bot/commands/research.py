@@ -180,7 +180,7 @@ async def _traced(
     root = Recorder().turn(TraceRecord("", SESSION, SESSION, name=kind), asked)
     try:
         with root as span:
-            reply = await answer_turn(resources.run.turn(span=span), work)
+            reply = await answer_turn(resources.run.for_turn(span=span), work)
     finally:
         await resources.repositories.traces.save([root.trace])
     if raised:

@@ -208,7 +208,7 @@ class Api:
         """Run a turn of no user: the budget of all holds, nothing is delivered."""
         turn_id = -1 - secrets.randbits(62)
         question = Question(id=turn_id, text=text, kind=kind, session=SESSION, user=self.user)
-        return await self.turns.turn(question, work)
+        return await self.turns.run_turn(question, work)
 
 
 async def set_request_language(accept_language: Annotated[str | None, Header()] = None) -> None:

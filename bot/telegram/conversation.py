@@ -91,7 +91,7 @@ class Conversation:
         async def work(run: Run) -> Reply:
             return await self.answer(question, run, about)
 
-        await self.turns.turn(question, work)
+        await self.turns.run_turn(question, work)
 
     async def say(self, update: Update, markdown: str, buttons: Rows = ()) -> Delivery:
         """Reply to an update with a text, without a turn."""

@@ -261,7 +261,7 @@ class LookUps:
             return [*map(Outgoing, quote_texts(found))]
 
         question = self.talk.question(update, f"/quotes {query}", kind="quotes")
-        await self.talk.turns.turn(question, work, show)
+        await self.talk.turns.run_turn(question, work, show)
 
     async def find(self, update: Update, context: Context) -> None:
         """Answer /find CATEGORY PLACE with places, or ten searches for them."""
@@ -330,7 +330,7 @@ class LookUps:
         def show(answer: Answer) -> list[Outgoing]:
             return answer_messages(answer, may_refine=may_refine)
 
-        await self.talk.turns.turn(question, work, show)
+        await self.talk.turns.run_turn(question, work, show)
 
     async def _reply_from(self, found: LookedUp, text: str) -> Reply:
         if not found.chunks and not await self.talk.resources.documents.count():
@@ -356,7 +356,7 @@ class LookUps:
             reply = places_reply(found)
             return replace(reply, outcome="fallback", retries=retries, error_types=errors)
 
-        await self.talk.turns.turn(question, work, places_messages)
+        await self.talk.turns.run_turn(question, work, places_messages)
 
     async def _ask_where(self, question: Question, category: str) -> None:
         """Ask for the place of a /find; it is remembered, so a location that comes next is it."""
@@ -364,7 +364,7 @@ class LookUps:
         async def work(run: Run) -> Reply:
             return Reply(text=translate("find_where", what=label(category).lower()))
 
-        await self.talk.turns.turn(question, work)
+        await self.talk.turns.run_turn(question, work)
 
     async def _last_category(self, to: Destination) -> str:
         """Return the category of a conversation's newest message, if it was a /find."""

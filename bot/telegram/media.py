@@ -99,7 +99,7 @@ class Media:
             note = translate("not_read") if is_file else translate("not_seen")
             return replace(reply, notes=(*reply.notes, note))
 
-        await talk.turns.turn(question, work)
+        await talk.turns.run_turn(question, work)
 
     async def voice(self, update: Update, context: Context) -> None:
         """Answer a voice message or a recording."""
@@ -143,7 +143,7 @@ class Media:
             lead, audio = lead_of(heard.transcript.text), await self._aloud(reply, run)
             return replace(reply, lead=lead, audio=audio)
 
-        await talk.turns.turn(replace(question, hear=listen), work)
+        await talk.turns.run_turn(replace(question, hear=listen), work)
 
     async def _aloud(self, reply: Reply, run: Run) -> bytes:
         """Return the answer as audio, for a user who chose so."""

@@ -94,7 +94,7 @@ class Onboarding:
             return [Outgoing(translate("greeting"), questions)]
 
         question = talk.question(update, words, remembered=bool(wines))
-        await talk.turns.turn(question, work, greeting)
+        await talk.turns.run_turn(question, work, greeting)
 
     async def _questions(self, update: Update) -> Rows:
         """Return the buttons under a greeting: none in a group, or where all is known."""

@@ -76,7 +76,7 @@ class ToolButtons:
             return await self._run(proposal, run, is_again=is_again)
 
         question = self.talk.question(update, f"▶ {proposal.tool} {proposal.arguments}")
-        await self.talk.turns.turn(question, work)
+        await self.talk.turns.run_turn(question, work)
 
     async def _run(self, proposal: Proposal, run: Run, *, is_again: bool) -> Reply:
         """Return what a call came to; a call that was cut off may have run, and is left alone."""

@@ -388,7 +388,7 @@ class TestOtherModels:
         asked = model_server.requests[-1].json
         assert asked["response_format"]["type"] == "json_object"
         assert "off_topic" in str(asked["response_format"]["schema"])
-        assert SOMMELIER.output.text in asked["messages"][0]["content"]
+        assert SOMMELIER.output.schema_text in asked["messages"][0]["content"]
 
     async def test_a_date_to_come_back_at_is_waited_for(self, model_server: ModelServer) -> None:
         came_back: list[float] = []

@@ -108,4 +108,4 @@ async def test_the_schema_goes_out_once(model_server: ModelServer) -> None:
     assert told(by_format) < told(by_prompt)
     system = by_format.json["messages"][0]["content"]
     assert "(the schema SommelierResponse of the response format)" in system
-    assert SOMMELIER.output.text in by_prompt.json["messages"][0]["content"]
+    assert SOMMELIER.output.schema_text in by_prompt.json["messages"][0]["content"]

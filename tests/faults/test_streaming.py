@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.engine.contract import Evidence
-from agent.engine.drafts import draft_of, settled
+from agent.engine.drafts import complete_part, draft_of
 from agent.engine.limits import Ledger, Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
@@ -220,7 +220,7 @@ def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escape
     text = json.dumps(said, ensure_ascii=escaped)
     known = None
     for end in range(len(text) + 1):
-        if (value := settled(text[:end])) == known:
+        if (value := complete_part(text[:end])) == known:
             continue
         known = value
         draft = drafted(json.dumps(value))

@@ -74,7 +74,7 @@ async def turn(
                 instructions=render(
                     repository_prompts()["sommelier"],
                     research_rules="",
-                    schema=SOMMELIER.output.text,
+                    schema=SOMMELIER.output.schema_text,
                 ),
                 history=history,
                 limits=limits or Limits(seconds=10),

@@ -64,7 +64,7 @@ async def test_a_turn_is_a_stream_of_drafts_and_the_response(model_server: Model
     parts: list[Draft | AgenticResponse[str]] = [
         part
         async for part in stream_agentic_response(
-            "Rome?", run=Run([llm]), contract=OutputContract(str), seconds_between=0.01
+            "Rome?", run=Run([llm]), contract=OutputContract(str), interval_seconds=0.01
         )
     ]
     await llm.close()
@@ -78,7 +78,7 @@ async def test_a_listener_that_leaves_ends_the_turn(model_server: ModelServer) -
     model_server.script(paced(answer("It is warm. " * 200), 100))
     llm = service(model_server)
     stream = stream_agentic_response(
-        "Rome?", run=Run([llm]), contract=OutputContract(str), seconds_between=0.01
+        "Rome?", run=Run([llm]), contract=OutputContract(str), interval_seconds=0.01
     )
     async for _ in stream:
         break

@@ -57,9 +57,9 @@ async def evidence_of(tool: Tool, word: str, year: int) -> Evidence:
     call = ToolCall("call_1", tool.name, json.dumps(arguments))
     result = await Toolbox([tool]).call(call, Run())
     assert result.error_type is None, result.text
-    assert result.found
+    assert result.sources
     evidence = Evidence()
-    evidence.found.update(result.found)
+    evidence.sources.update(result.sources)
     return evidence
 
 

@@ -56,7 +56,7 @@ class TestDocuments:
     async def test_excerpts_stand_behind_their_paths_and_are_evidence(self) -> None:
         found = await run(search_documents_tool(FakeLibrary()), query="lees", limit=2)
         assert found.text.startswith(f"[{SUR_LIE.path}]: {SUR_LIE.text}")
-        assert found.found[SUR_LIE.id] == SUR_LIE
+        assert found.sources[SUR_LIE.id] == SUR_LIE
 
     async def test_an_excerpt_is_told_once_in_a_turn_and_stays_evidence(self) -> None:
         tool, deps = search_documents_tool(FakeLibrary()), Deps()
@@ -64,7 +64,7 @@ class TestDocuments:
         first, second = [await Toolbox([tool]).call(call, Run(deps=deps)) for _ in range(2)]
         assert SUR_LIE.text in first.text
         assert SUR_LIE.text not in second.text
-        assert first.found.keys() == second.found.keys()
+        assert first.sources.keys() == second.sources.keys()
 
     async def test_quotes_are_verbatim_and_evidence(self, model_server: ModelServer) -> None:
         said = {
@@ -80,7 +80,7 @@ class TestDocuments:
         async with open_model(model_server) as model:
             found = await run(quote_documents_tool(FakeLibrary()), model, query="lees")
         assert json.loads(found.text)["quotes"][0]["content"] == "Lees are mostly dead   yeast"
-        assert list(found.found) == [SUR_LIE.id]
+        assert list(found.sources) == [SUR_LIE.id]
 
     async def test_a_tools_requests_count_in_the_ledger_and_trace_of_the_turn(
         self, model_server: ModelServer

@@ -525,8 +525,8 @@ class Asking:
     async def __call__(self, payload: Mapping[str, Any]) -> None:
         turn = pending_turn()
         assert turn is not None
-        self.spent.append(turn.state.before)
-        turn.state.ledger = Ledger(before=turn.state.before, requests=1)
+        self.spent.append(turn.state.spent_before)
+        turn.state.ledger = Ledger(spent_before=turn.state.spent_before, requests=1)
         self.asked.append(words(payload))
         await self.may_answer.wait()
         say(words(payload))

@@ -110,7 +110,7 @@ def test_an_answer_without_a_word_is_none() -> None:
     ],
 )
 def test_a_format_is_asked_for_as_strictly_as_it_can_be(kind: Any, mode: str | None) -> None:
-    requested = OutputContract(kind).requested(Evidence())
+    requested = OutputContract(kind).output_format(Evidence())
     spoken = Dialect("json_schema")
     asked = response_format(requested, spoken) if requested else {}
     assert asked.get("type") == mode

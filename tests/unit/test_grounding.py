@@ -15,7 +15,7 @@ from tests.fakes import CHINON, RIOJA, SANCERRE
 from tests.library import SUR_LIE
 
 WINES = [CHINON, RIOJA]
-EVIDENCE = Evidence(found=by_id(WINES), asked=["a red under 25 euros"])
+EVIDENCE = Evidence(sources=by_id(WINES), user_texts=["a red under 25 euros"])
 GOOD = WineRecommendation(wine_id=CHINON.id, description="Fresh.")
 
 
@@ -125,7 +125,7 @@ def test_a_document_grounds_its_figures_and_a_year_that_follows_from_them() -> N
 
 
 def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
-    evidence = Evidence(found=by_id([CHINON, RIOJA, SANCERRE]))
+    evidence = Evidence(sources=by_id([CHINON, RIOJA, SANCERRE]))
     three = [WineRecommendation(wine_id=wine.id) for wine in (CHINON, RIOJA, SANCERRE)]
     assert (
         unsupported(recommend(*three, intro="Together €67.50, or 405 € for six."), evidence) is None
@@ -146,10 +146,10 @@ def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
 )
 def test_a_price_holds_in_its_own_currency(text: str, currency: str) -> None:
     priced = CHINON.model_copy(update={"currency": Currency(currency)})
-    assert in_intro(text, Evidence(found=by_id([priced]))) is None
+    assert in_intro(text, Evidence(sources=by_id([priced]))) is None
     other = Currency.CHF if currency == "EUR" else Currency.EUR
     foreign = CHINON.model_copy(update={"currency": other})
-    assert in_intro(text, Evidence(found=by_id([foreign])))
+    assert in_intro(text, Evidence(sources=by_id([foreign])))
 
 
 def test_a_sentence_goes_and_the_others_stay() -> None:

@@ -73,7 +73,7 @@ def test_what_a_model_wrote_itself_is_no_evidence() -> None:
     said = without_echoes(
         "Page https://made.up/x links https://real.example/y", {"url": "https://made.up/x", "n": 3}
     )
-    evidence = Evidence(found=statements("web__get#1", said))
+    evidence = Evidence(sources=statements("web__get#1", said))
     assert evidence.links == {"https://real.example/y"}
     assert "made.up" not in "".join(evidence.texts)
 

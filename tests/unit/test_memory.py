@@ -87,7 +87,7 @@ async def called(name: str, person: Person = ADA, **arguments: Any) -> ToolResul
 
 
 async def changed(name: str, **arguments: Any) -> Change:
-    (change,) = (await called(name, **arguments)).found.values()
+    (change,) = (await called(name, **arguments)).sources.values()
     assert isinstance(change, Change)
     return change
 
@@ -120,7 +120,7 @@ async def test_a_model_changes_what_is_known_of_the_guest() -> None:
 async def test_a_model_is_told_what_cannot_be_changed(name: str, arguments: dict[str, Any]) -> None:
     result = await called(name, **arguments)
     assert result.error_type
-    assert not result.found
+    assert not result.sources
 
 
 def test_the_changes_of_a_turn_are_told_as_one_and_exclusions_are_suggested() -> None:

@@ -20,7 +20,7 @@ from agent.sommelier.wine_tools import by_id
 from tests.fakes import CHINON
 from tests.parsing import parsed
 
-EVIDENCE = Evidence(found=by_id([CHINON]))
+EVIDENCE = Evidence(sources=by_id([CHINON]))
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

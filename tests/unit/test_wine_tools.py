@@ -59,7 +59,9 @@ def test_a_model_is_offered_every_filter(search: Tool) -> None:
 def test_the_fixed_text_of_a_request_is_short(tools: dict[str, Tool]) -> None:
     offered = [*tools.values(), search_documents_tool(FakeLibrary()), memory_tools()[0]]
     rules = research_rules([tool.name for tool in offered])
-    prompt = render(REPOSITORY.get("sommelier"), research_rules=rules, schema=SOMMELIER.output.text)
+    prompt = render(
+        REPOSITORY.get("sommelier"), research_rules=rules, schema=SOMMELIER.output.schema_text
+    )
     schemas = [[tool.name, tool.description, tool.schema.parameters] for tool in offered]
     assert "title" not in str(schemas)
     assert len(prompt.text) + len(as_text(schemas)) < 7300
@@ -68,7 +70,7 @@ def test_the_fixed_text_of_a_request_is_short(tools: dict[str, Tool]) -> None:
 async def test_similar_wines_take_the_filters_of_a_search(tools: dict[str, Tool]) -> None:
     filters = json.dumps({"like": CHINON.id, "max_price": 25})
     result = await Toolbox(tools.values()).call(ToolCall("1", "search_wines", filters), Run())
-    assert (result.error_type, list(result.found)) == (None, [RIOJA.id])
+    assert (result.error_type, list(result.sources)) == (None, [RIOJA.id])
     for wrong in ({"like": "nowhere"}, {"like": CHINON.id, "colours": ["mauve"]}):
         call = ToolCall("2", "search_wines", json.dumps(wrong))
         assert (await Toolbox(tools.values()).call(call, Run())).error_type
