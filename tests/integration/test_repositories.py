@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -135,20 +135,3 @@ class TestRepositories:
         assert await messages.forget(CHAT) == 0
         assert await messages.recent(CHAT) == []
         assert [message.content for message in await messages.recent(OTHER_CHAT)] == ["stays"]
-
-    async def test_text_that_no_database_holds_is_remembered_without_it(
-        self, messages: MessageRepository
-    ) -> None:
-        await messages.create(CHAT, "user", "a\x00b \ud83d", ["x\x00"])
-        (message,) = await messages.recent(CHAT)
-        assert (message.content, message.wine_ids) == ("ab ?", ("x",))
-
-    async def test_moments_are_kept_in_utc_and_need_a_time_zone(self, sessions: Sessions) -> None:
-        summer = datetime(2026, 7, 1, 14, tzinfo=timezone(timedelta(hours=2)))
-        await MessageRepository(sessions, now=lambda: summer).create(CHAT, "user", "hello")
-        (message,) = await MessageRepository(sessions).recent(CHAT)
-        assert message.created_at == datetime(2026, 7, 1, 12, tzinfo=UTC)
-        assert message.created_at.utcoffset() == timedelta(0)
-        naive = MessageRepository(sessions, now=lambda: summer.replace(tzinfo=None))
-        with pytest.raises(Exception, match="without a time zone"):
-            await naive.create(CHAT, "user", "when?")

@@ -24,7 +24,7 @@ from bot.pending import pending_turn
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.sender import Sender
 from bot.updates import lanes as lanes_module
-from bot.updates.bursts import chat_of, group_burst
+from bot.updates.bursts import chat_of, group_burst, is_same_turn
 from bot.updates.lanes import SHARED_TRIES, Lane, Lanes, row_of
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
@@ -277,6 +277,21 @@ def test_messages_of_one_user_sent_in_one_go_are_one_turn(
     assert len(group) == 1 + are_one
 
 
+@pytest.mark.parametrize(
+    ("later", "is_one"),
+    [
+        ({"text": "white, sorry"}, True),
+        ({"text": "/ask sur lie"}, False),
+        ({"text": "mine", "from": {"id": 8}}, False),
+        ({"text": "there", "message_thread_id": 5}, False),
+    ],
+)
+def test_the_same_user_corrects_a_turn_that_runs(later: dict[str, Any], is_one: bool) -> None:
+    assert is_same_turn([message(1, "a red")], message(2, **later)) == is_one
+    assert is_same_turn([message(1, "a red")], edit(2, 1, "a white"))
+    assert not is_same_turn([message(1, "a red")], edit(2, 9, "an earlier one"))
+
+
 async def test_an_edit_of_what_still_waits_changes_it(world: World) -> None:
     await world.hear(1, "a red")
     await world.lanes.accept([edit(2, 1, "a white")])
@@ -326,32 +341,6 @@ async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
     await world.lanes.schedule_unowned()
     assert world.lanes.calls == [LANE]
     assert not await world.inbox.ask_retry(1)
-
-
-async def test_a_database_that_is_away_for_a_while_loses_nothing(world: World) -> None:
-    await world.hear(1, "a red")
-    world.lanes = replace(world.lanes, inbox=cast("Inbox", Flaky(world.inbox, failures=1)))
-    await world.run()
-    assert (world.texts(), world.told) == (["a red"], [])
-    assert (await stored(world, 1)).state == "done"
-
-
-class Flaky:
-    """A repository each of whose methods fails at first."""
-
-    def __init__(self, updates: Inbox, failures: int) -> None:
-        self._updates = updates
-        self._failures = failures
-        self._failed: dict[str, int] = {}
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        async def call(*arguments: Any, **others: Any) -> Any:
-            self._failed[name] = self._failed.get(name, 0) + 1
-            if self._failed[name] <= self._failures:
-                raise OperationalError("SELECT", {}, Exception("the server is gone"))
-            return await getattr(self._updates, name)(*arguments, **others)
-
-        return call
 
 
 async def test_what_kills_the_process_is_set_aside_and_the_others_are_answered(
@@ -476,14 +465,16 @@ class TestWaking:
     """Lanes that run by themselves, as they do in a process."""
 
     async def test_lanes_run_side_by_side_and_each_once_at_a_time(self, world: World) -> None:
-        running, most = set[int](), list[int]()
+        running, most, together = set[int](), list[int](), asyncio.Event()
 
         async def handle(payload: Mapping[str, Any]) -> None:
             chat = chat_of(payload)
             assert chat not in running
             running.add(chat)
             most.append(len(running))
-            await asyncio.sleep(0.05)
+            if len(running) == 3:
+                together.set()
+            await asyncio.wait_for(together.wait(), 20)
             running.remove(chat)
 
         lanes = world.awake(dispatcher=dispatching(handle))
@@ -566,32 +557,6 @@ class TestCorrections:
         assert [each.requests for each in asking.spent] == [0, 1, 2]
         assert [(await stored(world, each)).state for each in (1, 2, 3)] == ["done"] * 3
 
-    async def test_a_correction_that_comes_to_another_process_is_taken_in_too(
-        self, world: World, lanes: Lanes, asking: Asking
-    ) -> None:
-        async def nothing(payload: Mapping[str, Any]) -> None:
-            raise AssertionError(payload)
-
-        class Elsewhere(LocalLocks):
-            @asynccontextmanager
-            async def lock(self, lane: str) -> AsyncIterator[bool]:
-                await lanes.take_in(lane)
-                yield False
-
-        other = world.awake(
-            dispatcher=dispatching(nothing), locks=Elsewhere(world.inbox), _lanes={}
-        )
-        await lanes.accept([message(1, "a red")])
-        await until(lambda: asking.asked == ["a red"])
-        await other.accept([message(2, "white, sorry")])
-        await until(lambda: len(asking.asked) == 2)
-        await other.accept([edit(3, 2, "a white")])
-        await until(lambda: len(asking.asked) == 3)
-        asking.may_answer.set()
-        world.sender.may_send.set()
-        await until(lambda: len(world.sender.sent) == 1)
-        assert asking.asked == ["a red", "a red\nwhite, sorry", "a red\na white"]
-
     async def test_what_is_said_once_an_answer_is_on_its_way_is_a_turn_of_its_own(
         self, world: World, lanes: Lanes, asking: Asking
     ) -> None:
@@ -603,24 +568,3 @@ class TestCorrections:
         await lanes.accept([message(2, "and a white")])
         world.sender.may_send.set()
         await until(lambda: world.sender.sent == ["a red", "and a white"])
-
-    @pytest.mark.parametrize(
-        "other",
-        [
-            message(2, "/ask sur lie"),
-            message(2, "mine", **{"from": {"id": 8, "is_bot": False, "first_name": "Bob"}}),
-            message(2, "there", message_thread_id=5),
-            edit(2, 9, "an earlier one"),
-        ],
-        ids=["a command", "somebody else", "another topic", "another message"],
-    )
-    async def test_what_is_not_meant_for_it_waits(
-        self, world: World, lanes: Lanes, asking: Asking, other: dict[str, Any]
-    ) -> None:
-        await lanes.accept([message(1, "a red")])
-        await until(lambda: asking.asked == ["a red"])
-        await lanes.accept([other])
-        asking.may_answer.set()
-        world.sender.may_send.set()
-        await until(lambda: len(world.sender.sent) == 2)
-        assert world.sender.sent == ["a red", words(other)]

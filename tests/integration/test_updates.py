@@ -101,8 +101,7 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
     assert SECRET not in caplog.text
 
 
-@pytest.mark.parametrize("odd", [2**63, 2**80])
-@pytest.mark.parametrize("whose", ["chat", "from"])
+@pytest.mark.parametrize(("whose", "odd"), [("chat", 2**63), ("from", 2**80)])
 async def test_an_id_that_no_database_keeps_holds_nothing_up(
     whose: str,
     odd: int,

@@ -14,7 +14,6 @@ from sqlalchemy import Engine, event
 from agent.sommelier.wine import (
     Allergen,
     Colour,
-    Food,
     Wine,
     WineQuery,
 )
@@ -57,26 +56,6 @@ async def test_a_file_is_imported_once_and_then_unchanged(
     assert await import_catalogue(sessions, CELLAR) == ImportReport(added=22)
     assert await import_catalogue(sessions, CELLAR) == ImportReport(unchanged=22)
     assert await SqlCatalogue(sessions).get(list(cellar)) == list(cellar.values())
-
-
-async def test_a_changed_wine_is_updated_in_every_index(sessions: Sessions, tmp_path: Path) -> None:
-    catalogue = SqlCatalogue(sessions)
-    await import_catalogue(sessions, CELLAR)
-    changed = (
-        CELLAR.read_text(encoding="utf-8")
-        .replace("Violets, olives and bacon smoke from steep schist.", "Tastes of marmalade.")
-        .replace("lamb;game,sulphites", "duck,sulphites")
-    )
-    report = await import_catalogue(sessions, write(tmp_path, changed))
-    assert report == ImportReport(updated=1, unchanged=21)
-
-    async def ids(query: WineQuery) -> list[str]:
-        return [wine.id for wine in (await catalogue.search(query)).wines]
-
-    assert await ids(WineQuery(text="marmalade")) == ["jamet-cote-rotie-2018"]
-    assert await ids(WineQuery(text="bacon")) == []
-    assert await ids(WineQuery(foods=(Food.DUCK,))) == ["jamet-cote-rotie-2018"]
-    assert "jamet-cote-rotie-2018" not in await ids(WineQuery(foods=(Food.LAMB,), limit=12))
 
 
 async def test_a_database_that_fails_half_way_keeps_the_whole_file_out(
@@ -137,23 +116,6 @@ def test_a_wrong_field_is_named_with_its_line(column: str, value: str, reason: s
     ((line, where, why),) = problems_of(content)
     assert (line, where) == (3, column)
     assert why.startswith(reason)
-
-
-@pytest.mark.parametrize(
-    ("header", "reason"),
-    [
-        ("producer,name,country", "no column for: style."),
-        ("Farbton;Etwas", "no column for: name, style."),
-        ("", "no column for: name, style."),
-    ],
-)
-def test_a_header_that_says_too_little_is_answered_with_what_is_known(
-    header: str, reason: str
-) -> None:
-    ((line, _, why),) = problems_of(header)
-    assert line == 1
-    assert why.startswith(reason)
-    assert why.endswith(f"Columns may be called: {','.join(Wine.model_fields)}")
 
 
 GERMAN = """Preisliste Weinhandlung;;;;;;;;;

@@ -256,26 +256,6 @@ async def test_no_producer_comes_twice_while_others_are_as_good(sessions: Sessio
     assert len({wine_id[0] for wine_id in ids[:3]}) == 3
 
 
-async def test_another_question_shows_other_wines(sessions: Sessions) -> None:
-    wines = [
-        Wine(id=f"w{at}", producer=f"p{at}", name="n", country="X", style="red", body="full")
-        for at in range(60)
-    ]
-    await import_wines(sessions, CatalogueFile(tuple(wines)))
-    catalogue = SqlCatalogue(sessions)
-    shown = [
-        await found(catalogue, styles=["red"], limit=3),
-        await found(catalogue, bodies=["full"], limit=3),
-        await found(catalogue, styles=["red"], bodies=["full"], limit=3),
-        await found(catalogue, countries=["X"], limit=3),
-    ]
-    assert len({wine_id for ids in shown for wine_id in ids}) >= 10
-    assert (
-        await found(catalogue, styles=["red"], limit=9, not_ids=shown[0])
-        == (await found(catalogue, styles=["red"], limit=12))[3:]
-    )
-
-
 async def test_dear_and_alcohol_free_wines_do_not_lead_a_page_unasked(sessions: Sessions) -> None:
     wines = [
         Wine(
@@ -320,11 +300,6 @@ async def test_foods_rank_below_the_price_and_text_above_it(catalogue: SqlCatalo
     assert prices == sorted(prices)
     named = await found(catalogue, styles=["red"], text="Penfolds", order="cheapest")
     assert (named[0], len(named)) == ("penfolds-bin-28-2019", 8)
-
-
-async def test_the_order_is_always_the_same(catalogue: SqlCatalogue) -> None:
-    first = await found(catalogue, styles=["red", "white"])
-    assert all([first == await found(catalogue, styles=["red", "white"]) for _ in range(5)])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Documents are cut by heading, paragraph and sentence; nothing is lost and nothing is reworded."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,19 +49,6 @@ def test_a_long_paragraph_is_cut_after_sentences() -> None:
     pieces = chunk([Section((), sentence * 60)])
     assert [len(piece.text) for piece in pieces] == [1481, 1481, 455]
     assert {piece.text[-9:] for piece in pieces} == {"ca. 1986."}
-
-
-@pytest.mark.parametrize(
-    ("text", "lengths"),
-    [
-        ("- an item without a full stop\n" * 100, [1499, 1499]),
-        ("word " * 700, [1499, 1499, 499]),
-        ("x" * 3200, [1500, 1500, 200]),
-    ],
-    ids=["lines", "words", "neither"],
-)
-def test_without_sentences_lines_then_words_are_kept_whole(text: str, lengths: list[int]) -> None:
-    assert [len(piece.text) for piece in chunk([Section((), text)])] == lengths
 
 
 def test_headings_make_a_chain_below_the_title() -> None:
