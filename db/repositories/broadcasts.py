@@ -3,15 +3,14 @@
 They are rows of the outbox that belong to no update; the process that leads sends them.
 """
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import Update, delete, func, select, update
 
 from agent.text import storable
-from db.engine import Sessions, count_rows
-from db.models import BroadcastRow, OutboxRow, utc_now
+from db.engine import SqlRepository, count_rows
+from db.models import BroadcastRow, OutboxRow
 
 DRAFT: Final = "draft"
 SENDING: Final = "sending"
@@ -22,12 +21,8 @@ BELONGS_TO_NO_TURN: Final = OutboxRow.update_id.is_(None) & OutboxRow.turn_id.is
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
 
 
-class Broadcasts:
+class Broadcasts(SqlRepository):
     """The broadcasts of a database, and other messages that no turn sends."""
-
-    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
-        self._sessions = sessions
-        self._now = now
 
     async def draft(self, text: str, by: int) -> int:
         """Store a message until it is confirmed; return its id, one for the same draft."""

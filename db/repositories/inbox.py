@@ -1,23 +1,23 @@
 """The inbox and the outbox: updates that wait for a turn, and messages that wait to be sent.
 
-A turn is begun, committed and done by one process at a time: whoever began it last, which its
-epoch tells. Every method commits before it returns.
+One process at a time begins, commits and ends a turn: the one that began it last, as its epoch
+tells. Every method commits before it returns.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.tracing.records import TraceRecord
-from db.engine import Sessions, count_rows
-from db.models import OutboxRow, TurnRow, UpdateRow, insert, utc_now, values_of
+from db.engine import count_rows
+from db.models import OutboxRow, TurnRow, UpdateRow, insert, values_of
 from db.records import Backlog, EndedTurn, Payload
 from db.repositories.privacy import DONE, NOBODY
-from db.repositories.traces import LOCAL_TRACES, TraceRows
+from db.repositories.traces import KeepingTraces
 from db.repositories.turns import save_turn
 
 WAITING: Final = "waiting"
@@ -28,7 +28,7 @@ RETRY: Final = "retry"
 
 MOST_IN_A_LANE: Final = 100
 SENDING: Final = timedelta(minutes=1)
-"""How long a trace waits for what becomes of its messages before it leaves."""
+"""How long a trace waits for the delivery of its messages before it is sent."""
 IS_TO_RUN: Final = UpdateRow.state.in_([WAITING, ANSWERED, RETRY])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
@@ -53,18 +53,8 @@ class BegunTurn:
     outbox: Sequence[OutboxRow] | None = None
 
 
-class Inbox:
+class Inbox(KeepingTraces):
     """The accepted updates of a database, their turns, and the messages of these."""
-
-    def __init__(
-        self,
-        sessions: Sessions,
-        now: Callable[[], datetime] = utc_now,
-        rows: TraceRows = LOCAL_TRACES,
-    ) -> None:
-        self._sessions = sessions
-        self._now = now
-        self._rows = rows
 
     async def accept(self, updates: Sequence[UpdateRow]) -> list[UpdateRow]:
         """Store updates, each once however often it is delivered; return those that wait.
@@ -171,10 +161,13 @@ class Inbox:
         With an `error` the update is set aside, until an operator has it tried again.
 
         Raises:
-            TurnTaken: another process has begun it, and nothing was stored.
+            TurnTaken: another process has begun it, or it is committed already.
         """
         state = ANSWERED if error is None else SET_ASIDE
         answered = update(UpdateRow).where(_mine(begun))
+        if error is None:
+            # A commit whose confirmation was lost is tried again: once is enough.
+            answered = answered.where(UpdateRow.state == WAITING)
         async with self._sessions.begin() as session:
             if not await count_rows(session, answered.values(state=state, error=error)):
                 raise TurnTaken

@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, event, select
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.engine.limits import Ledger, Spent
 from agent.retrying import Backoff
@@ -446,6 +447,28 @@ async def test_a_turn_that_another_process_has_begun_is_neither_stored_nor_sent(
     begun = await world.inbox.begin(1)
     assert begun is not None
     assert (begun.outbox, begun.update.epoch) == (None, 3)
+
+
+async def test_a_commit_whose_confirmation_is_lost_answers_once(
+    world: World, engine: AsyncEngine
+) -> None:
+    lost = list[bool]()
+
+    def lose(connection: Connection) -> None:
+        if lost:
+            lost.pop()
+            connection.connection.commit()
+            raise OperationalError("COMMIT", {}, Exception("the server closed the connection"))
+
+    async def handle(payload: Mapping[str, Any]) -> None:
+        say("Chinon")
+        lost.append(True)
+
+    event.listen(engine.sync_engine, "commit", lose)
+    await world.hear(1, "a red")
+    await run_lane(replace(world.lanes, dispatcher=dispatching(handle)))
+    assert world.sender.sent == ["Chinon"]
+    assert (await stored(world, 1)).state == "done"
 
 
 async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: World) -> None:
