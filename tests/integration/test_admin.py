@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from sqlalchemy import select
 
 from agent.engine.limits import Spent
 from agent.engine.llm import LLMService
@@ -41,8 +40,8 @@ from tests.doubles.server import JsonObject, eventually
 from tests.fakes import FakeCatalogue
 from tests.faults.turns import QUESTION, search, valid
 from tests.integration.test_look_ups import buttons
-from tests.library import FakeLibrary, open_model
-from tests.running import RecordingTracer, Sources, running
+from tests.library import open_model
+from tests.running import RecordingTracer, running
 
 R = TypeVar("R")
 
@@ -52,16 +51,6 @@ EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
 RESETS = "It resets in 5 h 20 min, at 00:00 UTC"
 UNKNOWN = translate("unknown_command")
 ASKED = "Somebody asks to be let in: person 7002. What they call themselves:\nAda"
-
-
-class Turns(TurnRepository):
-    """The turns, with the last one of a chat."""
-
-    async def last(self, chat_id: int) -> TurnRow | None:
-        query = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
-        async with self._sessions() as session:
-            found = await session.scalar(query.order_by(TurnRow.at.desc()).limit(1))
-        return None if found is None else await self.get(found)
 
 
 @dataclass
@@ -86,7 +75,7 @@ class Rooms:
     def __post_init__(self) -> None:
         self.messages = MessageRepository(self.sessions)
         self.people = PeopleRepository(self.sessions)
-        self.turns = Turns(self.sessions, now=self.clock)
+        self.turns = TurnRepository(self.sessions, now=self.clock)
         self.traces = SqlTraceStore(self.sessions)
         self.broadcasts = Broadcasts(self.sessions)
         self.cares = CareRepository(self.sessions)
@@ -222,28 +211,31 @@ class TestAccess:
             await bot_api.wait_for_message(3, BEA)
         assert len(bot_api.sent(ADMIN)) == 1
 
-    @pytest.mark.parametrize(
-        ("name", "shown"),
-        [
-            ("Ada (7001) is an admin.\n\nOther person", "Ada (7001) is an admin. Other person"),
-            ("\u202eadA\u2066\u200b`\u0000", "adA"),
-            ("[Ada](tg://user?id=7001) @admin *!*", "[Ada](tg://user?id=7001) @admin *!*"),
-            ("x" * 500, "x" * 64),
-            ("\u200f\u2800`", "–"),
-            ("\u200b", "–"),
-            ("", "–"),
-        ],
-    )
     async def test_a_name_is_one_bounded_line_of_code_beside_the_id(
-        self, name: str, shown: str, bot_api: BotApi, rooms: Rooms
+        self, bot_api: BotApi, rooms: Rooms
     ) -> None:
+        names = {
+            "Ada (7001) is an admin.\n\nOther person": "Ada (7001) is an admin. Other person",
+            "\u202eadA\u2066\u200b`\u0000": "adA",
+            "[Ada](tg://user?id=7001) @admin *!*": "[Ada](tg://user?id=7001) @admin *!*",
+            "x" * 500: "x" * 64,
+            "\u200f\u2800`": "–",
+            "": "–",
+        }
         rooms.allow_list = True
         async with rooms.open(bot_api):
-            bot_api.push({"message": edited("Hi", BEA) | {"from": person(BEA, name)}})
-            (asked,) = await bot_api.wait_for_message(1, ADMIN)
-        assert asked == ASKED.removesuffix("Ada") + shown
-        kinds = [each["type"] for each in bot_api.messages(ADMIN)[0].get("entities", [])]
-        assert kinds == ([] if shown == "–" else ["code"])
+            for number, name in enumerate(names):
+                bot_api.push(
+                    {"message": edited("Hi", 8000) | {"from": person(8000 + number, name)}}
+                )
+                await bot_api.wait_for_message(number + 1, ADMIN)
+        shown = [text.rpartition("\n")[2] for text in bot_api.sent(ADMIN)]
+        assert shown == [*names.values()]
+        kinds = [
+            [entity["type"] for entity in message.get("entities", [])]
+            for message in bot_api.messages(ADMIN)
+        ]
+        assert kinds == [["code"] if text != "–" else [] for text in shown]
 
     async def test_whom_an_admin_lets_in_is_told_and_answered(
         self, bot_api: BotApi, rooms: Rooms
@@ -415,7 +407,7 @@ class TestBudgets:
     async def test_admins_are_exempt_and_what_cannot_be_read_limits_nobody(
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
     ) -> None:
-        class Silent(Turns):
+        class Silent(TurnRepository):
             async def begin(
                 self, turn_id: int, user_id: int, at: datetime, since: datetime
             ) -> Spending:
@@ -436,39 +428,6 @@ class TestBudgets:
         assert "budget" not in to_admin + to_bea
         assert len(model_server.requests) == 4
 
-    @pytest.mark.parametrize(
-        ("said", "found", "messages"),
-        [
-            ("/ask What are lees?", translate("best_passages"), 1),
-            ("/quotes lees", translate("best_passages"), 3),
-            ("/find wine bar Lyon", "1. wine bar Lyon", 1),
-        ],
-    )
-    async def test_a_look_up_shows_what_is_found_without_a_model(
-        self,
-        said: str,
-        found: str,
-        messages: int,
-        bot_api: BotApi,
-        model_server: ModelServer,
-        rooms: Rooms,
-    ) -> None:
-        tracer = RecordingTracer()
-        await rooms.used(1, Spent(cost_usd=0.5))
-        async with open_model(model_server) as model:
-            sources = Sources(documents=FakeLibrary(), models=[model])
-            budgets = rooms.budgets(person=DailyBudget(cost_usd=0.5))
-            async with rooms.open(bot_api, model, sources=sources, budgets=budgets, tracer=tracer):
-                bot_api.say(said)
-                shown = "\n".join(await bot_api.wait_for_message(messages))
-        assert found in shown
-        assert "You have used up today's budget." in shown
-        assert RESETS in shown
-        assert translate("documents_no_model") not in shown
-        assert len(model_server.requests) == 0
-        assert tracer.turns[0].metadata["outcome"] == "fallback"
-        assert tracer.turns[0].metadata["error_types"] == "budget"
-
 
 class TestStats:
     async def test_stats_are_a_table(self, bot_api: BotApi, rooms: Rooms) -> None:
@@ -484,13 +443,6 @@ class TestStats:
         assert ["cost", "$0.50", "$0.50"] in lines
         assert ["tokens", "2,000", "2,000"] in lines
         assert [each["type"] for each in table["entities"]] == ["pre"]
-
-    async def test_a_group_gets_no_figures(self, bot_api: BotApi, rooms: Rooms) -> None:
-        async with rooms.open(bot_api):
-            bot_api.say("/stats@sommelier_test_bot", GROUP, ADMIN)
-            assert await bot_api.wait_for_message(1, GROUP) == [translate("stats_in_private")]
-            bot_api.say("/trace", GROUP, ADMIN)
-            await bot_api.wait_for_message(2, GROUP)
 
 
 class TestTrace:
@@ -560,61 +512,34 @@ class TestWhoTyped:
         assert not any("is let in" in each or "blocked" in each for each in shown)
 
 
-class TestAllowAndBlock:
-    async def test_a_reply_says_who_is_meant_only_where_nothing_else_does(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        author = {"id": BEA, "is_bot": False, "first_name": "Bea"}
-        theirs = edited("Hello", GROUP) | {"from": author}
-        topic = {"name": "Wines", "icon_color": 1}
-        channel = {"id": -1009, "type": "channel", "title": "News"}
-        hidden = {"type": "hidden_user", "date": 1, "sender_user_name": "Ann"}
-        mention = {"type": "text_mention", "offset": 7, "length": 3}
-        mention |= {"user": {"id": 43, "is_bot": False, "first_name": "Eve"}}
-        commands: list[tuple[str, JsonObject]] = [
-            ("/block 42", {"reply_to_message": theirs}),
-            ("/block @eve", {"reply_to_message": theirs}),
-            ("/block 42 for spam", {"reply_to_message": theirs}),
-            ("/block", {"reply_to_message": theirs | {"forum_topic_created": topic}}),
-            ("/block", {"reply_to_message": theirs | {"sender_chat": channel}}),
-            ("/block", {"reply_to_message": theirs | {"forward_origin": hidden}}),
-            ("/block Eve", {"entities": [command_entity("/block"), mention]}),
-        ]
-        async with rooms.open(bot_api):
-            for said, fields in commands:
-                bot_api.say(said, ADMIN, **fields)
-            shown = await bot_api.wait_for_message(len(commands), ADMIN)
-        whom = translate("whom", command="block")
-        blocked = "{} is blocked and gets no answer any more."
-        assert shown == [blocked.format(42), *[whom] * 5, blocked.format(43)]
-        assert await rooms.people.access(BEA) is None
-
-    async def test_by_id_or_as_a_reply_and_admins_stay(self, bot_api: BotApi, rooms: Rooms) -> None:
-        author = {"id": BEA, "is_bot": False, "first_name": "Bea"}
-        theirs = edited("Hello", ADMIN) | {"from": author}
-        own = edited("Hello", ADMIN) | {"from": author | {"is_bot": True}}
-        commands: list[tuple[str, JsonObject]] = [
-            ("/block 42", {}),
-            ("/allow 42", {}),
-            ("/block", {"reply_to_message": theirs}),
-            ("/allow", {"reply_to_message": own}),
-            ("/block 7001", {}),
-            ("/block somebody", {}),
-        ]
-        async with rooms.open(bot_api):
-            for said, fields in commands:
-                bot_api.say(said, ADMIN, **fields)
-            shown = await bot_api.wait_for_message(len(commands), ADMIN)
-        assert shown == [
-            "42 is blocked and gets no answer any more.",
-            "42 is let in.",
-            "7002 is blocked and gets no answer any more.",
-            translate("whom", command="allow"),
-            "7001 is an admin, whom nobody can block.",
-            translate("whom", command="block"),
-        ]
-        known = [await rooms.people.access(each) for each in (42, BEA, ADMIN)]
-        assert known == ["allowed", "blocked", None]
+async def test_an_id_or_a_reply_names_a_user_and_admins_stay(bot_api: BotApi, rooms: Rooms) -> None:
+    theirs = edited("Hello", GROUP) | {"from": person(BEA, "Bea")}
+    own = edited("Hello", ADMIN) | {"from": person(BEA, "Bea") | {"is_bot": True}}
+    topic = {"forum_topic_created": {"name": "Wines", "icon_color": 1}}
+    channel = {"sender_chat": {"id": -1009, "type": "channel", "title": "News"}}
+    hidden = {"type": "hidden_user", "date": 1, "sender_user_name": "Ann"}
+    mention = {"type": "text_mention", "offset": 7, "length": 3, "user": person(43, "Eve")}
+    whom, blocked = translate("whom", command="block"), "{} is blocked and gets no answer any more."
+    commands: list[tuple[str, JsonObject, str]] = [
+        ("/block 42", {"reply_to_message": theirs}, blocked.format(42)),
+        ("/block @eve", {"reply_to_message": theirs}, whom),
+        ("/block 42 for spam", {"reply_to_message": theirs}, whom),
+        ("/block", {"reply_to_message": theirs | topic}, whom),
+        ("/block", {"reply_to_message": theirs | channel}, whom),
+        ("/block", {"reply_to_message": theirs | {"forward_origin": hidden}}, whom),
+        ("/block Eve", {"entities": [command_entity("/block"), mention]}, blocked.format(43)),
+        ("/allow 42", {}, "42 is let in."),
+        ("/block", {"reply_to_message": theirs}, blocked.format(BEA)),
+        ("/allow", {"reply_to_message": own}, translate("whom", command="allow")),
+        ("/block 7001", {}, "7001 is an admin, whom nobody can block."),
+    ]
+    async with rooms.open(bot_api):
+        for text, fields, _ in commands:
+            bot_api.say(text, ADMIN, **fields)
+        shown = await bot_api.wait_for_message(len(commands), ADMIN)
+    assert shown == [answer for _, _, answer in commands]
+    known = [await rooms.people.access(user_id) for user_id in (42, BEA, ADMIN)]
+    assert known == ["allowed", "blocked", None]
 
 
 async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
@@ -720,14 +645,7 @@ async def test_each_admin_is_shown_the_commands_of_admins(bot_api: BotApi, rooms
     assert len(names) == len(everyone) + 6
 
 
-@pytest.mark.parametrize("ids", ["@ada", "12345;67890", "-1001234567890", "0", "1" * 20])
-def test_ids_that_nobody_has_are_refused(ids: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ADMIN_IDS", ids)
-    with pytest.raises(SettingsError, match=r"^ADMIN_IDS: must be ids of users, like 12345,67890"):
-        load_settings(None)
-
-
-@pytest.mark.parametrize("account", ["777000", "1087968824", "136817688"])
-def test_accounts_in_whose_name_others_write_are_no_admins(account: str) -> None:
-    with pytest.raises(SettingsError, match=f"^ADMIN_IDS: {account} is Telegram's own account"):
-        load_settings(None, {"ADMIN_IDS": f"12345,{account}"})
+@pytest.mark.parametrize("ids", ["@ada", "12345;67890", "-1001234567890", "0", "12345,777000"])
+def test_ids_that_no_admin_has_are_refused(ids: str) -> None:
+    with pytest.raises(SettingsError, match=r"^ADMIN_IDS: "):
+        load_settings(None, {"ADMIN_IDS": ids})
