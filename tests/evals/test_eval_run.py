@@ -17,7 +17,6 @@ from agent.evals.run import Outcome, Result, SommelierVariant, Trial, evaluate
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from agent.turn import Deps, Prompts
-from bot.commands.prompts import prompt_of_file
 from tests.commands import sommelier_eval
 from tests.doubles.model_server import (
     ModelServer,
@@ -155,28 +154,6 @@ async def test_every_message_is_a_turn_with_a_trace_of_its_own(model_server: Mod
     assert "eval_filters" not in first.scores
 
 
-async def test_prompts_are_compared_side_by_side(model_server: ModelServer, tmp_path: Path) -> None:
-    path = tmp_path / "brisk.md"
-    path.write_text(BRISK)
-
-    def by_prompt(body: dict[str, Any]) -> Step:
-        system, *_, last = body["messages"]
-        if last["role"] == "user":
-            return ALL
-        return recommending(SANCERRE if system["content"].startswith("Be brisk.") else CHINON)
-
-    model_server.default = by_prompt
-    prompts = [("repository", REPOSITORY), ("brisk", prompt_of_file(path))]
-    results = await run(model_server, lamb(id="one"), lamb(id="two"), prompts=prompts)
-    passed = {(result.variant, result.case.id): result.passed for result in results}
-    assert passed == {
-        ("repository", "one"): True,
-        ("repository", "two"): True,
-        ("brisk", "one"): False,
-        ("brisk", "two"): False,
-    }
-
-
 class Broken:
     """A variant that raises for one message."""
 
@@ -247,24 +224,6 @@ def test_versions_of_a_managed_prompt_are_compared(
     assert labels == [f"gpt-4o · {name}" for name in names]
     systems = [request.json["messages"][0]["content"] for request in model_server.requests]
     assert [system.split()[0] for system in systems[:2]] == ["First.", "Second."]
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ("sommelier@7", "Langfuse has no version 7 of the prompt sommelier"),
-        ("refinement@1", "version 1 of Langfuse cannot be the prompt refinement: it lacks"),
-        ("other@1", "other@1 cannot be read: No such file or directory"),
-    ],
-)
-def test_a_managed_prompt_that_cannot_be_tried_is_said_in_one_line(
-    asked: str, said: str, managed: OtlpReceiver
-) -> None:
-    managed.put("refinement", "Rewrite it.")
-    status, shown, message = sommelier_eval("run", "--prompt", asked)
-    assert (status, shown) == (2, "")
-    assert said in message
-    assert len(message.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(

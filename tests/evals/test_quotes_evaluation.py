@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from agent.documents.passages import Chunk, DocumentStore, has_clear_best
+from agent.documents.passages import Chunk, DocumentStore
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.evals.dataset import Question, read_ground_truth
-from agent.evals.evaluators import Mark
-from agent.evals.quotes import quote_marks
 from agent.evals.report import Summary, as_json, rows, summaries
 from agent.evals.run import QuotesVariant, Result, evaluate
 from agent.turn import Deps
@@ -172,14 +170,6 @@ async def test_slow_answers_are_caught(
     assert summaries(slow)[0].below == caught
 
 
-def test_where_nothing_is_retrieved_no_model_is_asked_and_no_results_is_right() -> None:
-    known, negative = read_ground_truth()[0], read_ground_truth()[-1]
-    assert quote_marks(negative, None, [], asked=False) == {"negative": Mark(1)}
-    assert not quote_marks(negative, None, [SUR_LIE], asked=True)["negative"].passed
-    missed = quote_marks(known, None, [], asked=False)
-    assert missed == dict.fromkeys(["verbatim", "attribution"], Mark(0, "nothing was retrieved"))
-
-
 async def test_the_table_has_thresholds_and_marks_what_is_below(model_server: ModelServer) -> None:
     results = await results_of(model_server, NO_FLAG)
     table = {cells[0]: cells[1:] for cells in rows(summaries(results))}
@@ -208,16 +198,6 @@ class TestGroundTruth:
         await load_starter_documents(store)
         yield store
         await engine.dispose()
-
-    async def test_questions_by_keywords_have_a_clearly_best_document(
-        self, starter: DocumentStore
-    ) -> None:
-        clear = [
-            question.id
-            for question in read_ground_truth()
-            if has_clear_best(await starter.search([question.query], 6))
-        ]
-        assert clear == [*(f"keyword-{number}" for number in range(1, 7)), "negative-1"]
 
     async def test_the_known_sources_are_retrieved(self, starter: DocumentStore) -> None:
         missed = []

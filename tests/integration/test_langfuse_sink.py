@@ -145,19 +145,6 @@ async def test_an_exception_or_a_cancellation_leaves_its_type_and_nothing_else(
         assert SECRET not in str(otlp_receiver.spans)
 
 
-async def test_half_a_character_of_a_model_does_not_cost_the_trace(
-    otlp_receiver: OtlpReceiver, sessions: Sessions
-) -> None:
-    with Recorder().turn(TraceRecord("", "s", "u"), "a \ud83c") as root:
-        with root.child("tool.\udf77", "tool", input="\udf77", metadata={"call_id": "\ud83c"}):
-            pass
-        root.update(output="cut off: \ud83c")
-        root.score("user_feedback", 1, "BOOLEAN", comment="\ud83c")
-    await deliver(otlp_receiver, sessions, root.trace)
-    assert otlp_receiver.span("turn").output == "cut off: ?"
-    assert otlp_receiver.span("tool.?").metadata == {"call_id": "?"}
-
-
 class PickyReceiver(OtlpReceiver):
     """Answers spans with what it is told."""
 

@@ -101,13 +101,7 @@ def turn() -> TraceRecord:
 
 
 async def test_phoenix_shows_the_turn_as_it_was(phoenix: str, tmp_path: Path) -> None:
-    settings = load_settings(
-        None,
-        {
-            "OTEL_EXPORTER_OTLP_ENDPOINT": phoenix,
-            "TRACE_USER_KEY": "long",
-        },
-    )
+    settings = load_settings(None, {"OTEL_EXPORTER_OTLP_ENDPOINT": phoenix})
     engine = await migrated_sqlite(tmp_path / "traces.sqlite3")
     sessions = Sessions(engine)
     store = SqlTraceStore(sessions, rows=trace_rows(settings))

@@ -13,7 +13,6 @@ from rich.console import Console, RenderableType
 
 from agent.tracing.records import TraceRecord
 from bot.commands.traces import (
-    cost_text,
     since_moment,
     trace_page,
     trace_table,
@@ -72,13 +71,6 @@ def test_inputs_and_outputs_are_shown_whole_when_asked() -> None:
     assert "earlier" not in page
 
 
-def test_levels_are_in_colour() -> None:
-    page = shown(trace_page(retried_trace()), colour=True)
-    assert "\x1b[33m WARNING\x1b[0m" in page
-    assert "\x1b[1;31m ERROR\x1b[0m" in page
-    assert "\x1b[31merror_type=grounding\x1b[0m" in page
-
-
 def test_the_list_shows_one_turn_a_line() -> None:
     header, row = shown(trace_table([SUMMARY])).splitlines()
     assert header.split() == (
@@ -116,20 +108,6 @@ def test_no_text_brings_a_control_character_to_the_terminal(text: str) -> None:
         seen = shown(page, width=1000).replace("\n", "")
         assert text != HOSTILE or "[bold]b[/bold] [/]" in seen
         assert not [char for char in seen if unicodedata.category(char) in {"Cc", "Cf", "Cs"}]
-
-
-def test_a_span_whose_parent_is_missing_or_that_never_ended_is_still_shown() -> None:
-    trace = retried_trace()
-    trace.spans[3].parent_id = "gone"
-    trace.spans[3].ended_ns = None
-    assert "├── retrieve.wines [retriever] not ended" in shown(trace_page(trace))
-
-
-@pytest.mark.parametrize(
-    ("cost", "text"), [(0.0, "–"), (0.00004, "$0.0000"), (0.0123, "$0.0123"), (2.5, "$2.50")]
-)
-def test_costs_show_the_digits_that_matter(cost: float, text: str) -> None:
-    assert cost_text(cost) == text
 
 
 def test_long_lines_are_cut() -> None:
