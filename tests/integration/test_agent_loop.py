@@ -1,5 +1,7 @@
-"""The turn, from message to validated answer: R-001 to R-007 of the structured-output research,
-and what belongs to them. Real client, scripted server."""
+"""The turn, from message to validated answer: R-001 to R-007 of the structured-output research.
+
+Real client, scripted server. R-005 is in `tests/unit/test_semantics.py`.
+"""
 
 import json
 from typing import Any
@@ -15,7 +17,7 @@ from agent.engine.messages import LLMResponse
 from agent.engine.parsing import ParseResult
 from agent.engine.run import Run
 from agent.sommelier.answer import SOMMELIER
-from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
+from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.text import truncate_at_boundary
 from tests.doubles.model_server import (
     ModelServer,
@@ -24,13 +26,11 @@ from tests.doubles.model_server import (
     answer_json,
     call,
     refusal,
-    tool_calls,
 )
 from tests.fakes import CHINON, FakeCatalogue, root_span
 from tests.faults.turns import (
     INFORMATIONAL,
     INVENTED,
-    SEARCH,
     VALID,
     named,
     search,
@@ -79,15 +79,6 @@ class TestRetries:
         assert told in last_messages(model_server)[1]["content"]
         limits = [request.json["max_completion_tokens"] for request in model_server.requests]
         assert limits == [1500, 1500, 3000 if error == "truncated" else 1500]
-
-    async def test_r003_2_all_attempts_fail_and_the_result_is_empty(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(answer("no"), answer("still no"), answer("never"))
-        response = await turn(service(model_server))
-        assert (response.text, response.answer, response.ok) == ("", None, False)
-        assert response.outcome == "exhausted"
-        assert len(model_server.requests) == 3
 
     async def test_r003_3_a_successful_first_attempt_costs_no_retry(
         self, model_server: ModelServer
@@ -171,24 +162,6 @@ def test_r004_a_result_has_a_text_ids_and_an_error() -> None:
     assert agent.ParseResult is ParseResult
 
 
-@pytest.mark.parametrize(
-    ("kind", "intro", "wines", "is_valid"),
-    [
-        ("recommendation", "Here:", [], False),
-        ("recommendation", "", [{"wine_id": "w1", "description": "Fresh."}], True),
-        ("informational", "", [], False),
-        ("informational", "Tannin dries the mouth.", [], True),
-        ("off_topic", "", [], False),
-    ],
-)
-def test_r005_a_valid_form_that_says_nothing_is_no_answer(
-    kind: Any, intro: str, wines: list[dict[str, str]], is_valid: bool
-) -> None:
-    said = {"response_type": kind, "intro": intro, "wines": wines, "closing": ""}
-    response = SommelierResponse.model_validate(said)
-    assert (validate_semantic_content(response) is None) == is_valid
-
-
 def test_r006_history_ends_at_a_boundary_within_its_limit() -> None:
     paragraphs = f"{'First. ' * 200}\n\n{'no end ' * 200}"
     assert truncate_at_boundary(paragraphs, 2000) == ("First. " * 200).strip()
@@ -211,12 +184,12 @@ class TestPolicy:
         ],
         ids=["no JSON", "schema", "semantic", "grounding", "truncated", "empty"],
     )
-    async def test_r007_every_error_is_retried_alike(
+    async def test_r007_and_r003_2_every_error_is_retried_alike_and_the_result_is_empty(
         self, invalid: list[Step], model_server: ModelServer
     ) -> None:
         model_server.script(search(), *invalid)
         response = await turn(service(model_server))
-        assert (response.text, response.outcome) == ("", "exhausted")
+        assert (response.text, response.answer, response.outcome) == ("", None, "exhausted")
         assert (response.retry_count, len(model_server.requests)) == (2, 4)
 
     def test_r007_the_setting_is_two_by_default(self) -> None:
@@ -283,17 +256,6 @@ class TestRequests:
         if mode == "json_schema":
             assert wanted["json_schema"]["name"] == "SommelierResponse"
             assert wanted["json_schema"]["strict"] is True
-
-    async def test_parallel_tool_calls_are_answered_in_order(
-        self, model_server: ModelServer
-    ) -> None:
-        calls = [call("search_wines", SEARCH), call("get_wine", {"wine_ids": [CHINON.id]})]
-        model_server.script(tool_calls(calls), valid())
-        response = await turn(service(model_server))
-        assert_answered(response)
-        answered = [m for m in model_server.requests[-1].json["messages"] if m["role"] == "tool"]
-        assert [message["tool_call_id"] for message in answered] == ["call_1", "call_2"]
-        assert response.ledger.tool_calls == 2
 
 
 class TestMessages:

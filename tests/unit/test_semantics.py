@@ -28,7 +28,7 @@ BARE = WineRecommendation(wine_id="a")
         ("off_topic", " ", [], "I only know wine.", False),
     ],
 )
-def test_rule(
+def test_r005_a_valid_form_that_says_nothing_is_no_answer(
     kind: ResponseType, intro: str, wines: list[WineRecommendation], closing: str, valid: bool
 ) -> None:
     response = SommelierResponse(response_type=kind, intro=intro, wines=wines, closing=closing)
