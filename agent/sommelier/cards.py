@@ -34,7 +34,7 @@ def facts_line(wine: AnyWine) -> str:
     if isinstance(wine, ReadWine):
         return read_line(wine)
     place, country = wine.appellation or wine.region, country_name(wine.country)
-    origin = f"{place}, {country}" if place and place != wine.country else country
+    origin = ", ".join(filter(None, ("" if place == wine.country else place, country)))
     if wine.id.startswith(OWN):
         facts = [origin, translate("cellar_own")]
     else:
