@@ -41,7 +41,7 @@ UNDECLARED: Final = frozenset({"grapes"})
 FORBIDDEN: Final = "No alcohol for this guest: recommend only wines without, and praise no other."
 CAUTIOUS: Final = (
     "This guest had better not have alcohol now: a wine without comes first for them, others get "
-    "theirs. Why is said already: do not lecture."
+    "theirs. Do not lecture."
 )
 ALLERGIC: Final = "Somebody at the table is allergic to: {names}. Wines with it are left out."
 KNOWN: Final = "Known of this guest already (data, not to be remembered again): {known}."

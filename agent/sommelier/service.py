@@ -40,6 +40,9 @@ FEW: Final = 2
 MOST_SHOWN: Final = 8
 """Wines whose facts go along with a follow-up."""
 CHOSEN: Final = "- Answer in {language}, as the guest chose, whatever language they write in."
+ABOVE: Final = (
+    '- Above your answer the guest reads: "{lead}" Go on from there, do not say it again.'
+)
 PROGRESS: Final[Mapping[str, str]] = {
     "search_wines": "searching",
     "get_wine": "looking",
@@ -128,7 +131,8 @@ class Sommelier:
         else:
             response = response and self._allowed(response, person_in(run))
             reply = await self._reply(message, run, response, attached)
-            reply = self._introduced(reply, run, response)
+            if response and response.ok and (lead := self._lead(run)):
+                reply = replace(reply, text=f"{lead}\n\n{reply.text}")
         found = response.sources.values() if response else ()
         proposals = [proposal for proposal in found if isinstance(proposal, Proposal)]
         proposals = proposals if response and response.ok else []
@@ -190,7 +194,9 @@ class Sommelier:
         """Ask the run's models, with the facts of the wines shown last, or of the pictures."""
         tools = self._offered(message, run, attached)
         names = [tool.name for tool in tools if tool.name in (*self._research, READ)]
-        lines = (research_rules(names), instructions(person_in(run)), chosen)
+        lead = self._lead(run)
+        above = ABOVE.format(lead=lead) if lead else ""
+        lines = (research_rules(names), instructions(person_in(run)), above, chosen)
         rules, schema = "\n".join(filter(None, lines)), SOMMELIER.output.schema_text
         shown = _shown_last(run)
         initial_calls: tuple[ToolCall, ...] = ()
@@ -274,15 +280,12 @@ class Sommelier:
             reply = replace(reply, text=f"{self._help.why(care)}\n\n{reply.text}")
         return replace(reply, notes=(translate(note),) if note else ())
 
-    def _introduced(self, reply: Reply, run: Run, response: Response | None) -> Reply:
-        """Put above a model's answer what is said of a concern when it is first told."""
+    def _lead(self, run: Run) -> str:
+        """Return the words above a model's answer when a concern is first told; else nothing."""
         care = care_in(run)
-        if response is None or not response.ok or care.new_concern is None:
-            return reply
-        why = self._help.why(care)
-        if any(why in str(said["content"]) for said in run.history if said["role"] == "assistant"):
-            return reply
-        return replace(reply, text=f"{why}\n\n{reply.text}")
+        why = self._help.why(care) if care.new_concern else ""
+        answers = (str(said["content"]) for said in run.history if said["role"] == "assistant")
+        return "" if any(why in said for said in answers) else why
 
     def language_in(self, message: str, run: Run) -> str:
         """Return the language of a message, or of what was said before it."""

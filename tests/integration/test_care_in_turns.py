@@ -68,6 +68,17 @@ async def test_in_a_crisis_no_model_is_asked(model_server: ModelServer) -> None:
     assert model_server.requests == []
 
 
+async def test_a_model_is_told_what_the_guest_reads_above_its_answer(
+    model_server: ModelServer,
+) -> None:
+    why = Help().why(Care(own=frozenset({"under_age"})))
+    model_server.script(tool_call("search_wines", {}), shown(FREE))
+    reply, _ = await reply_to("I am 15. A red for lamb?", server=model_server)
+    assert reply.text.startswith(why)
+    prompt = str(model_server.requests[0].json["messages"][0]["content"])
+    assert f'Above your answer the guest reads: "{why}"' in prompt
+
+
 IN_POLISH = "nie chcę już żyć, czerwone wino na dziś"
 
 
