@@ -75,7 +75,7 @@ class ToolButtons:
         async def work(run: Run) -> Reply:
             return await self._run(proposal, run, is_again=is_again)
 
-        question = self.talk.question(update, f"▶ {proposal.tool} {proposal.arguments}")
+        question = self.talk.question(update, f"▶ {proposal.tool}")
         await self.talk.turns.run_turn(question, work)
 
     async def _run(self, proposal: Proposal, run: Run, *, is_again: bool) -> Reply:
