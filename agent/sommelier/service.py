@@ -198,15 +198,6 @@ class Sommelier:
         above = ABOVE.format(lead=lead) if lead else ""
         lines = (research_rules(names), instructions(person_in(run)), above, chosen)
         rules, schema = "\n".join(filter(None, lines)), SOMMELIER.output.schema_text
-        shown = _shown_last(run)
-        initial_calls: tuple[ToolCall, ...] = ()
-        if attached and (attached.now or not shown):
-            initial_calls = (ToolCall("", READ, "{}"),)
-        elif shown and not care_in(run).forbids_alcohol:
-            initial_calls = (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
-        elif not attached and (query := certain_query(message, current_language())):
-            filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
-            initial_calls = (ToolCall("", "search_wines", filters),)
         history = [as_written(said) for said in run.history]
         return await generate_agentic_response(
             message,
@@ -217,9 +208,25 @@ class Sommelier:
             ),
             contract=SOMMELIER,
             tools=Toolbox(tools),
-            initial_calls=initial_calls,
+            initial_calls=self._initial_calls(message, run, attached),
             progress=self._progress,
         )
+
+    def _initial_calls(
+        self, message: str, run: Run, attached: Attached | None
+    ) -> tuple[ToolCall, ...]:
+        """Return the calls that are made before the model is asked, as if it had wanted them."""
+        shown = _shown_last(run)
+        if attached and (attached.now or not shown):
+            return (ToolCall("", READ, "{}"),)
+        if shown and not care_in(run).forbids_alcohol:
+            return (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
+        # An earlier message may hold a limit that this one does not repeat.
+        query = None if attached or run.history else certain_query(message, current_language())
+        if query is None:
+            return ()
+        filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
+        return (ToolCall("", "search_wines", filters),)
 
     def _heard(self, run: Run, response: Response | None) -> Care:
         """Return the care of the person with the concern that a model heard: it adds, never lifts.
