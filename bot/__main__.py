@@ -21,13 +21,13 @@ GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "db": ("maintenance:db_app", "Create and upgrade the database."),
     "wines": ("library:wines_app", "Fill the catalogue and search it."),
     "documents": ("library:documents_app", "Fill the library and search it."),
-    "people": ("maintenance:people_app", "See and delete what is kept of a person."),
+    "people": ("maintenance:people_app", "See and delete the data of a user."),
     "updates": ("maintenance:updates_app", "See messages that could not be answered."),
     "eval": ("evaluate:app", "Measure how well a model works here."),
     "prompts": ("prompts:app", "Manage prompts in Langfuse."),
     "traces": ("traces:app", "See what happened in each turn, and why."),
 }
-"""Where the commands of a group are, and what it is for."""
+"""The module and object of a group of commands, and its help text."""
 
 
 class LateGroups(TyperGroup):
@@ -36,10 +36,10 @@ class LateGroups(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that is called."""
         if args[0] in GROUPS:
-            place, said = GROUPS[args[0]]
+            place, help_text = GROUPS[args[0]]
             module, _, name = place.partition(":")
             group = typer.main.get_command(getattr(import_module(f"bot.commands.{module}"), name))
-            group.name, group.help = args[0], said
+            group.name, group.help = args[0], help_text
             self.commands[args[0]] = group
         return super().resolve_command(ctx, args)
 
@@ -54,8 +54,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _name, (_, _said) in GROUPS.items():
-    app.add_typer(typer.Typer(help=_said), name=_name)
+for _name, (_, _help) in GROUPS.items():
+    app.add_typer(typer.Typer(help=_help), name=_name)
 
 
 def main() -> None:
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def _status(error: Exception) -> int | None:
-    """The exit status of an expected error, None for any other."""
+    """Return the exit status of an expected error, None for any other."""
     from bot.http.server import CannotListen
     from bot.leading import AlreadyRunning
     from bot.updates.accept import TokenRejected
@@ -103,7 +103,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Options that come before a command."""
+    """Set what holds for every command."""
     # Databases, exports, reports: they hold people's words, whichever command writes them.
     os.umask(0o077)
 

@@ -70,7 +70,7 @@ class App:
     """The bot with all its handlers, not yet initialized."""
 
     application: AnyApplication
-    talk: Conversation
+    conversation: Conversation
     forgetting: Forgetting
     exporter: Exporter | None
 
@@ -92,11 +92,11 @@ async def open_app(
         )
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
-        # Whoever sits at the machine is its admin.
+        # The user of a terminal is its admin.
         admins = frozenset([*settings.admin_ids, *([telegram.chat_id] if telegram else [])])
         repositories = resources.repositories
         sender = Sender(application.bot, repositories.chats, repositories.inbox)
-        talk = Conversation(
+        conversation = Conversation(
             resources=resources,
             sender=sender,
             answerer=sommelier_of(resources, servers),
@@ -118,13 +118,18 @@ async def open_app(
             hashed=partial(keyed_hash, key=settings.trace_user_key),
         )
         allow_list = settings.access == "allow_list"
-        access = None if telegram else Access(talk, admins, allow_list=allow_list)
+        access = None if telegram else Access(conversation, admins, allow_list=allow_list)
         changed = exporter.wake if exporter else lambda: None
-        tools = ToolButtons(talk, servers).handlers()
-        further = handlers_of(settings, talk, admins, changed)
-        Handlers(talk, access).register(application, [*tools, *further])
+        tools = ToolButtons(conversation, servers).handlers()
+        further = handlers_of(settings, conversation, admins, changed)
+        Handlers(conversation, access).register(application, [*tools, *further])
         forgetting = forgetting_of(settings, resources.sessions)
-        yield App(application=application, talk=talk, exporter=exporter, forgetting=forgetting)
+        yield App(
+            application=application,
+            conversation=conversation,
+            exporter=exporter,
+            forgetting=forgetting,
+        )
 
 
 def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit | None:
@@ -134,7 +139,7 @@ def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLim
 
 
 def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
-    """Return what answers messages, with every tool."""
+    """Return the sommelier that answers messages, with every tool."""
     catalogue, documents = resources.repositories.wines, resources.documents
     tools = research_tools(documents, resources.search, resources.cache)
     return Sommelier(
@@ -149,14 +154,12 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
     """Return the budgets of a day; None where nothing is limited."""
-    kept = resources.repositories
+    turns, people = resources.repositories.turns, resources.repositories.people
     person = DailyBudget(settings.budget_person_requests, settings.budget_person_cost_usd)
     everyone = DailyBudget(settings.budget_total_requests, settings.budget_total_cost_usd)
     if not (person.is_set or everyone.is_set):
         return None
-    return Budgets(
-        turns=kept.turns, people=kept.people, person=person, everyone=everyone, exempt=admins
-    )
+    return Budgets(turns=turns, people=people, person=person, everyone=everyone, exempt=admins)
 
 
 def buttons_below(question: Question, reply: Reply) -> Rows:
@@ -171,7 +174,10 @@ def buttons_below(question: Question, reply: Reply) -> Rows:
 
 
 def handlers_of(
-    settings: Settings, talk: Conversation, admins: frozenset[int], changed: Callable[[], None]
+    settings: Settings,
+    conversation: Conversation,
+    admins: frozenset[int],
+    changed: Callable[[], None],
 ) -> list[AnyHandler]:
     """Return the handlers of all commands and buttons, in the order in which they are asked.
 
@@ -179,12 +185,12 @@ def handlers_of(
     """
     elsewhere = "Langfuse" if settings.has_langfuse else TRACED if settings.is_exported else ""
     groups = (
-        InlineMode(talk),
+        InlineMode(conversation),
         AdminCommands(
-            talk, admins, trace_link(settings), only_allowed=settings.access == "allow_list"
+            conversation, admins, trace_link(settings), only_allowed=settings.access == "allow_list"
         ),
         MemoryCommands(
-            talk=talk,
+            talk=conversation,
             days={
                 "stats_days": settings.stats_retention_days,
                 "trace_days": settings.trace_retention_days,
@@ -192,14 +198,14 @@ def handlers_of(
             elsewhere=elsewhere,
             is_deleted_there=settings.has_langfuse,
         ),
-        NoticedButtons(talk),
-        Reminders(talk),
-        SettingsCommands(talk),
-        Onboarding(talk),
-        RatingButtons(talk, changed, masks=settings.trace_content != "full"),
-        FollowUps(talk),
-        Media(talk, SentFiles()),
-        LookUps(talk),
+        NoticedButtons(conversation),
+        Reminders(conversation),
+        SettingsCommands(conversation),
+        Onboarding(conversation),
+        RatingButtons(conversation, changed, masks=settings.trace_content != "full"),
+        FollowUps(conversation),
+        Media(conversation, SentFiles()),
+        LookUps(conversation),
     )
     return [handler for group in groups for handler in group.handlers()]
 

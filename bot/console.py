@@ -85,7 +85,7 @@ def _converse(settings: Settings, telegram: LocalTelegram, console: "Console | N
                     runner.run(_answer(app, telegram, line))
                 _show(telegram, console)
         finally:
-            # Nothing cuts the leaving off in the middle, nor what comes after it.
+            # A second Ctrl-C must not interrupt the clean-up.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             runner.run(opened.aclose())
 
@@ -111,8 +111,8 @@ async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterato
 
 
 async def _forget_user(app: App, user_id: int) -> None:
-    """Forget what the user told and chose: another one may sit at the machine the next time."""
-    repositories = app.talk.repositories
+    """Forget the tastes and choices of the user: the next one may be somebody else."""
+    repositories = app.conversation.repositories
     await repositories.messages.forget(user_id)
     await repositories.cares.forget(user_id)
     facts = tuple(await repositories.memory.facts(user_id))
@@ -128,7 +128,9 @@ async def _answer(app: App, telegram: LocalTelegram, line: str) -> None:
     loop, answering, presses = asyncio.get_running_loop(), asyncio.current_task(), itertools.count()
 
     def press_ctrl_c() -> None:
-        is_stopped = next(presses) == 0 and app.talk.turns.running.stop(chat_id=telegram.chat_id)
+        is_stopped = next(presses) == 0 and app.conversation.turns.running.stop(
+            chat_id=telegram.chat_id
+        )
         if not is_stopped and answering is not None:
             answering.cancel()
 

@@ -82,7 +82,7 @@ def embedder_of(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
     """Return the configured source of vectors; None if documents are searched by words only.
 
     Raises:
-        SettingsError: the model is to run here, and what runs it is not installed.
+        SettingsError: EMBEDDING_MODEL needs a package that is not installed.
     """
     name, server = settings.embedding_model, settings.server("embedding")
     if name is not None and name.startswith(PREFIX):

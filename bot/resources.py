@@ -1,4 +1,4 @@
-"""Open what every way in needs: database, documents, models, prompts, search; without Telegram.
+"""Open the database, documents, models, prompts and search; without Telegram.
 
 Commands that only look something up start from here, so nothing here imports `telegram`.
 """
@@ -102,8 +102,8 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-        SettingsError: what a setting asks for is not installed, LLM_PRICES is no list, or
-            CARE_TEXTS is not as it must be.
+        SettingsError: EMBEDDING_MODEL needs a package that is not installed, LLM_PRICES is no
+            list of prices, or CARE_TEXTS has a wrong form.
     """
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_database(settings))
@@ -178,7 +178,7 @@ async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
     """Open the configured source of vectors; None if there is none.
 
     Raises:
-        SettingsError: the embedding model is to run here, and what runs it is not installed.
+        SettingsError: EMBEDDING_MODEL needs a package that is not installed.
     """
     embedder = embedder_of(settings)
     try:

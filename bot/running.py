@@ -1,6 +1,6 @@
-"""Run the bot: with what Telegram sends, or alone in a terminal; stopped in order.
+"""Run the bot until it is stopped: receive updates, run turns, serve HTTP, forget old data.
 
-`bot.app` says what it is made of.
+`bot.app` puts the bot together.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
             tasks.append(cancelled_at_stop(load_words_later))
         else:
             await asyncio.to_thread(lexicon)
-        gc.freeze()  # spares the collector what stays until the end
+        gc.freeze()  # the collector need not look at what stays until the end
         await run_tasks(tasks, stop)
         if await lanes.finish(settings.shutdown_seconds):
             return
@@ -114,23 +114,23 @@ async def open_lanes(
     settings: Settings, app: App, locks: "Locks"
 ) -> AsyncIterator[tuple[Lanes, Sequence[Task]]]:
     """Open the lanes; yield them and their tasks."""
-    talk, tasks = app.talk, list[Task]()
+    conversation, tasks = app.conversation, list[Task]()
     lanes = Lanes(
-        inbox=talk.repositories.inbox,
-        sender=talk.sender,
-        dispatcher=Dispatcher(app.application, talk),
+        inbox=conversation.repositories.inbox,
+        sender=conversation.sender,
+        dispatcher=Dispatcher(app.application, conversation),
         locks=locks,
-        metrics=talk.turns.metrics,
+        metrics=conversation.turns.metrics,
         burst=timedelta(seconds=settings.burst_seconds),
         max_tries=settings.update_max_tries,
     )
     look = lanes.schedule_unowned
     tasks.append(every(locks.look_seconds, "looking for lanes that nobody runs", look))
     if isinstance(locks, LocalLocks):
-        for queue in (talk.repositories.trace_queue, talk.repositories.score_queue):
+        for queue in (conversation.repositories.trace_queue, conversation.repositories.score_queue):
             await attempt("looking for traces that wait", queue.resume)
     else:
-        listening = partial(listen_to_replicas, locks, lanes, talk.turns.running)
+        listening = partial(listen_to_replicas, locks, lanes, conversation.turns.running)
         tasks.append(cancelled_at_stop(listening))
     try:
         yield lanes, tasks
@@ -166,13 +166,13 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
 def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> list[Task]:
     """Return the tasks that one process does for all."""
     zone = settings.time_zone
-    reminding = Reminding(talk=app.talk, zone=UTC if zone == "UTC" else ZoneInfo(zone))
+    reminding = Reminding(talk=app.conversation, zone=UTC if zone == "UTC" else ZoneInfo(zone))
     forget = partial(forget_old, settings, app, of_updates=True)
     tasks = [
-        every(FORGET_SECONDS, "forgetting what is old", forget),
+        every(FORGET_SECONDS, "forgetting old data", forget),
         every(FORGET_PEOPLE_SECONDS, "forgetting people", app.forgetting.round),
         every(REMIND_SECONDS, "reminding", reminding.round),
-        Announcing(app.talk).run,
+        Announcing(app.conversation).run,
     ]
     if settings.webhook_url is None:
         tasks.append(cancelled_at_stop(partial(fetch, app, lanes)))
@@ -217,7 +217,7 @@ async def serve(
     from bot.http.api import Api  # noqa: PLC0415
     from bot.http.server import Webhook, http_app, listen, serve_http  # noqa: PLC0415
 
-    turns, routers, routes, webhook = app.talk.turns, [], [], None
+    turns, routers, routes, webhook = app.conversation.turns, [], [], None
     async with AsyncExitStack() as stack:
         if settings.webhook_url is not None and settings.webhook_secret is not None:
             secret = settings.webhook_secret
@@ -225,14 +225,16 @@ async def serve(
         if settings.api_token is not None:
             token = settings.api_token.get_secret_value()
             user = keyed_hash("api", token, settings.trace_user_key)
-            api = Api(resources=resources, turns=turns, answerer=app.talk.answerer, user=user)
+            api = Api(
+                resources=resources, turns=turns, answerer=app.conversation.answerer, user=user
+            )
             routers.append(api.router())
             routes.append(await stack.enter_async_context(mcp_route(api)))
         if settings.admin_token is not None:
             routers.append(admin_page(settings, resources.sessions, settings.admin_token).router())
         server = http_app(
             metrics=turns.metrics,
-            backlog=app.talk.repositories.inbox.backlog,
+            backlog=app.conversation.repositories.inbox.backlog,
             webhook=webhook,
             routers=routers,
             routes=routes,
@@ -254,8 +256,8 @@ async def mcp_route(api: "Api") -> "AsyncIterator[BaseRoute]":
 
 
 async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) -> None:
-    """Delete what is older than the settings keep it; a failure is made up for the next time."""
-    repositories = app.talk.repositories
+    """Delete data that is too old by the settings; a failure is made up for the next time."""
+    repositories = app.conversation.repositories
     stats_retention = timedelta(days=settings.stats_retention_days)
 
     async def forget_traces() -> None:
@@ -272,4 +274,4 @@ async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) 
     if of_updates:
         deletions.append(partial(repositories.inbox.forget, UPDATE_RETENTION))
     for delete in deletions:
-        await attempt("forgetting what is old", delete)
+        await attempt("forgetting old data", delete)

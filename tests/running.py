@@ -229,7 +229,9 @@ async def running(
     greeting = Onboarding(conversation).handlers()
     handlers.register(application, [*greeting, *further(conversation), *look_ups])
     forgetting = Forgetting(deletions=DeletionRepository(Sessions(engine)))
-    app = App(application=application, talk=conversation, forgetting=forgetting, exporter=None)
+    app = App(
+        application=application, conversation=conversation, forgetting=forgetting, exporter=None
+    )
     async with open_lanes(settings, app, LocalLocks(repositories.inbox)) as (lanes, looking):
         serving = asyncio.create_task(serve())
         try:

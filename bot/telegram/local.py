@@ -1,7 +1,7 @@
 """Telegram inside this process: the Bot API as far as the handlers use it, for one private chat.
 
 Commands and buttons are handlers of python-telegram-bot. A terminal has all of them because this
-takes the network's place below the library; without it each would be written twice.
+takes the network's place below the library; without it each handler would be written twice.
 """
 
 import itertools
