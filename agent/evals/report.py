@@ -1,4 +1,4 @@
-"""The results of a run: one table with a column for every variant, the worst cases, and JSON."""
+"""Report the results of a run: one table with a column for every variant, the worst cases, JSON."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,12 +14,14 @@ from agent.numbers import percentile
 MAX_WORST: Final = 10
 MAX_REASON_CHARS: Final = 160
 FIGURES: Final = {
-    "by_model": "{:.0%} of turns",
+    "seconds p50": "{:.1f} s",
+    "seconds p95": "{:.1f} s",
     "requests": "{:.1f}",
     "tokens": "{:,.0f}",
     "cost_usd": "${:.4f}",
 }
-"""Numbers beside the marks, averaged over the cases, and their format."""
+"""Numbers beside the marks and their format: percentiles, or averages over the cases."""
+NAMES: Final = tuple(dict.fromkeys([*METRICS, *THRESHOLDS, *FIGURES]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Average:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The averages of a variant; `seconds` has the percentiles of a turn's seconds."""
+    """The results of a variant."""
 
     label: str
     items: int
@@ -40,7 +42,6 @@ class Summary:
     failed: int
     metrics: Mapping[str, Average]
     figures: Mapping[str, float]
-    seconds: Mapping[str, float]
     total_cost_usd: float
 
     @property
@@ -51,8 +52,8 @@ class Summary:
     @property
     def below(self) -> list[str]:
         """Return the metrics of quotes that do not pass, those that never applied included."""
-        shares = {name: average.score for name, average in self.metrics.items()}
-        values = {**shares, **self.seconds}
+        scores = {name: average.score for name, average in self.metrics.items()}
+        values = {**self.figures, **scores}
         return [
             name
             for name, (_, passes, limit) in THRESHOLDS.items()
@@ -60,35 +61,33 @@ class Summary:
         ]
 
 
-def summaries(results: Iterable[Result]) -> list[Summary]:
+def summaries(results: Sequence[Result]) -> list[Summary]:
     """Sum up each variant, in the order they first came."""
-    by_variant: dict[str, list[Result]] = {}
-    for result in results:
-        by_variant.setdefault(result.variant, []).append(result)
-    return [_summary(label, found) for label, found in by_variant.items()]
+    labels = dict.fromkeys(result.variant for result in results)
+    return [
+        _summary(label, [result for result in results if result.variant == label])
+        for label in labels
+    ]
 
 
 def _summary(label: str, results: Sequence[Result]) -> Summary:
     outcomes = [result.outcome for result in results]
     seconds = [taken for outcome in outcomes for taken in outcome.seconds]
-    scores = {
-        name: [outcome.marks[name].score for outcome in outcomes if name in outcome.marks]
-        for name in (*METRICS, *THRESHOLDS)
-    }
-    figures = {
-        name: [outcome.figures[name] for outcome in outcomes if name in outcome.figures]
-        for name in FIGURES
-    }
+    metrics, figures = dict[str, Average](), dict[str, float]()
+    for name in NAMES:
+        if scores := [found.marks[name].score for found in outcomes if name in found.marks]:
+            metrics[name] = Average(fmean(scores), len(scores))
+        if numbers := [found.figures[name] for found in outcomes if name in found.figures]:
+            figures[name] = fmean(numbers)
+    for share in (50, 95):
+        figures[f"seconds p{share}"] = percentile(seconds, share / 100)
     return Summary(
         label=label,
         items=len(results),
         passed=sum(result.passed for result in results),
         failed=sum(bool(result.failure) for result in results),
-        metrics={
-            name: Average(fmean(found), len(found)) for name, found in scores.items() if found
-        },
-        figures={name: fmean(found) for name, found in figures.items() if found},
-        seconds={f"seconds p{share}": percentile(seconds, share / 100) for share in (50, 95)},
+        metrics=metrics,
+        figures=figures,
         total_cost_usd=sum(outcome.figures.get("cost_usd", 0.0) for outcome in outcomes),
     )
 
@@ -102,7 +101,7 @@ def columns(found: Sequence[Summary]) -> list[str]:
 def rows(found: Sequence[Summary]) -> Iterator[list[str]]:
     """Yield the rows of the table: a metric or figure, then its value for each variant."""
     has_thresholds = any(summary.quotes for summary in found)
-    for name in (*METRICS, *THRESHOLDS, *FIGURES):
+    for name in NAMES:
         cells = [_cell(summary, name) for summary in found]
         if any(cells):
             threshold = [THRESHOLDS[name][0] if name in THRESHOLDS else ""]
@@ -114,19 +113,16 @@ def rows(found: Sequence[Summary]) -> Iterator[list[str]]:
 
 
 def _cell(summary: Summary, name: str) -> str:
-    if name in summary.figures:
-        return FIGURES[name].format(summary.figures[name])
-    if name in summary.metrics:
-        average = summary.metrics[name]
+    if average := summary.metrics.get(name):
         text = f"{average.score:.0%} of {average.items}"
-    elif name in summary.seconds:
-        text = f"{summary.seconds[name]:.1f} s"
+    elif name in summary.figures:
+        text = FIGURES[name].format(summary.figures[name])
     else:
         return ""
     return f"{text} ✗" if summary.quotes and name in summary.below else text
 
 
-def worst(results: Iterable[Result], variant: str, limit: int = MAX_WORST) -> list[Result]:
+def worst(results: Iterable[Result], variant: str) -> list[Result]:
     """Return the cases of a variant that did not pass, the lowest scores first."""
 
     def rank(result: Result) -> tuple[bool, float]:
@@ -134,11 +130,11 @@ def worst(results: Iterable[Result], variant: str, limit: int = MAX_WORST) -> li
         return not result.failure, fmean(scores) if scores else 0.0
 
     wrong = [result for result in results if result.variant == variant and not result.passed]
-    return sorted(wrong, key=rank)[:limit]
+    return sorted(wrong, key=rank)[:MAX_WORST]
 
 
 def worst_lines(results: Sequence[Result]) -> Iterator[str]:
-    """Yield the worst cases of each variant as lines of text, with what is wrong with them."""
+    """Yield the worst cases of each variant as lines of text, with the reasons."""
     for label in dict.fromkeys(result.variant for result in results):
         wrong = worst(results, label)
         yield from [f"\nWorst cases of {label}:"] if wrong else []
@@ -150,7 +146,7 @@ def worst_lines(results: Sequence[Result]) -> Iterator[str]:
 
 
 def as_json(run: str, results: Sequence[Result]) -> dict[str, Any]:
-    """Return everything that was measured, as plain data."""
+    """Return all results, as plain data."""
     return {
         "run": run,
         "variants": [

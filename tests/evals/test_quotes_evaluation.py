@@ -102,7 +102,7 @@ async def test_a_perfect_model_passes_all_seven_metrics(model_server: ModelServe
         "attribution": (1, 18),
         "negative": (1, 6),
     }
-    assert summary.seconds
+    assert summary.figures["seconds p50"]
     assert len(model_server.requests) == 24
     assert summary.passed == 24
     assert summary.figures["requests"] == 1
