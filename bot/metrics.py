@@ -1,7 +1,7 @@
-"""What an operator watches: counts and times of updates, turns and sends, as Prometheus reads them.
+"""Count updates, turns and sends, and their times, for Prometheus.
 
-Labels are words of small fixed sets; no id and nothing that a person wrote is ever a label. Every
-series is there from the start, at zero, so that an alert on a rate sees the first event too.
+Labels are words of small fixed sets, never ids or words of users. Every series is there from the
+start, at zero, so that an alert on a rate sees the first event too.
 """
 
 import math
@@ -17,11 +17,10 @@ from bot.outgoing import DeliveryError
 from db.records import Backlog
 
 UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]
-"""What became of an update: accepted, made part of a turn that waits, set aside as poison or since
-the library cannot read it."""
+"""The fate of an update: accepted, made part of a waiting turn, set aside, or unreadable."""
 
 Refusal = Literal["secret", "malformed", "not_accepted"]
-"""Why the webhook did not take a request."""
+"""The reason why the webhook refused a request."""
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 """The format of `Metrics.text`."""
@@ -34,8 +33,8 @@ START_BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30, 60
 class Metrics:
     """The numbers of one process, in a registry of their own.
 
-    `dropped_traces` tells how many traces were given up so far; it is asked whenever the metrics
-    are read. The queue's depth and age are not a number until `backlog` was told them.
+    `dropped_traces` returns how many traces were given up so far. The queue's depth and age are not
+    a number until `backlog` is called.
     """
 
     def __init__(self, dropped_traces: Callable[[], int] = lambda: 0) -> None:
@@ -89,7 +88,7 @@ class Metrics:
         self._sends.labels(error or SENT).inc()
 
     def backlog(self, backlog: Backlog | None) -> None:
-        """Show how much waits and for how long; None when that could not be found out."""
+        """Show the backlog; None if it could not be read."""
         self._waiting.set(math.nan if backlog is None else backlog.waiting)
         self._oldest.set(math.nan if backlog is None else backlog.oldest_seconds)
 

@@ -1,1 +1,1 @@
-"""How well a variant (a model, a prompt) serves guests: conversations, evaluators, reports."""
+"""Evaluate models and prompts by conversations: datasets, evaluators, reports."""

@@ -1,4 +1,4 @@
-"""Answer the cases of a dataset with every variant, each turn traced and marked.
+"""Answer the cases of a dataset with every variant; trace and mark the turns.
 
 A variant is the sommelier with a model and a prompt, or a model that quotes. Results are yielded as
 they come, so that an interrupted run keeps what is done.

@@ -1,4 +1,4 @@
-"""The trace of a turn as plain data: its spans and scores."""
+"""Hold the trace of a turn as plain data: its spans and scores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class SpanRecord:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRecord:
-    """A score of a trace. The id is fixed by trace and name: the same again replaces."""
+    """A score of a trace; a later score of the same name replaces it."""
 
     name: str
     value: float | str
@@ -56,10 +56,9 @@ class ScoreRecord:
 class TraceRecord:
     """A whole trace, the root first and every parent before its children.
 
-    `trace_id` is 32 hex digits; `session` and `user` are keyed hashes. `names` are what the bot
-    knows people of this conversation to be called: they are masked, not shown. `name` is what the
-    turn was (`chat`, `ask`, ...), `tags` what it is found by. Of one that `is_hidden` what was said
-    is not kept.
+    `trace_id` is 32 hex digits; `session` and `user` are keyed hashes. `names` are those of the
+    people in this conversation, to be masked. `name` is the kind of turn (`chat`, `ask`, ...),
+    `tags` are for filters. The words of a trace that `is_hidden` are not stored.
     """
 
     trace_id: str
@@ -74,13 +73,13 @@ class TraceRecord:
 
     @property
     def root(self) -> SpanRecord:
-        """The span of the turn itself."""
+        """Return the span of the turn itself."""
         return self.spans[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredScore:
-    """A score of a trace as it is sent; one without a value was taken back."""
+    """A score as it is sent; without a value it was taken back."""
 
     score_id: str
     trace_id: str

@@ -1,1 +1,1 @@
-"""What an admin asks in the chat."""
+"""Show admins the numbers, in the chat and on a page, and let them decide who is let in."""

@@ -1,4 +1,4 @@
-"""The commands of admins: what happens, why, who is let in, and a message to everyone.
+"""Handle the commands of admins: numbers, traces, access, and messages to everyone.
 
 For everybody else they do not exist.
 """

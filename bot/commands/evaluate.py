@@ -108,7 +108,7 @@ def run(
     save: Save = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run conversations through each model and prompt, and score the answers.
+    """Run conversations through all models and prompts, and score the answers.
 
     Without a model, or as `--model fallback`, the rules that answer without a model are evaluated.
     """
@@ -152,7 +152,7 @@ def quotes(
     save: Save = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask each model 24 questions with known answers, in each mode, and score the quotes."""
+    """Ask the models 24 questions with known answers, in all modes, and score the quotes."""
     settings = open_settings()
     require_model(settings)
     letters = list(dict.fromkeys(part.strip().upper() for part in modes.split(",")))

@@ -42,7 +42,7 @@ UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LAST: Final = "last"
 NO_TRACES: Final = (
     "No turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier run` "
-    "for Telegram) and each turn is kept here."
+    "for Telegram), and its turns are kept here."
 )
 COLUMNS: Final = ("name", "outcome", "session", "user")
 
