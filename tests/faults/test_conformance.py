@@ -439,7 +439,7 @@ class TestBreakingOff:
 
     async def test_a_passed_deadline_ends_the_turn(self, model_server: ModelServer) -> None:
         model_server.script(search(), hang(60))
-        response = await turn(service(model_server), limits=Limits(seconds=3))
+        response = await turn(service(model_server), limits=Limits(seconds=2))
         assert (response.outcome, response.text) == ("deadline", "")
         assert response.ledger.requests == 2
         assert response.ledger.usage.prompt_tokens == model_server.usage.prompt > 0
@@ -476,7 +476,7 @@ class TestBreakingOff:
     ) -> None:
         mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}
         model_server.script(search(), answer_json(mixed), hang(60))
-        response = await turn(service(model_server), limits=Limits(seconds=3))
+        response = await turn(service(model_server), limits=Limits(seconds=2))
         assert (response.outcome, named(response)) == ("salvaged", [CHINON.id])
 
     async def test_a_call_that_is_cut_off_is_not_run_and_gets_room(

@@ -179,7 +179,7 @@ async def test_a_stop_before_anything_was_written_leaves_nothing(
     assert (response.outcome, response.text, response.ledger.requests) == ("stopped", "", 0)
 
 
-STREAMS = int(os.environ.get("DRAFT_STREAMS", "200"))
+STREAMS = int(os.environ.get("DRAFT_STREAMS", "100"))
 EVIDENCE = Evidence({CHINON.id: CHINON}, [QUESTION])
 GOOD = (
     "For your lamb: fresh and fine.",
