@@ -31,8 +31,9 @@ from db.documents import indexing
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
-from db.wines.importing import CatalogueFile, ImportReport, count_samples, read_catalogue
+from db.wines.importing import ImportReport, count_samples
 from db.wines.importing import import_wines as add_wines
+from db.wines.lists import CatalogueFile, read_catalogue
 from db.wines.tables import SHOWN_PROBLEMS, CatalogueFileError, Problem
 
 T = TypeVar("T")

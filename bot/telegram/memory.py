@@ -33,8 +33,8 @@ from bot.telegram.messages import (
     press_of,
 )
 from bot.telegram.noticed import undo_button
-from db.wines.importing import read_bottles as read_csv
-from db.wines.importing import write_bottles
+from db.wines.cellars import read_bottles as read_csv
+from db.wines.cellars import write_bottles
 
 YES, NO, SHARE, UNSHARE = ":forget", ":keep", ":share", ":unshare"
 """Without a prefix before the colon a press waits in the lane of its chat."""

@@ -6,6 +6,7 @@ the same way.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -35,7 +36,15 @@ from agent.sommelier.wine import (
     names,
 )
 from agent.tables import Strict, read_toml
-from db.wines.tables import Problem, Table
+from db.decoding import Undecodable, decode
+from db.wines.tables import (
+    WORKBOOK,
+    CatalogueFileError,
+    Problem,
+    Table,
+    csv_table,
+    workbook_table,
+)
 
 MAX_ID: Final = 100
 CELLAR_FIELDS: Final = ("count", "drink_from", "drink_until")
@@ -47,6 +56,27 @@ _ID_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-._")
 _BETWEEN: Final = str.maketrans(dict.fromkeys(",/|&+\n", ";"))
 _THOUSANDS: Final = 3
 """Digits after a single point or comma that separates thousands."""
+
+
+REQUIRED: Final = {"name", "style"}
+ASSUMED: Final = {"producer": "", "country": "", "allergens": "sulphites"}
+"""The value in each row of a file that has no such column."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueFile:
+    """The wines of a file, the problems of its other rows, and how it was understood.
+
+    `columns` are pairs of a column's name and its field, "" for a column that is not used;
+    `assumed` are the fields for which there is no column.
+    """
+
+    wines: tuple[Wine, ...]
+    problems: tuple[Problem, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
+    assumed: frozenset[str] = frozenset()
+    encoding: str = "utf-8"
+    source: str = ""
 
 
 class _Words(Strict):
@@ -67,6 +97,78 @@ class _Words(Strict):
 def _words() -> _Words:
     file = Path(__file__).with_suffix(".toml")
     return read_toml(_Words, file)
+
+
+def read_catalogue(path: Path, encoding: str | None = None) -> CatalogueFile:
+    """Return the wines of a CSV file or workbook, and the problems of its other rows.
+
+    Raises:
+        CatalogueFileError: it cannot be read, or is no list of wines.
+    """
+    try:
+        data = path.read_bytes()
+        if data.startswith(WORKBOOK):
+            file, read_as = parse_table(workbook_table(data, count_known)), "a workbook"
+        else:
+            text, read_as = (data.decode(encoding), encoding) if encoding else decode(data)
+            file = parse_catalogue(text)
+    except OSError as error:
+        reason = f"{path} cannot be read: {error.strerror or error}"
+        raise CatalogueFileError([Problem(0, "", reason)]) from None
+    except (UnicodeDecodeError, LookupError):
+        reason = f"{path} is not in {encoding}; save it as 'CSV UTF-8'"
+        raise CatalogueFileError([Problem(0, "", reason)]) from None
+    except Undecodable as error:
+        raise CatalogueFileError([Problem(0, "", f"{path} {error}")]) from None
+    return replace(file, encoding=read_as, source=_source(path))
+
+
+def _source(path: Path) -> str:
+    """Return the name by which a list is known again, without numbers: `L 2026-10.csv` is `l`."""
+    words = folded(path.stem).split()
+    return " ".join(word for word in words if not any(map(str.isdigit, word))) or path.stem
+
+
+def parse_catalogue(text: str) -> CatalogueFile:
+    """Return the wines of a CSV text, and the problems of its other rows.
+
+    Raises:
+        CatalogueFileError: it is not CSV, or no list of wines.
+    """
+    return parse_table(csv_table(text, count_known))
+
+
+def parse_table(table: Table) -> CatalogueFile:
+    """Return the wines of a table, each id once, and the problems of its other rows.
+
+    Raises:
+        CatalogueFileError: it is no list of wines.
+    """
+    columns = columns_of(table)
+    if missing := sorted(REQUIRED - set(columns)):
+        known = ",".join(Wine.model_fields)
+        reason = f"no column for: {', '.join(missing)}. Columns may be called: {known}"
+        raise CatalogueFileError([Problem(1, "", reason)])
+    assumed = {field: value for field, value in ASSUMED.items() if field not in columns}
+    if "price" in columns and (currency := currency_in(table.names[columns.index("price")])):
+        assumed["currency"] = currency
+    wines: dict[str, Wine] = {}
+    problems: list[Problem] = []
+    for line, cells in table.rows:
+        if len(cells) < len(columns) or any(cells[len(columns) :]):
+            reason = f"has {len(cells)} fields, the header has {len(columns)}"
+            problems.append(Problem(line, "", reason))
+            continue
+        filled = zip(columns, cells, strict=False)
+        try:
+            wine = read_row(assumed | {field: cell for field, cell in filled if field and cell})
+        except ValidationError as error:
+            problems += problems_of(line, error)
+            continue
+        if wines.setdefault(wine.id, wine) is not wine:
+            problems.append(Problem(line, "id", f"'{wine.id}' is in the file twice"))
+    named = tuple(zip(table.names, columns, strict=True))
+    return CatalogueFile(tuple(wines.values()), tuple(problems), named, frozenset(assumed))
 
 
 def count_known(header: Sequence[str]) -> int:

@@ -23,7 +23,7 @@ from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
 from agent.text import language_of
 from agent.turn import Reply
 from db.wines.importing import STARTER as STARTER_WINES
-from db.wines.importing import read_catalogue
+from db.wines.lists import read_catalogue
 from tests.fakes import CHINON, RIOJA, SANCERRE
 
 OAKED = SANCERRE.model_copy(

@@ -26,9 +26,8 @@ from db.wines.importing import (
     import_catalogue,
     import_wines,
     load_starter,
-    parse_catalogue,
-    read_catalogue,
 )
+from db.wines.lists import parse_catalogue, read_catalogue
 from db.wines.tables import CatalogueFileError
 from tests.databases import CELLAR, Databases
 from tests.files import xlsx

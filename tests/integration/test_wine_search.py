@@ -14,7 +14,8 @@ from agent.sommelier.wine import Colour, Food, Style, Wine, WineQuery
 from agent.turn import Person
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue
-from db.wines.importing import CatalogueFile, import_wines
+from db.wines.importing import import_wines
+from db.wines.lists import CatalogueFile
 
 RED_FOR_LAMB = {
     "guigal-cotes-du-rhone-2020",

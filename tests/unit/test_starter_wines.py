@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine, folded
-from db.wines.importing import STARTER, read_catalogue
+from db.wines.importing import STARTER
+from db.wines.lists import read_catalogue
 
 WINES = read_catalogue(STARTER).wines
 

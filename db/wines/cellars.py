@@ -1,0 +1,110 @@
+"""Read and write the cellars of users as CellarTracker and other programs do."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from pydantic import ValidationError
+
+from agent.memory.cellar import YEARS, bottles_of, guessed, window_of, wine_of
+from agent.sommelier.wine import Wine
+from agent.turn import Bottles
+from db.decoding import Undecodable, decode
+from db.wines.lists import CELLAR_FIELDS, columns_of, count_known, read_row
+from db.wines.tables import CatalogueFileError, csv_table
+
+CELLAR_COLUMNS: Final = (
+    "Wine,Producer,Vintage,Country,Region,Appellation,Varietal,Type,Quantity,Price,Currency,"
+    "BeginConsume,EndConsume,Note"
+).split(",")
+"""What is written, by CellarTracker's names."""
+COLUMNS: Final = tuple(
+    name for name in (*Wine.model_fields, *CELLAR_FIELDS) if name not in {"id", "in_stock"}
+)
+"""The fields that are read; ids and stocks of other programs mean nothing here."""
+NAMING: Final = ("name", "producer", "vintage")
+GUESSED: Final = ("grapes", "body", "tannin", "acidity")
+"""What the name of a wine may tell."""
+MOST_WINES: Final = 5000
+NO_LIST: Final = "no column of the file holds names of wines"
+
+
+def read_bottles(content: bytes) -> tuple[list[Bottles], int]:
+    """Return the bottles that a CSV file lists, and how many rows could not be read.
+
+    Raises:
+        ValueError: it is no list of wines.
+    """
+    try:
+        table = csv_table(decode(content)[0], count_known)
+    except (CatalogueFileError, Undecodable):
+        raise ValueError(NO_LIST) from None
+    columns = columns_of(table, COLUMNS)
+    if "name" not in columns:
+        raise ValueError(NO_LIST)
+    found, unread = dict[str, Bottles](), max(0, len(table.rows) - MOST_WINES)
+    for _, cells in table.rows[:MOST_WINES]:
+        row = {name: cell for name, cell in zip(columns, cells, strict=False) if name and cell}
+        wine = _wine_in(row)
+        if wine is None:
+            unread += 1
+            continue
+        count, begin, end = (_whole_number(row.get(name, "")) for name in CELLAR_FIELDS)
+        read = bottles_of(
+            wine,
+            1 if count is None else count,
+            # CellarTracker writes 9999 for a year that nobody gave.
+            drink_from=begin if begin in YEARS else None,
+            drink_until=end if end in YEARS else None,
+            note=row.get("notes", "")[:200],
+        )
+        if read.count > 0:
+            before = found.get(read.key)
+            found[read.key] = replace(read, count=read.count + (before.count if before else 0))
+    return list(found.values()), unread
+
+
+def _wine_in(row: Mapping[str, str]) -> Wine | None:
+    """Return the wine of a row; its name tells what the other cells do not."""
+    name = row.get("name", "")
+    if not name:
+        return None
+    by_name = guessed(f"{name} {row.get('region', '')} {row.get('grapes', '')}")
+    cells = {field: cell for field, cell in row.items() if field in Wine.model_fields}
+    cells.pop("notes", None)
+    bare = {field: cell for field, cell in cells.items() if field in NAMING}
+    for readable in (cells, bare):
+        try:
+            style = readable.get("style") or by_name.style
+            wine = read_row({"producer": name, "country": "-", **readable, "style": style})
+        except ValidationError:
+            continue
+        known = {field: getattr(wine, field) or getattr(by_name, field) for field in GUESSED}
+        blank = {"producer": row.get("producer", ""), "country": row.get("country", "")}
+        return wine.model_copy(update=blank | known)
+    return None
+
+
+def _whole_number(cell: str) -> int | None:
+    """Return the whole number in a cell, None if it holds none."""
+    bare = cell.strip().split(".")[0]
+    return int(bare) if bare.isascii() and bare.isdecimal() and len(bare) < len("10000") else None
+
+
+def write_bottles(bottles: Sequence[Bottles]) -> bytes:
+    """Write the bottles that somebody owns as a CSV file, which `read_bottles` and others read."""
+    out = io.StringIO()
+    rows = csv.writer(out)
+    rows.writerow(CELLAR_COLUMNS)
+    rows.writerows(_cells_of(owned) for owned in bottles if owned.count)
+    return out.getvalue().encode("utf-8-sig")
+
+
+def _cells_of(bottles: Bottles) -> Iterator[object]:
+    wine, window = wine_of(bottles), window_of(bottles) or ("", "")
+    yield from (wine.name, wine.producer, wine.vintage or "", wine.country, wine.region)
+    yield from (wine.appellation, ";".join(wine.grapes), wine.style, bottles.count)
+    currency = wine.currency if wine.price is not None else ""
+    yield from ("" if wine.price is None else wine.price, currency, *window, bottles.note)
