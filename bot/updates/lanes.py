@@ -46,6 +46,8 @@ TURNS_AT_ONCE: Final = 64
 MAX_DETACHED: Final = 32
 """More inline queries at once are dropped: a user who types on asks again."""
 FIRST_WAIT_SECONDS: Final = 0.2
+RECORD_SECONDS: Final = 5.0
+"""How long a stop waits for the record of messages that are on their way."""
 DIED: Final = "the process died while this update was answered"
 CANNOT_READ: Final = "the library cannot read it"
 
@@ -122,7 +124,10 @@ class Lanes:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     _lanes: dict[str, Lane] = field(default_factory=dict)
     _detached: set[asyncio.Task[None]] = field(default_factory=set)
+    _sending: set[asyncio.Task[object]] = field(default_factory=set)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _closing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when no more message may be sent."""
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TURNS_AT_ONCE))
     _exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -222,6 +227,10 @@ class Lanes:
         if not (running := [lane.task for lane in self.active if lane.task]):
             return True
         _, unfinished = await asyncio.wait(running, timeout=seconds)
+        self._closing.set()
+        if unfinished and self._sending:
+            # A message that is on its way is recorded, or the next start would send it again.
+            await asyncio.wait([*self._sending], timeout=RECORD_SECONDS)
         return not unfinished
 
     async def close(self) -> None:
@@ -305,16 +314,26 @@ class Lanes:
         """Commit a turn unless its messages are in the `outbox`; send them, and end it."""
 
         async def hold() -> None:
+            self._check_open()
             await retry_forever(lambda: self.inbox.hold(turn.update))
 
-        delivery = Delivery()
+        delivery, task = Delivery(), asyncio.current_task()
+        assert task is not None  # noqa: S101 - a lane runs in a task
         try:
             if outbox is None:
                 await self._commit(turn)
+            self._check_open()
+            self._sending.add(task)
             delivery = await self.sender.deliver(turn.messages if outbox is None else outbox, hold)
         finally:
             turn.delivered(delivery)
+            self._sending.discard(task)
         await retry_forever(lambda: self.inbox.done(turn.update, turn.traces))
+
+    def _check_open(self) -> None:
+        """Cancel a turn that would send its next message while the process ends."""
+        if self._closing.is_set():
+            raise asyncio.CancelledError
 
     async def _commit(self, turn: PendingTurn, error: str | None = None) -> None:
         """Store a turn with its messages, if no other process has begun it."""

@@ -118,7 +118,7 @@ class FakeSender:
     ) -> Delivery:
         for message in messages:
             await self.may_send.wait()
-            if hold is not None:
+            if hold is not None and message is not messages[0]:
                 await hold()
             if self.dies_after is not None and len(self.sent) >= self.dies_after:
                 raise Killed
@@ -507,6 +507,21 @@ class TestWaking:
         await eventually(lambda: len(most) == 9, seconds=20, otherwise=lambda: str(most))
         await lanes.close()
         assert max(most) == 3
+
+    async def test_a_stop_waits_for_the_record_of_a_message_on_its_way(self, world: World) -> None:
+        async def handle(payload: Mapping[str, Any]) -> None:
+            say("one", "two")
+
+        world.sender.may_send.clear()
+        lanes = world.awake(dispatcher=dispatching(handle))
+        await lanes.accept([message(1, "/ask")])
+        await eventually(lambda: bool(lanes._sending), seconds=20, otherwise=str)
+        stopping = asyncio.create_task(lanes.finish(0.01))
+        await asyncio.sleep(0.1)
+        assert not stopping.done()
+        world.sender.may_send.set()
+        assert not await stopping
+        assert world.sender.sent == ["one"]
 
     async def test_what_another_process_holds_is_left_to_it_and_looked_for(
         self, world: World
