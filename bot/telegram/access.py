@@ -13,7 +13,6 @@ from agent import lengths
 from agent.i18n import translate, use_language
 from agent.markdown import visible
 from bot.outgoing import Button, Destination, Rows
-from bot.retries import call_or_default, try_briefly
 from bot.telegram.buttons import acknowledge, answer_inline
 from bot.telegram.conversation import Conversation
 from bot.telegram.messages import is_addressed
@@ -21,9 +20,8 @@ from bot.telegram.settings import spoken_by
 
 log = logging.getLogger(__name__)
 
-Entry = Literal["welcome", "blocked", "stranger", "first_time", "unknown"]
-"""No admin has decided on a stranger; admins are asked the first time. Unknown: the database
-failed."""
+Entry = Literal["welcome", "blocked", "stranger", "first_time"]
+"""No admin has decided on a stranger; admins are asked the first time."""
 
 SEEN_AGAIN: Final = timedelta(hours=1)
 MAX_SEEN: Final = 10_000
@@ -35,7 +33,6 @@ class Access:
 
     Admins are always answered, blocked users never. With `allow_list` only those are whom an admin
     allowed; strangers get their id to give to an admin, in a group only if they address the bot.
-    When the database fails, users are let in without `allow_list`, and asked to come back with it.
     """
 
     talk: Conversation
@@ -53,33 +50,27 @@ class Access:
         if entry == "blocked":
             log.info("User %s is blocked: update %s is ignored", user.id, update.update_id)
             return False
-        if entry != "unknown":
-            await self._store_seen(update, user)
+        await self._store_seen(update, user)
         if entry == "welcome":
             return True
         if entry == "first_time" and not user.is_bot:  # an account that many write through
             await self._ask_admins(user)
-        await self._turn_away(update, user, entry)
+        await self._turn_away(update, user)
         return False
 
     async def _entry(self, update: Update, user: User) -> Entry:
         """Return how a user is met: by the decision of an admin, if there is one."""
         if user.id in self.admin_ids:
             return "welcome"
-        people, today = self.talk.repositories.people, self.now().date()
-
-        async def entry() -> Entry:
-            decided = await people.access(user.id)
-            if decided == "blocked":
-                return "blocked"
-            if decided is not None or not self.allow_list:
-                return "welcome"
-            is_first = speaks_to_bot(update) and await people.introduced(user.id, today)
-            return "first_time" if is_first else "stranger"
-
-        otherwise: Entry = "unknown" if self.allow_list else "welcome"
-        problem = f"Whether user {user.id} may write could not be read"
-        return await try_briefly(entry, otherwise, problem)
+        people = self.talk.repositories.people
+        decided = await people.access(user.id)
+        if decided == "blocked":
+            return "blocked"
+        if decided is not None or not self.allow_list:
+            return "welcome"
+        today = self.now().date()
+        is_first = speaks_to_bot(update) and await people.introduced(user.id, today)
+        return "first_time" if is_first else "stranger"
 
     async def _ask_admins(self, user: User) -> None:
         name = shown_name(user.full_name or "")  # Telegram lets a name be empty
@@ -88,8 +79,8 @@ class Access:
                 words = translate("asks_to_be_let_in", id=user.id, name=name)
                 await self.talk.sender.send(Destination(admin_id), words, decision(user.id))
 
-    async def _turn_away(self, update: Update, user: User, entry: Entry) -> None:
-        words = translate("access_unknown" if entry == "unknown" else "not_let_in", id=user.id)
+    async def _turn_away(self, update: Update, user: User) -> None:
+        words = translate("not_let_in", id=user.id)
         if update.inline_query:
             await answer_inline(update.inline_query)
         elif update.callback_query:
@@ -107,8 +98,7 @@ class Access:
             return
         if len(self._seen) >= MAX_SEEN:
             self._seen.clear()
-        people, problem = self.talk.repositories.people, f"That user {user.id} wrote was not stored"
-        await call_or_default(lambda: people.seen(user.id, private, now), None, problem)
+        await self.talk.repositories.people.seen(user.id, private, now)
         self._seen[key] = now
 
 

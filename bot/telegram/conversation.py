@@ -19,7 +19,6 @@ from bot.outgoing import Delivery, Rows
 from bot.pending import is_retry, pending_turn
 from bot.question import Question
 from bot.resources import Repositories, Resources
-from bot.retries import call_or_default, try_briefly
 from bot.telegram.messages import (
     destination,
     is_addressed,
@@ -87,9 +86,10 @@ class Conversation:
 
     async def respond(self, question: Question, about: int | None = None) -> None:
         """Answer a question; `about` is the id of the bot's message that it replies to."""
+        history = await self.history(question, about)
 
         async def work(run: Run) -> Reply:
-            return await self.answer(question, run, about)
+            return await self.answer(question.text, run, history)
 
         await self.turns.run_turn(question, work)
 
@@ -124,20 +124,37 @@ class Conversation:
 
     async def answer(
         self,
-        question: Question,
+        text: str,
         run: Run,
-        about: int | None = None,
+        history: Sequence[StoredMessage],
         picture: Attachment | None = None,
     ) -> Reply:
-        """Return the answer to a question, and to what was read from its picture.
-
-        `about` is the id of the bot's message that the question replies to.
-        """
-        history = await self._history(question, about)
+        """Return the answer to a text, and to what was read from its picture."""
         attached = Attached(picture) if picture else attached_in(history)
-        text = "" if question.text == PICTURE else question.text
         run = replace(run, history=window(history))
+        text = "" if text == PICTURE else text
         return await self.answerer.answer(text, run, *((attached,) if attached else ()))
+
+    async def history(
+        self, question: Question, about: int | None = None
+    ) -> Sequence[StoredMessage]:
+        """Return the messages before a question.
+
+        Those of the turn whose answer the question is `about` come last.
+        """
+        chat_id, thread_id, repositories = question.chat_id, question.thread_id, self.repositories
+        history = await repositories.messages.recent(
+            chat_id, self.history_messages, thread_id=thread_id
+        )
+        # A try of this turn that was cut off may have stored its messages.
+        history = [message for message in history if message.turn_id != question.id]
+        replied = await repositories.turns.of_message(chat_id, about) if about else None
+        replied_id = replied.turn_id if replied else None
+        if chat_id < 0:
+            history = [shown_to(question.user_id, message, replied_id) for message in history]
+        if replied_id is None:
+            return history
+        return sorted(history, key=lambda message: message.turn_id == replied_id)
 
     async def facts(self, update: Update) -> Sequence[Fact]:
         """Return the facts stored of a user, as they were when the turn began."""
@@ -176,31 +193,6 @@ class Conversation:
         )
         # A try that was cut off may have undone it already.
         return is_undone or is_retry()
-
-    async def _history(self, question: Question, about: int | None) -> Sequence[StoredMessage]:
-        """Return the messages before a question; those of the turn that it replies to come last."""
-        chat_id, thread_id, repositories = question.chat_id, question.thread_id, self.repositories
-        history = await try_briefly(
-            lambda: repositories.messages.recent(
-                chat_id, self.history_messages, thread_id=thread_id
-            ),
-            (),
-            f"The history of chat {chat_id} could not be read; answering without",
-        )
-        # A try of this turn that was cut off may have stored its messages.
-        history = [message for message in history if message.turn_id != question.id]
-        replied_id = await self._replied_turn(chat_id, about) if about is not None else None
-        if chat_id < 0:
-            history = [shown_to(question.user_id, message, replied_id) for message in history]
-        if replied_id is None:
-            return history
-        return sorted(history, key=lambda message: message.turn_id == replied_id)
-
-    async def _replied_turn(self, chat_id: int, message_id: int) -> int | None:
-        """Return the id of the turn that a message of the bot answered."""
-        turns, problem = self.repositories.turns, "The turn that is replied to could not be read"
-        turn = await call_or_default(lambda: turns.of_message(chat_id, message_id), None, problem)
-        return turn.turn_id if turn else None
 
 
 def attached_in(history: Sequence[StoredMessage]) -> Attached | None:

@@ -25,7 +25,6 @@ from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply, guard_input
 from bot.outgoing import Button, Destination, Outgoing, Rows
 from bot.question import Question
-from bot.retries import try_briefly
 from bot.telegram.buttons import acknowledge, pressed_message, remove_buttons
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import (
@@ -369,11 +368,7 @@ class LookUps:
     async def _last_category(self, to: Destination) -> str:
         """Return the category of a conversation's newest message, if it was a /find."""
         messages, thread = self.talk.repositories.messages, to.thread_id or 0
-        stored = await try_briefly(
-            lambda: messages.recent(to.chat_id, 2, thread_id=thread),
-            (),
-            f"The history of chat {to.chat_id} could not be read; answering without",
-        )
+        stored = await messages.recent(to.chat_id, 2, thread_id=thread)
         asked = [message.content for message in stored if message.role == "user"]
         if not asked or not asked[-1].startswith("/find"):
             return DEFAULT_CATEGORY

@@ -88,12 +88,13 @@ class Media:
             return
         text = with_context(words, message) if words else PICTURE
         question = talk.question(update, text, kind="label" if can_see else "chat")
+        history = await talk.history(question, replied_answer_id(message))
 
         async def work(run: Run) -> Reply:
             if (care := care_in(run)).forbids_alcohol:
                 return Reply(text=talk.turns.carer.help.why(care), outcome="care")
             read = await self._read(files, context.bot, run)
-            reply = await talk.answer(question, run, replied_answer_id(message), read)
+            reply = await talk.answer(text, run, history, read)
             if read is not None:
                 return replace(reply, attachment=read.model_dump_json())
             note = translate("not_read") if is_file else translate("not_seen")
@@ -121,25 +122,27 @@ class Media:
         self, update: Update, sound: Voice | Audio | VideoNote, transcriber: Transcriber
     ) -> None:
         """Answer what a recording says; show the transcription while it is answered."""
-        message, talk, heard = message_of(update), self.talk, Heard()
+        message, talk = message_of(update), self.talk
+        heard, text = Heard(), ""
         question = talk.question(update, "", kind="voice")
+        history = await talk.history(question)
         download = partial(fetch, message.get_bot(), sound.to_dict())
 
         async def listen(run: Run) -> str:
-            nonlocal heard, question
+            nonlocal heard, text
             name, seconds = file_name(sound), seconds_of(sound)
             heard = await hear(download, name, seconds, run=run, transcriber=transcriber)
-            if words := heard.transcript.text:
-                question = replace(question, text=with_context(words, message))
+            words = heard.transcript.text
+            text = with_context(words, message) if words else ""
             if words and run.show is not None:
                 run.show(lambda: lead_of(words))
-            return question.text
+            return text
 
         async def work(run: Run) -> Reply:
             if heard.why:
                 errors = (f"voice_{heard.why}",)
                 return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
-            reply = await talk.answer(question, run)
+            reply = await talk.answer(text, run, history)
             lead, audio = lead_of(heard.transcript.text), await self._aloud(reply, run)
             return replace(reply, lead=lead, audio=audio)
 

@@ -5,7 +5,7 @@ it was chosen in.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,10 +25,9 @@ from agent.i18n import (
 )
 from agent.memory.wording import price_range
 from agent.text import language_of
-from agent.turn import PRICES, Change, Fact, facts_of, settings_of
+from agent.turn import PRICES, Change, facts_of, settings_of
 from bot.outgoing import Button, Rows, in_rows
 from bot.pending import pending_turn
-from bot.retries import try_briefly
 from bot.telegram.buttons import acknowledge, parts_of
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import (
@@ -112,8 +111,7 @@ async def speak_with(talk: Conversation, update: Update) -> None:
     set_language(user.language_code if user else None)
     if user is None or is_overheard(update):
         return
-    if (facts := await facts_of_user(talk, user.id)) is None:
-        return
+    facts = await talk.repositories.memory.facts(user.id)
     if (turn := pending_turn()) is not None:
         turn.state.facts = facts
     known = settings_of(facts)
@@ -126,13 +124,7 @@ async def speak_with(talk: Conversation, update: Update) -> None:
 
 async def spoken_by(talk: Conversation, user_id: int) -> str | None:
     """Return the language of a user who does not write now; None if it is unknown."""
-    return language_of_person(settings_of(await facts_of_user(talk, user_id) or ()))
-
-
-async def facts_of_user(talk: Conversation, user_id: int) -> Sequence[Fact] | None:
-    """Return the facts stored of a user; None if the database fails."""
-    memory, problem = talk.repositories.memory, "The settings of a user could not be read"
-    return await try_briefly(lambda: memory.facts(user_id), None, problem)
+    return language_of_person(settings_of(await talk.repositories.memory.facts(user_id)))
 
 
 async def _store(

@@ -27,7 +27,6 @@ from bot.updates.lanes import Lanes
 from config import SettingsError, load_settings
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
-from db.records import Access as Decision
 from db.records import EndedTurn, Spending
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.people import CareRepository, MessageRepository, PeopleRepository
@@ -265,27 +264,6 @@ class TestAccess:
             await bot_api.wait_for_message(1, ADMIN)
         assert bot_api.sent(GROUP) == [translate("not_let_in", id=BEA)]
         assert bot_api.sent(ADMIN) == [ASKED]
-
-    @pytest.mark.parametrize(
-        ("allow_list", "said"),
-        [(False, translate("nothing_to_forget")), (True, translate("access_unknown"))],
-        ids=["open", "allow list"],
-    )
-    async def test_when_the_database_is_silent_only_an_open_door_stays_open(
-        self, bot_api: BotApi, rooms: Rooms, *, allow_list: bool, said: str
-    ) -> None:
-        class Silent(PeopleRepository):
-            async def access(self, user_id: int) -> Decision | None:
-                raise OSError("the disk is gone")
-
-            async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
-                raise OSError("the disk is gone")
-
-        rooms.allow_list = allow_list
-        rooms.people = Silent(rooms.sessions)
-        async with rooms.open(bot_api):
-            bot_api.say("/new", BEA)
-            assert await bot_api.wait_for_message() == [said]
 
     async def test_who_writes_is_kept_once_an_hour(self, bot_api: BotApi, rooms: Rooms) -> None:
         seen: list[tuple[int, int | None]] = []

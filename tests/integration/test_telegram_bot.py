@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.i18n import translate
-from agent.turn import Reply, Role, StoredMessage
+from agent.turn import Reply
 from bot.telegram.render import to_telegram_html, visible_text
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
@@ -48,33 +46,6 @@ def answering(text: str | None = None, *wine_ids: str, seconds: float = 0) -> Fa
         return Reply(text=f"About {message}" if text is None else text, wine_ids=wine_ids)
 
     return FakeAnswerer(reply)
-
-
-class BrokenMessages:
-    """A database that is down."""
-
-    async def create(
-        self,
-        chat_id: int,
-        role: Role,
-        content: str,
-        wine_ids: Sequence[str] = (),
-        *,
-        turn_id: int | None = None,
-        thread_id: int = 0,
-    ) -> None:
-        raise OSError("the disk is gone")
-
-    async def undo(self, chat_id: int, turn_id: int, *, thread_id: int = 0) -> bool:
-        raise OSError("the disk is gone")
-
-    async def recent(
-        self, chat_id: int, limit: int = 20, *, thread_id: int = 0
-    ) -> list[StoredMessage]:
-        raise OSError("the disk is gone")
-
-    async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
-        raise OSError("the disk is gone")
 
 
 @pytest.fixture
@@ -264,24 +235,6 @@ async def test_an_answerer_that_raises_ends_in_a_sentence(
     (turn,) = tracer.turns
     assert turn.level == "ERROR"
     assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("failed", "RuntimeError")
-
-
-async def test_without_a_database_people_are_still_answered(
-    bot_api: BotApi, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with running(bot_api, answering("Chinon"), cast("MessageRepository", BrokenMessages())):
-        bot_api.say("a red")
-        await bot_api.wait_for_message()
-        update_id = bot_api.say("/new")
-        assert await bot_api.wait_for_message(2) == ["Chinon", translate("set_aside")]
-    errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-    said = [line.partition("\n")[0].partition(" at ")[0] for line in errors]
-    assert sorted(said) == [
-        f"The history of chat {CHAT} could not be read; answering without: OSError",
-        *(f"The turn of update {update_id} failed, try {number}: OSError" for number in (1, 2, 3)),
-        f"Update {update_id} is set aside: OSError. `sommelier updates list` shows it, "
-        f"`sommelier updates retry {update_id}` has it tried again.",
-    ]
 
 
 async def test_a_message_that_may_have_arrived_is_not_sent_twice(
