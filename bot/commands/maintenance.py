@@ -3,17 +3,15 @@
 import asyncio
 import secrets
 from contextlib import aclosing
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic import SecretStr
-from pydantic_core import to_json
 
 from agent.tracing.errors import Unavailable
 from agent.tracing.recorder import keyed_hash
 from bot.admin.page import PATH
-from bot.commands.output import fail, open_settings, print_json, with_database, write_file
+from bot.commands.output import fail, open_settings, print_json, with_database
 from bot.http.server import app_of, listen, serve_http
 from bot.resources import open_engine, require_newest_schema
 from bot.tasks import stop_on_signals
@@ -80,19 +78,13 @@ UserId = Annotated[int, typer.Argument(help="Their number in Telegram, as `/trac
 
 
 @people_app.command()
-def export(
-    user_id: UserId,
-    to: Annotated[Path | None, typer.Option(help="A file; otherwise it is printed.")] = None,
-) -> None:
-    """Give all that the database keeps of a person, as JSON."""
+def export(user_id: UserId) -> None:
+    """Print all that the database stores of a user, as JSON."""
     settings = open_settings()
     user = _hashed(settings, user_id)
-    kept = with_database(settings, lambda sessions: SqlPersonalData(sessions).export(user_id, user))
-    if to is None:
-        print_json(kept)
-        return
-    write_file(to, to_json(kept, indent=2).decode())
-    typer.echo(f"{sum(map(len, kept.values()))} rows were written to {to}.")
+    print_json(
+        with_database(settings, lambda sessions: SqlPersonalData(sessions).export(user_id, user))
+    )
 
 
 @people_app.command()
@@ -100,17 +92,19 @@ def forget(
     user_id: UserId,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete all that is kept of a person, in the database and in Langfuse. It cannot be undone.
+    """Delete all that is stored of a user, in the database and in Langfuse. It cannot be undone.
 
     That they were allowed or blocked stays. Messages in Telegram itself are theirs to delete.
     """
     settings = open_settings()
     user = _hashed(settings, user_id)
     if not yes:
-        typer.confirm(f"Delete all that is kept of {user_id}?", abort=True)
-    gone = with_database(settings, lambda sessions: SqlPersonalData(sessions).forget(user_id, user))
-    said = [f"{count} {name}" for name, count in gone.items() if count]
-    typer.echo(f"Deleted here: {', '.join(said) or 'nothing, there was nothing'}.")
+        typer.confirm(f"Delete all that is stored of {user_id}?", abort=True)
+    counts = with_database(
+        settings, lambda sessions: SqlPersonalData(sessions).forget(user_id, user)
+    )
+    deleted = [f"{count} {name}" for name, count in counts.items() if count]
+    typer.echo(f"Deleted here: {', '.join(deleted) or 'nothing, there was nothing'}.")
     if settings.has_langfuse:
         try:
             count = asyncio.run(_forget_in_langfuse(settings, user))
