@@ -95,7 +95,7 @@ def research_rules(offered: Collection[str]) -> str:
     return "\n".join(rule for name, rule in _file().research_rules.items() if name in offered)
 
 
-def has_reason(tool: str, said: Sequence[str]) -> bool:
+def is_relevant(tool: str, said: Sequence[str]) -> bool:
     """Tell whether the messages of a user give a reason to offer a tool that few turns need."""
     reasons = _file().reasons.get(tool)
     if reasons is None:

@@ -27,8 +27,8 @@ from agent.turn_trace import Outcome, record_ledger, record_turn
 FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
 """The kind of a fact. `rated` comes from verdicts, `setting` from a choice."""
 PRICES: Final = "prices"
-TOLD: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
-"""The kinds that people tell in words."""
+STATED_KINDS: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
+"""The kinds of facts that users state in words."""
 UNDER_AGE: Final = "age=under"
 """The setting of a user who said that they are too young."""
 SHARED: Final = "cellar in {}=shared"
@@ -233,6 +233,11 @@ class Deps:
 def deps_of(run: Run) -> Deps:
     """Return the deps of a run; a run that was made without any has none of it."""
     return run.deps if isinstance(run.deps, Deps) else Deps()
+
+
+def with_person(run: Run, person: Person) -> Run:
+    """Return the run with `person` as the user in its deps."""
+    return replace(run, deps=replace(deps_of(run), person=person))
 
 
 Work = Callable[[Run], Awaitable[Reply]]

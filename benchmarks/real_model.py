@@ -27,7 +27,7 @@ from agent.engine.run import Run
 from agent.senses.pictures import as_shown, read_pictures
 from agent.sommelier.attachment import Attached
 from agent.sommelier.history import window
-from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, deps_of
+from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, with_person
 from benchmarks.pictures import sketched
 from bot.app import sommelier_of
 from bot.resources import Resources, open_resources
@@ -90,7 +90,7 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
             guest = Person(user_id=1)
             for message in map(message_of, conversation["messages"]):
                 run = resources.run.for_turn(history=window(history))
-                run = replace(run, deps=replace(deps_of(run), person=guest))
+                run = with_person(run, guest)
                 began = time.monotonic()
                 answer = partial(message.answer, resources=resources, history=history)
                 reply = await answer_turn(run, answer)

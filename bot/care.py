@@ -37,11 +37,11 @@ class Carer:
     async def care_for(self, text: str, chat_id: int, user_id: int, span: Span) -> Care:
         """Return the care that a message and earlier ones ask for; remember what is new."""
         stated = read_care(text, self.help.full_age)
-        care = stated.holding(await self._held(chat_id, user_id))
-        if found := care.all | care.allergies:
+        care = stated.with_remembered(await self._held(chat_id, user_id))
+        if found := care.concerns | care.allergies:
             with span.child("guard.care", "guardrail") as guard:
                 guard.update(output=sorted(found))
-        if new := stated.own - care.held:
+        if new := stated.stated - care.remembered:
             await self.keep(chat_id, user_id, new)
         return care
 
@@ -52,7 +52,7 @@ class Carer:
             Exception: the remembered concerns cannot be read.
         """
         held = await self.cares.current(None, user_id) if self.cares else frozenset()
-        return read_care(text, self.help.full_age).holding(held)
+        return read_care(text, self.help.full_age).with_remembered(held)
 
     async def person(
         self, chat_id: int, user_id: int, care: Care, facts: Sequence[Fact] | None = None
@@ -72,7 +72,7 @@ class Carer:
             bottles = await memory.bottles(user_id) if is_shown else ()
             held = {fact.value for fact in known if fact.kind == "allergy"}
             held |= {"under_age"} if Fact("setting", UNDER_AGE) in known else set()
-            return Person(care.holding(held), tuple(known), tuple(bottles), user_id)
+            return Person(care.with_remembered(held), tuple(known), tuple(bottles), user_id)
 
         return await call_or_default(read, Person(care), "The memory of a user could not be read")
 
@@ -87,7 +87,7 @@ class Carer:
 
         async def careful(run: Run) -> Reply:
             if said:
-                return Reply(text=said, outcome="care", concerns=care.own)
+                return Reply(text=said, outcome="care", concerns=care.stated)
             reply = await work(run)
             notes = tuple(filter(None, (beside, *reply.notes)))
             changes = (*reply.changes, *_stated_allergies(person))

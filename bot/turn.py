@@ -13,7 +13,7 @@ from agent.i18n import FAHRENHEIT, in_fahrenheit, is_language_chosen, set_langua
 from agent.memory.changes import with_changes_told
 from agent.text import language_of
 from agent.tracing.recorder import Recorder
-from agent.turn import Person, Reply, Work, deps_of, run_work, settings_of
+from agent.turn import Person, Reply, Work, deps_of, run_work, settings_of, with_person
 from agent.turn_trace import BUDGET, record_turn
 from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import Carer
@@ -82,7 +82,7 @@ class Turns:
             run = self._run_within(allowance, question, root, show_draft)
             question = await _transcribed(question, run)
             person = await self._read_person(question, root)
-            run = replace(run, deps=replace(deps_of(run), person=person))
+            run = with_person(run, person)
             work = self.carer.work(person, work, is_look_up=question.kind in LOOK_UPS)
             reply = await run_work(run, work)
             return question, await self._finish(question, run, allowance, person, reply)

@@ -57,70 +57,75 @@ def _phrases() -> _Phrases:
 class Care:
     """The concerns of a person, and their allergies.
 
-    `own` are the concerns of this turn: those that the message states, and those that a model
-    added; `held` are remembered from before. `own_allergies` are stated in the first person, and so
-    may be remembered. `language` is that of the phrase that was found.
+    `stated` are the concerns of this turn: those that the message states, and those that a model
+    added; `remembered` are those of earlier turns. `own_allergies` are allergies that the message
+    states in the first person: only these are stored. `language` is that of the phrase that states
+    the gravest concern.
     """
 
-    own: frozenset[Concern] = frozenset()
-    held: frozenset[Concern] = frozenset()
+    stated: frozenset[Concern] = frozenset()
+    remembered: frozenset[Concern] = frozenset()
     allergies: frozenset[Allergy] = frozenset()
     own_allergies: frozenset[Allergy] = frozenset()
     language: str = ""
 
     @property
-    def all(self) -> frozenset[Concern]:
+    def concerns(self) -> frozenset[Concern]:
         """Return every concern, whenever it was stated."""
-        return self.own | self.held
+        return self.stated | self.remembered
 
     @property
     def is_crisis(self) -> bool:
-        """Return whether this turn tells of a crisis: help comes before everything else."""
-        return "crisis" in self.own
+        """Return whether the message states a crisis: then the reply is help, and nothing else."""
+        return "crisis" in self.stated
 
     @property
     def forbids_alcohol(self) -> bool:
-        """Return whether nothing with alcohol is offered at all."""
-        return bool(self.all & FORBIDDING)
+        """Return whether no wine with alcohol may be offered."""
+        return bool(self.concerns & FORBIDDING)
 
     @property
     def forbids_look_ups(self) -> bool:
-        """Return whether documents and places are not looked up either."""
-        return bool(self.all & SHIELDING)
+        """Return whether no documents or places may be looked up either."""
+        return bool(self.concerns & SHIELDING)
 
     @property
     def is_cautious(self) -> bool:
         """Return whether wines without alcohol come first."""
-        return bool(self.all) and not self.forbids_alcohol
+        return bool(self.concerns) and not self.forbids_alcohol
 
     @property
     def gravest(self) -> Concern | None:
         """Return the gravest concern, or None."""
-        return gravest(self.all)
+        return gravest(self.concerns)
 
     @property
     def new_concern(self) -> Concern | None:
         """Return the gravest concern that was not known before this turn, or None."""
-        return gravest(self.own - self.held)
+        return gravest(self.stated - self.remembered)
 
-    def adding(self, concern: Concern) -> "Care":
-        """Return the care with a concern that a model noticed; it can add one and lift none."""
-        known = self.own if concern == "crisis" else self.all
-        return self if concern in known else replace(self, own=self.own | {concern})
+    def with_concern(self, concern: Concern) -> "Care":
+        """Return the care with a concern that a model noticed added to those of this turn."""
+        known = self.stated if concern == "crisis" else self.concerns
+        return self if concern in known else replace(self, stated=self.stated | {concern})
 
-    def holding(self, names: Iterable[str]) -> "Care":
-        """Return the care with what is remembered; unknown names are left out."""
-        known = frozenset(names)
-        held = frozenset(concern for concern in CONCERNS if concern in known)
-        allergies = frozenset(allergy for allergy in ALLERGIES if allergy in known)
-        return replace(self, held=self.held | held, allergies=self.allergies | allergies)
+    def with_remembered(self, names: Iterable[str]) -> "Care":
+        """Return the care with concerns and allergies of earlier turns; ignore unknown names."""
+        names = frozenset(names)
+        concerns = frozenset(concern for concern in CONCERNS if concern in names)
+        allergies = frozenset(allergy for allergy in ALLERGIES if allergy in names)
+        return replace(
+            self,
+            remembered=self.remembered | concerns,
+            allergies=self.allergies | allergies,
+        )
 
 
 NO_CARE: Final = Care()
 
 
 def gravest(concerns: Collection[Concern]) -> Concern | None:
-    """Return the gravest of some concerns; None of none."""
+    """Return the gravest of some concerns, None if there are none."""
     return next((concern for concern in CONCERNS if concern in concerns), None)
 
 
@@ -137,11 +142,11 @@ def read_care(text: str, full_age: int = FULL_AGE) -> Care:
         for match in phrase.finditer(clauses)
         if not match["denied"] and (concern != "under_age" or _is_minor(match, full_age))
     }
-    own = frozenset(concern for concern in CONCERNS if concern in found)
-    worst = gravest(own)
+    stated = frozenset(concern for concern in CONCERNS if concern in found)
+    worst = gravest(stated)
     allergies = dict(_allergies(clauses))
     return Care(
-        own=own,
+        stated=stated,
         allergies=frozenset(allergies),
         own_allergies=frozenset(allergy for allergy, is_own in allergies.items() if is_own),
         language=found[worst] if worst else "",
@@ -149,10 +154,10 @@ def read_care(text: str, full_age: int = FULL_AGE) -> Care:
 
 
 def read_care_in_talk(messages: Iterable[str], full_age: int = FULL_AGE) -> Care:
-    """Return the care of a person's last message, holding what those before it stated."""
+    """Return the care of a person's last message, with the concerns of those before it."""
     care = NO_CARE
     for text in messages:
-        care = read_care(text, full_age).holding(care.all | care.allergies)
+        care = read_care(text, full_age).with_remembered(care.concerns | care.allergies)
     return care
 
 

@@ -147,13 +147,13 @@ class AnyArguments(BaseModel):
 class McpTool(Tool):
     """A tool of a server, with the schema that the server gives it.
 
-    `remote_name` is the server's name for it. A call of one that `asks` is only proposed to the
-    user.
+    `remote_name` is the server's name for it. If it `needs_confirmation`, a call is only proposed
+    to the user.
     """
 
     remote_name: str
     parameters: JsonSchema
-    asks: bool
+    needs_confirmation: bool
 
     @cached_property
     def schema(self) -> ToolSchema:
@@ -242,16 +242,16 @@ class Connection:
     def _tool(self, listed: "ListedTool") -> McpTool:
         hints = listed.annotations
         is_destructive = hints is not None and hints.destructive_hint is True
-        asks = is_destructive or listed.name not in self.server.tools
+        needs_confirmation = is_destructive or listed.name not in self.server.tools
         description = clip(visible(listed.description or listed.title or ""), MAX_DESCRIPTION)
         return McpTool(
             name=api_name(f"{self.name}__{listed.name}"),
-            description=f"{description}\n{ASKS}".strip() if asks else description,
+            description=f"{description}\n{ASKS}".strip() if needs_confirmation else description,
             arguments=AnyArguments,
-            function=partial(self._propose if asks else self._call, listed.name),
+            function=partial(self._propose if needs_confirmation else self._call, listed.name),
             remote_name=listed.name,
             parameters={"properties": {}, **listed.input_schema, "type": "object"},
-            asks=asks,
+            needs_confirmation=needs_confirmation,
         )
 
     async def _propose(self, tool: str, arguments: AnyArguments) -> ToolOutput:

@@ -126,7 +126,7 @@ def needs_no_alcohol(message: Request, person: Person) -> bool:
     """
     care = person.care
     if care.forbids_alcohol and message.is_empty:
-        return bool(care.own) or not message.is_question
+        return bool(care.stated) or not message.is_question
     is_open = message.is_empty and message.is_about_wine and not message.is_question
     return is_open and care.is_cautious
 

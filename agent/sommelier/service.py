@@ -16,40 +16,45 @@ from agent.engine.span import Prompt
 from agent.engine.tools import Tool, Toolbox
 from agent.fallback import Fallback, certain_query, language_of, search_in_words
 from agent.i18n import current_language, is_language_chosen, translate, use_language
-from agent.prompts import has_reason, prompt_for, render, research_rules
+from agent.prompts import is_relevant, prompt_for, render, research_rules
 from agent.sommelier.answer import SOMMELIER, wine_ids
-from agent.sommelier.attachment import READ, Attached, unread_notes, what_was_read
+from agent.sommelier.attachment import READ_PICTURES, Attached, unread_notes, what_was_read
 from agent.sommelier.history import as_written, ids_shown_in
 from agent.sommelier.safety import allowed_part, care_in, instructions, person_in
-from agent.sommelier.small import WINES, ask_small_model
+from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import Catalogue, of_catalogue
+from agent.sommelier.wine import Catalogue, catalogue_ids
 from agent.sommelier.wine_tools import wine_tools
-from agent.turn import TOLD, Change, Person, Reply, deps_of, guard_input
+from agent.turn import STATED_KINDS, Change, Person, Reply, deps_of, guard_input, with_person
 from agent.turn_trace import Outcome, error_types
 
 PLACES: Final = "find_places"
-"""The tool that finds shops and bars: it is not offered to a person who must not drink."""
+"""The tool that finds shops and bars. It is not offered to a person who must not drink."""
 OWN_CELLAR: Final = "own_cellar"
-"""The tool that tells of a person's own bottles: it is offered to those who have some."""
-OF_MEMORY: Final = frozenset({"remember", "forget", "change_cellar"})
-"""The tools that change what is kept of a person: not offered where nothing can be kept."""
+"""The tool that lists a person's own bottles. It is offered to a person who has some."""
+MEMORY_TOOLS: Final = frozenset({"remember", "forget", "change_cellar"})
+"""The tools that change the stored data of a person. A person without a user id has none."""
 CATALOGUE_TOOLS: Final = frozenset({"search_wines", "get_wine"})
-"""The tools that find wines of the catalogue: beside a wine list they are not offered."""
-FEW: Final = 2
-MOST_SHOWN: Final = 8
-"""Wines whose facts go along with a follow-up."""
-CHOSEN: Final = "- Answer in {language}, as the guest chose, whatever language they write in."
-ABOVE: Final = (
-    '- Above your answer the guest reads: "{lead}" Go on from there, do not say it again.'
+"""The tools that search the catalogue. They are not offered when a wine list is attached."""
+MIN_SHOWN_WINES: Final = 2
+"""If the last answer shows fewer wines, those of the answer before it count as shown too."""
+MAX_SHOWN_WINES: Final = 8
+"""How many wines' facts the model is given when the user asks about wines shown before."""
+LANGUAGE_RULE: Final = (
+    "- Answer in {language}, as the guest chose, whatever language they write in."
 )
+"""The line of the prompt for a user who chose a language."""
+NOTICE_RULE: Final = (
+    '- Above your answer the guest reads: "{notice}" Go on from there, do not say it again.'
+)
+"""The line of the prompt for an answer below the notice of a concern."""
 PROGRESS: Final[Mapping[str, str]] = {
     "search_wines": "searching",
     "get_wine": "looking",
     "search_documents": "reading",
-    READ: "reading_pictures",
+    READ_PICTURES: "reading_pictures",
 }
-"""The sentence that tells of the work of a tool."""
+"""The names of the progress texts, by the tools that they describe."""
 
 Response = AgenticResponse[SommelierResponse]
 
@@ -66,9 +71,9 @@ class Sommelier:
     """Answers messages from a catalogue, by a model or by rules.
 
     `research_tools` are offered beside those of the catalogue: documents, places, memory. The
-    `fallback` answers where there is no model or none that answers. `help` holds what is said to
-    those who should not drink. For a `small` model the search is made first (`small.py`). The
-    tools of `servers` are offered as well, to those who may drink.
+    `fallback` answers if there is no model or no model answers. `help` holds the texts for people
+    who should not drink. For a `small` model the search is made before it is asked (`small.py`).
+    The tools of `servers` are offered only to people who may drink.
     """
 
     def __init__(
@@ -85,120 +90,131 @@ class Sommelier:
         self._research = [tool.name for tool in research_tools]
         self._servers = servers or McpServers()
         self._is_small = small
-        self._prompt = WINES if small else "sommelier"
+        self._prompt = WINES_PROMPT if small else "sommelier"
         self._catalogue = catalogue
         self._fallback = fallback or Fallback(catalogue=catalogue)
         self._help = help or Help()
 
     async def answer(self, message: str, run: Run, attached: Attached | None = None) -> Reply:
-        """Answer `message`, with the prompt that the run's prompts have when it begins.
+        """Answer `message` with the current prompt; a later change of it counts for later turns.
 
-        What is known of the person is in the run's deps; without a person it is what they say. From
-        a wine list that is `attached` now only its wines can be recommended. Without a message the
-        answer is what was read, without a model.
+        The person is in the run's deps; if there is none, their care is read from their messages.
+        If a wine list is attached to this message, only its wines are recommended. If there is no
+        message, the reply is the text that was read from the pictures, and no model is asked.
         """
         person = self._person(message, run)
         if person.care.is_crisis:
-            text, concerns = self._help.in_crisis(person.care), person.care.own
-            return Reply(text=text, outcome="care", concerns=concerns)
-        chosen = CHOSEN.format(language=translate("language_name")) if is_language_chosen() else ""
-        with use_language(
-            current_language() if is_language_chosen() else self.language_in(message, run)
-        ):
-            if attached and attached.now and not message:
+            text = self._help.in_crisis(person.care)
+            return Reply(text=text, outcome="care", concerns=person.care.stated)
+        is_chosen = is_language_chosen()
+        rule = LANGUAGE_RULE.format(language=translate("language_name")) if is_chosen else ""
+        with use_language(current_language() if is_chosen else self.language_in(message, run)):
+            if attached and attached.is_new and not message:
                 reply = await what_was_read(attached.attachment, self._catalogue, person)
             else:
                 run = replace(run, deps=replace(deps_of(run), person=person, told=set()))
-                reply = await self._answer(guard_input(message, run.span), run, attached, chosen)
-            unread = unread_notes(attached.attachment) if attached and attached.now else ()
+                reply = await self._answer(guard_input(message, run.span), run, attached, rule)
+            unread = unread_notes(attached.attachment) if attached and attached.is_new else ()
             return replace(reply, notes=(*reply.notes, *unread))
 
     async def _answer(
-        self, message: str, run: Run, attached: Attached | None, chosen: str
+        self, message: str, run: Run, attached: Attached | None, language_rule: str
     ) -> Reply:
-        """Return the answer of a model, held to what the person may be shown, or by rules."""
-        before, prompt = care_in(run), prompt_for(run, self._prompt)
+        """Ask a model and remove the wines that the person must not see, or answer by rules."""
+        care_before = care_in(run)
+        prompt = prompt_for(run, self._prompt)
         response = None
         if run.models and self._is_small:
             response = await self._ask_small(message, run, attached)
         elif run.models:
-            response = await self._ask(message, run, attached, prompt, chosen)
-        care = self._heard(run, response)
+            response = await self._ask(message, run, attached, prompt, language_rule)
+        care = self._care_with_concern(run, response)
         person = replace(person_in(run), care=care)
-        run = replace(run, deps=replace(deps_of(run), person=person))
+        run = with_person(run, person)
         if response is not None and care.is_crisis:
             reply = Reply(text=self._help.in_crisis(care), outcome="care")
         else:
-            response = response and self._allowed(response, person_in(run))
+            if response is not None:
+                response = self._remove_forbidden_wines(response, person)
             reply = await self._reply(message, run, response, attached)
-            if response and response.ok and (lead := self._lead(run)):
-                reply = replace(reply, text=f"{lead}\n\n{reply.text}")
-        found = response.sources.values() if response else ()
-        proposals = [proposal for proposal in found if isinstance(proposal, Proposal)]
-        proposals = proposals if response and response.ok else []
+            notice = self._concern_notice(run)
+            if response is not None and response.ok and notice:
+                reply = replace(reply, text=f"{notice}\n\n{reply.text}")
+        sources = response.sources.values() if response else ()
+        proposals = _proposals(response)
         return replace(
             reply,
             notes=(*reply.notes, *map(proposal_note, proposals)),
             proposals=tuple(proposals),
-            concerns=care.own - before.own,
-            changes=tuple(change for change in found if isinstance(change, Change)),
+            concerns=care.stated - care_before.stated,
+            changes=tuple(source for source in sources if isinstance(source, Change)),
             retries=response.retry_count if response else 0,
             error_types=error_types(response) if response else (),
             prompt=prompt.ref,
         )
 
     def _person(self, message: str, run: Run) -> Person:
-        """Return what is known of the person; where nothing is, the care that their words need."""
+        """Return the run's person, or one whose care is read from their messages."""
         if deps_of(run).person is not None:
             return person_in(run)
-        care = read_care_in_talk(_own_words(message, run), self._help.full_age)
+        care = read_care_in_talk(_user_texts(message, run), self._help.full_age)
         return replace(person_in(run), care=care)
 
-    def _offered(self, message: str, run: Run, attached: Attached | None) -> list[Tool]:
-        """Return the tools that a model is offered in a turn: few turns need all."""
-        person, said = person_in(run), _own_words(message, run)
+    def _offered_tools(self, message: str, run: Run, attached: Attached | None) -> list[Tool]:
+        """Return the tools that the model is offered in this turn: few turns need all."""
+        person = person_in(run)
+        user_texts = _user_texts(message, run)
         hidden = set(CATALOGUE_TOOLS) if attached and attached.is_list else set[str]()
         if person.care.forbids_alcohol:
             hidden.add(PLACES)
         if not person.bottles:
             hidden.add(OWN_CELLAR)
         if not person.user_id:
-            hidden |= OF_MEMORY
-        elif not any(fact.kind in TOLD for fact in person.facts):
+            hidden |= MEMORY_TOOLS
+        elif not any(fact.kind in STATED_KINDS for fact in person.facts):
             hidden.add("forget")
-        due = {"change_cellar"} if person.bottles else set()
-        offered = [
+        always_offered = {"change_cellar"} if person.bottles else set()
+        tools = [
             tool
             for tool in self._tools
-            if tool.name not in hidden and (tool.name in due or has_reason(tool.name, said))
+            if tool.name not in hidden
+            and (tool.name in always_offered or is_relevant(tool.name, user_texts))
         ]
-        if not person.care.forbids_alcohol:  # nothing keeps wine out of what other programs return
-            offered += [tool for tool in self._servers.tools if person.user_id or not tool.asks]
-        return [attached.tool(self._catalogue), *offered] if attached else offered
+        if not person.care.forbids_alcohol:  # results of MCP servers are not filtered for alcohol
+            tools += [
+                tool
+                for tool in self._servers.tools
+                if person.user_id or not tool.needs_confirmation
+            ]
+        return [attached.tool(self._catalogue), *tools] if attached else tools
 
     async def _ask_small(
         self, message: str, run: Run, attached: Attached | None
     ) -> Response | None:
-        """Ask a small model about what a search found; None if it found nothing."""
-        if attached and attached.now:
+        """Search, then ask a small model about the results; return None if there are none."""
+        if attached and attached.is_new:
             return None
-        asked: Message = {"role": "user", "content": message}
+        question: Message = {"role": "user", "content": message}
         look_up = await self._fallback.look_up(
-            [*run.history, asked], person=person_in(run), language=current_language(), span=run.span
+            [*run.history, question],
+            person=person_in(run),
+            language=current_language(),
+            span=run.span,
         )
         return await ask_small_model(message, run, look_up)
 
     async def _ask(
-        self, message: str, run: Run, attached: Attached | None, prompt: Prompt, chosen: str
+        self, message: str, run: Run, attached: Attached | None, prompt: Prompt, language_rule: str
     ) -> Response:
-        """Ask the run's models, with the facts of the wines shown last, or of the pictures."""
-        tools = self._offered(message, run, attached)
-        names = [tool.name for tool in tools if tool.name in (*self._research, READ)]
-        lead = self._lead(run)
-        above = ABOVE.format(lead=lead) if lead else ""
-        lines = (research_rules(names), instructions(person_in(run)), above, chosen)
-        rules, schema = "\n".join(filter(None, lines)), SOMMELIER.output.schema_text
-        history = [as_written(said) for said in run.history]
+        """Ask the run's models, with the facts of the pictures or of the wines shown last."""
+        tools = self._offered_tools(message, run, attached)
+        names = [tool.name for tool in tools if tool.name in (*self._research, READ_PICTURES)]
+        notice = self._concern_notice(run)
+        notice_rule = NOTICE_RULE.format(notice=notice) if notice else ""
+        lines = (research_rules(names), instructions(person_in(run)), notice_rule, language_rule)
+        rules = "\n".join(filter(None, lines))
+        schema = SOMMELIER.output.schema_text
+        history = [as_written(earlier) for earlier in run.history]
         return await generate_agentic_response(
             message,
             run=replace(
@@ -215,10 +231,10 @@ class Sommelier:
     def _initial_calls(
         self, message: str, run: Run, attached: Attached | None
     ) -> tuple[ToolCall, ...]:
-        """Return the calls that are made before the model is asked, as if it had wanted them."""
-        shown = _shown_last(run)
-        if attached and (attached.now or not shown):
-            return (ToolCall("", READ, "{}"),)
+        """Return the calls that are run before the model is asked, as if it had made them."""
+        shown = _last_shown_ids(run)
+        if attached and (attached.is_new or not shown):
+            return (ToolCall("", READ_PICTURES, "{}"),)
         if shown and not care_in(run).forbids_alcohol:
             return (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
         # An earlier message may hold a limit that this one does not repeat.
@@ -228,22 +244,23 @@ class Sommelier:
         filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
         return (ToolCall("", "search_wines", filters),)
 
-    def _heard(self, run: Run, response: Response | None) -> Care:
-        """Return the care of the person with the concern that a model heard: it adds, never lifts.
+    def _care_with_concern(self, run: Run, response: Response | None) -> Care:
+        """Add the concern that the model reported to the person's care; a model removes none.
 
-        A small model is not asked for one: it names concerns at random.
+        A concern of a small model is ignored: it names them at random.
         """
-        care, answer = care_in(run), response.answer if response else None
+        care = care_in(run)
+        answer = response.answer if response else None
         if answer is None or answer.concern == "none" or self._is_small:
             return care
-        heard = care.adding(answer.concern)
-        if added := heard.all - care.all:
+        care_after = care.with_concern(answer.concern)
+        if added := care_after.concerns - care.concerns:
             with run.span.child("guard.care", "guardrail") as guard:
                 guard.update(output=sorted(added), metadata={"heard_by": "model"})
-        return heard
+        return care_after
 
-    def _allowed(self, response: Response, person: Person) -> Response:
-        """Return a response with the wines that may be shown; with no text if none is left."""
+    def _remove_forbidden_wines(self, response: Response, person: Person) -> Response:
+        """Return a response with only wines that `person` may see, without text if none remain."""
         if response.answer is None or not response.ok:
             return response
         answer = allowed_part(response.answer, response.sources, person)
@@ -257,14 +274,16 @@ class Sommelier:
     async def _reply(
         self, message: str, run: Run, response: Response | None, attached: Attached | None
     ) -> Reply:
+        """Return the reply for a response: its text, or why it has none, or the fallback."""
         if response is None:
-            return await self._by_rules(
-                message, run, attached, "" if run.history or run.models else "no_model"
-            )
+            is_first = not run.history  # only the first answer says that there is no model
+            note = "no_model" if is_first and not run.models else None
+            return await self._by_rules(message, run, attached, note)
         if response.ok and response.outcome == "stopped":
-            return _shown(response, "stopped", translate("stopped_here"))
+            return _reply_from(response, "stopped", translate("stopped_here"))
         if response.ok:
-            return _shown(response, "salvaged" if response.outcome == "salvaged" else "answered")
+            outcome: Outcome = "salvaged" if response.outcome == "salvaged" else "answered"
+            return _reply_from(response, outcome)
         if response.outcome == "stopped":
             return Reply(text=translate("stopped"), outcome="stopped")
         if response.outcome in {"refusal", "content_filter"}:
@@ -273,72 +292,90 @@ class Sommelier:
         return replace(reply, outcome="fallback")
 
     async def _by_rules(
-        self, message: str, run: Run, attached: Attached | None, note: str
+        self, message: str, run: Run, attached: Attached | None, note: str | None
     ) -> Reply:
-        """Return what was read from pictures of this message, else the answer of the fallback."""
-        if attached and attached.now and attached.attachment.wines:
+        """Return the wines read from this message's pictures, else the answer of the fallback."""
+        if attached and attached.is_new and attached.attachment.wines:
             return await what_was_read(attached.attachment, self._catalogue, person_in(run))
-        asked: Message = {"role": "user", "content": message}
+        question: Message = {"role": "user", "content": message}
         reply = await self._fallback.answer(
-            [*run.history, asked], person=person_in(run), language=current_language(), span=run.span
+            [*run.history, question],
+            person=person_in(run),
+            language=current_language(),
+            span=run.span,
         )
         care = care_in(run)
         if reply.wine_ids and (care.is_cautious or care.forbids_alcohol):
             reply = replace(reply, text=f"{self._help.why(care)}\n\n{reply.text}")
         return replace(reply, notes=(translate(note),) if note else ())
 
-    def _lead(self, run: Run) -> str:
-        """Return the words above a model's answer when a concern is first told; else nothing."""
+    def _concern_notice(self, run: Run) -> str:
+        """Return the text above a model's answer for a new concern; none if it was shown before."""
         care = care_in(run)
-        why = self._help.why(care) if care.new_concern else ""
-        answers = (str(said["content"]) for said in run.history if said["role"] == "assistant")
-        return "" if any(why in said for said in answers) else why
+        notice = self._help.why(care) if care.new_concern else ""
+        return "" if any(notice in answer for answer in _answers(run)) else notice
 
     def language_in(self, message: str, run: Run) -> str:
-        """Return the language of a message, or of what was said before it."""
+        """Return the language of a message, or of the messages before it if it is not clear."""
         language = current_language()
-        for text in _own_words(message, run):
+        for text in _user_texts(message, run):
             language = language_of(text, language)
         return language
 
     def _progress(self, calls: Sequence[ToolCall]) -> str:
-        """Tell of the work of tools in our own words: those of the model are not checked yet."""
+        """Return the progress text for tool calls; the model's own text is not checked yet."""
         name = calls[0].name
         query = (
             search_in_words(calls[0].arguments, current_language())
             if name == "search_wines"
             else ""
         )
-        return f"_{translate(PROGRESS.get(name, 'at_work'))}{f': {query}' if query else ''} …_"
+        text = translate(PROGRESS.get(name, "at_work"))
+        if query:
+            text = f"{text}: {query}"
+        return f"_{text} …_"
 
 
 def proposal_note(proposal: Proposal) -> str:
-    """Return the note that shows a user the call that a button below it runs."""
+    """Return the note that shows the proposed tool call above its button."""
     return f"{translate('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
 
 
-def _own_words(message: str, run: Run) -> list[str]:
-    """Return what the person said in a conversation, the message last."""
-    said = (str(one["content"]) for one in run.history if one["role"] == "user")
-    return [*said, message]
+def _proposals(response: Response | None) -> list[Proposal]:
+    """Return the tool calls to confirm by a button; none below an answer of the fallback."""
+    if response is None or not response.ok:
+        return []
+    return [source for source in response.sources.values() if isinstance(source, Proposal)]
 
 
-def _shown_last(run: Run) -> tuple[str, ...]:
-    """Return the ids of the wines that the last answer showed, or the two last if it had few."""
-    answers = [str(said["content"]) for said in run.history if said["role"] == "assistant"]
+def _user_texts(message: str, run: Run) -> list[str]:
+    """Return the person's messages in this conversation, the current one last."""
+    earlier = (str(one["content"]) for one in run.history if one["role"] == "user")
+    return [*earlier, message]
+
+
+def _answers(run: Run) -> list[str]:
+    """Return the earlier answers of this conversation."""
+    return [str(one["content"]) for one in run.history if one["role"] == "assistant"]
+
+
+def _last_shown_ids(run: Run) -> tuple[str, ...]:
+    """Return the ids of the wines in the last answer, and in the one before if these are few."""
+    answers = _answers(run)
     shown = ids_shown_in(answers[-1]) if answers else ()
-    if len(shown) < FEW and len(answers) > 1:
+    if len(shown) < MIN_SHOWN_WINES and len(answers) > 1:
         shown = tuple(dict.fromkeys((*shown, *ids_shown_in(answers[-2]))))
-    return shown[:MOST_SHOWN]
+    return shown[:MAX_SHOWN_WINES]
 
 
-def _shown(response: Response, outcome: Outcome, note: str = "") -> Reply:
-    ids, found = response.wine_ids, response.sources
+def _reply_from(response: Response, outcome: Outcome, note: str = "") -> Reply:
+    """Return the reply that shows a response."""
+    sources = response.sources
     return Reply(
         text=response.text,
         outcome=outcome,
         notes=(note,) if note else (),
-        wine_ids=tuple(of_catalogue(ids)),
-        wines=tuple(found[wine_id] for wine_id in ids if wine_id in found),
+        wine_ids=tuple(catalogue_ids(response.wine_ids)),
+        wines=tuple(sources[wine_id] for wine_id in response.wine_ids if wine_id in sources),
         answer=response.answer,
     )

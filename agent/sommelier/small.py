@@ -25,8 +25,8 @@ from agent.sommelier.answer import SMALL_SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
 
-WINES: Final = "sommelier-small"
-QUESTION: Final = "sommelier-small-question"
+WINES_PROMPT: Final = "sommelier-small"
+PASSAGE_PROMPT: Final = "sommelier-small-question"
 """The names of the two prompts."""
 MOST_WINES: Final = 4
 """Wines that the model chooses from: more make its request long and its choice no better."""
@@ -52,14 +52,14 @@ async def _ask_about_wines(
     lines = [f"{wine.id}: {describe_wine(wine, request)}. {wine.notes}".strip() for wine in wines]
     wish = request_in_words(request)
     given = "\n".join((f"{message}\n({wish})\n" if wish else f"{message}\n", "Wines:", *lines))
-    return await _ask(given, run, WINES, {wine.id: wine for wine in wines})
+    return await _ask(given, run, WINES_PROMPT, {wine.id: wine for wine in wines})
 
 
 async def _ask_about_passage(
     message: str, run: Run, passage: Passage
 ) -> AgenticResponse[SommelierResponse]:
     given = f"{message}\n\nPassage:\n{passage.text}"
-    response = await _ask(given, run, QUESTION, {passage.chunk.id: passage.chunk})
+    response = await _ask(given, run, PASSAGE_PROMPT, {passage.chunk.id: passage.chunk})
     text = f"{response.text}\n\n{source_of(passage)}" if response.ok else ""
     return replace(response, text=text)
 

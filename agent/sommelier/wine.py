@@ -399,7 +399,7 @@ class ReadWine(BaseModel):
 AnyWine = Wine | ReadWine
 
 
-def of_catalogue(wine_ids: Iterable[str]) -> list[str]:
+def catalogue_ids(wine_ids: Iterable[str]) -> list[str]:
     """Return those of these ids that are no ids of what was read."""
     return [wine_id for wine_id in wine_ids if not wine_id.startswith((LISTED, OF_LABEL))]
 

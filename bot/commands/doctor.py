@@ -226,7 +226,7 @@ async def check_tools(settings: Settings) -> str:
         for server in servers.connections:
             await server.settled.wait()
             asks = {True: " (asks the user)", False: ""}
-            tools = [f"{tool.remote_name}{asks[tool.asks]}" for tool in server.tools]
+            tools = [f"{tool.remote_name}{asks[tool.needs_confirmation]}" for tool in server.tools]
             if server.problem:
                 wrong.append(f"{server.name} does not run ({server.problem})")
             else:

@@ -199,7 +199,7 @@ def attached_in(history: Sequence[StoredMessage]) -> Attached | None:
     """Return what was read from the last pictures of a conversation, if anything was."""
     stored = next((message.attachment for message in reversed(history) if message.attachment), "")
     try:
-        return Attached(Attachment.model_validate_json(stored), now=False) if stored else None
+        return Attached(Attachment.model_validate_json(stored), is_new=False) if stored else None
     except ValidationError:  # of an earlier release
         return None
 

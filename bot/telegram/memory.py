@@ -19,7 +19,7 @@ from agent.memory.changes import told
 from agent.memory.taste import contradicted_by, facts_in, unknown_of
 from agent.sommelier.taste import taste_of, written
 from agent.text import fold
-from agent.turn import SHARED, TOLD, Bottles, Change, Fact, Person
+from agent.turn import SHARED, STATED_KINDS, Bottles, Change, Fact, Person
 from bot.outgoing import Button
 from bot.telegram.buttons import acknowledge, remove_buttons, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -244,8 +244,8 @@ class MemoryCommands:
 def _listed(facts: Sequence[Fact]) -> list[Fact]:
     """Return the stated facts of a user, and the likes that follow from their ratings."""
     liked = (wanted for wanted, said in taste_of(facts).likes if not said)
-    stated = (fact for fact in facts if fact.kind in TOLD)
-    known = sorted(stated, key=lambda fact: TOLD.index(fact.kind))
+    stated = (fact for fact in facts if fact.kind in STATED_KINDS)
+    known = sorted(stated, key=lambda fact: STATED_KINDS.index(fact.kind))
     return [*known, *(Fact("rated", written(wanted)) for wanted in liked)]
 
 

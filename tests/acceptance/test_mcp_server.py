@@ -74,7 +74,7 @@ async def test_another_agent_searches_over_http_with_the_token_of_the_api(
         entry = {"url": url, "headers": bearer, "tools": ["get_wine"]}
         async with open_servers(SecretStr(json.dumps({"cellar": entry}))) as servers:
             await servers.connections[0].settled.wait()
-            asks = {tool.name: tool.asks for tool in servers.tools}
+            asks = {tool.name: tool.needs_confirmation for tool in servers.tools}
             got = await Toolbox(servers.tools).call(
                 ToolCall("1", "cellar__get_wine", '{"wine_ids": ["no-such-wine"]}'), Run()
             )

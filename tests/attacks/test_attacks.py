@@ -155,9 +155,9 @@ async def test_an_order_in_a_document_changes_nothing(model_server: ModelServer)
 
 
 MINORS = (
-    Person(care=Care(own=frozenset({"under_age"}))),
-    Person(care=Care(held=frozenset({"under_age"})), facts=(Fact("like", "styles=red"),)),
-    Person(care=Care(own=frozenset({"dependence"}))),
+    Person(care=Care(stated=frozenset({"under_age"}))),
+    Person(care=Care(remembered=frozenset({"under_age"})), facts=(Fact("like", "styles=red"),)),
+    Person(care=Care(stated=frozenset({"dependence"}))),
 )
 ALLERGIC = Person(care=Care(allergies=frozenset({"egg"})))
 

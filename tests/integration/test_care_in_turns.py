@@ -71,7 +71,7 @@ async def test_in_a_crisis_no_model_is_asked(model_server: ModelServer) -> None:
 async def test_a_model_is_told_what_the_guest_reads_above_its_answer(
     model_server: ModelServer,
 ) -> None:
-    why = Help().why(Care(own=frozenset({"under_age"})))
+    why = Help().why(Care(stated=frozenset({"under_age"})))
     model_server.script(tool_call("search_wines", {}), shown(FREE))
     reply, _ = await reply_to("I am 15. A red for lamb?", server=model_server)
     assert reply.text.startswith(why)
@@ -113,7 +113,7 @@ async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
         )
         reply, _ = await reply_to("dziś prowadzę", server=model_server)
         assert (reply.wine_ids, [*reply.concerns]) == (wine_ids, [concern])
-        assert reply.text.startswith(Help().why(Care(own=frozenset({concern}))))
+        assert reply.text.startswith(Help().why(Care(stated=frozenset({concern}))))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(
         await say(bot_api, "I'm 15", "have to drive home after")
     async with running(bot_api, listener, messages, carer=Carer(cares=cares)):
         await say(bot_api, "a red", "/new", "a red")
-    held = [sorted(care.held) for care in listener.cares]
+    held = [sorted(care.remembered) for care in listener.cares]
     assert held == [[], ["under_age"], ["driving", "under_age"], ["under_age"]]
 
 
@@ -218,7 +218,7 @@ async def test_a_concern_that_a_model_noticed_is_remembered_by_a_press_alone(
         await press(bot_api, button["callback_data"])
     async with with_buttons(bot_api, listener, messages, cares):
         await say(bot_api, "a red")
-    assert [sorted(care.held) for care in listener.cares] == [[], [], [], ["dependence"]]
+    assert [sorted(care.remembered) for care in listener.cares] == [[], [], [], ["dependence"]]
 
 
 async def test_a_crisis_that_was_none_is_taken_back_by_a_press_of_its_person(
@@ -234,7 +234,7 @@ async def test_a_crisis_that_was_none_is_taken_back_by_a_press_of_its_person(
             await press(bot_api, button["callback_data"])
             await bot_api.wait_for_message(count)
         await say(bot_api, "a red")
-    assert [sorted(care.held) for care in listener.cares] == [["crisis"], ["crisis"], []]
+    assert [sorted(care.remembered) for care in listener.cares] == [["crisis"], ["crisis"], []]
 
 
 def with_buttons(
@@ -290,7 +290,7 @@ async def by_rules(message: str, care: Care, *said: str) -> Reply:
 
 
 async def test_the_house_knows_what_was_told_before_too() -> None:
-    reply = await by_rules("a red for lamb", Care(held=frozenset({"under_age"})))
+    reply = await by_rules("a red for lamb", Care(remembered=frozenset({"under_age"})))
     assert reply.wine_ids == (FREE.id,)
     assert "under 18" in reply.text
     reply = await by_rules("a red for lamb", Care())

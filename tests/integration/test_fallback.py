@@ -195,7 +195,7 @@ async def test_others_are_others_and_like_is_like(fallback: Fallback) -> None:
 @pytest.mark.parametrize(
     ("person", "may_be"),
     [
-        (Person(care=Care(own=frozenset({"under_age"}))), lambda wine: not wine.abv),
+        (Person(care=Care(stated=frozenset({"under_age"}))), lambda wine: not wine.abv),
         (
             Person(care=Care(allergies=frozenset({"egg"}))),
             lambda wine: Allergen.EGG not in wine.allergens,
@@ -220,7 +220,7 @@ async def test_every_search_is_held_to_the_person(
 async def test_a_minor_who_asks_what_to_drink_is_shown_what_holds_no_alcohol(
     fallback: Fallback,
 ) -> None:
-    person = Person(care=Care(own=frozenset({"under_age"})))
+    person = Person(care=Care(stated=frozenset({"under_age"})))
     reply = await Conversation(fallback, person).say("I am 16, what can I drink?")
     assert reply.wine_ids
     assert all(wine.style == Style.ALCOHOL_FREE for wine in wines_of(reply))

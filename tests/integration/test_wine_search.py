@@ -437,7 +437,7 @@ async def test_bubbles_and_colours_without_alcohol_are_found_in_one_search(
 
 
 async def test_who_must_not_drink_is_told_what_misses_their_wish(bubbles: SqlCatalogue) -> None:
-    minor = Person(care=Care(own=frozenset({"under_age"})))
+    minor = Person(care=Care(stated=frozenset({"under_age"})))
     query = WineQuery(styles=(Style.SPARKLING,), colours=(Colour.ROSE,), limit=3)
     result = await find_wines(bubbles, query, minor)
     assert [wine.id for wine in result.wines] == ["f", "g", "i"]

@@ -42,7 +42,7 @@ def test_help_is_named_in_the_language_of_a_crisis(language: str, text: str, num
     ],
 )
 def test_what_a_person_says_of_themselves_is_a_concern(text: str, concern: str) -> None:
-    assert read_care(text).own == {concern}
+    assert read_care(text).stated == {concern}
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_what_a_person_says_of_themselves_is_a_concern(text: str, concern: str) 
     ],
 )
 def test_ordinary_talk_does_not_ring(text: str) -> None:
-    assert not read_care(text).own
+    assert not read_care(text).stated
 
 
 @pytest.mark.parametrize("file", ["harmless_unseen", "care_near_unseen"])
 def test_talk_that_was_written_to_provoke_it_does_not_ring(file: str) -> None:
     lines = (EVALS / f"{file}.jsonl").read_text("utf-8").splitlines()
     harmless = [case for case in map(json.loads, lines) if case.get("label", "none") == "none"]
-    assert [case["text"] for case in harmless if read_care(case["text"]).own] == []
+    assert [case["text"] for case in harmless if read_care(case["text"]).stated] == []
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ class OneWine:
         (Person(), ["Chardonnay Aalto", "Vouvray"]),
         (Person(Care(allergies=frozenset({"grapes"}))), []),
         (Person(Care(allergies=frozenset({"egg"}))), ["Chardonnay Aalto"]),
-        (Person(Care(own=frozenset({"under_age"}))), []),
+        (Person(Care(stated=frozenset({"under_age"}))), []),
         (Person(facts=(Fact("hate", "grapes=chardonnay", "no Chardonnay"),)), ["Vouvray"]),
         (Person(facts=(Fact("hate", "grapes=chenin blanc", "x"),)), ["Chardonnay Aalto"]),
     ],
