@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from agent import lengths
 from agent.text import storable
-from agent.tracing.errors import Unavailable, refused, unavailable
+from agent.tracing.errors import Unavailable, unavailable
 from agent.tracing.records import StoredScore
 
 ONCE: Final = RequestOptions(max_retries=0)
@@ -62,8 +62,8 @@ class Backend:
         packed = await asyncio.to_thread(gzip.compress, body, 1)
         async with self.bounded():
             response = await self.http.post(self._url, content=packed, headers=self._headers)
-        if not response.is_success:
-            raise refused(response.status_code, _json(response), self._name, self._check)
+            if not response.is_success:
+                raise ApiError(status_code=response.status_code, body=_json(response))
         if response.headers.get("content-type", "").startswith("text/html"):
             raise Unavailable(f"the answer is a web page: check {self._check}", 0)
         try:

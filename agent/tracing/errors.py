@@ -30,17 +30,9 @@ def unavailable(
     error: Exception, name: str = "Langfuse", check: str = "LANGFUSE_BASE_URL"
 ) -> Unavailable:
     """Return an error of Langfuse's client, or of HTTP, as one line for an admin."""
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        body = getattr(error, "body", None)
-        return refused(status, body, name, check)
-    return Unavailable(f"{name} cannot be reached ({type(error).__name__}): check {check}")
-
-
-def refused(
-    status: int, body: object, name: str = "Langfuse", check: str = "LANGFUSE_BASE_URL"
-) -> Unavailable:
-    """Return the error for an answer that is no success."""
+    status, body = getattr(error, "status_code", None), getattr(error, "body", None)
+    if status is None:
+        return Unavailable(f"{name} cannot be reached ({type(error).__name__}): check {check}")
     if status == 401 and name == "Langfuse":
         return Unavailable(UNKNOWN_KEYS, status)
     message = body.get("message") if isinstance(body, dict) else None

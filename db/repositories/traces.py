@@ -220,17 +220,19 @@ def to_row(trace: TraceRecord, *, state: str, now: datetime) -> Json:
     """Return the columns of a trace."""
     root = trace.root
     metadata = root.metadata
+    question = root.input[: 2 * MAX_QUESTION_CHARS] if isinstance(root.input, str) else ""
+    costs, stated = sum(span.cost_usd or 0.0 for span in trace.spans), metadata.get("cost_usd")
     return {
         "trace_id": trace.trace_id,
         "started_at": moment(root.started_ns),
         "ended_at": moment(root.started_ns if root.ended_ns is None else root.ended_ns),
         "session": storable(trace.session),
         "user": storable(trace.user),
-        "question": _question(root.input),
+        "question": " ".join(storable(question).split())[:MAX_QUESTION_CHARS],
         "outcome": storable(str(metadata.get("outcome") or "")),
         "level": root.level,
-        "retry_count": _number(metadata.get("retry_count")),
-        "cost_usd": _cost(trace),
+        "retry_count": metadata.get("retry_count", 0),
+        "cost_usd": costs if stated is None else stated,
         "tokens": sum(span.usage.total_tokens for span in trace.spans if span.usage),
         "error_types": _error_types(metadata),
         "name": storable(trace.name),
@@ -278,24 +280,6 @@ def plain(value: object) -> Any:
 def moment(nanoseconds: int) -> datetime:
     """Return a time of a span, to the microsecond."""
     return EPOCH + timedelta(microseconds=nanoseconds // 1000)
-
-
-def _question(asked: object) -> str:
-    text = asked if isinstance(asked, str) else "" if asked is None else str(plain(asked))
-    return " ".join(storable(text[: MAX_QUESTION_CHARS * 2]).split())[:MAX_QUESTION_CHARS]
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _cost(trace: TraceRecord) -> float:
-    """Return the cost in the metadata of the turn, else the sum of its spans."""
-    stated = trace.root.metadata.get("cost_usd")
-    if isinstance(stated, int | float) and math.isfinite(stated):
-        return float(stated)
-    costs = (span.cost_usd for span in trace.spans)
-    return sum(cost for cost in costs if cost is not None and math.isfinite(cost))
 
 
 def _error_types(metadata: Mapping[str, Any]) -> list[str]:
