@@ -188,6 +188,24 @@ async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
     assert len(as_text(told.content)) < Limits().result_chars
 
 
+@pytest.mark.parametrize(
+    ("read", "here"),
+    [
+        (ReadWine(id="label#1", line="x", name="Margaux"), "too little was read"),
+        (
+            ReadWine(id="label#1", line="x", producer="Muga", name="Rioja Reserva", vintage=2015),
+            "other",
+        ),
+        (ReadWine(id="label#1", line="x", producer="Mirage", name="Rioja", style="red"), "closest"),
+    ],
+)
+async def test_a_model_is_told_how_a_label_stands_to_the_cellar(read: ReadWine, here: str) -> None:
+    told = await Attachment(shows="labels", wines=(read,)).for_model(FakeCatalogue(), Person())
+    (row,) = json.loads(as_text(told.content))["wines"]
+    assert here in row["here"]
+    assert {wine["wine_id"] for wine in row.get("cellar", ())} == told.sources.keys() - {read.id}
+
+
 def test_a_line_says_that_it_was_read_and_how_surely() -> None:
     wine = ReadWine(id="list#1", line="x", name="Chablis", price=48, glass_price=9, sure="unsure")
     with use_language("de"):
