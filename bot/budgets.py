@@ -47,7 +47,7 @@ class DailyBudget:
         return next((name for name, part in self.shares(used).items() if part >= share), None)
 
     def narrowed(self, limits: Limits, used: Spent) -> Limits:
-        """Return the limits of a turn, lowered to what is left of the budget."""
+        """Return the limits of a turn, lowered to the rest of the budget."""
         lowered: dict[str, Any] = {
             name: min(getattr(limits, name), max(0, limit - getattr(used, name)))
             for name in LIMITS

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
+
+MAX_DATA: Final = 64
+"""Bytes of the data of a button in Telegram."""
 
 
 class Button(NamedTuple):
-    """A button under a message; a press returns `data`, at most 64 bytes of UTF-8."""
+    """A button under a message; a press returns `data`, at most `MAX_DATA` bytes of UTF-8."""
 
     label: str
     data: str

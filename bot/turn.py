@@ -117,7 +117,7 @@ class Turns:
         return run
 
     async def _read_person(self, question: Question, root: Span) -> Person:
-        """Read once what is known of the user; their settings decide what the trace shows."""
+        """Read the care and memory of the user once; their settings may hide words in the trace."""
         user_id, chat_id = question.user_id, question.chat_id
         care = await self.carer.care_for(question.text, chat_id, user_id, root)
         person = await self.carer.person(chat_id, user_id, care, question.state.facts)
@@ -194,7 +194,7 @@ class Turns:
     async def _store_aborted(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep the trace of a turn that was cut off or failed before it had a reply."""
         if isinstance(error, asyncio.CancelledError):
-            # A correction may have cancelled it: the next try of the turn goes on with this trace.
+            # A correction may have cancelled it: the next try of the turn continues this trace.
             question.state.trace = root.trace
         if pending_turn() is None:  # no lane will try it again
             reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))

@@ -1,4 +1,4 @@
-"""Make what is stored of a turn: its record, its part of the conversation, and its trace."""
+"""Make the record of a turn: its row, its part of the conversation, and its trace."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ from db.records import EndedTurn
 
 
 def open_trace(recorder: Recorder, question: Question, *, continues: bool = False) -> RootSpan:
-    """Open the root span of a turn; run again after a crash, it is the same trace.
+    """Open the root span of a turn; run again after a crash, it has the ids of its first try.
 
     If it `continues`, it adds to the trace that the turn left when it failed.
     """
@@ -36,7 +36,7 @@ def open_trace(recorder: Recorder, question: Question, *, continues: bool = Fals
 
 
 def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0) -> EndedTurn:
-    """Return what is stored of a turn that ended; a message is cut at `max_length`."""
+    """Return the record of a turn that ended; a message is cut at `max_length`."""
     record = TurnRow(
         turn_id=question.id,
         chat_id=question.chat_id,

@@ -1,4 +1,4 @@
-"""Decide who is answered: everybody who is not blocked, or only whom an admin allowed."""
+"""Let users in: everybody who is not blocked, or only those that an admin allowed."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -31,8 +31,9 @@ MAX_SEEN: Final = 10_000
 class Access:
     """Decides for every update whether it is answered, and stores who wrote.
 
-    Admins are always answered, blocked users never. With `allow_list` only those are whom an admin
-    allowed; strangers get their id to give to an admin, in a group only if they address the bot.
+    Admins are always answered, blocked users never. With `allow_list` other users are answered only
+    if an admin allowed them; strangers get their id to give to an admin, in a group only if they
+    address the bot.
     """
 
     talk: Conversation

@@ -31,7 +31,7 @@ async def acknowledge(query: CallbackQuery, words: str = "") -> None:
 async def answer_inline(
     query: InlineQuery, results: Sequence[InlineQueryResult] = (), seconds: int = 0
 ) -> None:
-    """Answer an inline query, for who asked alone; Telegram refuses that after a while."""
+    """Answer an inline query, for its user alone; Telegram refuses that after a while."""
     try:
         await query.answer(results, cache_time=seconds, is_personal=True)
     except TelegramError as error:

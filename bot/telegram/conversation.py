@@ -1,4 +1,4 @@
-"""Answer the messages of a chat, in view of what was said there before."""
+"""Answer the messages of a chat, in view of the messages before them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -129,7 +129,7 @@ class Conversation:
         history: Sequence[StoredMessage],
         picture: Attachment | None = None,
     ) -> Reply:
-        """Return the answer to a text, and to what was read from its picture."""
+        """Return the answer to a text and to the contents of its picture."""
         attached = Attached(picture) if picture else attached_in(history)
         run = replace(run, history=window(history))
         text = "" if text == PICTURE else text
@@ -168,7 +168,7 @@ class Conversation:
         return await self.repositories.memory.bottles(user_id)
 
     async def change(self, update: Update, **fields: Any) -> None:
-        """Change what is stored of a user, with the commit of the turn.
+        """Change the memory of a user, with the commit of the turn.
 
         `fields` are those of `Change`.
         """
@@ -196,7 +196,7 @@ class Conversation:
 
 
 def attached_in(history: Sequence[StoredMessage]) -> Attached | None:
-    """Return what was read from the last pictures of a conversation, if anything was."""
+    """Return the contents of the last pictures of a conversation, if there were any."""
     stored = next((message.attachment for message in reversed(history) if message.attachment), "")
     try:
         return Attached(Attachment.model_validate_json(stored), is_new=False) if stored else None

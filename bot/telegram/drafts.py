@@ -52,7 +52,7 @@ OPTIONAL: Final[Optional] = "optional"
 
 @dataclass(slots=True)
 class Forming:
-    """An answer that forms in a chat: the source of its newest draft, and what is shown of it."""
+    """An answer that forms in a chat: the source of its newest draft, and the part shown."""
 
     to: Destination
     draft_id: int
@@ -129,7 +129,7 @@ class Drafts:
                     await forming.news.wait()
 
     async def _show(self, forming: Forming) -> None:
-        """Show what is due: a draft, or that the bot types."""
+        """Show a draft or a typing indicator, if one is due."""
         now, to = self.clock(), forming.to
         if forming.draft and forming.has_drafts and now >= forming.due_at:
             html = next(iter(split_messages(forming.draft())), "") or forming.shown
@@ -199,5 +199,5 @@ class Drafts:
         elif isinstance(error, BadRequest | Forbidden):
             forming.has_drafts, forming.shown = False, ""
         elif forming.is_drafting and forming.to.is_group:
-            # It may have been sent, or edited, all the same: not a second time.
+            # Telegram may have sent or edited it: that is not done a second time.
             forming.has_drafts = False

@@ -1,7 +1,7 @@
 """Follow-up buttons under an answer, as "cheaper" or "another country".
 
 They follow from the wines that the answer shows. A press is a turn in which the user says the words
-of the button. Only who asked may press, once, while the conversation remembers the answer.
+of the button. Only the user who asked may press, once, while the conversation remembers the answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from agent.sommelier.cards import country_name
 from agent.sommelier.wine import Wine, WineQuery
 from agent.tables import Strict, read_toml
 from agent.turn import Reply
-from bot.outgoing import Button, Rows, in_rows
+from bot.outgoing import MAX_DATA, Button, Rows, in_rows
 from bot.question import Question
 from bot.telegram.buttons import acknowledge, parts_of, pressed_message, remove_buttons
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -34,7 +34,6 @@ PREFIX: Final = f"{FOLLOW_UP}:"
 """The beginning of the data of these buttons: `n:USER:FOLLOW_UP:COUNTRY`."""
 WHY: Final = "why"
 """After this follow-up the others make as much sense as before."""
-MAX_DATA: Final = 64  # bytes
 MAX_READ_CHARS: Final = 500
 """A longer question is not read for the filters that the user set."""
 

@@ -135,7 +135,7 @@ class Handlers:
             await self.talk.say(update, translate("nothing_to_stop"))
 
     async def stop_pressed(self, update: Update, context: Context) -> None:
-        """Stop the turn of a draft; only who asked sees its button."""
+        """Stop the turn of a draft; only the user who asked sees its button."""
         chat_id, draft = chat_of(update.api_kwargs), part(update.api_kwargs, STOPPED)
         turn_id = number(draft.get("draft_id"))
         await self.talk.turns.running.stop_everywhere(chat_id=chat_id, id=turn_id)

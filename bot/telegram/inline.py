@@ -31,7 +31,7 @@ MOST: Final = 10
 CACHED_SECONDS: Final = 60
 """How long Telegram may repeat an answer to the same user by itself."""
 PER_PERSON: Final = (Limit(40, 10),)
-"""A user is answered half as often; who types fast asks twice a second."""
+"""A user is answered half as often; a fast typist asks twice a second."""
 
 
 @dataclass(frozen=True, slots=True)

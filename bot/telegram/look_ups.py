@@ -1,7 +1,7 @@
 """/ask, /quotes and /find in Telegram: their arguments, messages and buttons.
 
 Titles, passages, snippets and queries come from documents, models and the web: they are escaped.
-Nothing is stored for the buttons: the question or the queries stand in the message itself.
+Nothing is stored for the buttons: the question or the queries are read from the message itself.
 """
 
 from contextlib import suppress

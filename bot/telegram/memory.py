@@ -1,4 +1,4 @@
-"""Commands about what is stored of a user: /taste, /cellar, /privacy, /export and /forget."""
+"""Commands about the memory of a user: /taste, /cellar, /privacy, /export and /forget."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ COUNTED: Final = "messages facts bottles turns traces".split()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCommands:
-    """Shows, changes, exports and deletes what is stored of a user, in their private chat.
+    """Shows, changes, exports and deletes the memory of a user, in their private chat.
 
     Their cellar is shown also in a chat where they share it. `days` fills the text `privacy`.
     Traces go `elsewhere`, if to a server; `is_deleted_there` tells whether they are deleted there,

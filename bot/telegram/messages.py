@@ -1,4 +1,4 @@
-"""Read Telegram's messages: who wrote them, to whom, and what they say."""
+"""Read Telegram's messages: their user, their destination and their words."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def names_of(update: Update) -> tuple[str, ...]:
 
 
 def destination(update: Update) -> Destination:
-    """Return where to answer: in the same topic, in a group as a reply."""
+    """Return the destination of an answer: in its topic, in a group as a reply."""
     message = message_of(update)
     thread = message.message_thread_id if message.is_topic_message else None
     reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id

@@ -15,7 +15,7 @@ from agent.i18n import translate
 from agent.memory.taste import fact_of
 from agent.memory.wording import in_words, learned
 from agent.turn import Fact, Reply
-from bot.outgoing import Button, Rows
+from bot.outgoing import MAX_DATA, Button, Rows
 from bot.question import Question
 from bot.telegram.buttons import acknowledge, parts_of, remove_buttons
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -24,8 +24,6 @@ from bot.telegram.messages import people_of, press_of
 UNDO, REMEMBER, CARE = "u:", "r:", "c:"
 """The beginnings of the data: `u:CHANGE`, `r:USER:KIND:VALUE`, `c:USER:CONCERN`."""
 MISUNDERSTOOD: Final = "off"
-MAX_DATA: Final = 64
-"""Bytes of the data of a button in Telegram."""
 MAX_LABEL: Final = 40
 MAX_SUGGESTED: Final = 2
 
@@ -43,7 +41,7 @@ def care_buttons(question: Question, reply: Reply) -> Rows:
 
 
 def memory_buttons(question: Question, reply: Reply) -> Rows:
-    """Return the buttons that undo the changes of a turn, and that remember what it suggests."""
+    """Return the buttons that undo the changes of a turn, or remember a fact it suggests."""
     undo_id = next((change.undo_id for change in reply.changes if change.undo_id), 0)
     suggested = [
         Button(translate("remember_fact", fact=in_words(fact))[:MAX_LABEL], data)
@@ -89,7 +87,7 @@ class NoticedButtons:
         await remove_buttons(query.message, lambda data: data == query.data)
 
     async def remember(self, update: Update, context: Context) -> None:
-        """Remember a suggested fact of the user whom the button is for."""
+        """Remember a suggested fact, if the button is for this user."""
         query = press_of(update)
         owner, kind, value = parts_of(query, 3)
         if await _is_foreign(query, owner):

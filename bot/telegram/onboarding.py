@@ -67,7 +67,7 @@ class Onboarding:
         ]
 
     async def start(self, update: Update, context: Context) -> None:
-        """Answer /start with a greeting, and ask what is not known yet of the user."""
+        """Answer /start with a wine, or a greeting and questions to a new user."""
         payload = behind_command(message_of(update).text or "")
         if PAYLOAD.fullmatch(payload):
             await self._show_wine(update, payload)

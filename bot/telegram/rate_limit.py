@@ -135,7 +135,7 @@ class RateLimit(BaseRateLimiter[Optional]):
             await self._sleep(seconds)
 
     def _queue(self, chat_id: int) -> "_Queue":
-        """Return the queue of a chat; forget those that are free and where nobody waits."""
+        """Return the queue of a chat; forget queues that are free and where nobody waits."""
         now = self._clock()
         if now - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = now

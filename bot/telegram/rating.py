@@ -134,7 +134,7 @@ class RatingButtons:
             await self._ask_for_comment(update, rated.turn_id)
 
     async def react(self, update: Update, context: Context) -> None:
-        """Store a reaction of who asked as their rating; take it back with the reaction."""
+        """Store a reaction as the rating of the user who asked; take it back with the reaction."""
         reaction, repositories = update.message_reaction, self.talk.repositories
         if reaction is None or reaction.user is None:
             return
@@ -148,7 +148,7 @@ class RatingButtons:
         self.changed()
 
     async def comment(self, update: Update, context: Context) -> None:
-        """Store a comment of who asked; anybody else's reply is an ordinary message."""
+        """Store a comment of the user who asked; any other reply is an ordinary message."""
         message, (_, user_id), talk = message_of(update), people_of(update), self.talk
         turn = await self._commented_turn(message)
         if turn is not None and turn.user_id != user_id:
@@ -175,7 +175,7 @@ class RatingButtons:
         return await repository.reason(turn_id, reason) if reason else rated
 
     async def _ask_for_comment(self, update: Update, turn_id: int) -> None:
-        """Ask what was wrong; a comment is known by the message it replies to."""
+        """Ask for a comment; it is recognised by the message that it replies to."""
         answer, words, user = message_of(update), translate("tell_me"), update.effective_user
         if answer.chat.type != ChatType.PRIVATE and user is not None:
             words = f"{user.mention_html()}: {words}"

@@ -32,7 +32,7 @@ OFF_BUTTON: Final = "rm:off"
 
 @dataclass(frozen=True, slots=True)
 class Reminders:
-    """Tell a person what of their cellar is to be opened this year."""
+    """Tell a user which bottles of their cellar are due this year."""
 
     talk: Conversation
 
@@ -73,7 +73,7 @@ class Reminding:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def round(self) -> None:
-        """Store a reminder for every user to whom one is due now."""
+        """Store a reminder for every user with bottles that are due now."""
         now, memory = self.now().astimezone(self.zone), self.talk.repositories.memory
         if now.hour not in HOURS:
             return

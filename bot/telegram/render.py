@@ -247,6 +247,6 @@ def _cut(text: str, end: int) -> int:
 
 
 def _divides_character(text: str, at: int) -> bool:
-    """Return whether a cut divides what is drawn as one character."""
+    """Return whether a cut divides signs that are drawn as one character."""
     category = unicodedata.category(text[at])
     return text[at - 1] == _JOINER or category in {"Cf", "Sk"} or category.startswith("M")

@@ -290,7 +290,7 @@ def _text(html: str, *, as_html: bool) -> dict[str, Any]:
 
 
 async def _try_to_store(call: Callable[[], Awaitable[None]], chat_id: int) -> None:
-    """Store what is known of a chat; if that fails, users are answered anyway."""
+    """Store the state of a chat; if that fails, users are answered anyway."""
     await call_or_default(call, None, f"What is known of chat {chat_id} could not be stored")
 
 
