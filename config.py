@@ -27,9 +27,8 @@ from pydantic import (
 from pydantic_core import from_json
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from agent.engine.limits import Limits
+from agent.engine.limits import Limits, Price
 from agent.engine.messages import ResponseMode
-from agent.engine.prices import Price
 from agent.text import pattern
 
 LIMITS: Final = Limits()

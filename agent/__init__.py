@@ -6,7 +6,7 @@ These names are enough to use the loop in another bot; `docs/embedding.md` shows
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.drafts import Draft
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, ToolError
-from agent.engine.limits import Ledger, Limits
+from agent.engine.limits import Ledger, Limits, Price, Prices
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response, stream_agentic_response
 from agent.engine.messages import (
@@ -20,7 +20,6 @@ from agent.engine.messages import (
     Usage,
 )
 from agent.engine.parsing import ParseResult
-from agent.engine.prices import Price, Prices
 from agent.engine.run import Run, Stop
 from agent.engine.span import Prompt, PromptRef, Span
 from agent.engine.tools import Tool, ToolOutput, tool

@@ -9,10 +9,9 @@ from agent.documents.embedding import (
     LocalEmbedding,
     is_installed,
 )
-from agent.engine.limits import Ledger
+from agent.engine.limits import Ledger, Prices
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, ResponseMode, Usage
-from agent.engine.prices import Prices
 from agent.engine.run import Run
 from agent.places.search import BraveSearch, PlaceSearch, SearxngSearch
 from agent.senses.pictures import VISION

@@ -1,10 +1,30 @@
-"""The limits of a turn, and the ledger of what it used and cost."""
+"""The limits of a turn, the ledger of what it used and cost, and the prices of models.
 
+Prices are one's own, or those that the package genai-prices publishes.
+"""
+
+import ipaddress
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from agent.engine.messages import LLMResponse, Usage
-from agent.engine.prices import Costs, Prices
+from agent.text import pattern
+
+log = logging.getLogger(__name__)
+
+VERSION: Final = pattern(r"-(?:v?\d|latest)")
+"""The end of a name that is still the same model: a date or a version."""
+LOCAL_HOSTS: Final = (".local", ".internal", ".lan", ".home.arpa", ".localhost")
+
+Costs = Mapping[str, float]
+"""US dollars by bucket of tokens: `input`, with what was cached, and `output`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +46,105 @@ class Limits:
     def larger_answer_limit(self, tokens: int) -> int:
         """Return twice a token limit, up to `answer_tokens_ceiling`, and never less than it."""
         return max(tokens, min(tokens * 2, self.answer_tokens_ceiling))
+
+
+class Price(BaseModel):
+    """US dollars per million tokens; cached tokens cost like the others unless it is said."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    prompt: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    completion: float = Field(ge=0, allow_inf_nan=False)
+
+    def costs(self, usage: Usage) -> Costs:
+        """Return the cost of `usage`."""
+        cached = self.prompt if self.cached is None else self.cached
+        uncached = usage.prompt_tokens - usage.cached_tokens
+        return {
+            "input": (uncached * self.prompt + usage.cached_tokens * cached) / 1_000_000,
+            "output": usage.completion_tokens * self.completion / 1_000_000,
+        }
+
+
+FREE: Final[Costs] = {"input": 0.0, "output": 0.0}
+UNKNOWN: Final = Price(prompt=5, completion=25)
+"""The price of the dearest models in common use, about: a limit stops too early, not never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The prices of models; `own` come before the published ones.
+
+    A model that nobody knows is free on a local server, and costs `UNKNOWN` on any other.
+    """
+
+    own: Mapping[str, Price] = field(default_factory=dict)
+
+    def costs(self, response: LLMResponse) -> Costs:
+        """Return the cost of a response; the first look-up takes 0.2 s."""
+        if not response.usage.total_tokens:
+            return FREE
+        if (own := self._own(response.model)) is not None:
+            return own.costs(response.usage)
+        if (published := published_costs(response)) is not None:
+            return published
+        if response.base_url is not None and is_local(response.base_url):
+            return FREE
+        _warn_of(response.model)
+        return UNKNOWN.costs(response.usage)
+
+    def _own(self, model: str) -> Price | None:
+        """Return the price under the longest name that `model` is, or extends by a version."""
+        names = [
+            name
+            for name in self.own
+            if model == name or (model.startswith(name) and VERSION.match(model[len(name) :]))
+        ]
+        return self.own[max(names, key=len)] if names else None
+
+
+def published_costs(response: LLMResponse) -> Costs | None:
+    """Return the published cost of a response, its tiers included; None if there is none.
+
+    It is looked up at the prices of the server, then at those of the model's maker.
+    """
+    from genai_prices import Usage as Tokens  # noqa: PLC0415 (0.2 s and 13 MB)
+    from genai_prices import calc_price  # noqa: PLC0415
+
+    usage, name = response.usage, response.model
+    tokens = Tokens(
+        input_tokens=usage.prompt_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        output_tokens=usage.completion_tokens,
+    )
+    servers = [(name, response.base_url)] if response.base_url is not None else []
+    for model, server in (*servers, (name, None), (name.rpartition("/")[2], None)):
+        with suppress(LookupError):
+            price = calc_price(tokens, model, provider_api_url=server)
+            return {"input": float(price.input_price), "output": float(price.output_price)}
+    return None
+
+
+@lru_cache(256)
+def _warn_of(model: str) -> None:
+    log.warning(
+        "The price of the model %.80r is not known: %g US dollars per million tokens of a prompt "
+        "and %g of an answer are counted. Say what it costs in LLM_PRICES.",
+        model,
+        UNKNOWN.prompt,
+        UNKNOWN.completion,
+    )
+
+
+def is_local(base_url: str) -> bool:
+    """Return True if a server is on this machine or in its own network, where models are free."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith(LOCAL_HOSTS)
+    return address.is_loopback or address.is_private
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,8 @@ from agent.engine.errors import (
     ModelUnavailable,
     log_failure,
 )
-from agent.engine.limits import NOTHING_SPENT, Spent
+from agent.engine.limits import NOTHING_SPENT, Spent, is_local
 from agent.engine.models import worth_a_wait
-from agent.engine.prices import is_local
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.markdown import visible

@@ -4,9 +4,8 @@ import logging
 
 import pytest
 
-from agent.engine.limits import Ledger
+from agent.engine.limits import FREE, UNKNOWN, Ledger, Prices, is_local
 from agent.engine.messages import LLMResponse, Usage
-from agent.engine.prices import FREE, UNKNOWN, Prices, is_local
 from config import SettingsError, load_settings
 
 MILLION = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
