@@ -1,6 +1,5 @@
 """Offer wines inline in any chat, without a model."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,8 +24,6 @@ from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 
-log = logging.getLogger(__name__)
-
 MOST: Final = 10
 CACHED_SECONDS: Final = 60
 """How long Telegram may repeat an answer to the same user by itself."""
@@ -50,11 +47,7 @@ class InlineMode:
         query = update.inline_query
         if query is None or not self.limit.take(query.from_user.id):
             return
-        try:
-            wines = await self._found(query)
-        except Exception as error:
-            log.warning("An inline query was not answered: %s", type(error).__name__)
-            return
+        wines = await self._found(query)
         results = [_article(number, wine) for number, wine in enumerate(wines)]
         await answer_inline(query, results, CACHED_SECONDS)
 
