@@ -12,7 +12,7 @@ from tests.acceptance.test_end_to_end import running_here
 from tests.commands import sommelier as in_a_process
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
-from tests.doubles.server import JsonObject
+from tests.doubles.server import JsonObject, eventually
 
 ADA, BOB, GROUP = 7100471, 8200482, -9300493
 WORDS = {ADA: "zanzibar", BOB: "quebracho"}
@@ -51,6 +51,11 @@ async def test_a_person_who_is_forgotten_is_nowhere_any_more_and_others_are(
             bot_api.press(answer, row[0]["callback_data"])
             bot_api.say(f"I am allergic to egg, {word}", chat_id=user)
             await bot_api.wait_for_message(2, chat_id=user, timeout=60)
+        await eventually(
+            lambda: len({span.trace_id for span in otlp_receiver.spans}) == 6,
+            seconds=60,
+            otherwise=lambda: str(otlp_receiver.spans),
+        )
     folder = Path(environment["XDG_DATA_HOME"])
     before = dump(folder)
     for user, word in WORDS.items():
