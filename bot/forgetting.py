@@ -19,7 +19,7 @@ AGAIN: Final = Backoff(first=5.0, longest=3600.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetting:
-    """Deletes what is left of people of whom the database has deleted everything.
+    """Deletes the remaining traces of users of whom the database has deleted everything.
 
     `delete_elsewhere` deletes the traces of a user's hash from before a moment, and returns how
     many there were; without it no trace has left the database.

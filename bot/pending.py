@@ -1,4 +1,4 @@
-"""The turn of an update until its answer is committed: its messages, and what it changes."""
+"""The turn of an update until its answer is committed: its messages, and its changes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ class TurnState:
 
 @dataclass(slots=True)
 class PendingTurn:
-    """The turn of an update while it is handled: its messages, and what is stored with them.
+    """The turn of an update while it is handled: its messages, and the turns stored with them.
 
     `delivered` is called with the result of sending the messages.
     """

@@ -125,7 +125,7 @@ class WineRow(Base):
 class MessageRow(Base):
     """One message of a chat; `thread_id` is its topic there, 0 without topics.
 
-    `attachment` is what was read from its pictures, as JSON.
+    `attachment` is the text of its pictures, as JSON.
     """
 
     __tablename__ = "messages"
@@ -149,8 +149,8 @@ class UpdateRow(Base):
     """An accepted update; its payload is emptied when it is done.
 
     Those of a `lane` are answered in order. `message_id` is the message that it brings or edits.
-    `turn_id` is the update whose turn took it, `tries` how often its turn has begun, `epoch` counts
-    the same and never starts again: only the process that began a turn last may commit it.
+    `turn_id` is the update whose turn took it, `tries` how often its turn has begun. `epoch` counts
+    that too and is never reset: only the process that began a turn last may commit it.
     `placeholder_id` is the group message in which its answer forms.
     """
 

@@ -148,7 +148,7 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn as it is stored: its record, its messages, its trace, what it changes.
+    """A turn as it is stored: its record, its messages, its trace, its changes.
 
     Something that is no turn of its own, a press say, has no record.
     """

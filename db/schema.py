@@ -69,7 +69,7 @@ def lock(connection: Connection) -> None:
     """Make other processes that migrate this database wait until the transaction ends.
 
     This comes before alembic is entered: it keeps its state in globals, so not even two tasks of
-    one process may be inside at the same time.
+    one process may be inside at once.
     """
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -191,7 +191,7 @@ async def poll(application: AnyApplication, accept: Accept) -> None:
 
 
 async def point_webhook(application: AnyApplication, url: str, secret: str) -> None:
-    """Set the webhook; all replicas set the same. Then watch the token until cancelled.
+    """Set the webhook; all replicas set one. Then watch the token until cancelled.
 
     Without that, a revoked token would only show in that no more updates arrive.
 
@@ -211,7 +211,7 @@ async def point_webhook(application: AnyApplication, url: str, secret: str) -> N
 
 
 async def until_reached(call: Callable[[], Awaitable[object]], what: str) -> None:
-    """Call until Telegram answers with what the library can read.
+    """Call until Telegram gives an answer that the library can read.
 
     Raises:
         TokenRejected: Telegram does not know the token.

@@ -43,7 +43,7 @@ def chat_of(payload: Payload) -> int:
 
 
 def lane_of(payload: Payload) -> str:
-    """Return the lane of an update: its chat or topic, or the lane beside it for what is quick.
+    """Return the lane of an update: its chat or topic, or the lane beside it for quick updates.
 
     A button ("v:…"), and a command that is no question, does not wait for the turn that runs: the
     user sees at once that it works, and one after the other, so that a choice holds for the next
@@ -80,7 +80,7 @@ def part(payload: Payload, name: str) -> Payload:
 
 
 def number(value: object) -> int:
-    """Return an id, 0 for what is none."""
+    """Return an id, 0 for any other value."""
     return value if type(value) is int and abs(value) <= LARGEST_ID else 0
 
 
@@ -110,7 +110,7 @@ def group_burst(
 def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     """Return whether an update belongs to the turn of these, which runs.
 
-    It does if it edits one of their messages, or if the same user writes more; in a group, where
+    It does if it edits one of their messages, or if their user writes more; in a group, where
     they may speak to others, only within a second.
     """
     if edited := part(later, "edited_message"):
@@ -138,7 +138,7 @@ def is_part_of_burst(payload: Payload) -> bool:
 
 
 def comes_in_parts(payload: Payload) -> bool:
-    """Return whether more parts may be on their way: of an album, or of what is forwarded."""
+    """Return whether more parts may be on their way: of an album, or of forwarded messages."""
     message = part(payload, "message")
     return "media_group_id" in message or is_forwarded(message)
 

@@ -109,7 +109,7 @@ class Lanes:
     A process runs a lane while it holds its lock; turns begin once `ready` is set. An update whose
     turn failed `max_tries` times is set aside; failures of a database that is away do not count.
 
-    The next part of an album, or of what is forwarded, is awaited for `burst`; any other turn
+    The next part of an album, or of forwarded messages, is awaited for `burst`; any other turn
     begins at once. An update that belongs to a turn and arrives before its commit restarts the turn
     together with it; without a `burst` nothing is merged then.
     """

@@ -4,7 +4,7 @@ A lock is an advisory lock of our own session, so Postgres releases it when the 
 is no heartbeat to tune and no clock to compare. A lock may also be free because Postgres restarted
 and its holder is about to take it again. So a process that lost its connection first takes back the
 locks it held, and then lets the others do so; and a lane must be seen unlocked a few times before
-another process takes it over. Should two run a lane all the same, the epoch of the turn decides.
+another process takes it over. Should two run a lane nevertheless, the epoch of the turn decides.
 
 Corrections and Stop reach the process that runs a turn by NOTIFY. That locks the whole database at
 its commit, so it is sent only when a lane is found locked.
@@ -186,7 +186,7 @@ class ReplicaLocks:
                 raise
 
     async def _connect(self) -> psycopg.AsyncConnection:
-        """Connect; if this is not the first time, take back the locks, and let others do so."""
+        """Open the connection; after a loss take back the locks, and let others do so."""
         connecting = psycopg.AsyncConnection.connect(self._address, autocommit=True)
         self._connection = connection = await connecting
         if self._pid:

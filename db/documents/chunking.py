@@ -1,4 +1,4 @@
-"""Group what a file says under its headings, and cut it into chunks.
+"""Group the text of a file under its headings, and cut it into chunks.
 
 A chunk is a contiguous, verbatim part of its document's text, since quotes are checked against it;
 the chunks of a document together hold all of its text.
@@ -119,7 +119,7 @@ def chunk(sections: Sequence[Section], limit: int = LIMIT) -> list[Piece]:
 
 
 def _merge(units: Sequence[Span], limit: int) -> list[Span]:
-    """Join neighbours while they fit into one chunk."""
+    """Merge neighbours while they fit into one chunk."""
     merged: list[Span] = []
     for start, end in units:
         if merged and end - merged[-1][0] <= limit:

@@ -66,7 +66,7 @@ def _terms_of_word(word: str) -> Iterator[str]:
 
 
 class WordIndex:
-    """Finds chunks by their words; `build` makes searches see what was added and removed."""
+    """Finds chunks by their words; searches see changes after `build`."""
 
     def __init__(self) -> None:
         self._vocabulary: dict[str, int] = {}
@@ -133,7 +133,7 @@ class WordIndex:
 
 
 class VectorIndex:
-    """Finds chunks by vectors of length 1; `build` makes searches see what was added."""
+    """Finds chunks by vectors of length 1; searches see changes after `build`."""
 
     def __init__(self) -> None:
         self._vectors: dict[int, bytes] = {}
@@ -262,7 +262,7 @@ class ChunkIndex:
             known = set(index.numbers())
             index.remove(known - stored)
             if missing := stored - known:
-                # Numbers only grow, so what is new is behind what is known.
+                # Numbers only grow, so new chunks are behind known ones.
                 new = rows.where(number >= min(missing)).execution_options(yield_per=ROWS_AT_ONCE)
                 async for part in (await session.stream(new)).partitions():
                     fresh = [tuple(row) for row in part if row[0] in missing]

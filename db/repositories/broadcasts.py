@@ -25,7 +25,7 @@ class Broadcasts(SqlRepository):
     """The broadcasts of a database, and other messages that no turn sends."""
 
     async def draft(self, text: str, by: int) -> int:
-        """Store a message until it is confirmed; return its id, one for the same draft."""
+        """Store a message until it is confirmed; return its id; a draft stored twice has one."""
         text = storable(text)
         same = (BroadcastRow.text == text) & (BroadcastRow.created_by == by)
         known = select(BroadcastRow.id).where(same, BroadcastRow.state == DRAFT).limit(1)

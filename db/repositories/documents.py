@@ -125,7 +125,7 @@ class SqlDocumentStore:
     async def save(self, *documents: Document) -> list[Fate]:
         """Store documents with their chunks in place of older versions: all of them, or none.
 
-        Return what became of each, in order. No two may have the same path.
+        Return the fate of each document, in order. No two may have one path.
         """
         now = self._now()
         rows = await asyncio.to_thread(lambda: [_rows_of(item, now) for item in documents])

@@ -1,4 +1,4 @@
-"""People and chats: who writes and may write, conversations, what users told and own."""
+"""People and chats: access, conversations, the facts and bottles of users."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -211,7 +211,7 @@ class ChatRepository(SqlRepository):
             await _set(session, chat_id, unreachable_since=since, unreachable_reason=reason)
 
     async def reachable(self, chat_id: int) -> None:
-        """Store that a chat can be reached again: somebody wrote from there."""
+        """Store that a chat can be reached again: a user wrote from there."""
         async with self._sessions() as session:
             row = await session.get(ChatRow, chat_id)
         # This is asked with every message, and nearly always there is nothing to write.
@@ -237,10 +237,10 @@ async def _set(session: AsyncSession, chat_id: int, **columns: datetime | str | 
 
 
 class CareRepository(SqlRepository):
-    """Stores what people told of themselves in a chat that rules out wines, or wine altogether."""
+    """Stores the concerns and allergies that users told in a chat."""
 
     async def current(self, chat_id: int | None, user_id: int) -> frozenset[str]:
-        """Return what a user told in a chat, or in any if none is named, and still holds."""
+        """Return the concerns and allergies of a user that hold in a chat; None: in any."""
         holds = FactRow.until.is_(None) | (FactRow.until > self._now())
         query = select(FactRow.value).where(IS_SAFETY, FactRow.user_id == user_id, holds)
         if chat_id is not None:
@@ -249,19 +249,19 @@ class CareRepository(SqlRepository):
             return frozenset(await session.scalars(query))
 
     async def save(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
-        """Store what a user told, and until when it holds; None: for good."""
+        """Store concerns and allergies, and until when they hold; None: for good."""
         shared = {"chat_id": chat_id, "user_id": user_id, "kind": SAFETY, "at": self._now()}
         rows = [shared | {"value": name, "until": until} for name, until in told.items()]
         async with self._sessions.begin() as session:
             await session.execute(upsert(session, FactRow), [FACT | row for row in rows])
 
     async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
-        """Forget what was told in a chat, except `but`."""
+        """Forget the concerns and allergies of a chat, except `but`."""
         of_chat = IS_SAFETY & (FactRow.chat_id == chat_id)
         await self._write(delete(FactRow).where(of_chat, FactRow.value.not_in(but)))
 
     async def clear(self, user_id: int) -> list[str]:
-        """Forget all that a user told, in every chat; return what it was, sorted."""
+        """Forget the concerns and allergies of a user in all chats; return them, sorted."""
         of_user = delete(FactRow).where(IS_SAFETY, FactRow.user_id == user_id)
         async with self._sessions.begin() as session:
             return sorted(set(await session.scalars(of_user.returning(FactRow.value))))
@@ -272,10 +272,10 @@ class CareRepository(SqlRepository):
 
 
 class MemoryRepository(SqlRepository):
-    """Stores what people told of themselves and own."""
+    """Stores the facts and the bottles of users."""
 
     async def facts(self, user_id: int) -> list[Fact]:
-        """Return what a user told, and what their verdicts say, the oldest first."""
+        """Return the facts of a user, those of their verdicts included, the oldest first."""
         theirs = (FactRow.user_id == user_id) & FactRow.kind.not_in([UNDO, SAFETY])
         query = select(FactRow).where(theirs).order_by(FactRow.at)
         async with self._sessions() as session:
@@ -383,7 +383,7 @@ async def _unlearn(session: AsyncSession, user_id: int, fact: Fact) -> None:
 
 
 async def _add(session: AsyncSession, user_id: int, bottles: Bottles, now: datetime) -> None:
-    """Add bottles to those of the same wine, or take them away; there are never less than none."""
+    """Add bottles to those of a wine, or take them away; there are never less than none."""
     this = (BottleRow.user_id == user_id) & (BottleRow.key == storable(bottles.key))
     row = await session.scalar(select(BottleRow).where(this))
     if row is None:

@@ -1,4 +1,4 @@
-"""Turns: their records, what the day has cost, statistics, feedback, lines of a dataset."""
+"""Turns: their records and usage, statistics, feedback, lines of a dataset."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -47,7 +47,7 @@ class TurnRepository(KeepingTraces):
             session.add_all(messages)
 
     async def change(self, changes: Sequence[Change]) -> None:
-        """Change what is remembered of people."""
+        """Change the facts and bottles of users."""
         async with self._sessions.begin() as session:
             await change(session, changes, self._now())
 
@@ -123,7 +123,7 @@ async def save_turn(
     rows: TraceRows,
     waits: timedelta = timedelta(0),
 ) -> None:
-    """Store a turn: its record, its messages, its trace, and what it changes of people.
+    """Store a turn: its record, its messages, its trace, and its changes of facts and bottles.
 
     The trace `waits` for so long before it is sent.
     """
@@ -264,17 +264,17 @@ class FeedbackRepository(KeepingTraces):
     """
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> TurnRow | None:
-        """Store the verdict on a turn, or take it back; a change clears what was disliked."""
+        """Store the verdict on a turn, or take it back; a change clears reason and comment."""
         is_other = HAS_ENDED & TurnRow.verdict.is_distinct_from(verdict)
         values = {"verdict": verdict, "reason": None, "comment": ""}
         return await self._change(turn_id, is_other, values)
 
     async def reason(self, turn_id: int, reason: FeedbackReason) -> TurnRow | None:
-        """Store what was wrong with a disliked turn; None if it is not disliked."""
+        """Store the reason for a dislike; None if the turn is not disliked."""
         return await self._explain(turn_id, {"reason": reason})
 
     async def comment(self, turn_id: int, text: str) -> TurnRow | None:
-        """Store what a user wrote about a disliked turn, cut; None if it is not disliked."""
+        """Store a comment on a disliked turn, cut; None if the turn is not disliked."""
         return await self._explain(turn_id, {"comment": storable(text).strip()[:LONGEST_COMMENT]})
 
     async def asked_about(self, chat_id: int, message_id: int) -> int | None:
@@ -306,7 +306,7 @@ class FeedbackRepository(KeepingTraces):
 
 
 async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> None:
-    """Store what the verdict on a turn says of the user's taste: of the wines' first grapes."""
+    """Store a verdict on a turn as the user's taste for the first grapes of its wines."""
     is_rating = (FactRow.turn_id == turn.turn_id) & (FactRow.kind == RATED)
     await session.execute(delete(FactRow).where(is_rating))
     if turn.verdict is None or not turn.user_id:

@@ -67,7 +67,7 @@ def read_bottles(content: bytes) -> tuple[list[Bottles], int]:
 
 
 def _wine_in(row: Mapping[str, str]) -> Wine | None:
-    """Return the wine of a row; its name tells what the other cells do not."""
+    """Return the wine of a row; its name fills in for missing cells."""
     name = row.get("name", "")
     if not name:
         return None
@@ -94,7 +94,7 @@ def _whole_number(cell: str) -> int | None:
 
 
 def write_bottles(bottles: Sequence[Bottles]) -> bytes:
-    """Write the bottles that somebody owns as a CSV file, which `read_bottles` and others read."""
+    """Return the bottles of a user as a CSV file, which `read_bottles` and other programs read."""
     out = io.StringIO()
     rows = csv.writer(out)
     rows.writerow(CELLAR_COLUMNS)

@@ -1,4 +1,4 @@
-"""Read the tables of wine lists: CSV files and workbooks, with whatever stands above the header."""
+"""Read the tables of wine lists: CSV files and workbooks, with lines above the header."""
 
 import csv
 import io
@@ -104,7 +104,7 @@ def workbook_table(data: bytes, known: CountKnown) -> Table:
 
 
 def _cell_text(cell: object) -> str:
-    """Return what a cell of a workbook shows; a number as people write it."""
+    """Return the text of a cell of a workbook; a number as people write it."""
     if cell is None:
         return ""
     if isinstance(cell, float):
