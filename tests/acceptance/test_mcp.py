@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.test_end_to_end import CHAT, running_here
+from tests.acceptance.test_end_to_end import CHAT, killed, running_here
 from tests.acceptance.test_follow_ups import answered, data, labels, toasted
 from tests.doubles.bot_api import BotApi
 from tests.doubles.mcp_tools import LINK, entry
@@ -42,7 +42,7 @@ async def bot_with_desk(
 
 async def up(caplog: pytest.LogCaptureFixture, times: int) -> None:
     await eventually(
-        lambda: caplog.text.count("desk offers 7 tools") == times,
+        lambda: caplog.text.count("desk offers 8 tools") == times,
         seconds=60,
         otherwise=lambda: caplog.text,
     )
@@ -104,6 +104,27 @@ async def test_a_tool_that_writes_runs_once_when_the_user_who_asked_presses_its_
         assert "▶ desk__add_note" not in labels(bot_api.messages(CHAT)[0])
     assert done["text"].startswith("desk__add_note has run.\n\nnoted as number 1")
     assert notes.read_text() == "Käse & Wein `jetzt`\n"
+
+
+async def test_a_call_that_a_kill_interrupts_is_not_run_again(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str], tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    model_server.script(tool_call("desk__slow_note", {"text": "once"}), informed("I would."))
+    settings = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
+    settings["MCP_SERVERS"] = json.dumps({"desk": entry(notes)})
+    with killed(bot_api, environment, **settings) as process:
+        await eventually(
+            lambda: "offers 8 tools" in process.said, seconds=60, otherwise=lambda: process.said
+        )
+        bot_api.say("Note this", chat_id=CHAT)
+        asked = await answered(bot_api, 1)
+        bot_api.press(asked, data(asked, "▶ desk__slow_note"))
+        await eventually(notes.exists, seconds=60, otherwise=lambda: str(bot_api.toasts))
+    async with running_here(bot_api, environment, **settings):
+        told = await answered(bot_api, 2)
+    assert told["text"].startswith("desk__slow_note was interrupted and may have run.")
+    assert notes.read_text() == "once\n"
 
 
 async def test_doctor_lists_the_tools_of_servers_and_what_is_wrong(

@@ -6,6 +6,7 @@
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 from mcp.server.mcpserver import Image, MCPServer
@@ -73,6 +74,14 @@ def add_note(text: str) -> str:
     with Path(sys.argv[1]).open("a") as notes:
         notes.write(f"{text}\n")
     return f"noted as number {len(Path(sys.argv[1]).read_text().splitlines())}"
+
+
+@server.tool()
+def slow_note(text: str) -> str:
+    """Write a note down, and take long to say so."""
+    add_note(text)
+    time.sleep(10)
+    return "noted"
 
 
 if __name__ == "__main__":
