@@ -37,11 +37,11 @@ SHARED: Final = "cellar in {}=shared"
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that is remembered of a person, in the words of the catalogue.
+    """A stored fact of a person; its value is in the words of the catalogue.
 
-    The value of a taste is what `agent.sommelier.taste` writes, that of an allergy an allergen, of
-    a budget from how much and up to how much (`40 EUR`, `15-30 EUR`, `60- EUR`). `said` are their
-    own words, of what is `rated` "+" or "-".
+    The value of a taste is written by `agent.sommelier.taste`. That of an allergy is an allergen,
+    that of a budget a range (`40 EUR` at most, `15-30 EUR`, `60- EUR` at least). `said` holds the
+    person's own words, or "+" or "-" for a wine that they `rated`.
     """
 
     kind: FactKind
@@ -50,15 +50,15 @@ class Fact:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return what tells it from others."""
+        """Return the kind and the value: two facts with one key are the same fact."""
         return self.kind, self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bottles:
-    """Bottles of one wine that a person owns; `wine` are its facts, `key` its label, folded.
+    """Bottles of one wine that a person owns; `wine` holds its facts, `key` its folded label.
 
-    `drink_from` and `drink_until` are years, as they were told.
+    `drink_from` and `drink_until` are years that the person stated.
     """
 
     key: str
@@ -72,11 +72,11 @@ class Bottles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of what is kept of a person, made with the commit that ends a turn.
+    """A change of a person's stored data, applied by the commit that ends a turn.
 
-    Of `bottles` the counts are added to those that there are. The change can be undone under its
-    `undo_id`, once; one that `undoes` such an id takes that change back. With `forget`, their hash
-    in traces, all that is kept of them is deleted.
+    `learned` facts are added, `unlearned` ones removed. The counts of `bottles` are added to those
+    in the cellar. The change can be undone once, by its `undo_id`; a change with `undoes` reverts
+    the one with that id. With `forget`, the person's hash in traces, all their data is deleted.
     """
 
     user_id: int
@@ -89,7 +89,7 @@ class Change:
 
     @property
     def inverse(self) -> "Change":
-        """Return the change that takes this one back."""
+        """Return the change that reverts this one."""
         bottles = tuple(replace(owned, count=-owned.count) for owned in self.bottles)
         return Change(
             user_id=self.user_id, learned=self.unlearned, unlearned=self.learned, bottles=bottles
@@ -98,7 +98,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The user as far as they are known. Nothing is remembered of one without a `user_id`."""
+    """The user, with their care, facts and bottles. Without a `user_id` no data is stored."""
 
     care: Care = NO_CARE
     facts: tuple[Fact, ...] = ()
@@ -110,7 +110,7 @@ NOBODY: Final = Person()
 
 
 def changed(person: Person, change: Change) -> Person:
-    """Return a person as they are known after a change; of no wine there are less than none."""
+    """Return a person after a change; a count of bottles never falls below 0."""
     gone = {fact.key for fact in (*change.unlearned, *change.learned)}
     facts = (*(fact for fact in person.facts if fact.key not in gone), *change.learned)
     owned = {bottles.key: bottles for bottles in person.bottles}
@@ -122,7 +122,7 @@ def changed(person: Person, change: Change) -> Person:
 
 
 def settings_of(facts: Iterable[Fact]) -> dict[str, str]:
-    """Return what a person chose, by the names of settings; `prices` is what they usually spend."""
+    """Return the settings that a person chose, by name; `prices` is the budget they stated."""
     chosen = {}
     for fact in facts:
         if fact.kind == "budget":
@@ -133,8 +133,13 @@ def settings_of(facts: Iterable[Fact]) -> dict[str, str]:
     return chosen
 
 
+def hides_words(person: Person) -> bool:
+    """Return whether a person chose that traces hold numbers only, and none of their words."""
+    return settings_of(person.facts).get("traces") == "numbers"
+
+
 def facts_of(settings: Mapping[str, str]) -> tuple[Fact, ...]:
-    """Return the facts that `settings_of` reads so."""
+    """Return the facts that stand for settings, as `settings_of` reads them."""
     return tuple(
         Fact("budget", value) if name == PRICES else Fact("setting", f"{name}={value}")
         for name, value in settings.items()
@@ -146,15 +151,17 @@ def facts_of(settings: Mapping[str, str]) -> tuple[Fact, ...]:
 class Reply:
     """The reply of a turn.
 
-    `text` is Markdown: it is remembered and stands in the trace. `notes` say below it what is to be
-    known of it: why no model answered, what is left of a budget. `wines` are the facts of those it
-    shows, `wine_ids` those of them that are ours. `answer` is what the text was made of, by
-    `prompt` if there was one. `concerns` are those that this turn noticed: they may be confirmed or
-    taken back. `changes` are made at its end to what is kept of them. `lead` is a line above the
-    text: what was heard. `attachment` is what was read from pictures, as JSON, to be remembered
-    with the question, `audio` the answer read aloud. `suggested_facts` are what a button may offer
-    to remember of who asks, `proposals` are calls of tools that a button may run. What the turn
-    took, `spent` and `seconds`, is filled in at its end.
+    `text` is Markdown: it is stored in the conversation and in the trace. `notes` are shown below
+    it: why no model answered, or how much of a budget remains. `wines` are the facts of the wines
+    that it shows, `wine_ids` the ids of those in the catalogue. `answer` is the value from which
+    the text was rendered, `prompt` the prompt for it, if any.
+
+    `concerns` are those that this turn noticed: the user may confirm or retract them. `changes`
+    of the user's data are applied when the turn ends. `lead` is a line above the text: the
+    transcript of a voice message. `attachment` is the content of pictures, as JSON, to be stored
+    with the question; `audio` is the answer read aloud. `suggested_facts` are facts that a button
+    offers to store, `proposals` tool calls that a button offers to run. `spent` and `seconds` are
+    filled in when the turn ends.
     """
 
     text: str
@@ -189,9 +196,8 @@ Role = Literal["user", "assistant"]
 class StoredMessage:
     """One message of a conversation as it is stored: text, and the wines it recommended.
 
-    `turn_id` and `user_id` are those of its turn, where they are stored; `thread_id` is
-    the topic of the chat, 0 without topics. `attachment` is what was read from its pictures, as
-    JSON.
+    `turn_id` and `user_id` are those of its turn, if they are known. `thread_id` is the topic of
+    the chat, 0 without topics. `attachment` is the content of its pictures, as JSON.
     """
 
     role: Role
@@ -208,7 +214,7 @@ class Prompts(Protocol):
     """The prompts of a turn."""
 
     def get(self, name: str) -> Prompt:
-        """Return the prompt to use now, at once: nothing is waited for.
+        """Return the current prompt of this name, without waiting for a server.
 
         Raises:
             KeyError: this product has no prompt of that name.
@@ -217,10 +223,10 @@ class Prompts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """The person who asks, the prompts in use, and models that are asked for one thing each.
+    """The user of a turn, the prompts in use, and models for special tasks (pictures, …).
 
-    Without a `person` nothing is known of them but their messages; without `prompts` those of the
-    repository are used. `told` are the ids of excerpts and wines that a model was given in this
+    If `person` is None, only the user's messages are known. If `prompts` is None, those of the
+    repository are used. `told` holds the ids of excerpts and wines that the model was given in this
     turn.
     """
 
@@ -231,7 +237,7 @@ class Deps:
 
 
 def deps_of(run: Run) -> Deps:
-    """Return the deps of a run; a run that was made without any has none of it."""
+    """Return the deps of a run, empty ones if it has none."""
     return run.deps if isinstance(run.deps, Deps) else Deps()
 
 
@@ -265,12 +271,12 @@ async def run_work(run: Run, work: Work) -> Reply:
 
 
 def with_notes(text: str, notes: Sequence[str]) -> str:
-    """Put notes below a text, in Markdown, under a sign that no other text can have."""
+    """Return a text in Markdown with notes below it, marked by a sign that no other text has."""
     return "\n\n".join([text, *map(_marked, notes)])
 
 
 def _marked(note: str) -> str:
-    """Return a note with its first line in italics, which end with a line."""
+    """Return a note with its first line in italics, which cannot span lines."""
     first, line_break, rest = note.partition("\n")
     return f"_{NOTE_SIGN} {first}_{line_break}{rest}"
 
@@ -292,7 +298,7 @@ class Suspicious(Strict):
 
 @cache
 def suspicious() -> Mapping[str, Pattern]:
-    """Read the patterns of folded text, once: a hint for those who read traces, no wall.
+    """Read the patterns for folded text, once. They are a hint for readers of traces, no defence.
 
     Raises:
         ValidationError: the file is not as it must be.
@@ -311,13 +317,13 @@ def suspicious() -> Mapping[str, Pattern]:
 
 
 def security_flags(message: str) -> list[str]:
-    """Name the signs of an attempt to steer the model in a message; for the trace only."""
+    """Return the names of the signs of an attempt to steer the model, for the trace only."""
     folded = unicodedata.normalize("NFKC", visible(message)).lower()
     return [name for name, pattern in suspicious().items() if pattern.search(folded)]
 
 
 def guard_input(message: str, span: Span) -> str:
-    """Return a message cleaned; signs of an injection are recorded, and change nothing else."""
+    """Return a message without invisible characters; record signs of an injection on the span."""
     with span.child("guard.input", "guardrail") as guard:
         flags = security_flags(message[: lengths.MESSAGE])
         guard.update(output=flags, level="WARNING" if flags else None)

@@ -15,7 +15,7 @@ Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care
 fallback or the best passages because the model failed; an apology; help, and no model asked; what
 was written until the person stopped it."""
 
-BUDGET: Final = "budget"
+BUDGET_ERROR: Final = "budget"
 """The error type of a turn that the day's budget left without a model."""
 
 LEVELS: Final[Mapping[Outcome, Level]] = {"fallback": "WARNING", "failed": "ERROR"}

@@ -20,7 +20,7 @@ from agent.tracing.recorder import keyed_hash
 from agent.turn import Reply
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets, DailyBudget
-from bot.care import Carer
+from bot.care import SafetyService
 from bot.exporter import Exporter
 from bot.forgetting import Forgetting
 from bot.metrics import Metrics
@@ -109,7 +109,7 @@ async def open_app(
                 ),
                 store=repositories.turns,
                 budgets=budgets_of(settings, resources, admins),
-                carer=Carer(
+                safety=SafetyService(
                     help=resources.help, cares=repositories.cares, memory=repositories.memory
                 ),
                 metrics=Metrics(lambda: exporter.given_up if exporter else 0),

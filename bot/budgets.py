@@ -46,7 +46,7 @@ class DailyBudget:
         """Return the first limit of which this share is used, or None."""
         return next((name for name, part in self.shares(used).items() if part >= share), None)
 
-    def narrowed(self, limits: Limits, used: Spent) -> Limits:
+    def apply_to(self, limits: Limits, used: Spent) -> Limits:
         """Return the limits of a turn, lowered to the rest of the budget."""
         lowered: dict[str, Any] = {
             name: min(getattr(limits, name), max(0, limit - getattr(used, name)))
@@ -73,15 +73,15 @@ class Allowance:
         own, shared = self.by_person + spent, self.by_everyone + spent
         return bool(self.person.reached(own) or self.everyone.reached(shared))
 
-    def narrowed(self, limits: Limits) -> Limits:
+    def apply_to(self, limits: Limits) -> Limits:
         """Return the limits of a turn, lowered to what the budgets allow.
 
         Where few requests are left, they are for a tool call and an answer, not for retries. When
         the allowance is used up, no request is left.
         """
         wanted = limits.requests
-        limits = self.person.narrowed(limits, self.by_person)
-        limits = self.everyone.narrowed(limits, self.by_everyone)
+        limits = self.person.apply_to(limits, self.by_person)
+        limits = self.everyone.apply_to(limits, self.by_everyone)
         if self.is_used_up():
             limits = replace(limits, requests=0)
         if limits.requests == wanted:

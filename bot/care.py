@@ -27,7 +27,7 @@ HOLDS: Final[Mapping[str, timedelta]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carer:
+class SafetyService:
     """Find what care a person needs, and remember it by chat and person, if there is a place."""
 
     help: Help = field(default_factory=Help)

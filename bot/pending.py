@@ -16,7 +16,7 @@ from db.records import EndedTurn
 
 @dataclass(slots=True)
 class Placeholder:
-    """The message of a group that becomes the answer; None: there is none (yet)."""
+    """The message of a group that becomes the answer; None if there is none yet."""
 
     message_id: int | None = None
 
@@ -25,8 +25,8 @@ class Placeholder:
 class TurnState:
     """The state of a turn in all its tries: its usage, its progress message, how others stop it.
 
-    `before` and `trace` are of earlier tries, whose usage still counts. `facts` are those of the
-    user, if they were read before the turn began.
+    `spent_before` and `trace` are those of earlier tries, whose usage still counts. `facts` are
+    those of the user, if they were read before the turn began.
     """
 
     stop: Stop = field(default_factory=Stop)
@@ -51,14 +51,14 @@ class TurnState:
 class PendingTurn:
     """The turn of an update while it is handled: its messages, and the turns stored with them.
 
-    `delivered` is called with the result of sending the messages.
+    `on_delivery` is called with the result of sending the messages.
     """
 
     update: UpdateRow
     state: TurnState = field(default_factory=TurnState)
     messages: list[OutboxRow] = field(default_factory=list)
     ended: list[EndedTurn] = field(default_factory=list)
-    delivered: Callable[[Delivery], None] = lambda delivery: None
+    on_delivery: Callable[[Delivery], None] = lambda delivery: None
 
     @property
     def traces(self) -> list[TraceRecord]:
@@ -75,7 +75,7 @@ def pending_turn() -> PendingTurn | None:
 
 
 def is_retry() -> bool:
-    """Return whether the turn that is handled was begun before, and was cut off or failed."""
+    """Return whether an earlier try of the turn in this context was cut off or failed."""
     turn = pending_turn()
     return turn is not None and turn.update.tries > 1
 

@@ -19,9 +19,9 @@ class Question:
 
     `id` is the id of the update; it is negative if no update asked. Without `to` the reply is only
     returned. `session` and `user` stand for the chat and the user in traces, `names` are masked
-    there. If it is not `remembered`, the conversation stays as it is. A trace shows the question as
-    it was `typed`, from the time it was accepted, and the number of its interruptions. The words of
-    a spoken question are those that `hear` returns.
+    there. Only a question that is `in_history` is stored in the conversation. The trace shows the
+    question as it was `typed`, when it was accepted, and how often it was interrupted.
+    `transcribe` returns the text of a voice question.
     """
 
     id: int
@@ -33,13 +33,13 @@ class Question:
     names: tuple[str, ...] = ()
     trace_id: str | None = None
     to: Destination | None = None
-    remembered: bool = True
+    in_history: bool = True
     kind: Kind = "chat"
     typed: str = ""
     accepted_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     interruptions: int = 0
     state: TurnState = field(default_factory=TurnState)
-    hear: Callable[[Run], Awaitable[str]] | None = None
+    transcribe: Callable[[Run], Awaitable[str]] | None = None
 
     @property
     def thread_id(self) -> int:
@@ -47,9 +47,9 @@ class Question:
         return (self.to.thread_id or 0) if self.to else 0
 
     @property
-    def is_remembered(self) -> bool:
-        """Return whether it becomes a part of the conversation."""
-        return self.remembered and not self.state.is_forgotten
+    def is_in_history(self) -> bool:
+        """Return whether the question becomes a part of the conversation."""
+        return self.in_history and not self.state.is_forgotten
 
     @property
     def seconds(self) -> float:

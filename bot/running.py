@@ -121,7 +121,7 @@ async def open_lanes(
         dispatcher=Dispatcher(app.application, conversation),
         locks=locks,
         metrics=conversation.turns.metrics,
-        burst=timedelta(seconds=settings.burst_seconds),
+        burst_window=timedelta(seconds=settings.burst_seconds),
         max_tries=settings.update_max_tries,
     )
     look = lanes.schedule_unowned
@@ -144,7 +144,7 @@ async def listen_to_replicas(locks: "ReplicaLocks", lanes: Lanes, running: Runni
     """Take in the corrections and stop the turns that other processes notify us of."""
     async for notice in locks.notices():
         if "lane" in notice:
-            await lanes.take_in(notice["lane"])
+            await lanes.check_corrections(notice["lane"])
         else:
             running.stop(**notice)
 

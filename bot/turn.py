@@ -10,13 +10,13 @@ from agent.care.concerns import read_care
 from agent.engine.run import Run, ShowDraft
 from agent.engine.span import Span
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_language_chosen, set_language, translate
-from agent.memory.changes import with_changes_told
+from agent.memory.changes import with_change_notes
 from agent.text import language_of
 from agent.tracing.recorder import Recorder
-from agent.turn import Person, Reply, Work, deps_of, run_work, settings_of, with_person
-from agent.turn_trace import BUDGET, record_turn
+from agent.turn import Person, Reply, Work, deps_of, hides_words, run_work, settings_of, with_person
+from agent.turn_trace import BUDGET_ERROR, record_turn
 from bot.budgets import UNLIMITED, Allowance, Budgets
-from bot.care import Carer
+from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.outgoing import Delivery
 from bot.pending import pending_turn
@@ -38,12 +38,12 @@ LOOK_UPS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 class Turns:
     """Runs turns.
 
-    Every turn starts from `run`. Without `replies` nothing is shown or sent. `store` keeps a turn
-    that no update began; the lane that runs an update stores its turn.
+    Every turn starts from `run`. Without `replies` nothing is shown or sent. `store` saves turns
+    that did not come from an update; for an update the lane saves them.
     """
 
     run: Run = field(default_factory=Run)
-    carer: Carer = field(default_factory=Carer)
+    safety: SafetyService = field(default_factory=SafetyService)
     budgets: Budgets | None = None
     tracer: Recorder = field(default_factory=Recorder)
     metrics: Metrics = field(default_factory=Metrics)
@@ -80,15 +80,15 @@ class Turns:
         async with self._show_progress(question) as show_draft:
             allowance = await self._allowance(question)
             run = self._run_within(allowance, question, root, show_draft)
-            question = await _transcribed(question, run)
+            question = await _transcribe(question, run)
             person = await self._read_person(question, root)
             run = with_person(run, person)
-            work = self.carer.work(person, work, is_look_up=question.kind in LOOK_UPS)
+            work = self.safety.work(person, work, is_look_up=question.kind in LOOK_UPS)
             reply = await run_work(run, work)
             return question, await self._finish(question, run, allowance, person, reply)
 
     def _show_progress(self, question: Question) -> AbstractAsyncContextManager[ShowDraft | None]:
-        """Show a typing indicator or drafts until the block ends; yield what shows a draft."""
+        """Show a typing indicator or drafts until the block ends; yield a function for drafts."""
         if self.replies is None or question.to is None:
             return nullcontext()
         return self.replies.show_progress(question)
@@ -106,23 +106,24 @@ class Turns:
         state = question.state
         run = self.run.for_turn(
             span=root,
-            limits=allowance.narrowed(self.run.limits),
-            show=show_draft,
+            limits=allowance.apply_to(self.run.limits),
+            show_draft=show_draft,
             stop=state.stop,
             spent_before=state.spent_before,
         )
         state.ledger = run.ledger
         if allowance.is_used_up():
+            # The run has no models then; these are the models for pictures, speech and the like.
             run = replace(run, deps=replace(deps_of(run), models={}))
         return run
 
     async def _read_person(self, question: Question, root: Span) -> Person:
         """Read the care and memory of the user once; their settings may hide words in the trace."""
         user_id, chat_id = question.user_id, question.chat_id
-        care = await self.carer.care_for(question.text, chat_id, user_id, root)
-        person = await self.carer.person(chat_id, user_id, care, question.state.facts)
+        care = await self.safety.care_for(question.text, chat_id, user_id, root)
+        person = await self.safety.person(chat_id, user_id, care, question.state.facts)
         if root.trace is not None:
-            root.trace.is_hidden = settings_of(person.facts).get("traces") == "numbers"
+            root.trace.is_hidden = hides_words(person)
         return person
 
     async def _finish(
@@ -131,14 +132,14 @@ class Turns:
         """Return the reply as it is sent, stored and traced: with its notes and its usage."""
         spent = run.ledger.spent
         if self._lacked_budget(run, allowance, reply):
-            errors = (BUDGET, *reply.error_types)
+            errors = (BUDGET_ERROR, *reply.error_types)
             reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
         # Only a chat shows the button that undoes a change.
         undo_id = question.id if question.to is not None else 0
-        reply = with_changes_told(reply, person, question.text, undo_id)
+        reply = with_change_notes(reply, person, question.text, undo_id)
         text, notes = reply.text, reply.notes
         if self.budgets is not None:
-            is_over = BUDGET in reply.error_types
+            is_over = BUDGET_ERROR in reply.error_types
             notes += await self.budgets.notes(allowance, spent, question.user_id, is_over=is_over)
         if await self._may_have_lost_answer(question):
             notes += (translate("may_be_lost"),)
@@ -149,16 +150,18 @@ class Turns:
         return reply
 
     def _lacked_budget(self, run: Run, allowance: Allowance, reply: Reply) -> bool:
-        """Return whether the budgets forced an answer by rules."""
-        by_rules = reply.outcome == "answered" and not run.models
-        is_fallback = by_rules or reply.outcome == "fallback"
-        return bool(self.run.models) and is_fallback and allowance.is_used_up(run.ledger.spent)
+        """Return whether the budgets forced an answer by rules, though there are models."""
+        if not self.run.models or not allowance.is_used_up(run.ledger.spent):
+            return False
+        answered_by_rules = reply.outcome == "answered" and not run.models
+        return answered_by_rules or reply.outcome == "fallback"
 
     async def _may_have_lost_answer(self, question: Question) -> bool:
         """Return whether the answer before this one may not have arrived."""
-        if (store := self.store) is None or question.to is None:
+        store = self.store
+        if store is None or question.to is None:
             return False
-        problem = "The delivery of the last answer could not be read"
+        problem = "Could not read whether the last answer was delivered"
         return await call_or_default(lambda: store.may_be_lost(question.chat_id), False, problem)
 
     async def _commit(
@@ -178,33 +181,36 @@ class Turns:
         if (pending := pending_turn()) is not None:
             pending.ended.append(ended)
             pending.messages += messages
-            pending.delivered = record_delivery
+            pending.on_delivery = record_delivery
             return
         await self._save(ended, messages)
         delivery = await self.replies.sender.deliver(messages) if self.replies else Delivery()
         record_delivery(delivery)
 
     async def _save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
-        """Store a turn; a user gets the answer even if the database stays away."""
-        if (store := self.store) is not None:
+        """Store a turn. If the database is unavailable, log it: the answer is sent all the same."""
+        store = self.store
+        if store is not None:
             await try_briefly(
                 lambda: store.save(ended, messages), None, "A turn could not be stored"
             )
 
     async def _store_aborted(self, question: Question, root: Span, error: BaseException) -> None:
-        """Keep the trace of a turn that was cut off or failed before it had a reply."""
+        """Keep the trace of a turn that was cancelled or failed before it had a reply."""
         if isinstance(error, asyncio.CancelledError):
-            # A correction may have cancelled it: the next try of the turn continues this trace.
+            # A correction may have cancelled the turn: its next try continues this trace.
             question.state.trace = root.trace
-        if pending_turn() is None:  # no lane will try it again
+        if pending_turn() is None:
+            # No update began the turn, so no lane will try it again: this is its end.
             reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
-            await self._save(ended_turn(replace(question, remembered=False), reply, root))
+            await self._save(ended_turn(replace(question, in_history=False), reply, root))
         elif isinstance(error, Exception) and root.trace is not None:
-            self.tracer.hold(root.trace)
+            # The lane tries the turn again or gives it up; both continue this trace.
+            self.tracer.keep_for_retry(root.trace)
 
     async def give_up(self, question: Question, error: str) -> None:
         """End a turn that failed for good: tell the user, and record it in the trace."""
-        question = replace(question, remembered=False)
+        question = replace(question, in_history=False)
         reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
         with open_trace(self.tracer, question, continues=True) as root:
             metadata = {"outcome": "failed", "error_types": error}
@@ -214,22 +220,25 @@ class Turns:
         await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> bool:
-        """Offer help to a user in a crisis, where no turn is due; return whether it was needed."""
+        """Offer help if a message that gets no answer states a crisis; return whether it does."""
 
-        async def nothing(run: Run) -> Reply:
-            return Reply(text="")
+        async def no_work(run: Run) -> Reply:
+            return Reply(text="")  # `SafetyService.work` answers in its place
 
         if not read_care(question.text).is_crisis:
             return False
-        await self.run_turn(question, nothing)
+        await self.run_turn(question, no_work)
         return True
 
 
-async def _transcribed(question: Question, run: Run) -> Question:
-    """Return a spoken question with its words; the answer will be in their language."""
-    if question.hear is None:
+async def _transcribe(question: Question, run: Run) -> Question:
+    """Return a voice question with its transcript, and set the language of the answer to its own.
+
+    Any other question is returned as it is.
+    """
+    if question.transcribe is None:
         return question
-    question = replace(question, text=await question.hear(run))
+    question = replace(question, text=await question.transcribe(run))
     if not is_language_chosen() and (language := language_of(question.text)):
         set_language(language)
     run.span.update(input=question.text)

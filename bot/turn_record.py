@@ -53,7 +53,7 @@ def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0
         root_id=root.span_id,
     )
     said: tuple[StoredMessage, ...] = ()
-    if question.is_remembered:
+    if question.is_in_history:
         asked = truncate_at_boundary(question.text, max_length)
         answered = truncate_at_boundary(reply.text, max_length)
         thread = question.thread_id

@@ -28,14 +28,14 @@ log = logging.getLogger(__name__)
 
 SQLITE: Final = "sqlite+aiosqlite"
 POSTGRES: Final = "postgresql+psycopg"
-CONNECTING: Final = {
+POSTGRES_OPTIONS: Final = {
     "connect_timeout": "10",
     "keepalives_idle": "5",
     "keepalives_interval": "2",
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
-"""How soon we notice that the server's machine is gone: within some 11 s."""
+"""Options of connections, by which a dead server is noticed within about 11 s (5 + 3 x 2)."""
 BUSY_TIMEOUT_MS: Final = 10_000
 POOL_SIZE: Final = 10
 """Connections that a process keeps to Postgres."""
@@ -47,14 +47,18 @@ class DatabaseUnavailable(Exception):
 
 
 class Unstorable(ValueError):
-    """The database does not take a value; trying again would not help."""
+    """The database rejects a value; a retry would not help."""
+
+
+TRANSIENT_ERRORS: Final = (OperationalError, InterfaceError, PoolTimeout, DatabaseUnavailable)
+"""Errors of a database that is away, locked or full: a retry may help."""
 
 
 class Sessions:
-    """Opens sessions of a database. On SQLite, which has one writer, writing ones take turns."""
+    """Opens sessions. SQLite allows one writer: sessions that write wait for each other there."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._make = async_sessionmaker(engine, expire_on_commit=False)
+        self._session_factory = async_sessionmaker(engine, expire_on_commit=False)
         self.is_sqlite = engine.dialect.name == "sqlite"
         self._file = Path(engine.url.database or "")
         self._inode: int | None = None
@@ -62,7 +66,7 @@ class Sessions:
 
     def __call__(self) -> AsyncSession:
         """Return a session for reading."""
-        return self._make()
+        return self._session_factory()
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncSession]:
@@ -70,21 +74,23 @@ class Sessions:
 
         Raises:
             DatabaseUnavailable: the file of an SQLite database was deleted or replaced.
-            Unstorable: the database does not take a value.
+            Unstorable: the database rejects a value.
         """
-        async with self._writer if self.is_sqlite else nullcontext():
+        lock = self._writer if self.is_sqlite else nullcontext()
+        async with lock:
             self._check_file()
             try:
-                async with self._make.begin() as session:
+                async with self._session_factory.begin() as session:
                     yield session
             except DataError as error:
                 raise Unstorable(type(error.orig).__name__) from None
+            # The file may have been replaced during the commit: the data is lost then.
             self._check_file()
 
     async def checkpoint(self) -> None:
         """Empty the log of an SQLite database, in which deleted rows may still be read."""
         if self.is_sqlite:
-            async with self._writer, self._make() as session:
+            async with self._writer, self._session_factory() as session:
                 await session.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     async def watch(self) -> None:
@@ -104,11 +110,12 @@ class Sessions:
             inode = self._file.stat().st_ino
         except OSError:
             inode = None
-        self._inode = self._inode or inode
+        if self._inode is None:
+            self._inode = inode
         if inode is None or inode != self._inode:
             raise DatabaseUnavailable(
-                f"The database {self._file} was deleted or replaced while it was in use; nothing "
-                "more is accepted. Put it back, or start anew with what is there."
+                f"The database {self._file} was deleted or replaced while it was in use. The bot "
+                "has stopped accepting updates. Restore the file, or restart to use the new one."
             )
 
 
@@ -130,18 +137,17 @@ class SqlRepository:
             return await count_rows(session, statement)
 
 
-def is_passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Return whether an error means that the database is away, locked or full for a while."""
-    known = OperationalError | InterfaceError | PoolTimeout | DatabaseUnavailable
-    return isinstance(error, known) or (
-        isinstance(error, DBAPIError) and error.connection_invalidated
-    )
+    if isinstance(error, TRANSIENT_ERRORS):
+        return True
+    return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
 def create_engine(url: str) -> AsyncEngine:
     """Return an engine for `url`; nothing is connected yet, an SQLite file is created.
 
-    Errors do not hold the values of a statement: these are users' words, and errors are logged.
+    Errors hide the parameters of a statement: they hold users' texts, and errors are logged.
 
     Raises:
         DatabaseUnavailable: the URL is not one of the two kinds, or the folder cannot be made.
@@ -149,22 +155,22 @@ def create_engine(url: str) -> AsyncEngine:
     parsed = _parse(url)
     if parsed.drivername == SQLITE:
         return _sqlite_engine(parsed)
-    parsed = parsed.update_query_dict({**CONNECTING, **parsed.query})
+    parsed = parsed.update_query_dict({**POSTGRES_OPTIONS, **parsed.query})
     return create_async_engine(
         parsed, pool_pre_ping=True, pool_size=POOL_SIZE, max_overflow=0, hide_parameters=True
     )
 
 
-async def serialize(session: AsyncSession, number: int) -> None:
-    """Have transactions with this number run one after the other, from here to their end.
+async def lock_transaction(session: AsyncSession, number: int) -> None:
+    """Lock `number` until the transaction ends, so that transactions with it run one at a time.
 
-    SQLite locks with the first write, Postgres has to be told.
+    On SQLite this does nothing: it has one writer anyway.
     """
     if session.get_bind().dialect.name == "postgresql":
         await session.execute(ADVISORY_LOCK, {"number": number})
 
 
-async def check(engine: AsyncEngine) -> None:
+async def check_connection(engine: AsyncEngine) -> None:
     """Connect once.
 
     Raises:
@@ -221,16 +227,18 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
         "secure_delete = ON",
     ):
         cursor.execute(f"PRAGMA {pragma}")
-    # The switch does not wait for its lock. WAL is a property of the file: if another connection
-    # holds the lock, that one switches for all.
+    # Setting WAL fails at once if the file is locked. WAL is a property of the file, so it is
+    # enough if the other connection sets it.
     with suppress(sqlite3.OperationalError):
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()
 
 
 def _reason(url: URL, error: Exception) -> str:
+    """Return a message with the first line of `error`, without the password."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-    why = next(iter(str(cause).strip().splitlines()), type(cause).__name__).rstrip(".")
+    lines = str(cause).strip().splitlines()
+    why = lines[0].rstrip(".") if lines else type(cause).__name__
     for secret in (url.password, url.query.get("password")):
         if isinstance(secret, str) and secret:
             why = why.replace(secret, "***")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from db.engine import ADVISORY_LOCK, DatabaseUnavailable, check, describe
+from db.engine import ADVISORY_LOCK, DatabaseUnavailable, check_connection, describe
 from db.models import FULL_TEXT
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ async def schema_revision(engine: AsyncEngine) -> str | None:
     Raises:
         DatabaseUnavailable: no connection.
     """
-    await check(engine)
+    await check_connection(engine)
     async with engine.connect() as connection:
         return await connection.run_sync(_revision)
 

@@ -50,13 +50,13 @@ class Drafts(Generic[T]):
     def on_text(self) -> OnText | None:
         """Return the callback for a response that begins, None if no drafts are wanted."""
         can_be_drafted = self.contract.partial is not None or self.contract.is_drafted_as_text
-        return self._start if self.run.show is not None and can_be_drafted else None
+        return self._start if self.run.show_draft is not None and can_be_drafted else None
 
     def _start(self, text: Text) -> None:
         """Show drafts of the response that the model begins to write."""
         self._text, self._last = text, (None, None)
-        if self.run.show is not None:
-            self.run.show(self.markdown)
+        if self.run.show_draft is not None:
+            self.run.show_draft(self.markdown)
 
     def markdown(self) -> str:
         """Return the draft to show now, in Markdown; empty if there is none."""

@@ -160,7 +160,11 @@ async def stream_agentic_response(
 
     turn = asyncio.create_task(
         generate_agentic_response(
-            message, run=replace(run, show=show), contract=contract, tools=tools, images=images
+            message,
+            run=replace(run, show_draft=show),
+            contract=contract,
+            tools=tools,
+            images=images,
         )
     )
     shown = ""
@@ -253,9 +257,9 @@ class _Turn(Generic[T]):
     async def call_tools(self, reply: LLMResponse, progress: Progress | None) -> None:
         """Run the calls of a response, and add their results to the messages and the evidence."""
         calls = self.chat.with_unique_ids(reply.tool_calls)
-        if self.run.show is not None and progress is not None:
+        if self.run.show_draft is not None and progress is not None:
             draft = progress(calls)
-            self.run.show(lambda: draft)
+            self.run.show_draft(lambda: draft)
         results = await self.toolbox.call_all(
             calls, self.run, step=self.models.steps, cut_off=reply.finish_reason == "length"
         )

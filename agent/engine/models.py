@@ -148,8 +148,8 @@ class ModelChain:
         except Exception as error:  # of a model that is no LLMService
             kind = log_failure("a model failed", error)
             raise ModelRejected(f"the model failed ({kind})") from None
-        if on_text is not None and self.run.show is not None:
-            self.run.show(lambda: "")  # The whole answer is parsed at once: no draft of it.
+        if on_text is not None and self.run.show_draft is not None:
+            self.run.show_draft(lambda: "")  # The whole answer is parsed at once: no draft of it.
         return response
 
     def _count(self, response: LLMResponse, span: Span) -> None:

@@ -67,8 +67,8 @@ class Run(Generic[D]):
     `models` are asked in order: the next one when one is down. `instructions` are the system
     prompt, `history` holds earlier messages. Requests to models are counted in the `ledger`. They
     end at the `deadline` (a time of the event loop), at the latest `limits.seconds` after the turn
-    began. `deps` are the dependencies of tools and rules; the engine does not read them. `show`
-    takes drafts of the answer, `stop` stops the turn.
+    began. `deps` are the dependencies of tools and rules; the engine does not read them.
+    `show_draft` takes drafts of the answer, `stop` stops the turn.
     """
 
     models: Sequence[LLM] = ()
@@ -80,7 +80,7 @@ class Run(Generic[D]):
     span: Span = NO_SPAN
     deadline: float | None = None
     deps: D = None  # type: ignore[assignment]
-    show: ShowDraft | None = None
+    show_draft: ShowDraft | None = None
     stop: Stop = field(default_factory=Stop)
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class Run(Generic[D]):
         limits: Limits | None = None,
         span: Span = NO_SPAN,
         history: Sequence[Message] = (),
-        show: ShowDraft | None = None,
+        show_draft: ShowDraft | None = None,
         stop: Stop | None = None,
         spent_before: Spent = NOTHING_SPENT,
     ) -> "Run[D]":
@@ -110,14 +110,14 @@ class Run(Generic[D]):
             history=history,
             limits=limits,
             ledger=Ledger(prices=self.ledger.prices, ceiling=limits, spent_before=spent_before),
-            show=show,
+            show_draft=show_draft,
             stop=stop or Stop(),
             span=span,
         )
 
     def for_tool(self, span: Span) -> "Run[D]":
         """Return the run for a tool, traced on `span`."""
-        bare = replace(self, instructions=INSTRUCTIONS, history=(), show=None, stop=Stop())
+        bare = replace(self, instructions=INSTRUCTIONS, history=(), show_draft=None, stop=Stop())
         return replace(bare, span=span)
 
     def with_deadline(self) -> "Run[D]":

@@ -40,7 +40,7 @@ def read_bottles(text: str) -> Bottles | None:
     name = " ".join(token for token in tokens if not _is_year(token))[:MAX_NAME]
     if not any(map(str.isalpha, name)):
         return None
-    return bottles_of(guessed(name, year, price, currency or Currency.EUR), count)
+    return bottles_of(guess_wine(name, year, price, currency or Currency.EUR), count)
 
 
 def _is_sign(token: str) -> bool:
@@ -58,13 +58,13 @@ def bottles_of(wine: Wine, count: int, **facts: Any) -> Bottles:
     return Bottles(key=folded(own.label), wine=known, count=count, **facts)
 
 
-def guessed(
+def guess_wine(
     name: str,
     year: int | None = None,
     price: float | None = None,
     currency: Currency = Currency.EUR,
 ) -> Wine:
-    """Return a wine as far as its name tells of it; a red one if that tells nothing."""
+    """Return a wine with the facts that its name tells; a red one if the name tells no style."""
     title = name[:1].upper() + name[1:]
     facts: dict[str, Any] = {"vintage": year, "price": price, "currency": currency}
     known = wine_called(title, OWN, **facts) or wine_called(title, OWN, Style.RED, **facts)
@@ -73,29 +73,31 @@ def guessed(
 
 
 def wine_of(bottles: Bottles) -> Wine:
-    """Return the wine of bottles that a person owns, with an id of its own."""
+    """Return the wine of a person's bottles, with an id that starts with `OWN`."""
     facts = {"producer": "", "country": "", **bottles.wine, "id": f"{OWN}{bottles.id}"}
     return Wine.model_validate(facts)
 
 
-def owned(bottles: Sequence[Bottles]) -> list[Bottles]:
-    """Return the bottles of which there are any."""
+def bottles_in_stock(bottles: Sequence[Bottles]) -> list[Bottles]:
+    """Return the bottles with a count above 0."""
     return [item for item in bottles if item.count]
 
 
-def taken(bottles: Sequence[Bottles], name: str, count: int | None) -> Bottles | None:
-    """Return the change that takes bottles out of a cellar; None if none is called so.
+def take_bottles(bottles: Sequence[Bottles], name: str, count: int | None) -> Bottles | None:
+    """Return the change that removes bottles from a cellar, with a negative count.
 
-    A wine is called by its id, or by words of its label; of several the one with the most of them.
-    Without a count all are taken, and never more than there are.
+    `name` is the id of a wine or words of its label; the label with the most of these words is
+    taken. Return None if there is no such wine. Without a count all its bottles are removed, and
+    never more than there are.
     """
-    said = {*words(name)}
+    name_words = set(words(name))
+    in_stock = bottles_in_stock(bottles)
 
     def rank(item: Bottles) -> int:
-        return len(said & {*words(wine_of(item).label)})
+        return len(name_words.intersection(words(wine_of(item).label)))
 
-    by_id = next((item for item in owned(bottles) if f"{OWN}{item.id}" == name.strip()), None)
-    found = by_id or max(owned(bottles), key=rank, default=None)
+    by_id = next((item for item in in_stock if f"{OWN}{item.id}" == name.strip()), None)
+    found = by_id or max(in_stock, key=rank, default=None)
     if found is None or not (by_id or rank(found)):
         return None
     return replace(found, count=-min(found.count, count or found.count))
@@ -126,7 +128,7 @@ def due_in(bottles: Sequence[Bottles], facts: Sequence[Fact], year: int) -> list
     known = {fact.value for fact in facts if fact.kind == "setting"}
     return [
         item
-        for item in owned(bottles)
+        for item in bottles_in_stock(bottles)
         if year in (window_of(item) or ()) and due_fact(item, year).value not in known
     ]
 

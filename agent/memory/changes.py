@@ -7,7 +7,7 @@ from typing import Final
 
 from agent.fallback import query_for
 from agent.i18n import translate
-from agent.memory.taste import excluded, unknown_of
+from agent.memory.taste import excluded, new_facts
 from agent.memory.wording import cellar, learned, unlearned
 from agent.turn import Change, Person, Reply, changed
 
@@ -15,7 +15,7 @@ MAX_READ: Final = 300
 """Characters of a message that is read for what it rules out."""
 
 
-def with_changes_told(reply: Reply, person: Person, message: str, undo_id: int) -> Reply:
+def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) -> Reply:
     """Return a reply that tells the changes of its turn, and what else might be remembered.
 
     Its changes are one, which can be undone under `undo_id` unless that is 0. What the message
@@ -36,7 +36,7 @@ def with_changes_told(reply: Reply, person: Person, message: str, undo_id: int) 
     if not facts and reply.wines and len(message) <= MAX_READ:
         facts = tuple(excluded(query_for(message)))
     known = (*person.facts, *(change.learned if change else ()))
-    return replace(reply, suggested_facts=unknown_of(facts, known))
+    return replace(reply, suggested_facts=new_facts(facts, known))
 
 
 def told(change: Change, person: Person) -> list[str]:

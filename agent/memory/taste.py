@@ -37,14 +37,14 @@ def excluded(query: WineQuery) -> Iterator[Fact]:
             yield Fact("allergy", str(allergen), _plain(allergen))
 
 
-def unknown_of(facts: Iterable[Fact], known: Iterable[Fact]) -> tuple[Fact, ...]:
+def new_facts(facts: Iterable[Fact], known: Iterable[Fact]) -> tuple[Fact, ...]:
     """Return the facts that are not known already."""
     keys = {fact.key for fact in known}
     return tuple({fact.key: fact for fact in facts if fact.key not in keys}.values())
 
 
-def contradicted_by(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]:
-    """Yield the known facts that hold no more once another is learned."""
+def contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]:
+    """Yield the known facts that are no longer true once `fact` is added."""
     for old in known:
         is_other_budget = fact.kind == old.kind == "budget" and fact.value != old.value
         is_opposite = {fact.kind, old.kind} == {"hate", "like"} and fact.value == old.value

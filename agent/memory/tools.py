@@ -1,7 +1,7 @@
-"""The tools by which a model remembers, forgets, and keeps a person's cellar.
+"""The tools by which a model stores and forgets facts of a person, and changes their cellar.
 
-A tool changes nothing by itself: what it found is a `Change`, made with the commit that ends the
-turn, told below the answer, and undone by a button there.
+A tool changes nothing by itself: it returns a `Change`. The commit that ends the turn applies it;
+the answer lists it below, with a button that undoes it.
 """
 
 from dataclasses import replace
@@ -19,16 +19,16 @@ from agent.memory.cellar import (
     MAX_BOTTLES,
     MAX_NAME,
     YEARS,
+    bottles_in_stock,
     bottles_of,
-    guessed,
-    owned,
-    taken,
+    guess_wine,
+    take_bottles,
     window_of,
     wine_of,
 )
-from agent.memory.taste import MAX_NOTE, contradicted_by, facts_in, unknown_of
+from agent.memory.taste import MAX_NOTE, contradicted_facts, facts_in, new_facts
 from agent.sommelier.safety import may_be_shown, person_in
-from agent.sommelier.wine import Currency, record
+from agent.sommelier.wine import Currency, wine_record
 from agent.sommelier.wine_tools import by_id
 from agent.tables import Strict
 from agent.text import words
@@ -36,25 +36,26 @@ from agent.turn import Bottles, Change, Fact, Person
 
 REMEMBER: Final = (
     "Keep a lasting fact of the guest: hate (a wine they never drink), like, allergy, budget "
-    "('up to 25 EUR' a bottle), or note (anything else, or of others: 'my wife: no eggs'). Short, "
-    "in the guest's words. Not what is known or wanted just now."
+    "('up to 25 EUR' a bottle), or note (anything else, or about others: 'my wife: no eggs'). "
+    "Short, in the guest's words. Do not keep what is known already or only wanted now."
 )
-FORGET: Final = "Forget a fact that is known of the guest, when they say that it holds no more."
+FORGET: Final = "Forget a known fact of the guest, when they say that it is no longer true."
 CHANGE_CELLAR: Final = (
     "Change the guest's own cellar: add bottles that they say they bought, remove those that they "
     "drank or gave away. `wine` is its name with the vintage, or the wine_id that own_cellar "
     "returned; `price` is that of one bottle."
 )
 OWN_CELLAR: Final = (
-    "The bottles that the guest owns at home. They are not for sale: call it when the guest asks "
-    "what to drink of their own, and recommend these by their wine_id."
+    "List the bottles that the guest owns at home. Call it when the guest asks what to drink of "
+    "their own, and recommend these by their wine_id. They are not for sale."
 )
 MAX_LISTED: Final = 60
 NO_CELLAR: Final = "the guest has no bottles of their own here; search_wines finds ours"
-NOT_READ: Final = "no grape, region, country, style or taste is known in this value; use kind note"
-NOT_KNOWN: Final = "that is not among the known facts of the guest"
-NOT_OWNED: Final = "the guest owns no wine that is called so; own_cellar lists theirs"
-NOBODY_KNOWN: Final = "nothing is remembered of this guest here"
+NO_FACT: Final = "this value names no known grape, region, country, style or taste; use kind note"
+NO_SUCH_FACT: Final = "that is not among the known facts of the guest"
+NOT_OWNED: Final = "the guest owns no wine of this name; own_cellar lists theirs"
+UNKNOWN_USER: Final = "nothing is remembered of this guest here"
+"""The errors of the tools, for the model."""
 
 Kind = Literal["hate", "like", "allergy", "budget", "note"]
 Value = Annotated[str, Field(min_length=2, max_length=MAX_NOTE)]
@@ -100,116 +101,140 @@ def memory_tools() -> list[Tool]:
     ]
 
 
-async def remember(asked: Remember, run: Run) -> ToolOutput:
-    """Return the change that learns a fact, in place of what contradicts it.
+async def remember(arguments: Remember, run: Run) -> ToolOutput:
+    """Return a change that adds a fact and removes the facts that contradict it.
 
     Raises:
-        ToolError: the value is no such fact, or nothing is remembered here.
+        ToolError: the value holds no fact of this kind, or the user is unknown.
     """
-    person = _known(run)
-    facts = unknown_of(_facts(asked), person.facts)
-    gone = tuple(old for fact in facts for old in contradicted_by(fact, person.facts))
-    return _changed("remembered", Change(user_id=person.user_id, learned=facts, unlearned=gone))
+    person = _require_person(run)
+    facts = new_facts(_parse_facts(arguments), person.facts)
+    removed = tuple(old for fact in facts for old in contradicted_facts(fact, person.facts))
+    change = Change(user_id=person.user_id, learned=facts, unlearned=removed)
+    return _change_output("remembered", change)
 
 
-async def forget(asked: Forget, run: Run) -> ToolOutput:
-    """Return the change that forgets facts of a kind which share a word with the value.
+async def forget(arguments: Forget, run: Run) -> ToolOutput:
+    """Return a change that removes the facts that match the arguments.
 
     Raises:
-        ToolError: no such fact is known, or nothing is remembered here.
+        ToolError: no fact matches, or the user is unknown.
     """
-    person, said = _known(run), {*words(asked.value)}
-    gone = tuple(
-        fact
-        for fact in person.facts
-        if fact.kind == asked.kind
-        and (fact.kind == "budget" or said & {*words(f"{fact.said} {fact.value}")})
-    )
-    if not gone:
-        raise ToolError(NOT_KNOWN)
-    return _changed("forgotten", Change(user_id=person.user_id, unlearned=gone))
+    person = _require_person(run)
+    removed = tuple(fact for fact in person.facts if _matches(fact, arguments))
+    if not removed:
+        raise ToolError(NO_SUCH_FACT)
+    return _change_output("forgotten", Change(user_id=person.user_id, unlearned=removed))
 
 
-async def change_cellar(asked: ChangeCellar, run: Run) -> ToolOutput:
-    """Return the change that adds bottles to the guest's cellar, or takes them out.
+def _matches(fact: Fact, arguments: Forget) -> bool:
+    """Return whether a fact has the kind and a word of the value; a budget needs no such word."""
+    if fact.kind != arguments.kind:
+        return False
+    if fact.kind == "budget":
+        return True
+    return not set(words(arguments.value)).isdisjoint(words(f"{fact.said} {fact.value}"))
+
+
+async def change_cellar(arguments: ChangeCellar, run: Run) -> ToolOutput:
+    """Return a change that adds bottles to the guest's cellar, or removes them.
 
     Raises:
-        ToolError: there is no such wine to take, or nothing is remembered here.
+        ToolError: the guest owns no such wine, or the user is unknown.
     """
-    person = _known(run)
-    if asked.action == "add":
-        bottles: Bottles | None = _bought(asked)
+    person = _require_person(run)
+    if arguments.action == "add":
+        bottles: Bottles | None = _parse_bottles(arguments)
     else:
-        bottles = taken(person.bottles, asked.wine, asked.count)
+        bottles = take_bottles(person.bottles, arguments.wine, arguments.count)
     if bottles is None:
         raise ToolError(NOT_OWNED)
-    return _changed("cellar changed", Change(user_id=person.user_id, bottles=(bottles,)))
+    return _change_output("cellar changed", Change(user_id=person.user_id, bottles=(bottles,)))
 
 
-async def own_cellar(asked: OwnCellar, run: Run) -> ToolOutput:
-    """Return what the guest owns: how many bottles of which wine, and when to drink them.
+async def own_cellar(arguments: OwnCellar, run: Run) -> ToolOutput:
+    """Return the wines that the guest owns, how many bottles of each, and when to drink them.
 
     Raises:
-        ToolError: no bottles are known, or none of them may be shown.
+        ToolError: the guest has no bottles, or none that they may be shown.
     """
     person = person_in(run)
-    # What they say they never drink they may own all the same.
-    safe = replace(person, facts=())
-    found = [item for item in owned(person.bottles) if may_be_shown(wine_of(item), safe)]
+    # A guest may own wines that they said they never drink: only allergies and care hide a wine.
+    person_without_facts = replace(person, facts=())
+    found = [
+        item
+        for item in bottles_in_stock(person.bottles)
+        if may_be_shown(wine_of(item), person_without_facts)
+    ]
     if not found:
         raise ToolError(NO_CELLAR)
     wines = [wine_of(item) for item in found[:MAX_LISTED]]
     facts = [
-        record(wine) | {"bottles": item.count, "usually_best": window_of(item), "note": item.note}
+        wine_record(wine)
+        | {"bottles": item.count, "usually_best": window_of(item), "note": item.note}
         for item, wine in zip(found, wines, strict=False)
     ]
     return ToolOutput({"owned_by_the_guest": facts}, by_id(wines))
 
 
-def _known(run: Run) -> Person:
+def _require_person(run: Run) -> Person:
+    """Return the run's person.
+
+    Raises:
+        ToolError: they have no user id, so nothing can be stored.
+    """
     person = person_in(run)
     if not person.user_id:
-        raise ToolError(NOBODY_KNOWN)
+        raise ToolError(UNKNOWN_USER)
     return person
 
 
-def _facts(asked: Remember) -> tuple[Fact, ...]:
-    """Return a value of a kind as facts; hates and likes as the filters that it names.
+def _parse_facts(arguments: Remember) -> tuple[Fact, ...]:
+    """Parse a value into facts of its kind; hates and likes into one for each filter that it names.
 
     Raises:
-        ToolError: the tables of the fallback find no such fact in it.
+        ToolError: the tables of the fallback find no fact of this kind in it.
     """
-    value = asked.value.strip()
-    match asked.kind:
+    value = arguments.value.strip()
+    match arguments.kind:
         case "note":
             return (Fact("note", value, value),)
         case "hate":
+            # "Chardonnay" alone parses as a like; the kind says that it is a hate.
             named = (fact for fact in facts_in(value) if fact.kind in ("like", "hate"))
             facts = tuple(Fact("hate", fact.value, fact.said) for fact in named)
         case "allergy":
-            said = {*words(value)}
-            declared = {*map(str, query_for(f"allergy {value}").without_allergens)}
-            facts = tuple(
-                Fact("allergy", name, value)
-                for name in ALLERGIES
-                if name in declared or {name, f"{name}s"} & said
-            )
-        case kind:
-            value = f"up to {value}" if kind == "budget" and value.isdecimal() else value
-            facts = tuple(fact for fact in facts_in(value) if fact.kind == kind)
+            allergies = _allergies_in(value)
+            facts = tuple(Fact("allergy", name, value) for name in ALLERGIES if name in allergies)
+        case "like" | "budget":
+            if arguments.kind == "budget" and value.isdecimal():
+                value = f"up to {value}"
+            facts = tuple(fact for fact in facts_in(value) if fact.kind == arguments.kind)
     if not facts:
-        raise ToolError(NOT_READ)
+        raise ToolError(NO_FACT)
     return facts
 
 
-def _bought(asked: ChangeCellar) -> Bottles:
-    said = asked.wine.split()
-    year = next((int(word) for word in said if word.isdecimal() and int(word) in YEARS), None)
-    name = " ".join(word for word in said if word != str(year)) or asked.wine
-    return bottles_of(guessed(name, year, asked.price, asked.currency), asked.count)
+def _allergies_in(value: str) -> set[str]:
+    """Return the allergens that a value names in English, or as the fallback reads it."""
+    read = {*map(str, query_for(f"allergy {value}").without_allergens)}
+    value_words = set(words(value))
+    named = {name for name in ALLERGIES if name in value_words or f"{name}s" in value_words}
+    return read | named
 
 
-def _changed(what: str, change: Change) -> ToolOutput:
-    content: dict[str, Any] = {"done": what, "told_to_guest": "below your answer"}
-    # The same call twice is one change.
-    return ToolOutput(content, {f"{what}:{crc32(repr(change).encode()):08x}": change})
+def _parse_bottles(arguments: ChangeCellar) -> Bottles:
+    """Return the bottles to add; the first year among the words of `wine` is the vintage."""
+    parts = arguments.wine.split()
+    year = next((int(part) for part in parts if part.isdecimal() and int(part) in YEARS), None)
+    name = " ".join(part for part in parts if part != str(year)) or arguments.wine
+    wine = guess_wine(name, year, arguments.price, arguments.currency)
+    return bottles_of(wine, arguments.count)
+
+
+def _change_output(done: str, change: Change) -> ToolOutput:
+    """Return the output of a tool that changes something: the change is a source of the turn."""
+    content: dict[str, Any] = {"done": done, "told_to_guest": "below your answer"}
+    # Equal changes have the same key: a call that the model repeats is applied once.
+    key = f"{done}:{crc32(repr(change).encode()):08x}"
+    return ToolOutput(content, {key: change})

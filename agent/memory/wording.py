@@ -5,7 +5,7 @@ from typing import Final
 
 from agent.i18n import translate
 from agent.markdown import escape
-from agent.memory.cellar import owned, state_of, window_of, wine_of
+from agent.memory.cellar import bottles_in_stock, state_of, window_of, wine_of
 from agent.sommelier.taste import budget_of, read
 from agent.sommelier.wine import Currency, money
 from agent.turn import Bottles, Fact
@@ -55,7 +55,7 @@ def cellar(bottles: Iterable[Bottles], year: int, heading: str) -> str:
 
 def whole_cellar(bottles: Iterable[Bottles], year: int) -> str:
     """Return all that a person owns, the wines with least time left first, and its price."""
-    found = owned([*bottles])
+    found = bottles_in_stock([*bottles])
     if not found:
         return translate("cellar_none")
     found.sort(key=lambda item: ((window_of(item) or (0, UNKNOWN_WINDOW_END))[1], item.key))

@@ -18,7 +18,7 @@ from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.cards import facts_line, read_line
 from agent.sommelier.safety import find_wines, may_be_shown, note, person_in
-from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, money, record
+from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, money, wine_record
 from agent.sommelier.wine_tools import in_full
 from agent.text import words
 from agent.turn import NOBODY, Person, Reply
@@ -126,7 +126,9 @@ def _row(wine: ReadWine) -> dict[str, Any]:
         row["sure"] = wine.sure
     if wine.known and wine.is_listed:
         said = ("wine_id", "name", "price", "from", "notes")
-        row["here"] = {key: fact for key, fact in record(wine.known).items() if key not in said}
+        row["here"] = {
+            key: fact for key, fact in wine_record(wine.known).items() if key not in said
+        }
     return row
 
 
@@ -139,7 +141,7 @@ async def _add_ours(
         return {}
     standing, ours = await in_cellar(wine, catalogue, person)
     row["here"] = STANDINGS[standing]
-    write = in_full if standing == "we_have_it" else record
+    write = in_full if standing == "we_have_it" else wine_record
     row["cellar"] = [write(one) for one in ours]
     return {one.id: one for one in ours}
 

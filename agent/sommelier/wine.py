@@ -291,7 +291,7 @@ class Wine(BaseModel):
         return None if self.price is None else in_euros(self.price, self.currency)
 
 
-def record(wine: Wine) -> dict[str, Any]:
+def wine_record(wine: Wine) -> dict[str, Any]:
     """Write a wine for a model: what is known of it, each fact once and no default.
 
     Left out are dry, in stock, no tannin, and sulphites where that is all a label declares.

@@ -13,7 +13,7 @@ from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput
 from agent.sommelier.safety import find_wines, get_wines, note, person_in
 from agent.sommelier.serving import drinking_years, serving
-from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult, record
+from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult, wine_record
 from agent.tables import Strict
 from agent.turn import Person, deps_of
 
@@ -80,7 +80,7 @@ def retrieving(name: str, query: BaseModel, run: Run) -> AbstractContextManager[
 
 def in_full(wine: Wine) -> dict[str, Any]:
     """Write a wine with what a guest asks next of it."""
-    return record(wine) | serving(wine) | {"vegan": wine.vegan}
+    return wine_record(wine) | serving(wine) | {"vegan": wine.vegan}
 
 
 def found(result: WineSearchResult, query: WineQuery, person: Person, told: set[str]) -> ToolOutput:
@@ -105,7 +105,7 @@ def found(result: WineSearchResult, query: WineQuery, person: Person, told: set[
 
 def _found(wine: Wine, result: WineSearchResult, query: WineQuery) -> dict[str, Any]:
     """Write a wine of a search, with what speaks against it."""
-    facts = record(wine)
+    facts = wine_record(wine)
     if query.vegan:
         facts["vegan"] = wine.vegan
     if (years := drinking_years(wine)) and years[1] < datetime.now(UTC).year:

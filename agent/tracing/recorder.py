@@ -62,7 +62,7 @@ class Recorder:
         trace.spans.append(SpanRecord(_span_id(trace), None, "turn", "agent", started, input=input))
         return RootSpan(trace)
 
-    def hold(self, trace: TraceRecord) -> None:
+    def keep_for_retry(self, trace: TraceRecord) -> None:
         """Hold the trace of a turn that failed until it is run again, or given up."""
         self._failed[trace.trace_id] = trace
         if len(self._failed) > MAX_FAILED:

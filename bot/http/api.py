@@ -102,7 +102,7 @@ class Api:
         async def work(run: Run) -> Reply:
             # Concerns that the user stated before are found in the whole conversation.
             deps = replace(deps_of(run), person=None)
-            run = replace(run, history=history, deps=deps, show=show)
+            run = replace(run, history=history, deps=deps, show_draft=show)
             return await self.answerer.answer(asked.message, run)
 
         reply = await self._turn("chat", asked.message, work)

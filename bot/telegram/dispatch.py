@@ -10,11 +10,11 @@ from agent.i18n import translate, use_language
 from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import Conversation
 from bot.telegram.settings import speak_with
-from bot.updates.bursts import chat_of, message_in, part
+from bot.updates.bursts import chat_of, message_in, section
 from db.records import Payload
 
 
-class Unreadable(Exception):
+class UnreadableUpdate(Exception):
     """The library cannot read an update: something that it needs is missing or malformed."""
 
 
@@ -29,7 +29,7 @@ class Dispatcher:
         """Hand an update to the first handler of each group that takes it; raise its errors.
 
         Raises:
-            Unreadable: the library cannot make an update of it.
+            UnreadableUpdate: the library cannot make an update of it.
         """
         application = self.application
         update = read(payload, application.bot)
@@ -59,8 +59,8 @@ class Dispatcher:
         Raises:
             TelegramError: Telegram refuses that.
         """
-        query = part(payload, "callback_query")
-        with use_language(str(part(query, "from").get("language_code") or "")):
+        query = section(payload, "callback_query")
+        with use_language(str(section(query, "from").get("language_code") or "")):
             await self.application.bot.answer_callback_query(
                 str(query.get("id")), translate("one_moment")
             )
@@ -69,7 +69,7 @@ class Dispatcher:
         """Return whether the library can make an update of a payload."""
         try:
             read(payload, self.application.bot)
-        except Unreadable:
+        except UnreadableUpdate:
             return False
         return True
 
@@ -78,12 +78,12 @@ def read(payload: Payload, bot: Bot) -> Update:
     """Return the update of a payload.
 
     Raises:
-        Unreadable: the library cannot make one of it.
+        UnreadableUpdate: the library cannot make one of it.
     """
     try:
         return Update.de_json(dict(payload), bot)
     except Exception as error:
-        raise Unreadable(type(error).__name__) from None
+        raise UnreadableUpdate(type(error).__name__) from None
 
 
 def origin(payload: Payload, bot: Bot) -> Update | None:
@@ -91,9 +91,9 @@ def origin(payload: Payload, bot: Bot) -> Update | None:
 
     Return None for an unreadable update that nobody wrote to the bot alone.
     """
-    with suppress(Unreadable):
+    with suppress(UnreadableUpdate):
         return read(payload, bot)
-    sender, chat_id = part(message_in(payload), "from"), chat_of(payload)
+    sender, chat_id = section(message_in(payload), "from"), chat_of(payload)
     if chat_id <= 0 or sender.get("is_bot") is not False:
         return None
     chat = {"id": chat_id, "type": "private"}

@@ -36,7 +36,7 @@ from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import SENT, TYPED, destination, is_addressed, message_of, people_of
 from bot.telegram.settings import speak_with
 from bot.updates.accept import until_reached
-from bot.updates.bursts import STOPPED, chat_of, number, part
+from bot.updates.bursts import STOPPED, as_int, chat_of, section
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Handlers:
         chat_id, thread = to.chat_id, to.thread_id or 0
         await turns.running.stop_everywhere(chat_id=chat_id, thread_id=thread, is_forgotten=True)
         forgotten = await messages.forget(chat_id, thread_id=thread)
-        await turns.carer.forget(chat_id)
+        await turns.safety.forget(chat_id)
         await self.talk.say(
             update, translate("forgotten") if forgotten else translate("nothing_to_forget")
         )
@@ -136,8 +136,8 @@ class Handlers:
 
     async def stop_pressed(self, update: Update, context: Context) -> None:
         """Stop the turn of a draft; only the user who asked sees its button."""
-        chat_id, draft = chat_of(update.api_kwargs), part(update.api_kwargs, STOPPED)
-        turn_id = number(draft.get("draft_id"))
+        chat_id, draft = chat_of(update.api_kwargs), section(update.api_kwargs, STOPPED)
+        turn_id = as_int(draft.get("draft_id"))
         await self.talk.turns.running.stop_everywhere(chat_id=chat_id, id=turn_id)
 
     async def only_in_private(self, update: Update, context: Context) -> None:

@@ -289,7 +289,7 @@ class LookUps:
             update,
             f"/find {category} {place}",
             kind="find",
-            remembered=message.venue is not None,
+            in_history=message.venue is not None,
         )
         await self._find(question, category, place)
 

@@ -33,7 +33,7 @@ from bot.telegram.messages import (
 )
 from bot.telegram.render import to_telegram_html, visible_text
 from bot.telegram.settings import ALOUD, ON
-from bot.updates.bursts import ALBUM, file_in, number
+from bot.updates.bursts import ALBUM, as_int, file_in
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class Media:
 
         async def work(run: Run) -> Reply:
             if (care := care_in(run)).forbids_alcohol:
-                return Reply(text=talk.turns.carer.help.why(care), outcome="care")
+                return Reply(text=talk.turns.safety.help.why(care), outcome="care")
             read = await self._read(files, context.bot, run)
             reply = await talk.answer(text, run, history, read)
             if read is not None:
@@ -134,8 +134,8 @@ class Media:
             heard = await hear(download, name, seconds, run=run, transcriber=transcriber)
             words = heard.transcript.text
             text = with_context(words, message) if words else ""
-            if words and run.show is not None:
-                run.show(lambda: lead_of(words))
+            if words and run.show_draft is not None:
+                run.show_draft(lambda: lead_of(words))
             return text
 
         async def work(run: Run) -> Reply:
@@ -146,7 +146,7 @@ class Media:
             lead, audio = lead_of(heard.transcript.text), await self._aloud(reply, run)
             return replace(reply, lead=lead, audio=audio)
 
-        await talk.turns.run_turn(replace(question, hear=listen), work)
+        await talk.turns.run_turn(replace(question, transcribe=listen), work)
 
     async def _aloud(self, reply: Reply, run: Run) -> bytes:
         """Return the answer as audio, for a user who chose so."""
@@ -221,7 +221,7 @@ async def fetch(bot: Bot, file: File) -> bytes:
     def may_pass(error: Exception) -> bool:
         return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)
 
-    if number(file.get("file_size")) > lengths.FILE_BYTES:
+    if as_int(file.get("file_size")) > lengths.FILE_BYTES:
         raise Unusable(TOO_LARGE)
     try:
         return await retry(download, tries=FETCH_TRIES, on=may_pass)

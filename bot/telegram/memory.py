@@ -14,9 +14,9 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, f
 
 from agent.i18n import in_every_language, translate
 from agent.memory import wording
-from agent.memory.cellar import owned, read_bottles, taken
+from agent.memory.cellar import bottles_in_stock, read_bottles, take_bottles
 from agent.memory.changes import told
-from agent.memory.taste import contradicted_by, facts_in, unknown_of
+from agent.memory.taste import contradicted_facts, facts_in, new_facts
 from agent.sommelier.taste import taste_of, written
 from agent.text import fold
 from agent.turn import SHARED, STATED_KINDS, Bottles, Change, Fact, Person
@@ -130,8 +130,8 @@ class MemoryCommands:
         """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
         facts = await self.talk.facts(update)
         if learned := facts_in(behind_command(message_of(update).text or "")):
-            new = unknown_of(learned, facts)
-            gone = tuple(old for fact in new for old in contradicted_by(fact, facts))
+            new = new_facts(learned, facts)
+            gone = tuple(old for fact in new for old in contradicted_facts(fact, facts))
             await self._changed(update, learned=new, unlearned=gone)
             return
         known = _listed(facts)
@@ -159,13 +159,13 @@ class MemoryCommands:
             return
         action, _, line = behind_command(message_of(update).text or "").partition(" ")
         bottles = await talk.bottles(update)
-        if _is_called(action, "cellar_export_word") and owned(bottles):
-            await talk.sender.send_file(to, CELLAR_FILE, write_bottles(owned(bottles)))
+        if _is_called(action, "cellar_export_word") and bottles_in_stock(bottles):
+            await talk.sender.send_file(to, CELLAR_FILE, write_bottles(bottles_in_stock(bottles)))
         elif _is_called(action, "cellar_add_word") and (bought := read_bottles(line)):
             await self._changed(update, bottles=(bought,))
         elif _is_called(action, "cellar_remove_word"):
             asked = read_bottles(line)
-            gone = taken(bottles, line, asked.count if asked else None)
+            gone = take_bottles(bottles, line, asked.count if asked else None)
             await self._changed(update, bottles=(gone,) if gone else ())
         else:
             await self._show(update)
@@ -222,7 +222,7 @@ class MemoryCommands:
         bottles = await self.talk.bottles(update)
         said = wording.whole_cellar(bottles, datetime.now(UTC).year)
         if is_private(update):
-            hint = f"\n\n{translate('cellar_hint')}" if owned(bottles) else ""
+            hint = f"\n\n{translate('cellar_hint')}" if bottles_in_stock(bottles) else ""
             await self.talk.say(update, said + hint)
             return
         buttons = ((Button(translate("cellar_unshare_button"), UNSHARE),),)

@@ -100,15 +100,15 @@ class NoticedButtons:
     async def care(self, update: Update, context: Context) -> None:
         """Take a concern back, or remember it."""
         query, (chat_id, user_id) = press_of(update), people_of(update)
-        carer, (owner, concern) = self.talk.turns.carer, parts_of(query, 2)
+        safety, (owner, concern) = self.talk.turns.safety, parts_of(query, 2)
         if await _is_foreign(query, owner):
             return
         if concern == MISUNDERSTOOD:
-            await carer.retract(chat_id, user_id)
+            await safety.retract(chat_id, user_id)
             await acknowledge(query)
             await self.talk.say(update, translate("care_misunderstood"))
         elif concern in CONCERNS:
-            await carer.keep(chat_id, user_id, [concern])
+            await safety.keep(chat_id, user_id, [concern])
             await acknowledge(query, translate("care_kept"))
         await remove_buttons(query.message, lambda data: data.startswith(CARE))
 

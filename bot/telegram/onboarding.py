@@ -86,14 +86,14 @@ class Onboarding:
                 (wine,) = allowed
                 text = wine_text(wine, escape(wine.notes))
                 return Reply(text=text, wine_ids=(wine.id,), wines=(wine,))
-            if wines and (why := talk.turns.carer.help.why(care_in(run))):
+            if wines and (why := talk.turns.safety.help.why(care_in(run))):
                 return Reply(text=why, outcome="care")
             return Reply(text=translate("greeting"), answer=await self._questions(update))
 
         def greeting(questions: Rows) -> Sequence[Outgoing]:
             return [Outgoing(translate("greeting"), questions)]
 
-        question = talk.question(update, words, remembered=bool(wines))
+        question = talk.question(update, words, in_history=bool(wines))
         await talk.turns.run_turn(question, work, greeting)
 
     async def _questions(self, update: Update) -> Rows:

@@ -113,20 +113,21 @@ class Sender:
     async def deliver(
         self,
         messages: Sequence[OutboxRow],
-        hold: Callable[[], Awaitable[None]] | None = None,
+        check_ownership: Callable[[], Awaitable[None]] | None = None,
     ) -> Delivery:
         """Send messages in order, each stored at once as sent. Never raises a Telegram error.
 
-        After an error the messages that `follow` are not tried, save after an ambiguous one, when
-        they may well get through. `hold` raises if another process has taken the messages over.
+        After an error the messages that `follow` are not tried, except after an ambiguous error,
+        when the first may have arrived. `check_ownership` raises if another process has taken over
+        the messages.
         """
         delivery, failed = Delivery(), None
         for number, message in enumerate(messages):
             if failed and message.follows:
                 sent = Delivery(error=failed)
             else:
-                if number and hold is not None:
-                    await hold()
+                if number and check_ownership is not None:
+                    await check_ownership()
                 sent = await self._deliver_message(message)
             failed = sent.error if sent.error != "ambiguous" else None
             delivery += sent

@@ -35,7 +35,7 @@ POLL: Final = timedelta(seconds=30)
 TIMEOUT: Final = httpx2.Timeout(10, read=POLL.total_seconds() + 10)
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 WATCH_SECONDS: Final = 60.0
-UNREADABLE: Final[Payload] = {"message": {}}
+UNREADABLE_PAYLOAD: Final[Payload] = {"message": {}}
 """The content that replaces that of an update which cannot be stored; it is set aside then."""
 UPDATE_ID: Final = pattern(r'"update_id"\s{0,9}:\s{0,9}([0-9]{1,19})')
 
@@ -75,7 +75,7 @@ def read_update(body: bytes) -> Payload | None:
         update = read_json(body)
     except ValueError:
         found = UPDATE_ID.search(body.decode("utf-8", "replace"))
-        update = found and {"update_id": int(found[1]), **UNREADABLE}
+        update = found and {"update_id": int(found[1]), **UNREADABLE_PAYLOAD}
     return cast("Payload", update) if update_id_of(update) is not None else None
 
 

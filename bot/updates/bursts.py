@@ -39,7 +39,7 @@ QUICK_COMMANDS: Final = frozenset({"/new", "/start", "/help", "/settings", "/lan
 
 def chat_of(payload: Payload) -> int:
     """Return the id of the chat of an update, 0 if it has none."""
-    return number(part(message_in(payload), "chat").get("id"))
+    return as_int(section(message_in(payload), "chat").get("id"))
 
 
 def lane_of(payload: Payload) -> str:
@@ -50,37 +50,37 @@ def lane_of(payload: Payload) -> str:
     press. /stop waits for nothing. A follow-up ("n:…") is a question.
     """
     chat_id, message = chat_of(payload), message_in(payload)
-    kind = str(part(payload, "callback_query").get("data", "")).partition(":")[0]
-    command = str(part(payload, "message").get("text", ""))[:64].partition(" ")[0].lower()
+    kind = str(section(payload, "callback_query").get("data", "")).partition(":")[0]
+    command = str(section(payload, "message").get("text", ""))[:64].partition(" ")[0].lower()
     command = command.partition("@")[0]
     if STOPPED in payload or command == STOP:
         return f"stop-{chat_id}"
     if (kind and not is_follow_up(payload)) or command in QUICK_COMMANDS:
         return f"aside-{chat_id}"
-    topic = number(message.get("message_thread_id")) if message.get("is_topic_message") else 0
+    topic = as_int(message.get("message_thread_id")) if message.get("is_topic_message") else 0
     return f"{chat_id}.{topic}" if topic else str(chat_id)
 
 
 def is_follow_up(payload: Payload) -> bool:
     """Return whether an update is the press of a follow-up button."""
-    pressed = str(part(payload, "callback_query").get("data", ""))
+    pressed = str(section(payload, "callback_query").get("data", ""))
     return pressed.startswith(f"{FOLLOW_UP}:")
 
 
 def message_in(payload: Payload) -> Payload:
     """Return the message of an update, or that above a pressed button; empty without one."""
-    found = next((part(payload, kind) for kind in KINDS if kind in payload), {})
-    return part(found, "message") if "data" in found else found
+    found = next((section(payload, kind) for kind in KINDS if kind in payload), {})
+    return section(found, "message") if "data" in found else found
 
 
-def part(payload: Payload, name: str) -> Payload:
+def section(payload: Payload, name: str) -> Payload:
     """Return an object inside another, empty if there is none."""
     found = payload.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def number(value: object) -> int:
-    """Return an id, 0 for any other value."""
+def as_int(value: object) -> int:
+    """Return a value if it is an integer of 64 bits, else 0."""
     return value if type(value) is int and abs(value) <= LARGEST_ID else 0
 
 
@@ -113,13 +113,13 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     It does if it edits one of their messages, or if their user writes more; in a group, where
     they may speak to others, only within a second.
     """
-    if edited := part(later, "edited_message"):
-        ids = {number(message_in(payload).get("message_id")) for payload in payloads}
-        is_edit = number(edited.get("message_id")) in ids - {0}
+    if edited := section(later, "edited_message"):
+        ids = {as_int(message_in(payload).get("message_id")) for payload in payloads}
+        is_edit = as_int(edited.get("message_id")) in ids - {0}
         return is_edit and is_part_of_burst({"message": edited})
     if not 0 < len(payloads) < LARGEST_BURST or not is_part_of_burst(payloads[0]):
         return False
-    seconds = number(message_in(later).get("date")) - number(message_in(payloads[-1]).get("date"))
+    seconds = as_int(message_in(later).get("date")) - as_int(message_in(payloads[-1]).get("date"))
     is_for_us = chat_of(later) > 0 or seconds <= GROUP_SECONDS
     return is_for_us and _continues(payloads[-1], later)
 
@@ -132,14 +132,14 @@ def _continues(earlier: Payload, later: Payload) -> bool:
 
 def is_part_of_burst(payload: Payload) -> bool:
     """Return whether an update may be one of several: text, no command, or a part of an album."""
-    message = part(payload, "message")
+    message = section(payload, "message")
     text = str(message.get("text") or "")
     return bool(text and not text.startswith("/")) or "media_group_id" in message
 
 
 def comes_in_parts(payload: Payload) -> bool:
     """Return whether more parts may be on their way: of an album, or of forwarded messages."""
-    message = part(payload, "message")
+    message = section(payload, "message")
     return "media_group_id" in message or is_forwarded(message)
 
 
@@ -168,7 +168,7 @@ def merge(payloads: Sequence[Payload]) -> Payload:
     messages = dict[int, Payload]()
     for place, message in enumerate(map(message_in, payloads)):
         # An edit takes the place of the message that it edits.
-        messages[number(message.get("message_id")) or -place] = message
+        messages[as_int(message.get("message_id")) or -place] = message
     return {"update_id": payloads[0]["update_id"], "message": merge_messages([*messages.values()])}
 
 
@@ -218,7 +218,7 @@ def _words(messages: Sequence[Payload]) -> tuple[str, list[dict[str, Any]]]:
         text += "\n" if text else ""
         start, words = utf16_units(text), words[:remaining]
         end = utf16_units(words)
-        whole = [mark for mark in marks if mark["offset"] + number(mark.get("length")) <= end]
+        whole = [mark for mark in marks if mark["offset"] + as_int(mark.get("length")) <= end]
         entities += [{**mark, "offset": mark["offset"] + start} for mark in whole]
         text += words
     return text, entities[: lengths.ENTITIES]

@@ -1,7 +1,7 @@
-"""From accepted updates to turns: in the order of their lanes, bursts merged, poison set aside.
+"""Run accepted updates as turns: a chat's in order, bursts merged, failing updates set aside.
 
-A turn is begun, handled, committed with its messages, and sent. After a kill, a turn without an
-answer is handled again; of one with an answer only the messages are sent that were not.
+A turn is begun, handled, committed with its messages, and sent. After a crash, a turn without an
+answer is handled again. A turn with an answer only sends the messages that were not sent yet.
 """
 
 import asyncio
@@ -17,11 +17,12 @@ from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
 from bot.pending import PendingTurn, Placeholder, TurnState, pending
 from bot.retries import DATABASE, retry_forever
-from bot.telegram.dispatch import Dispatcher, Unreadable
+from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
 from bot.telegram.sender import Sender
-from bot.updates.accept import UNREADABLE
+from bot.updates.accept import UNREADABLE_PAYLOAD
 from bot.updates.bursts import (
     INLINE,
+    as_int,
     chat_of,
     comes_in_parts,
     group_burst,
@@ -29,10 +30,9 @@ from bot.updates.bursts import (
     is_same_turn,
     lane_of,
     merge,
-    number,
-    part,
+    section,
 )
-from db.engine import Unstorable, is_passing
+from db.engine import Unstorable, is_transient
 from db.models import OutboxRow, UpdateRow
 from db.records import Payload
 from db.repositories.inbox import RETRY, BegunTurn, Inbox, TurnTaken
@@ -44,20 +44,22 @@ log = logging.getLogger(__name__)
 
 TURNS_AT_ONCE: Final = 64
 MAX_DETACHED: Final = 32
-"""More inline queries at once are dropped: a user who types on asks again."""
-FIRST_WAIT_SECONDS: Final = 0.2
+"""How many inline queries run at once. More are dropped: the next letter typed sends a new one."""
+RETRY_BASE_SECONDS: Final = 0.2
+"""A failed turn is tried again after this, doubled with every try: after 0.4 s the first time."""
 RECORD_SECONDS: Final = 5.0
 """How long a stop waits for the record of messages that are on their way."""
 DIED: Final = "the process died while this update was answered"
 CANNOT_READ: Final = "the library cannot read it"
 
 SHARED_TRIES: Final = 2
-"""Tries of a turn beside others. After a crash nobody can tell which of the turns that ran caused
-it, so a turn that was cut off so often runs alone: only it can be to blame then."""
+"""After a crash nobody can tell which of the running turns caused it: all of them lose a try. Turns
+that were begun this often are suspects, and run one at a time, so that a further crash costs only
+one suspect a try. Turns with fewer tries still run beside it."""
 
 
 class Superseded(Exception):
-    """A correction arrived: the turn begins again together with it."""
+    """A correction arrived: the turn has to be handled again together with it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,52 +68,63 @@ class Lane:
 
     name: str
     recheck: bool = True
-    """Whether the queue is to be read once more before the task ends."""
+    """Whether the task has to read the queue once more before it ends."""
     payloads: Sequence[Payload] = ()
     is_corrected: bool = False
-    handling: asyncio.Task[None] | None = None
+    handler: asyncio.Task[None] | None = None
     task: asyncio.Task[None] | None = None
 
-    def take_in(self, payload: Payload) -> None:
-        """Cancel the turn if this update corrects it and it is not handled yet."""
+    def begin(self, payload: Payload) -> None:
+        """Note the first update of the turn that begins."""
+        self.payloads = (payload,)
+        self.is_corrected = False
+
+    def restart_if_corrected(self, payload: Payload) -> None:
+        """Cancel the running handler if `payload` corrects the turn."""
         is_new = self.payloads and payload["update_id"] > self.payloads[-1]["update_id"]
         if self.is_corrected or not is_new or not is_same_turn(self.payloads, payload):
             return
-        # Between two tries there is nothing to cancel: `handle` sees the flag.
-        self.is_corrected = self.handling is None or self.handling.cancel()
+        if self.handler is None:
+            # Between two tries no handler runs: `is_corrected` stops the next `run`.
+            self.is_corrected = True
+        else:
+            # False if the handler has ended: the correction is then a turn of its own.
+            self.is_corrected = self.handler.cancel()
 
-    async def handle(self, handle: Callable[[Payload], Awaitable[None]]) -> None:
-        """Handle the updates of the turn as one.
+    async def run(self, handle: Callable[[Payload], Awaitable[None]]) -> None:
+        """Handle the updates of the turn as one merged update.
 
         Raises:
             Superseded: a correction arrived meanwhile.
         """
         if self.is_corrected:
             raise Superseded
-        handling = self.handling = asyncio.ensure_future(handle(merge(self.payloads)))
+        self.handler = asyncio.ensure_future(handle(merge(self.payloads)))
         try:
-            await handling
+            await self.handler
         except asyncio.CancelledError:
-            # Closing cancels our own task too, perhaps together with a correction.
+            # A shutdown cancels this task as well as the handler: then the turn must not restart.
             task = asyncio.current_task()
-            if not self.is_corrected or (task and task.cancelling()):
+            is_shutdown = task is not None and task.cancelling() > 0
+            if is_shutdown or not self.is_corrected:
                 raise
             raise Superseded from None
         except Exception:
-            self.handling = None
+            self.handler = None
             raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
-    """Accepts updates and runs their turns, those of a lane one after the other by their ids.
+    """Accepts updates and runs their turns: those of one lane in the order of their ids.
 
-    A process runs a lane while it holds its lock; turns begin once `ready` is set. An update whose
-    turn failed `max_tries` times is set aside; failures of a database that is away do not count.
+    A process runs a lane while it holds the lane's lock. Turns begin once `ready` is set. An update
+    whose turn failed `max_tries` times is set aside; failures of an unavailable database do not
+    count.
 
-    The next part of an album, or of forwarded messages, is awaited for `burst`; any other turn
-    begins at once. An update that belongs to a turn and arrives before its commit restarts the turn
-    together with it; without a `burst` nothing is merged then.
+    A turn with an album or a forwarded message waits `burst_window` for further parts. Any other
+    turn begins at once. A correction that arrives before the commit restarts the turn with both
+    updates. With a `burst_window` of zero, corrections are turns of their own.
     """
 
     inbox: Inbox
@@ -119,7 +132,7 @@ class Lanes:
     dispatcher: Dispatcher
     locks: "Locks"
     metrics: Metrics
-    burst: timedelta
+    burst_window: timedelta
     max_tries: int
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     _lanes: dict[str, Lane] = field(default_factory=dict)
@@ -148,36 +161,39 @@ class Lanes:
         for row in await self._store([row_of(payload) for payload in payloads]):
             self.schedule(str(row.lane))
             self.metrics.update("accepted")
-            if self.burst and (lane := self._lanes.get(str(row.lane))):
-                lane.take_in(row.payload)
+            if self.burst_window and (lane := self._lanes.get(str(row.lane))):
+                lane.restart_if_corrected(row.payload)
 
     async def _store(self, rows: Sequence[UpdateRow]) -> Sequence[UpdateRow]:
-        """Store updates; of one that the database does not take, its number alone."""
+        """Store updates. If the database rejects one, store only its id."""
         queued = [row for row in rows if INLINE not in row.payload]
         try:
             return await self.inbox.accept(queued)
         except Unstorable:
             if len(queued) == 1:
-                queued[0].payload = dict(UNREADABLE)
+                queued[0].payload = dict(UNREADABLE_PAYLOAD)
                 return await self.inbox.accept(queued)
-            return [stored for row in queued for stored in await self._store([row])]
+            stored = list[UpdateRow]()
+            for row in queued:
+                stored += await self._store([row])
+            return stored
 
-    async def take_in(self, name: str) -> None:
-        """Let the turn that runs in a lane take in corrections that another process accepted."""
+    async def check_corrections(self, name: str) -> None:
+        """Restart the turn of a lane if another process accepted a correction of it."""
         lane = self._lanes.get(name)
-        if lane is not None and lane.payloads and self.burst:
+        if lane is not None and lane.payloads and self.burst_window:
             first = lane.payloads[0]["update_id"]
-            for row in _behind(first, await self.inbox.waiting(name)):
-                lane.take_in(row.payload)
+            for row in _later_updates(first, await self.inbox.waiting(name)):
+                lane.restart_if_corrected(row.payload)
 
     async def schedule_unowned(self) -> None:
-        """Schedule the lanes with work that no process runs: after a crash, or to retry."""
+        """Schedule the lanes that have work but no process: after a crash, or for a retry."""
         for name in await self.locks.unowned():
             if name not in self._lanes:
                 self.schedule(name)
 
     def schedule(self, name: str) -> None:
-        """Run a lane; if it runs here already, it reads its queue once more before it ends."""
+        """Start a task for a lane. If it has one, the task will read the queue once more."""
         if lane := self._lanes.get(name):
             lane.recheck = True
             return
@@ -194,34 +210,38 @@ class Lanes:
         except Exception as error:
             log.error("A lane stops until it is scheduled again: %s", format_location(error))  # noqa: TRY400
         finally:
-            # No await between the last look at the flag and this: no `schedule` can be lost.
+            # There is no await between the last check of `recheck` and this: no `schedule` is lost.
             del self._lanes[lane.name]
 
     async def run_next(self, lane: Lane) -> bool:
-        """Run the next turn of a lane; return False if none waits or another process holds it."""
+        """Run the next turn of a lane. Return False if none waits or another process runs it."""
         async with self._slots:
-            if self._stopping.is_set() or not (waiting := await self._waiting(lane)):
+            if self._stopping.is_set():
                 return False
-            # The holder reads the queue again after it has let go, so that a process which finds
-            # the lane held may leave what waits to it.
+            waiting = await self._waiting(lane)
+            if not waiting:
+                return False
+            # A process that finds the lane locked may leave its updates alone: the process with the
+            # lock reads the queue again after it has released it.
             async with self.locks.lock(lane.name) as acquired:
                 if not acquired or self._stopping.is_set():
                     return False
-                first, lane.payloads, lane.is_corrected = waiting[0], (waiting[0].payload,), False
+                first = waiting[0]
+                lane.begin(first.payload)
                 try:
-                    await self._run_turn(lane, first, await self._burst_behind(lane, waiting))
+                    await self._run_turn(lane, first, await self._burst_ids(lane, waiting))
                 except TurnTaken:
                     log.warning(
                         "The turn of update %s is run by another process now", first.update_id
                     )
                 finally:
-                    lane.payloads, lane.handling = (), None
+                    lane.payloads, lane.handler = (), None
         return True
 
     async def finish(self, seconds: float) -> bool:
-        """Begin no turn any more and wait for those that run; return whether all ended in time.
+        """Stop beginning turns and wait for the running ones; return whether all ended in time.
 
-        Updates that wait are left to the next start, or to another replica.
+        Waiting updates are left to the next start, or to another replica.
         """
         self._stopping.set()
         if not (running := [lane.task for lane in self.active if lane.task]):
@@ -234,14 +254,14 @@ class Lanes:
         return not unfinished
 
     async def close(self) -> None:
-        """Cancel what still runs."""
+        """Cancel the tasks that still run."""
         tasks = [*self._detached, *(lane.task for lane in self._lanes.values() if lane.task)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _detach(self, handle: Callable[[Payload], Awaitable[None]], payload: Payload) -> None:
-        """Handle what nobody waits for any more in a moment: it is not stored, and in no lane."""
+        """Handle a short-lived update at once: it is not stored and waits in no lane."""
 
         async def run() -> None:
             try:
@@ -258,64 +278,65 @@ class Lanes:
     async def _waiting(self, lane: Lane) -> Sequence[UpdateRow]:
         return await retry_forever(lambda: self.inbox.waiting(lane.name))
 
-    async def _burst_behind(self, lane: Lane, waiting: Sequence[UpdateRow]) -> list[int]:
-        """Return the ids of the updates that were sent in one go with the first."""
+    async def _burst_ids(self, lane: Lane, waiting: Sequence[UpdateRow]) -> list[int]:
+        """Return the ids of the updates that belong to the turn of the first waiting one."""
         first = waiting[0]
         if first.turn_id is not None:
             return []
-        if self.burst and comes_in_parts(first.payload):
-            await asyncio.sleep(self.burst.total_seconds())
+        if self.burst_window and comes_in_parts(first.payload):
+            await asyncio.sleep(self.burst_window.total_seconds())
             waiting = await self._waiting(lane)
-        rows = [first, *_behind(first.update_id, waiting)]
-        group = group_burst(rows, self.burst, self.dispatcher.is_readable)
+        rows = [first, *_later_updates(first.update_id, waiting)]
+        group = group_burst(rows, self.burst_window, self.dispatcher.is_readable)
         return [row.update_id for row in group[1:]]
 
     async def _run_turn(self, lane: Lane, first: UpdateRow, others: Sequence[int]) -> None:
         """Run a turn until its answer is sent or it is set aside."""
         state = TurnState(placeholder=Placeholder(first.placeholder_id))
-        async with self._exclusive if first.tries >= SHARED_TRIES else nullcontext():
-            begun = await retry_forever(lambda: self.inbox.begin(first.update_id, others))
-            if begun is not None and begun.update.tries == 1:
-                waited = datetime.now(UTC) - begun.update.received_at
+        is_suspect = first.tries >= SHARED_TRIES
+        async with self._exclusive if is_suspect else nullcontext():
+            attempt = await retry_forever(lambda: self.inbox.begin(first.update_id, others))
+            if attempt is not None and attempt.update.tries == 1:
+                waited = datetime.now(UTC) - attempt.update.received_at
                 self.metrics.turn_started(waited.total_seconds())
             for _ in others:
                 self.metrics.update("coalesced")
-            while begun is not None:
-                begun = await self._try(lane, begun, state)
+            while attempt is not None:
+                attempt = await self._try(lane, attempt, state)
 
-    async def _try(self, lane: Lane, begun: BegunTurn, state: TurnState) -> BegunTurn | None:
+    async def _try(self, lane: Lane, attempt: BegunTurn, state: TurnState) -> BegunTurn | None:
         """Handle, commit and send a turn; return the next try after a correction or a failure."""
-        turn = PendingTurn(begun.update, state)
-        if begun.update.tries > self.max_tries:
+        turn = PendingTurn(attempt.update, state)
+        if attempt.update.tries > self.max_tries:
             await self._set_aside(turn, DIED)
-        elif begun.outbox is not None:
-            await self._deliver(turn, begun.outbox)
+        elif attempt.outbox is not None:
+            await self._deliver(turn, attempt.outbox)
         else:
-            lane.payloads = begun.payloads
+            lane.payloads = attempt.payloads
             return await self._handle(lane, turn)
         return None
 
     async def _handle(self, lane: Lane, turn: PendingTurn) -> BegunTurn | None:
         try:
             with pending(turn):
-                await lane.handle(self.dispatcher.handle)
+                await lane.run(self.dispatcher.handle)
         except Superseded:
             return await self._restart(lane, turn)
-        except Unreadable:
+        except UnreadableUpdate:
             await self._set_aside(turn, CANNOT_READ, "unreadable")
         except Exception as error:
             return await self._handle_failure(turn, error)
         else:
-            # From here on a correction is a turn of its own.
+            # From here on a correction no longer restarts the turn: it is a turn of its own.
             await self._deliver(turn)
         return None
 
     async def _deliver(self, turn: PendingTurn, outbox: Sequence[OutboxRow] | None = None) -> None:
-        """Commit a turn unless its messages are in the `outbox`; send them, and end it."""
+        """Commit a turn unless `outbox` holds its messages, send the messages, mark it done."""
 
-        async def hold() -> None:
+        async def check_ownership() -> None:
             self._check_open()
-            await retry_forever(lambda: self.inbox.hold(turn.update))
+            await retry_forever(lambda: self.inbox.check_ownership(turn.update))
 
         delivery, task = Delivery(), asyncio.current_task()
         assert task is not None  # noqa: S101 - a lane runs in a task
@@ -324,9 +345,11 @@ class Lanes:
                 await self._commit(turn)
             self._check_open()
             self._sending.add(task)
-            delivery = await self.sender.deliver(turn.messages if outbox is None else outbox, hold)
+            delivery = await self.sender.deliver(
+                turn.messages if outbox is None else outbox, check_ownership
+            )
         finally:
-            turn.delivered(delivery)
+            turn.on_delivery(delivery)
             self._sending.discard(task)
         await retry_forever(lambda: self.inbox.done(turn.update, turn.traces))
 
@@ -336,16 +359,18 @@ class Lanes:
             raise asyncio.CancelledError
 
     async def _commit(self, turn: PendingTurn, error: str | None = None) -> None:
-        """Store a turn with its messages, if no other process has begun it."""
+        """Store a turn with its messages, unless another process has begun it."""
         await retry_forever(
             lambda: self.inbox.commit(turn.update, turn.ended, turn.messages, error=error)
         )
 
     async def _restart(self, lane: Lane, turn: PendingTurn) -> BegunTurn | None:
         """Begin a turn again together with its corrections."""
-        lane.is_corrected, lane.handling = False, None
-        update, payloads, ids = turn.update, [*lane.payloads], list[int]()
-        for row in _behind(update.update_id, await self._waiting(lane)):
+        lane.is_corrected, lane.handler = False, None
+        update = turn.update
+        payloads = [*lane.payloads]
+        ids: list[int] = []
+        for row in _later_updates(update.update_id, await self._waiting(lane)):
             if is_same_turn(payloads, row.payload) and self.dispatcher.is_readable(row.payload):
                 payloads.append(row.payload)
                 ids.append(row.update_id)
@@ -356,25 +381,33 @@ class Lanes:
         )
 
     async def _handle_failure(self, turn: PendingTurn, error: Exception) -> BegunTurn | None:
-        """Begin a turn that failed again, a while later; return None if it was set aside."""
-        update, counts = turn.update, not is_passing(error)
-        if not counts:
+        """Wait, then begin a failed turn again; return None if it was set aside.
+
+        A try that failed because the database was unavailable does not count.
+        """
+        update = turn.update
+        is_counted = not is_transient(error)
+        if not is_counted:
             log.warning("The turn of update %s waits: %s", update.update_id, type(error).__name__)
             await asyncio.sleep(DATABASE.longest)
         else:
-            failed = (update.update_id, update.tries, format_location(error))
-            log.error("The turn of update %s failed, try %s: %s", *failed)
+            log.error(
+                "The turn of update %s failed, try %s: %s",
+                update.update_id,
+                update.tries,
+                format_location(error),
+            )
             if update.tries >= self.max_tries:
                 await self._set_aside(turn, type(error).__name__)
                 return None
-            await asyncio.sleep(FIRST_WAIT_SECONDS * 2**update.tries)
+            await asyncio.sleep(RETRY_BASE_SECONDS * 2**update.tries)
         turn.state.restart()
-        return await retry_forever(lambda: self.inbox.begin(update.update_id, counts=counts))
+        return await retry_forever(lambda: self.inbox.begin(update.update_id, counts=is_counted))
 
     async def _set_aside(
         self, turn: PendingTurn, error: str, result: UpdateResult = "set_aside"
     ) -> None:
-        """Give an update up: tell the user and the admins, and let the lane go on."""
+        """Give up an update: tell the user and the admins, so that the lane can continue."""
         update = turn.update
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
@@ -392,24 +425,27 @@ class Lanes:
             log.error("Nobody is told of update %s: %s", update.update_id, format_location(failure))  # noqa: TRY400
         await self._commit(turn, error)
         self.metrics.update(result)
-        turn.delivered(await self.sender.deliver(turn.messages))
+        turn.on_delivery(await self.sender.deliver(turn.messages))
         await retry_forever(lambda: self.inbox.save_traces(turn.traces))
 
 
-def _behind(update_id: int, waiting: Sequence[UpdateRow]) -> list[UpdateRow]:
-    """Return the updates after one; an update that is to be retried belongs to no other turn."""
+def _later_updates(update_id: int, waiting: Sequence[UpdateRow]) -> list[UpdateRow]:
+    """Return the updates after `update_id`, without those that an admin retries.
+
+    A retried update is always a turn of its own.
+    """
     return [row for row in waiting if row.update_id > update_id and row.state != RETRY]
 
 
 def row_of(payload: Payload) -> UpdateRow:
     """Return the row of an update."""
-    message = part(payload, "message") or part(payload, "edited_message")
+    message = section(payload, "message") or section(payload, "edited_message")
     return UpdateRow(
         update_id=payload["update_id"],
         chat_id=chat_of(payload),
         lane=lane_of(payload),
         payload=dict(payload),
-        message_id=number(message.get("message_id")) or None,
+        message_id=as_int(message.get("message_id")) or None,
     )
 
 

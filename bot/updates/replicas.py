@@ -23,7 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from agent.retrying import Backoff, retry
 from bot.retries import retry_forever
-from db.engine import CONNECTING
+from db.engine import POSTGRES_OPTIONS
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class ReplicaLocks:
     def __init__(self, url: str) -> None:
         given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
         options = f"{given.get('options', '')} {SERVER_KEEPALIVE}"
-        self._address = make_conninfo("", **given | CONNECTING | {"options": options})
+        self._address = make_conninfo("", **given | POSTGRES_OPTIONS | {"options": options})
         self._connection: psycopg.AsyncConnection | None = None
         self._using = asyncio.Lock()
         self._held: set[str] = set()

@@ -138,7 +138,7 @@ class Inbox(KeepingTraces):
         async with self._sessions.begin() as session:
             await session.execute(mine.values(placeholder_id=message_id))
 
-    async def hold(self, begun: UpdateRow) -> None:
+    async def check_ownership(self, begun: UpdateRow) -> None:
         """Check that no other process has begun a turn.
 
         Raises:

@@ -15,7 +15,7 @@ from agent.engine.limits import Spent
 from agent.numbers import percentile
 from agent.text import storable
 from agent.turn import Change
-from db.engine import Sessions, serialize
+from db.engine import Sessions, lock_transaction
 from db.models import FactRow, MessageRow, OutboxRow, TurnRow, WineRow, upsert, values_of
 from db.records import DayStats, EndedTurn, FeedbackReason, Spending, Stats, Verdict
 from db.repositories.people import change, store_messages
@@ -88,7 +88,7 @@ class TurnRepository(KeepingTraces):
         others = select(func.count(), func.count().filter(TurnRow.user_id == user_id))
         others = others.where(is_other, TurnRow.at > at - LONGEST_TURN)
         async with self._sessions.begin() as session:
-            await serialize(session, LOCK)
+            await lock_transaction(session, LOCK)
             begun = values_of(TurnRow(turn_id=turn_id, user_id=user_id, at=at))
             await session.execute(upsert(session, TurnRow, "at"), begun)
             by_everyone, turns = await _spent(session, TurnRow.at >= since)

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from agent.memory.cellar import YEARS, bottles_of, guessed, window_of, wine_of
+from agent.memory.cellar import YEARS, bottles_of, guess_wine, window_of, wine_of
 from agent.sommelier.wine import Wine
 from agent.turn import Bottles
 from db.decoding import Undecodable, decode
@@ -71,7 +71,7 @@ def _wine_in(row: Mapping[str, str]) -> Wine | None:
     name = row.get("name", "")
     if not name:
         return None
-    by_name = guessed(f"{name} {row.get('region', '')} {row.get('grapes', '')}")
+    by_name = guess_wine(f"{name} {row.get('region', '')} {row.get('grapes', '')}")
     cells = {field: cell for field, cell in row.items() if field in Wine.model_fields}
     cells.pop("notes", None)
     bare = {field: cell for field, cell in cells.items() if field in NAMING}
@@ -98,7 +98,7 @@ def write_bottles(bottles: Sequence[Bottles]) -> bytes:
     out = io.StringIO()
     rows = csv.writer(out)
     rows.writerow(CELLAR_COLUMNS)
-    rows.writerows(_cells_of(owned) for owned in bottles if owned.count)
+    rows.writerows(_cells_of(item) for item in bottles if item.count)
     return out.getvalue().encode("utf-8-sig")
 
 

@@ -22,7 +22,7 @@ async def asked(llm: LLMService, *, streamed: bool = False) -> AgenticResponse[S
         [llm],
         limits=Limits(seconds=10),
         ledger=Ledger(),
-        show=(lambda draft: None) if streamed else None,
+        show_draft=(lambda draft: None) if streamed else None,
     )
     tools = wine_tools(FakeCatalogue())
     return await generate_agentic_response(QUESTION, run=run, contract=SOMMELIER, tools=tools)

@@ -53,7 +53,7 @@ async def streamed(
     drafts = [] if shown is None else shown
     run = Run(
         [model],
-        show=drafts.append,
+        show_draft=drafts.append,
         stop=stop or Stop(),
         limits=Limits(seconds=10),
         ledger=ledger or Ledger(),

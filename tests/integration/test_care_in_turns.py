@@ -16,7 +16,7 @@ from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Food, Style, Wine
 from agent.turn import Deps, Person, Reply, StoredMessage
-from bot.care import Carer
+from bot.care import SafetyService
 from bot.telegram.noticed import NoticedButtons, care_buttons
 from db.engine import Sessions
 from db.repositories.people import CareRepository, MessageRepository
@@ -188,9 +188,9 @@ async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(
     bot_api: BotApi, messages: MessageRepository, cares: CareRepository
 ) -> None:
     listener = Listener()
-    async with running(bot_api, listener, messages, carer=Carer(cares=cares)):
+    async with running(bot_api, listener, messages, safety=SafetyService(cares=cares)):
         await say(bot_api, "I'm 15", "have to drive home after")
-    async with running(bot_api, listener, messages, carer=Carer(cares=cares)):
+    async with running(bot_api, listener, messages, safety=SafetyService(cares=cares)):
         await say(bot_api, "a red", "/new", "a red")
     held = [sorted(care.remembered) for care in listener.cares]
     assert held == [[], ["under_age"], ["driving", "under_age"], ["under_age"]]
@@ -245,7 +245,7 @@ def with_buttons(
         listener,
         messages,
         further=lambda talk: NoticedButtons(talk).handlers(),
-        carer=Carer(cares=cares),
+        safety=SafetyService(cares=cares),
         buttons=care_buttons,
     )
 
@@ -272,9 +272,9 @@ async def test_help_is_said_without_the_answerer(
 async def test_nothing_is_looked_up_for_who_must_not_drink(
     bot_api: BotApi, messages: MessageRepository, cares: CareRepository, told: str
 ) -> None:
-    tracer, carer = RecordingTracer(), Carer(cares=cares)
+    tracer, safety = RecordingTracer(), SafetyService(cares=cares)
     sources = Sources(documents=FakeLibrary())
-    async with running(bot_api, Listener(), messages, tracer, sources=sources, carer=carer):
+    async with running(bot_api, Listener(), messages, tracer, sources=sources, safety=safety):
         await say(
             bot_api, told, "/ask what does sur lie mean?", "/quotes sur lie", "/find wine bar Lyon"
         )

@@ -114,12 +114,14 @@ class FakeSender:
         self.may_send.set()
 
     async def deliver(
-        self, messages: Sequence[OutboxRow], hold: Callable[[], Awaitable[None]] | None = None
+        self,
+        messages: Sequence[OutboxRow],
+        check_ownership: Callable[[], Awaitable[None]] | None = None,
     ) -> Delivery:
         for message in messages:
             await self.may_send.wait()
-            if hold is not None and message is not messages[0]:
-                await hold()
+            if check_ownership is not None and message is not messages[0]:
+                await check_ownership()
             if self.dies_after is not None and len(self.sent) >= self.dies_after:
                 raise Killed
             self.sent.append(message.html)
@@ -192,7 +194,7 @@ def words(payload: Mapping[str, Any]) -> str:
 
 @pytest.fixture
 def world(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(lanes_module, "FIRST_WAIT_SECONDS", 0)
+    monkeypatch.setattr(lanes_module, "RETRY_BASE_SECONDS", 0)
     monkeypatch.setattr(lanes_module, "DATABASE", Backoff(first=0.01, longest=0.01))
     clock = Clock()
     inbox, sender = Inbox(sessions, clock), FakeSender()
@@ -213,7 +215,7 @@ def world(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> World:
         dispatcher=cast("Dispatcher", dispatcher),
         locks=LocalLocks(inbox),
         metrics=Metrics(),
-        burst=BURST,
+        burst_window=BURST,
         max_tries=3,
     )
     lanes.ready.set()

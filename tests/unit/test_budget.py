@@ -42,23 +42,23 @@ def test_a_turn_stays_within_both_budgets_and_asks_nothing_once_one_is_used_up(
     allowance = Allowance(
         person=person, everyone=everyone, by_person=by_person, by_everyone=by_everyone
     )
-    narrowed = allowance.narrowed(Limits())
+    limits = allowance.apply_to(Limits())
     pairs = [
-        (getattr(budget, name), getattr(used, name), getattr(narrowed, name))
+        (getattr(budget, name), getattr(used, name), getattr(limits, name))
         for budget, used in ((person, by_person), (everyone, by_everyone))
         for name in LIMITS
         if getattr(budget, name) is not None
     ]
     assert all(may_use <= max(0, limit - used) for limit, used, may_use in pairs)
     assert allowance.is_used_up() == any(used >= limit for limit, used, _ in pairs)
-    assert narrowed.requests == 0 or not allowance.is_used_up()
-    assert UNLIMITED.narrowed(Limits()) == Limits()
+    assert limits.requests == 0 or not allowance.is_used_up()
+    assert UNLIMITED.apply_to(Limits()) == Limits()
 
 
 @pytest.mark.parametrize(("left", "retries"), [(1, 0), (2, 0), (3, 1), (4, 2), (12, 2)])
 def test_few_requests_are_for_a_tool_call_and_an_answer(left: int, retries: int) -> None:
     allowance = Allowance(person=DailyBudget(requests=20), by_person=Spent(requests=20 - left))
-    assert allowance.narrowed(Limits()).structured_output_max_retries == retries
+    assert allowance.apply_to(Limits()).structured_output_max_retries == retries
 
 
 def test_running_turns_count_as_average_turns() -> None:

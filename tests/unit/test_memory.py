@@ -11,22 +11,22 @@ from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
 from agent.memory.cellar import (
     bottles_of,
-    guessed,
+    guess_wine,
     read_bottles,
     state_of,
-    taken,
+    take_bottles,
     window_of,
     wine_of,
 )
-from agent.memory.changes import with_changes_told
+from agent.memory.changes import with_change_notes
 from agent.memory.taste import facts_in
 from agent.memory.tools import memory_tools
 from agent.sommelier.wine import Currency, Style
 from agent.turn import Change, Deps, Fact, Person, Reply
 from tests.fakes import CHINON
 
-BAROLO = replace(bottles_of(guessed("Barolo", 2016, 45), 6), id=1)
-CHABLIS = replace(bottles_of(guessed("Chablis", 2021), 2), id=2)
+BAROLO = replace(bottles_of(guess_wine("Barolo", 2016, 45), 6), id=1)
+CHABLIS = replace(bottles_of(guess_wine("Chablis", 2021), 2), id=2)
 HATE = Fact("hate", "grapes=Chardonnay", "Chardonnay")
 ADA = Person(user_id=7, facts=(HATE, Fact("budget", "20 EUR")), bottles=(BAROLO, CHABLIS))
 
@@ -69,16 +69,16 @@ def test_a_wine_is_drunk_in_its_window() -> None:
     assert window_of(BAROLO) == (2024, 2041)
     assert [state_of(BAROLO, year) for year in (2020, 2030, 2050)] == ["young", "ready", "late"]
     assert window_of(replace(BAROLO, drink_from=2028, drink_until=2035)) == (2028, 2035)
-    assert window_of(bottles_of(guessed("Barolo"), 1)) is None
+    assert window_of(bottles_of(guess_wine("Barolo"), 1)) is None
     assert wine_of(CHABLIS).style is Style.WHITE
 
 
 def test_no_more_bottles_are_taken_than_there_are() -> None:
     for name, count, left in (("barolo", 9, 6), ("own:2", 1, 1), ("Chablis 2021", None, 2)):
-        change = taken(ADA.bottles, name, count)
+        change = take_bottles(ADA.bottles, name, count)
         assert change is not None
         assert change.count == -left
-    assert taken(ADA.bottles, "Merlot", 1) is None
+    assert take_bottles(ADA.bottles, "Merlot", 1) is None
 
 
 async def called(name: str, person: Person = ADA, **arguments: Any) -> ToolResult:
@@ -129,12 +129,12 @@ def test_the_changes_of_a_turn_are_told_as_one_and_exclusions_are_suggested() ->
         Change(user_id=7, learned=(Fact("note", "Baz", "Baz"),)),
         Change(user_id=7, bottles=(more,)),
     )
-    reply = with_changes_told(Reply(text="Well.", changes=made), ADA, "", undo_id=12)
+    reply = with_change_notes(Reply(text="Well.", changes=made), ADA, "", undo_id=12)
     (change,) = reply.changes
     assert change.undo_id == 12
     assert change.inverse.unlearned == change.learned
     assert any("9 × " in note for note in reply.notes)
     wines = Reply(text="A red.", wines=(CHINON,))
-    asked = with_changes_told(wines, ADA, "a red, no Merlot and no Chardonnay", undo_id=12)
+    asked = with_change_notes(wines, ADA, "a red, no Merlot and no Chardonnay", undo_id=12)
     assert [fact.value for fact in asked.suggested_facts] == ["grapes=Merlot"]
     assert (asked.changes, asked.notes) == ((), ())

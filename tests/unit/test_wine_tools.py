@@ -15,7 +15,7 @@ from agent.sommelier.wine import (
     Allergen,
     Level,
     Sweetness,
-    record,
+    wine_record,
 )
 from agent.sommelier.wine_tools import wine_tools
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
@@ -55,12 +55,12 @@ def test_a_record_tells_each_fact_once_and_no_default() -> None:
             "allergens": (Allergen.SULPHITES,),
         }
     )
-    told = record(wine)
+    told = wine_record(wine)
     assert told["from"] == "Sancerre, Loire Valley, France"
     assert told["price"] == "€29"
     assert not told.keys() & {"tannin", "sweetness", "in_stock", "allergens", "colour"}
-    assert record(CHINON)["allergens"] == "unknown"
-    assert record(wine.model_copy(update={"in_stock": False}))["in_stock"] is False
+    assert wine_record(CHINON)["allergens"] == "unknown"
+    assert wine_record(wine.model_copy(update={"in_stock": False}))["in_stock"] is False
 
 
 async def test_the_facts_of_a_wine_tell_when_to_drink_it_and_how_warm(
