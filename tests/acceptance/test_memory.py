@@ -60,7 +60,7 @@ async def test_a_taste_is_told_by_command_and_by_button_and_holds_without_a_mode
         assert [label for label, _ in buttons(known)] == ["✖ no Riesling", "✖ no Chardonnay"]
         undo = labelled(told, "↩")
         assert "nothing left to undo" in await press(bot_api, told, undo, BEA)
-        assert "Taken back" in await press(bot_api, told, undo, ADA)
+        assert "Undone" in await press(bot_api, told, undo, ADA)
         assert "nothing left to undo" in await press(bot_api, told, undo, ADA)
         await press(bot_api, known, labelled(known, "✖ no Chardonnay"), ADA)
         bot_api.say("/taste", chat_id=ADA)
@@ -91,7 +91,7 @@ async def test_a_model_remembers_what_is_told_below_its_answer_and_undone_by_a_p
     assert found["wines"]
     assert not any("Pinotage" in str(wine) for wine in found["wines"])
     async with running_here(bot_api, environment):
-        assert "Taken back" in await press(bot_api, answer, labelled(answer, "↩"), ADA)
+        assert "Undone" in await press(bot_api, answer, labelled(answer, "↩"), ADA)
         bot_api.say("/cellar", chat_id=ADA)
         assert "nothing in your cellar" in (await last(bot_api, 3, ADA))["text"]
 
@@ -106,7 +106,7 @@ async def test_a_cellar_is_kept_by_commands_and_files_and_exported(
         bot_api.say("/cellar remove 2 Barolo", chat_id=ADA)
         removed = await last(bot_api, 2, ADA)
         assert "4 × Barolo 2016" in removed["text"]
-        assert "Taken back" in await press(bot_api, removed, labelled(removed, "↩"), ADA)
+        assert "Undone" in await press(bot_api, removed, labelled(removed, "↩"), ADA)
     async with running_here(bot_api, environment):
         listed = "Wine,Vintage,Quantity,Price\nChablis,2021,3,18\nSekt,,2,9\n"
         bot_api.send("document", listed.encode(), ADA, file_name="mine.csv")
@@ -155,7 +155,7 @@ async def test_a_reminder_comes_by_itself_once_and_is_off_by_one_press(
             reminder = await last(bot_api, 2, ADA)
             assert f"6 × Barolo {now.year - 8}" in reminder["text"]
             bot_api.say("/remind", chat_id=ADA)
-            assert "Nothing in your cellar asks" in (await last(bot_api, count, ADA))["text"]
+            assert "Nothing in your cellar needs" in (await last(bot_api, count, ADA))["text"]
     async with running_here(bot_api, environment):
         bot_api.press(reminder, buttons(reminder)[0][1])
         assert "I will not remind you" in (await last(bot_api, 5, ADA))["text"]

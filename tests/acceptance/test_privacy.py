@@ -91,8 +91,8 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
         assert all(mark in files(folder) for mark in marks)
         assert WORDS[ADA] in str(otlp_receiver.spans)
         bot_api.say("/privacy", chat_id=ADA)
-        told = await said(bot_api, "What I keep of you", ADA)
-        assert "each (when, how long, what it cost): 90 days" in told["text"]
+        told = await said(bot_api, "What I store about you", ADA)
+        assert "answer (when, how long, what it cost): 90 days" in told["text"]
         assert "also in Langfuse" in told["text"]
         bot_api.say("/export", chat_id=ADA)
         await said(bot_api, "sommelier.json", ADA)
@@ -114,7 +114,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
         bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
         done = await said(bot_api, "Deleted: ", ADA)
         assert "3 records of answers" in done["text"]
-        assert "What Langfuse has of it goes within minutes" in done["text"]
+        assert "Langfuse deletes its copy within minutes" in done["text"]
         await eventually(
             lambda: not any(mark in files(folder) for mark in marks),
             seconds=60,

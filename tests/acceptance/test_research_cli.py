@@ -52,7 +52,7 @@ def test_without_a_model_ask_shows_the_best_passages_with_their_sources(
     assert done.returncode == 0
     assert done.stderr == "The question was not refined: no language model is configured here.\n"
     lead, passage, *_ = done.stdout.split("\n\n")
-    assert lead == "These are the best passages, as they are."
+    assert lead == "These are the best passages, word for word."
     assert "\nNo language model is configured here.\n" in done.stdout
     assert flat(passage).removesuffix(" [1]") in starter(SUR_LIE)
     sources = re.findall(r"^\[(\d)\] .* · .* \((.*)\)$", done.stdout, re.MULTILINE)
@@ -99,7 +99,7 @@ def test_quotes_stand_word_for_word_in_their_documents(home: dict[str, str]) -> 
     for snippet in found["snippets"]:
         assert flat(snippet["content"]) in starter("faults/cork-taint.md")
         assert snippet["sourceTitle"] == "Cork taint"
-    assert found["summary"] == "These are the best passages, as they are."
+    assert found["summary"] == "These are the best passages, word for word."
     assert found["note"] == "No language model is configured here."
 
 

@@ -72,7 +72,7 @@ async def test_whoever_wants_numbers_alone_has_no_words_in_traces(
     }
     async with running_here(bot_api, environment, **langfuse):
         await said(bot_api, "/settings", ADA)
-        await chosen(bot_api, ADA, "Records of answers", "numbers alone")
+        await chosen(bot_api, ADA, "Records of answers", "numbers only")
         await said(bot_api, "a red for lamb, says zanzibar", ADA)
         await said(bot_api, "a red for lamb, says quebracho", BOB)
         await otlp_receiver.wait_for_spans(6)

@@ -56,7 +56,7 @@ async def test_a_recording_is_answered_once_after_a_kill_and_is_others_words_if_
         )
     async with running_here(bot_api, environment, **settings):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-        assert said == f"I heard: {LAMB}\n\nLamb likes Rioja."
+        assert said == f"I understood: {LAMB}\n\nLamb likes Rioja."
         assert len(model_server.recordings) == 2
         assert model_server.requests[-1].json["messages"][-1]["content"] == LAMB
         bot_api.send("voice", SOUND, CHAT, forward_date=1)
@@ -81,7 +81,7 @@ async def test_what_cannot_be_heard_is_said_so(
     bot_api.send("voice", SOUND, CHAT)
     async with running_here(bot_api, environment, **hearing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert said.startswith("I could not make out what you said, I am sorry.")
+    assert said.startswith("I'm sorry, I could not understand the recording.")
     assert len(model_server.recordings) == tries
 
 
@@ -91,7 +91,7 @@ async def test_too_long_ones_and_those_that_nobody_hears_are_declined(
     async with running_here(bot_api, environment, **hearing(model_server)):
         bot_api.send("audio", SOUND, CHAT, duration=181)
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert said == "That is too long for me to listen to. Up to 180 seconds are fine."
+    assert said == "That is too long for me to listen to. Please send up to 180 seconds."
     async with running_here(bot_api, environment):
         bot_api.send("voice", SOUND, CHAT)
         (_, said) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
@@ -124,5 +124,5 @@ async def test_an_answer_is_read_aloud_to_who_chose_so(
     assert (asked["model"], asked["voice"]) == ("tts-1", "alloy")
     assert asked["input"] in bot_api.sent(CHAT)[2]
     assert "**" not in asked["input"]
-    assert "I heard" not in asked["input"]
+    assert "I understood" not in asked["input"]
     assert first

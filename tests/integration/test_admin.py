@@ -49,7 +49,7 @@ GROUP = -500
 EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
 RESETS = "It resets in 5 h 20 min, at 00:00 UTC"
 UNKNOWN = translate("unknown_command")
-ASKED = "Somebody asks to be let in: person 7002. What they call themselves:\nAda"
+ASKED = "Someone asks for access: user 7002. They call themselves:\nAda"
 
 
 @dataclass
@@ -197,7 +197,7 @@ class TestAccess:
             away = await bot_api.wait_for_message(2, BEA)
             (asked,) = await bot_api.wait_for_message(1, ADMIN)
         assert away == [translate("not_let_in", id=BEA)] * 2
-        assert away[0].endswith("Your id is 7002.")
+        assert away[0].endswith("whoever runs me: 7002.")
         assert asked == ASKED
         (message,) = bot_api.messages(ADMIN)
         assert [each["callback_data"] for each in buttons(message)] == [
@@ -244,14 +244,14 @@ class TestAccess:
             bot_api.say(QUESTION, BEA)
             await bot_api.wait_for_message(1, ADMIN)
             press(bot_api, bot_api.messages(ADMIN)[0], "a:7002:allow")
-            assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 is let in."
+            assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 now has access."
             assert (await bot_api.wait_for_message(2, BEA))[1] == translate("let_in")
             bot_api.say("/new", BEA)
             assert (await bot_api.wait_for_message(3, BEA))[2] == translate("nothing_to_forget")
             bot_api.say("/allow 7002", ADMIN)
             await bot_api.wait_for_message(3, ADMIN)
         assert len(bot_api.sent(BEA)) == 3
-        assert toasts(bot_api) == ["7002 is let in."]
+        assert toasts(bot_api) == ["7002 now has access."]
 
     async def test_in_a_group_a_stranger_hears_only_when_they_speak_to_the_bot(
         self, bot_api: BotApi, rooms: Rooms
@@ -487,7 +487,7 @@ class TestWhoTyped:
         }
         assert known.isdisjoint(shown)
         assert [await rooms.people.access(each) for each in (42, 43)] == [None, None]
-        assert not any("is let in" in each or "blocked" in each for each in shown)
+        assert not any("has access" in each or "blocked" in each for each in shown)
 
 
 async def test_an_id_or_a_reply_names_a_user_and_admins_stay(bot_api: BotApi, rooms: Rooms) -> None:
@@ -497,7 +497,7 @@ async def test_an_id_or_a_reply_names_a_user_and_admins_stay(bot_api: BotApi, ro
     channel = {"sender_chat": {"id": -1009, "type": "channel", "title": "News"}}
     hidden = {"type": "hidden_user", "date": 1, "sender_user_name": "Ann"}
     mention = {"type": "text_mention", "offset": 7, "length": 3, "user": person(43, "Eve")}
-    whom, blocked = translate("whom", command="block"), "{} is blocked and gets no answer any more."
+    whom, blocked = translate("whom", command="block"), "{} is blocked and no longer gets answers."
     commands: list[tuple[str, JsonObject, str]] = [
         ("/block 42", {"reply_to_message": theirs}, blocked.format(42)),
         ("/block @eve", {"reply_to_message": theirs}, whom),
@@ -506,10 +506,10 @@ async def test_an_id_or_a_reply_names_a_user_and_admins_stay(bot_api: BotApi, ro
         ("/block", {"reply_to_message": theirs | channel}, whom),
         ("/block", {"reply_to_message": theirs | {"forward_origin": hidden}}, whom),
         ("/block Eve", {"entities": [command_entity("/block"), mention]}, blocked.format(43)),
-        ("/allow 42", {}, "42 is let in."),
+        ("/allow 42", {}, "42 now has access."),
         ("/block", {"reply_to_message": theirs}, blocked.format(BEA)),
         ("/allow", {"reply_to_message": own}, translate("whom", command="allow")),
-        ("/block 7001", {}, "7001 is an admin, whom nobody can block."),
+        ("/block 7001", {}, "7001 is an admin; admins cannot be blocked."),
     ]
     async with rooms.open(bot_api):
         for text, fields, _ in commands:
@@ -533,8 +533,8 @@ async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
             bot_api.say(said, ADMIN)
         shown = await bot_api.wait_for_message(3, ADMIN)
     assert shown == [
-        "Of 7002 is no longer held: egg, under age.",
-        "Of 7002 nothing is held.",
+        "No longer stored about 7002: egg, under age.",
+        "Nothing is stored about 7002.",
         translate("whom", command="clearcare"),
     ]
     assert await rooms.cares.current(GROUP, BEA) == frozenset()
