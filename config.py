@@ -288,6 +288,8 @@ class Settings(BaseSettings):
         )
     )
     """sqlite+aiosqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/NAME."""
+    database_pool_size: int = Field(10, ge=1, le=100)
+    """Connections that a process keeps to Postgres."""
 
     # Traces
 

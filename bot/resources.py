@@ -135,7 +135,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 @asynccontextmanager
 async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """Open the database as it is; close it at the end."""
-    engine = create_engine(settings.database_url.get_secret_value())
+    engine = create_engine(settings.database_url.get_secret_value(), settings.database_pool_size)
     try:
         yield engine
     finally:

@@ -144,7 +144,7 @@ def is_transient(error: Exception) -> bool:
     return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
-def create_engine(url: str) -> AsyncEngine:
+def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
     """Return an engine for `url`; nothing is connected yet, an SQLite file is created.
 
     Errors hide the parameters of a statement: they hold users' texts, and errors are logged.
@@ -157,7 +157,7 @@ def create_engine(url: str) -> AsyncEngine:
         return _sqlite_engine(parsed)
     parsed = parsed.update_query_dict({**POSTGRES_OPTIONS, **parsed.query})
     return create_async_engine(
-        parsed, pool_pre_ping=True, pool_size=POOL_SIZE, max_overflow=0, hide_parameters=True
+        parsed, pool_pre_ping=True, pool_size=pool_size, max_overflow=0, hide_parameters=True
     )
 
 
