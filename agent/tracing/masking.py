@@ -192,16 +192,17 @@ def _masked_location(found: Match) -> str:
 
 
 def _masked_number(is_valid: Callable[[str], bool], hidden: str, found: Match) -> str:
-    """Mask the longest valid number at the start of a row of groups, unless it is in a word."""
+    """Mask the first valid number in a row of groups, as long as it is, unless it is in a word."""
     row, text, start = found[0], found.string, found.start()
-    if _is_in_word(text, start - 1) or (text[start - 1 : start] in {*"_.,/-"} and start):
-        return row
-    for end in range(len(row), 6, -1):
-        is_whole = row[end - 1].isalnum() and not _is_in_word(text, start + end)
-        if is_whole and is_valid(row[:end]):
-            return hidden + row[end:]
-        if hidden == "[phone]":
-            break
+    for begin in (at for at in range(len(row)) if at == 0 or not row[at - 1].isalnum()):
+        at = start + begin
+        if _is_in_word(text, at - 1) or (text[at - 1 : at] in {*"_.,/-"} and at):
+            continue
+        ends = range(len(row), begin + 6, -1)
+        for end in ends[:1] if hidden == "[phone]" else ends:
+            is_whole = row[end - 1].isalnum() and not _is_in_word(text, start + end)
+            if is_whole and is_valid(row[begin:end]):
+                return row[:begin] + hidden + row[end:]
     return row
 
 
