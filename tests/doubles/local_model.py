@@ -33,13 +33,15 @@ class LocalModel:
     fails_on_json: bool = False
 
     def __call__(self, request: JsonObject) -> Step:
-        results = [each for each in request["messages"] if each["role"] == "tool"]
+        results = [said for said in request["messages"] if said["role"] == "tool"]
         has_format = "response_format" in request
         if request.get("tools") and not has_format and not results:
             return self._call()
         if request.get("tools") and not has_format and self.fails_on_json:
             return no_call(request)
-        found = WINE_ID.findall(json.dumps([each["content"] for each in results]).replace("\\", ""))
+        found = WINE_ID.findall(
+            json.dumps([result["content"] for result in results]).replace("\\", "")
+        )
         return answer_json(recommendation(found[0] if found else "chateau-nowhere-2019"))
 
     def _call(self) -> Step:

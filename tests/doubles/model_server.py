@@ -224,9 +224,9 @@ class ModelServer(LoopbackServer):
 
     def hear(self, *said: Step | str) -> None:
         """Say what is heard in the next recordings: a text, or a step whose body is sent."""
-        for each in said:
-            told = raw(json.dumps({"text": each}).encode()) if isinstance(each, str) else each
-            self._heard.append(told)
+        for heard in said:
+            step = raw(json.dumps({"text": heard}).encode()) if isinstance(heard, str) else heard
+            self._heard.append(step)
 
     @property
     def steps_left(self) -> int:

@@ -373,7 +373,7 @@ class TestOtherModels:
             *(shared.generate_with_tools(messages, request) for _ in range(3)),
             return_exceptions=True,
         )
-        assert [type(each).__name__ for each in declined] == ["ParameterDeclined"] * 3
+        assert [type(error).__name__ for error in declined] == ["ParameterDeclined"] * 3
         assert (await shared.generate_with_tools(messages, request)).content == TEXT
         sent = [sorted(request.json.keys() & TOKENS) for request in model_server.requests]
         assert sent == [["max_completion_tokens"]] * 3 + [["max_tokens"]]

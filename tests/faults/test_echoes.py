@@ -82,7 +82,7 @@ async def test_signatures_of_calls_go_back_call_by_call(model_server: ModelServe
     model_server.script(*strictly(gemini, signed(), valid()))
     assert (await turn(service(model_server))).outcome == "answered"
     (message,) = said(model_server.requests[-1].json)
-    assert [each.get("extra_content") for each in message["tool_calls"]] == [SIGNATURE, None]
+    assert [call.get("extra_content") for call in message["tool_calls"]] == [SIGNATURE, None]
 
 
 @pytest.mark.parametrize("first", [thinking(), signed()], ids=["thoughts", "signature"])

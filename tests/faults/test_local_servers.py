@@ -40,7 +40,7 @@ async def test_ten_of_ten_turns_are_answered_with_a_wine_that_was_looked_up(
     assert [turn.outcome for turn in turns] == ["answered"] * 10
     assert {turn.wine_ids for turn in turns} == {(CHINON.id,)}
     assert len(model_server.requests) <= 22
-    assert not [each for each in model_server.requests if both(each.json)]
+    assert not [request for request in model_server.requests if both(request.json)]
     assert model_server.violations == []
 
 

@@ -123,7 +123,7 @@ async def test_a_server_that_declines_to_stream_is_asked_without(
     with ModelServer(search(), valid(), streaming=streaming) as server:
         response = await streamed(server)
     assert response.outcome == "answered"
-    assert [bool(each.json.get("stream")) for each in server.requests] == streams
+    assert [bool(request.json.get("stream")) for request in server.requests] == streams
 
 
 async def test_drafts_say_what_tools_do_and_then_grow_with_the_answer(
@@ -229,5 +229,5 @@ def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escape
         assert not INVENTED_WORDS & set(words(draft.text)), (text[:end], draft.text)
         assert draft.answer is not None
         assert len(shown_wines(draft.answer.wines, EVIDENCE)) == len(
-            {each.wine_id for each in draft.answer.wines}
+            {wine.wine_id for wine in draft.answer.wines}
         )

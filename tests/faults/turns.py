@@ -85,5 +85,5 @@ async def turn(
             tools=wine_tools(catalogue or FakeCatalogue()),
         )
     finally:
-        for each in services:
-            await each.close()
+        for llm in services:
+            await llm.close()

@@ -264,7 +264,7 @@ class TestMessages:
     async def test_the_next_turn_goes_on_from_them(self, model_server: ModelServer) -> None:
         model_server.script(search(), answer("no"), valid(), answer_json(INFORMATIONAL))
         first = await turn(service(model_server))
-        assert [each["role"] for each in first.messages] == [
+        assert [message["role"] for message in first.messages] == [
             "user",
             "assistant",
             "tool",

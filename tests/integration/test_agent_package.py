@@ -152,4 +152,4 @@ async def test_a_tool_is_given_the_deps_of_its_run(model_server: ModelServer) ->
     response = await generate_agentic_response("?", run=run, contract=contract, tools=[bottles])
     await llm.close()
     assert response.text == "Seven."
-    assert [each["content"] for each in response.messages if each["role"] == "tool"] == ["7"]
+    assert [said["content"] for said in response.messages if said["role"] == "tool"] == ["7"]

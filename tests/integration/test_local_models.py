@@ -185,7 +185,7 @@ async def test_a_talk_that_is_too_long_is_shortened_and_answered(
     assert response.text == "Fine."
     assert response.ledger.requests == len(model_server.requests) == 2
     sent = model_server.requests[-1].json["messages"]
-    assert [each["role"] for each in sent] == ["system", "user", "assistant", "user"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
     assert sent[-1]["content"] == "And now?"
     await llm.close()
 

@@ -129,7 +129,7 @@ async def test_a_tool_may_take_the_run() -> None:
         return context.limits.cost_usd - context.ledger.cost_usd
 
     run, box = Run(limits=Limits(cost_usd=0.5)), Toolbox([spend, left])
-    assert [list(each.parameters["properties"]) for each in box.schemas] == [["amount"], []]
+    assert [list(schema.parameters["properties"]) for schema in box.schemas] == [["amount"], []]
     assert (await box.call(ToolCall("1", "spend", '{"amount": 0.25}'), run)).text == "spent"
     assert (await box.call(ToolCall("2", "left", "{}"), run)).text == "0.25"
     assert (await box.call(ToolCall("3", "left", '{"context": {}}'), run)).error_type

@@ -26,7 +26,7 @@ class Call:
 
 
 def failures(number: int) -> Sequence[Exception]:
-    return [OSError(str(each)) for each in range(1, number + 1)]
+    return [OSError(str(nth)) for nth in range(1, number + 1)]
 
 
 async def test_waits_double_up_to_the_longest_with_jitter_of_a_half() -> None:
