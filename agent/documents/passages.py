@@ -235,9 +235,9 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         pairing and labels, each behind its [path]. Quotation marks hold words letter for letter.
         """
         chunks = near_best(await retrieve(documents, [query], limit, run.span))
-        told = deps_of(run).told
-        new = [chunk for chunk in chunks if chunk.id not in told]
-        told.update(chunk.id for chunk in new)
+        given_ids = deps_of(run).given_ids
+        new = [chunk for chunk in chunks if chunk.id not in given_ids]
+        given_ids.update(chunk.id for chunk in new)
         return ToolOutput(excerpts(new) or (NO_MORE if chunks else NOTHING), by_chunk(chunks))
 
     return tool(search_documents)

@@ -1,7 +1,8 @@
-"""The contract of the sommelier's answer, and how it reaches a user.
+"""The contract of the sommelier's answer, and its rendering.
 
-Wines are named by ids that a tool returned and shown as cards from the catalogue. Links and cited
-paths must have been found, and figures in prose must stand in evidence (`grounding.py`).
+The answer names wines by ids that a tool returned; they are shown as cards from the catalogue.
+Links and cited paths must come from tools, and figures in prose must be in the evidence
+(`grounding.py`).
 """
 
 import unicodedata
@@ -30,25 +31,26 @@ from agent.sommelier.wine import AnyWine, ReadWine
 from agent.text import Match, pattern
 
 QUOTE_LINE: Final = pattern(r"(?m)^\\> ")
-"""The mark of a block quote, the only one that words may have."""
-BETWEEN: Final = "\n\ue000\n"
-"""What no text of an answer holds."""
+"""The mark of a block quote, the only Markdown that a model's text keeps."""
+SEPARATOR: Final = "\n\ue000\n"
+"""Joins the texts of an answer; none of them contains it."""
 MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
-"""The end of a sentence with no white space behind it, or letters that stand for words."""
-NAMED_IDS: Final = 12
+"""Text that looks like an address: a sentence end without a space after it, or an abbreviation."""
+MAX_NAMED_IDS: Final = 12
+"""How many allowed ids the feedback to a model names."""
 SMALL_MIN_WINES: Final = 2
 SMALL_MAX_WINES: Final = 3
-"""How many wines a small model shows, where so many were found."""
+"""How many wines a small model has to show, if so many were found."""
 UNKNOWN: Final = {"response_type": "informational"}
-"""What a response is taken for until it says what it is."""
+"""The type of a response until the model has written it."""
 
 
 def render(response: SommelierResponse, evidence: Evidence) -> str:
-    """Write an answer as Markdown: the model's words, beside cards of the catalogue.
+    """Return an answer as Markdown: the model's text, and a card from the catalogue for each wine.
 
-    The words stay plain text. Only the numbers of documents and the names of wines are put into
-    them, and addresses that a tool found become links. Of an answer that hears a crisis nothing is
-    shown but that: help takes its place.
+    The model's text stays plain: only footnote numbers and names of wines are inserted, and
+    addresses that a tool found become links. An answer that reports a crisis is not shown: its
+    text is replaced by help.
     """
     if response.concern == "crisis":
         return response.concern
@@ -66,7 +68,7 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
 
 
 def in_markdown(text: str, evidence: Evidence) -> str:
-    """Write a model's words as Markdown that shows them as they are, with links that were found."""
+    """Return a model's text as Markdown that shows it as it is; addresses of sources are links."""
     parts, end, links = list[str](), 0, evidence.links
     for found in live(text):
         if (address := text[found.start : found.end]) in links:
@@ -76,7 +78,7 @@ def in_markdown(text: str, evidence: Evidence) -> str:
 
 
 def with_names(text: str, evidence: Evidence) -> str:
-    """Return a text with the names of wines in place of `{wine:ID}`; nothing for an unknown id."""
+    """Return a text with `{wine:ID}` replaced by the wine's name, or removed if it is unknown."""
 
     def name(placeholder: Match) -> str:
         wine = _wine(placeholder[1].strip(), evidence)
@@ -86,33 +88,34 @@ def with_names(text: str, evidence: Evidence) -> str:
 
 
 def with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[str], str]:
-    """Number the paths that texts cite; return them, and the documents' titles as Markdown."""
+    """Replace cited paths by numbers; return the texts, and the documents' titles as Markdown."""
     chunks = [found for found in evidence.sources.values() if isinstance(found, Chunk)]
     if not chunks:
         return texts, ""
-    numbered, notes = footnotes(BETWEEN.join(texts), chunks)
+    numbered, notes = footnotes(SEPARATOR.join(texts), chunks)
     titles = (f"[{note.number}] {escape(f'{note.title} · {note.location}')}" for note in notes)
-    return numbered.split(BETWEEN), "\n".join(titles)
+    return numbered.split(SEPARATOR), "\n".join(titles)
 
 
 def shown_wines(wines: Iterable[WineRecommendation], evidence: Evidence) -> list[AnyWine]:
-    """Return the facts of recommended wines, each once; unknown ids are left out."""
-    found = (_wine(wine_id, evidence) for wine_id in dict.fromkeys(w.wine_id for w in wines))
+    """Return the facts of recommended wines without duplicates and unknown ids."""
+    ids = dict.fromkeys(wine.wine_id for wine in wines)
+    found = (_wine(wine_id, evidence) for wine_id in ids)
     return [wine for wine in found if wine]
 
 
 def wine_ids(response: SommelierResponse) -> list[str]:
-    """Return the ids of the wines shown, each once."""
+    """Return the ids of the wines that a response shows, without duplicates."""
     return list(dict.fromkeys(wine.wine_id for wine in response.wines))
 
 
 def semantic_problem(response: SommelierResponse) -> str | None:
-    """Say what an answer lacks; nothing of one that hears a crisis, which help replaces whole."""
+    """Return what an answer lacks, or None. An answer that reports a crisis is never shown."""
     return None if response.concern == "crisis" else validate_semantic_content(response)
 
 
-def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
-    """Say what in a response no tool returned, by its words; None if all did."""
+def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | None:
+    """Return feedback on the parts of a response that no evidence supports, or None."""
     if response.concern == "crisis":
         return None
     for position, wine in enumerate(response.wines):
@@ -127,7 +130,7 @@ def unsupported(response: SommelierResponse, evidence: Evidence) -> str | None:
 
 
 def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
-    """Say what in a text no tool returned: a path, an address, a wine, or figures."""
+    """Return the first path, address, wine or figures in a text that no evidence supports."""
     evidence = grounds.evidence
     rules = (unretrieved_path, unknown_address, unknown_placeholder)
     if problem := next(filter(None, (rule(text, evidence) for rule in rules)), None):
@@ -140,27 +143,30 @@ def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
 
 
 def ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None:
-    """Say why a recommended wine is not one that a tool returned; None if it is."""
+    """Return why a wine may not be recommended: no tool returned it, or it is not on the list."""
     found = _wine(wine.wine_id, evidence)
     if found is None:
-        return f"no tool returned a wine with the id {fence(wine.wine_id)}; {_known(evidence)}"
+        return (
+            f"no tool returned a wine with the id {fence(wine.wine_id)}; {_allowed_ids(evidence)}"
+        )
     if not _is_listed(found) and any(map(_is_listed, evidence.sources.values())):
-        return f"{fence(found.label)} is not on the guest's wine list; {_known(evidence)}"
+        return f"{fence(found.label)} is not on the guest's wine list; {_allowed_ids(evidence)}"
     return None
 
 
 def unknown_placeholder(text: str, evidence: Evidence) -> str | None:
-    """Name the first `{wine:ID}` in `text` whose wine no tool returned; None without one."""
+    """Return a problem with the first `{wine:ID}` whose wine no tool returned, or None."""
     for found in PLACEHOLDER.finditer(text):
         if not _wine(found[1].strip(), evidence):
-            return f"no tool returned a wine with the id in {fence(found[0])}; {_known(evidence)}"
+            problem = f"no tool returned a wine with the id in {fence(found[0])}"
+            return f"{problem}; {_allowed_ids(evidence)}"
     return None
 
 
 def unknown_address(text: str, evidence: Evidence) -> str | None:
-    """Name the first address in `text` that stands in no source whole; None without one.
+    """Return a problem with the first address in `text` that is in no source, or None.
 
-    One that only stands in a text, and was not found as a link, is shown and cannot be tapped.
+    An address that is only in a source's text, not its link, is shown but is no link.
     """
     addresses = _addresses(unicodedata.normalize("NFKC", text))
     if not addresses:
@@ -187,16 +193,16 @@ def _is_listed(found: object) -> bool:
     return isinstance(found, ReadWine) and found.is_listed
 
 
-def _known(evidence: Evidence) -> str:
+def _allowed_ids(evidence: Evidence) -> str:
     wines = {key: found for key, found in evidence.sources.items() if isinstance(found, AnyWine)}
     ids = [key for key, wine in wines.items() if _is_listed(wine)] or list(wines)
     if not ids:
         return "call search_wines first and recommend only wines it returns"
-    return f"recommend only wines with these ids: {', '.join(ids[-NAMED_IDS:])}"
+    return f"recommend only wines with these ids: {', '.join(ids[-MAX_NAMED_IDS:])}"
 
 
-def trimmed(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
-    """Return a response without the sentences that no evidence supports."""
+def without_ungrounded(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
+    """Return a response without sentences that no evidence supports."""
     grounds = Grounds(evidence, frozenset(wine_ids(response)))
 
     def supported(text: str, wine_id: str = "") -> str:
@@ -213,36 +219,39 @@ def trimmed(response: SommelierResponse, evidence: Evidence) -> SommelierRespons
 
 
 def prose(response: SommelierResponse) -> str:
-    """Return all words of a response."""
+    """Return the prose of a response: its intro, descriptions and closing."""
     texts = (response.intro, *(wine.description for wine in response.wines), response.closing)
     return " ".join(text for text in texts if text)
 
 
-def good_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """Return a response without ungrounded sentences if it is good without them; else None.
+def trim(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
+    """Return a response without ungrounded sentences, or None if too little would remain.
 
-    It is if all its wines were found and most of its words are left.
+    All its wines must have been found, and at least half of its prose must remain.
     """
     if any(ungrounded_wine(wine, evidence) for wine in response.wines):
         return None
-    left = trimmed(response, evidence)
-    return left if 2 * len(prose(left)) >= len(prose(response)) else None
+    rest = without_ungrounded(response, evidence)
+    return rest if 2 * len(prose(rest)) >= len(prose(response)) else None
 
 
-def supported_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """Return a response without what no tool returned; None if nothing worth it is left."""
+def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
+    """Return a response without ungrounded wines and sentences; None if no wine would remain.
+
+    If no prose remains, the intro lists the names of the wines.
+    """
     wines = [wine for wine in response.wines if not ungrounded_wine(wine, evidence)]
     if response.wines and not wines:
         return None
-    left = trimmed(response.model_copy(update={"wines": wines}), evidence)
-    if wines and not prose(left):
-        intro = ", ".join(shown.label for shown in shown_wines(wines, evidence))
-        return left.model_copy(update={"intro": intro})
-    return left
+    rest = without_ungrounded(response.model_copy(update={"wines": wines}), evidence)
+    if wines and not prose(rest):
+        intro = ", ".join(wine.label for wine in shown_wines(wines, evidence))
+        return rest.model_copy(update={"intro": intro})
+    return rest
 
 
-def begun_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:
-    """Return what may be shown of a response that is still being written; None if nothing."""
+def draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:
+    """Return the part of an unfinished response that may be shown, None if there is none."""
     listed = written.get("wines")
     wines = [wine for wine in listed if isinstance(wine, dict)] if isinstance(listed, list) else []
     named = [wine for wine in wines if wine.get("wine_id") or wine.get("id")]
@@ -254,25 +263,25 @@ def begun_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierRespo
     if response.concern != "none":
         return None
     wines_found = [wine for wine in response.wines if not ungrounded_wine(wine, evidence)]
-    return trimmed(response.model_copy(update={"wines": wines_found}), evidence)
+    return without_ungrounded(response.model_copy(update={"wines": wines_found}), evidence)
 
 
 SOMMELIER: Final = OutputContract(
     SommelierResponse,
     semantic=semantic_problem,
-    grounding=unsupported,
+    grounding=grounding_problem,
     render=render,
     ids=wine_ids,
-    trim=good_part,
-    salvage=supported_part,
-    partial=begun_part,
+    trim=trim,
+    salvage=salvage,
+    partial=draft_part,
 )
 
 
-def of_found_wines(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
-    """Leave in an answer's strict schema the wines that were found, no place for any if none was.
+def only_found_wines(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
+    """Restrict a strict schema to the ids of found wines; without any, remove the wines from it.
 
-    A server that holds a model to it lets no other id be written.
+    A server that enforces the schema lets the model write no other id.
     """
     properties = dict(schema["properties"])
     found = [name for name, wine in evidence.sources.items() if isinstance(wine, AnyWine)]
@@ -288,6 +297,6 @@ def of_found_wines(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
 
 
 SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
-    SOMMELIER, type=SmallSommelierResponse, narrow=of_found_wines
+    SOMMELIER, type=SmallSommelierResponse, narrow=only_found_wines
 )
-"""The same for a small model: its schema is a third as long."""
+"""The contract for a small model, with a schema that is a third as long."""

@@ -1,8 +1,8 @@
-"""Hold searches and answers to what a person may be shown and wants to see.
+"""Restrict searches and answers to wines that a person may be shown.
 
-Age, pregnancy and allergies are hard filters of every search, whatever a model asks
-for. So is what a person never drinks; what they like ranks, and what they usually spend is the
-limit where a search names none.
+Age, pregnancy, allergies, and wines that the person never drinks are hard filters of every search,
+whatever a model asks for. Wines that they like rank higher, and their usual budget is the limit if
+a search has none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,17 +26,17 @@ from agent.sommelier.wine import (
 from agent.turn import NOBODY, Person, deps_of
 
 MAX_ABV: Final = 0.5
-"""The strongest wine that counts as one without alcohol, in % vol."""
+"""The strongest wine that counts as alcohol-free, in % vol."""
 MAX_ABV_IF_FORBIDDEN: Final = 0.05
 """The strongest wine for a person who must not have any alcohol, in % vol."""
 OFFERED_FIRST: Final = 2
-"""How many wines without alcohol come first for a person who had better not drink."""
+"""How many alcohol-free wines come first for a person who should better not drink."""
 MAX_VALUES: Final = 12
 """Values of one filter, and wines of one result."""
 EXCLUDABLE: Final = ("grapes", "countries", "regions", "styles")
-"""The filters with another one that excludes: `without_grapes`."""
+"""The filters that have an excluding twin, such as `without_grapes`."""
 UNDECLARED: Final = frozenset({"grapes"})
-"""Allergies that no label has to declare."""
+"""Allergies that a label need not declare: no filter can exclude them."""
 
 FORBIDDEN: Final = "No alcohol for this guest: recommend only wines without, and praise no other."
 CAUTIOUS: Final = (
@@ -48,17 +48,17 @@ KNOWN: Final = "Known of this guest already (data, not to be remembered again): 
 
 
 def person_in(run: Run) -> Person:
-    """Return the person whom a run answers; nobody known where it says nothing."""
+    """Return the user of a run, `NOBODY` if it has none."""
     return deps_of(run).person or NOBODY
 
 
 def care_in(run: Run) -> Care:
-    """Return the care that the person of a run needs; none where nothing is known."""
+    """Return the concerns and allergies of the user of a run."""
     return person_in(run).care
 
 
 def may_be_shown(wine: AnyWine, person: Person) -> bool:
-    """Tell whether a person may be shown a wine, and has not said that they never drink it."""
+    """Return whether a person may drink a wine and has not said that they never drink it."""
     care = person.care
     if "grapes" in care.allergies or care.allergies.intersection(wine.allergens):
         return False
@@ -68,12 +68,12 @@ def may_be_shown(wine: AnyWine, person: Person) -> bool:
 
 
 def is_without_alcohol(wine: AnyWine, max_abv: float = MAX_ABV) -> bool:
-    """Tell whether a wine counts as one without alcohol."""
+    """Return whether a wine counts as alcohol-free."""
     return wine.style == Style.ALCOHOL_FREE and (wine.abv or 0) <= max_abv
 
 
 def narrow(query: WineQuery, person: Person) -> WineQuery:
-    """Return a search for what a person may be shown, what they like first."""
+    """Restrict a search to wines that a person may be shown, and rank wines they like first."""
     taste, care = taste_of(person.facts), person.care
     narrowed = _preferring(_without_hated(query, taste), taste)
     if declared := care.allergies - UNDECLARED:
@@ -85,28 +85,28 @@ def narrow(query: WineQuery, person: Person) -> WineQuery:
 async def find_wines(
     catalogue: Catalogue, query: WineQuery, person: Person, *, like: str = ""
 ) -> WineSearchResult:
-    """Search for a person, or for wines `like` the one with this id.
+    """Return wines that a person may be shown: for `query`, or similar to the wine with id `like`.
 
-    Wines without alcohol come first for a person who had better not drink. If nothing is within
-    what they usually spend, that limit does not apply.
+    If nothing is within their usual budget, the search is made without that limit. For a person who
+    should better not drink, alcohol-free wines come first.
     """
     found = await _search(catalogue, narrow(query, person), person, like)
     if not found.wines and any(fact.kind == "budget" for fact in person.facts):
         unlimited = tuple(fact for fact in person.facts if fact.kind != "budget")
         person = replace(person, facts=unlimited)
         found = await _search(catalogue, narrow(query, person), person, like)
-    found = _requested(found, query)
+    found = _cut_to_query(found, query)
     is_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
     if not person.care.is_cautious or like or is_free:
         return found
-    sober = _alcohol_free(narrow(query, person), MAX_ABV).model_copy(
+    alcohol_free = _alcohol_free(narrow(query, person), MAX_ABV).model_copy(
         update={"limit": OFFERED_FIRST}
     )
-    return _merged(await _search(catalogue, sober, person), found, query.limit)
+    return _merged(await _search(catalogue, alcohol_free, person), found, query.limit)
 
 
 async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Person) -> list[Wine]:
-    """Return those of these wines that a person may be shown."""
+    """Return the wines with these ids that a person may be shown."""
     return [wine for wine in await catalogue.get(wine_ids) if may_be_shown(wine, person)]
 
 
@@ -119,8 +119,8 @@ async def _search(
     return found.model_copy(update={"wines": wines, "total": found.total - hidden})
 
 
-def _requested(found: WineSearchResult, query: WineQuery) -> WineSearchResult:
-    """Cut a result to the limit of a search, and to the filters that it asked for itself."""
+def _cut_to_query(found: WineSearchResult, query: WineQuery) -> WineSearchResult:
+    """Cut a result to the limit of a search, and its notes to the filters that the search has."""
     missed = {
         wine_id: names
         for wine_id, missing in found.missed.items()
@@ -142,7 +142,7 @@ def _merged(first: WineSearchResult, then: WineSearchResult, limit: int) -> Wine
 
 
 def _without_hated(query: WineQuery, taste: Taste) -> WineQuery:
-    """Exclude what a person never drinks as far as filters can; `may_be_shown` does the rest."""
+    """Add filters for wines that a person never drinks; `may_be_shown` removes all others."""
     filters: dict[str, object] = {"limit": MAX_VALUES} if taste.hates else {}
     for wanted, _ in taste.hates:
         (name, values), *others = wanted.items()
@@ -154,7 +154,7 @@ def _without_hated(query: WineQuery, taste: Taste) -> WineQuery:
 
 
 def _preferring(query: WineQuery, taste: Taste) -> WineQuery:
-    """Rank by what a person likes, within what they usually spend, where a search says nothing."""
+    """Add a person's budget and likes to a search, where it has no filter of its own."""
     if taste.budget and all(limit is None for limit in query.price_limits):
         low, high, currency = taste.budget
         usual = {"min_price": low, "max_price": high, "currency": currency}
@@ -172,7 +172,7 @@ def _preferring(query: WineQuery, taste: Taste) -> WineQuery:
 
 
 def _alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
-    """Return the same search among wines without alcohol, where other wishes only rank."""
+    """Return a search among alcohol-free wines; its other filters only rank."""
     soft = {*query.soft, *get_args(SoftFilter)} - {"min_abv", "max_abv"}
     update = {
         "alcohol_free": True,
@@ -185,7 +185,7 @@ def _alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
 
 
 def instructions(person: Person) -> str:
-    """Return the lines of the prompt that are about this person; empty without any."""
+    """Return the lines of the prompt about this person; empty if there are none."""
     care, taste = person.care, taste_of(person.facts)
     lines = [FORBIDDEN if care.forbids_alcohol else CAUTIOUS if care.is_cautious else ""]
     if care.allergies:
@@ -202,25 +202,25 @@ def instructions(person: Person) -> str:
 
 
 def note(person: Person) -> str:
-    """Say for a model what is left out of a result for this person, or first; empty if nothing."""
+    """Return a note for the model: which wines are left out for this person, or come first."""
     care = person.care
     names = ", ".join(sorted(care.allergies))
     hated = ", ".join(said for _, said in taste_of(person.facts).hates)
-    told = {
+    notes = {
         "only wines without alcohol are shown to this guest": care.forbids_alcohol,
         "wines without alcohol come first for this guest": care.is_cautious,
         f"wines with {names} are left out": names,
         f"wines that this guest never drinks are left out: {hated}": hated,
     }
-    return "; ".join(part for part, holds in told.items() if holds)
+    return "; ".join(text for text, applies in notes.items() if applies)
 
 
 def allowed_part(
     answer: SommelierResponse, found: Mapping[str, object], person: Person
 ) -> SommelierResponse | None:
-    """Return an answer with those of its wines that a person may be shown; None if none is left.
+    """Return an answer with only the wines that a person may be shown; None if none remain.
 
-    A wine without alcohol comes first for a person who had better not drink.
+    For a person who should better not drink, alcohol-free wines come first.
     """
     known = [(wine, found.get(wine.wine_id)) for wine in answer.wines]
     allowed = [(wine, fact) for wine, fact in known if isinstance(fact, AnyWine)]

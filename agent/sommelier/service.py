@@ -112,7 +112,7 @@ class Sommelier:
             if attached and attached.is_new and not message:
                 reply = await what_was_read(attached.attachment, self._catalogue, person)
             else:
-                run = replace(run, deps=replace(deps_of(run), person=person, told=set()))
+                run = replace(run, deps=replace(deps_of(run), person=person, given_ids=set()))
                 reply = await self._answer(guard_input(message, run.span), run, attached, rule)
             unread = unread_notes(attached.attachment) if attached and attached.is_new else ()
             return replace(reply, notes=(*reply.notes, *unread))

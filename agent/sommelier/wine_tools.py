@@ -27,7 +27,7 @@ NO_WINE = "there is no wine with these ids; use search_wines to find ids; {why}"
 
 
 def by_id(wines: Iterable[Wine]) -> dict[str, object]:
-    """Return wines as evidence."""
+    """Return wines as evidence, by id."""
     return {wine.id: wine for wine in wines}
 
 
@@ -44,7 +44,7 @@ class SearchWines(WineQuery):
 
 
 def wine_tools(catalogue: Catalogue) -> list[Tool]:
-    """Make search_wines and get_wine over `catalogue`."""
+    """Return search_wines and get_wine, which read `catalogue`."""
 
     async def search_wines(query: SearchWines, run: Run) -> ToolOutput:
         if query.like and not await catalogue.get([query.like]):
@@ -53,7 +53,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         with retrieving(name, query, run) as span:
             result = await find_wines(catalogue, query, person, like=query.like)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return found(result, query, person, deps_of(run).told)
+        return search_output(result, query, person, deps_of(run).given_ids)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, person_in(run))
@@ -63,7 +63,8 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         year = datetime.now(UTC).year
         content: dict[str, Any] = {"year": year, "wines": [in_full(wine) for wine in wines]}
         if unknown:
-            content["unknown"] = len(unknown)  # not the ids: a model's own words ground nothing
+            # The number only: ids that the model wrote must not become evidence.
+            content["unknown"] = len(unknown)
         return ToolOutput(content, by_id(wines))
 
     return [
@@ -73,28 +74,31 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
 
 
 def retrieving(name: str, query: BaseModel, run: Run) -> AbstractContextManager[Span]:
-    """Open a retriever's span below that of the tool that runs."""
-    asked = query.model_dump(mode="json", exclude_defaults=True)
-    return run.span.child(name, "retriever", input=asked)
+    """Open a span for a search, below the span of the running tool."""
+    filters = query.model_dump(mode="json", exclude_defaults=True)
+    return run.span.child(name, "retriever", input=filters)
 
 
 def in_full(wine: Wine) -> dict[str, Any]:
-    """Write a wine with what a guest asks next of it."""
+    """Return the facts of a wine with those that guests ask about next: serving and vegan."""
     return wine_record(wine) | serving(wine) | {"vegan": wine.vegan}
 
 
-def found(result: WineSearchResult, query: WineQuery, person: Person, told: set[str]) -> ToolOutput:
-    """Tell a model what a search found, which soft filters each wine misses, what was left out.
+def search_output(
+    result: WineSearchResult, query: WineQuery, person: Person, given_ids: set[str]
+) -> ToolOutput:
+    """Return a search result for the model: wines, soft filters that they miss, what was left out.
 
-    Of the wines that it was `told` of in this turn the ids alone are given again.
+    For a wine whose facts the model was given before in this turn (`given_ids`), only its id is
+    given again.
     """
     wines = [
         {"wine_id": wine.id, "facts": "told before"}
-        if wine.id in told and not (query.vegan or wine.id in result.missed)
-        else _found(wine, result, query)
+        if wine.id in given_ids and not (query.vegan or wine.id in result.missed)
+        else _search_row(wine, result, query)
         for wine in result.wines
     ]
-    told.update(wine.id for wine in result.wines)
+    given_ids.update(wine.id for wine in result.wines)
     content: dict[str, Any] = {"found": result.total, "wines": wines}
     if why := note(person):
         content["note"] = why
@@ -103,8 +107,8 @@ def found(result: WineSearchResult, query: WineQuery, person: Person, told: set[
     return ToolOutput(content, by_id(result.wines))
 
 
-def _found(wine: Wine, result: WineSearchResult, query: WineQuery) -> dict[str, Any]:
-    """Write a wine of a search, with what speaks against it."""
+def _search_row(wine: Wine, result: WineSearchResult, query: WineQuery) -> dict[str, Any]:
+    """Return the facts of a found wine, with its drawbacks: past its best, missed filters."""
     facts = wine_record(wine)
     if query.vegan:
         facts["vegan"] = wine.vegan

@@ -1,7 +1,7 @@
 """The inbox and the outbox: updates that wait for a turn, and messages that wait to be sent.
 
-One process at a time begins, commits and ends a turn: the one that began it last, as its epoch
-tells. Every method commits before it returns.
+Only the process that began a turn last may commit and end it: every begin raises the turn's epoch.
+Every method commits before it returns.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,26 +26,26 @@ ANSWERED: Final = "answered"
 SET_ASIDE: Final = "set_aside"
 RETRY: Final = "retry"
 
-MOST_IN_A_LANE: Final = 100
-SENDING: Final = timedelta(minutes=1)
-"""How long a trace waits for the delivery of its messages before it is sent."""
+MAX_PER_LANE: Final = 100
+DELIVERY_TIME: Final = timedelta(minutes=1)
+"""A trace is sent after this time, even if the delivery of its messages is not recorded."""
 IS_TO_RUN: Final = UpdateRow.state.in_([WAITING, ANSWERED, RETRY])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
 
 
 class TurnTaken(BaseException):
-    """Another process has begun the turn, so this one may store and send no more of it.
+    """Another process has begun the turn, so this one may not store or send any more of it.
 
-    No `Exception`, as a cancellation is none: only what runs turns handles it.
+    It is a BaseException, like a cancellation: only the lanes handle it.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class BegunTurn:
-    """A turn as it begins: the updates that it consists of.
+    """A turn that has begun, with its updates.
 
-    `outbox` are the messages of its answer that are still to be sent; None if there is no answer.
+    `outbox` holds the unsent messages of its answer, None if there is no answer yet.
     """
 
     update: UpdateRow
@@ -57,9 +57,10 @@ class Inbox(KeepingTraces):
     """The accepted updates of a database, their turns, and the messages of these."""
 
     async def accept(self, updates: Sequence[UpdateRow]) -> list[UpdateRow]:
-        """Store updates, each once however often it is delivered; return those that wait.
+        """Store updates, and return those that were added to the queue.
 
-        The edited form of a message that still waits takes its place.
+        An update that was stored before is not stored again. The edited form of a message that
+        still waits replaces it.
         """
         waiting = list[UpdateRow]()
         if not updates:
@@ -79,12 +80,12 @@ class Inbox(KeepingTraces):
             return await session.get(UpdateRow, update_id)
 
     async def waiting(self, lane: str) -> Sequence[UpdateRow]:
-        """Return the updates of a lane whose turns are to run, the next first."""
+        """Return the updates of a lane whose turns have to run, the next one first."""
         query = select(UpdateRow).where(UpdateRow.lane == lane, IS_TO_RUN)
-        return await self._all(query.order_by(UpdateRow.update_id).limit(MOST_IN_A_LANE))
+        return await self._all(query.order_by(UpdateRow.update_id).limit(MAX_PER_LANE))
 
     async def lanes(self) -> list[str]:
-        """Return the lanes in which something is to be done, that of the oldest update first."""
+        """Return the lanes with updates to handle or messages to send, the oldest update first."""
         oldest = func.min(UpdateRow.update_id)
         query = select(UpdateRow.lane).where(IS_TO_RUN).group_by(UpdateRow.lane).order_by(oldest)
         async with self._sessions() as session:
@@ -98,13 +99,13 @@ class Inbox(KeepingTraces):
         epoch: int | None = None,
         counts: bool = True,
     ) -> BegunTurn | None:
-        """Begin the turn of an update, which takes others along; None if it is over.
+        """Begin the turn of an update together with `others`; return None if the turn is over.
 
-        It counts as a try if it `counts`. With an `epoch` a turn that runs begins again, as its
-        first try.
+        The try is counted if `counts` is true. With an `epoch`, a running turn begins again, and
+        this counts as its first try.
 
         Raises:
-            TurnTaken: another process has begun it since that epoch.
+            TurnTaken: another process has begun the turn since that epoch.
         """
         async with self._sessions.begin() as session:
             row = await session.get(UpdateRow, update_id, with_for_update=True)
@@ -115,11 +116,12 @@ class Inbox(KeepingTraces):
             row.turn_id, row.epoch = update_id, row.epoch + 1
             row.tries = row.tries + counts if epoch is None else 1
             row.state = WAITING if row.state == RETRY else row.state
-            return await self._begun(session, row, others)
+            return await self._claim(session, row, others)
 
-    async def _begun(
+    async def _claim(
         self, session: AsyncSession, row: UpdateRow, others: Collection[int]
     ) -> BegunTurn:
+        """Add the `others` that no turn has taken to a turn; return its updates and messages."""
         if others:
             taken = update(UpdateRow).where(UpdateRow.update_id.in_(others), IS_FREE)
             await session.execute(taken.values(turn_id=row.update_id, state=TAKEN))
@@ -133,8 +135,8 @@ class Inbox(KeepingTraces):
         return BegunTurn(row, payloads, outbox)
 
     async def keep_placeholder(self, begun: UpdateRow, message_id: int) -> None:
-        """Store the group message in which the answer of a turn forms."""
-        mine = update(UpdateRow).where(_mine(begun))
+        """Store the id of the group message that shows the progress of a turn."""
+        mine = update(UpdateRow).where(_is_owned(begun))
         async with self._sessions.begin() as session:
             await session.execute(mine.values(placeholder_id=message_id))
 
@@ -145,7 +147,7 @@ class Inbox(KeepingTraces):
             TurnTaken: another process has begun it.
         """
         async with self._sessions() as session:
-            if await session.scalar(select(func.count()).where(_mine(begun))) == 0:
+            if await session.scalar(select(func.count()).where(_is_owned(begun))) == 0:
                 raise TurnTaken
 
     async def commit(
@@ -156,31 +158,31 @@ class Inbox(KeepingTraces):
         *,
         error: str | None = None,
     ) -> None:
-        """Store the answer of a turn, all that it changes, and its messages to send.
+        """Store the answer of a turn, its changes of data, and its messages to send.
 
-        With an `error` the update is set aside, until an operator has it tried again.
+        With an `error` the update is set aside until an operator retries it.
 
         Raises:
-            TurnTaken: another process has begun it, or it is committed already.
+            TurnTaken: another process has begun the turn, or it was committed before.
         """
         state = ANSWERED if error is None else SET_ASIDE
-        answered = update(UpdateRow).where(_mine(begun))
+        answered = update(UpdateRow).where(_is_owned(begun))
         if error is None:
-            # A commit whose confirmation was lost is tried again: once is enough.
+            # A commit whose confirmation was lost is retried: it must not apply twice.
             answered = answered.where(UpdateRow.state == WAITING)
         async with self._sessions.begin() as session:
             if not await count_rows(session, answered.values(state=state, error=error)):
                 raise TurnTaken
             for turn in ended:
-                await save_turn(session, turn, self._now(), self._rows, SENDING)
+                await save_turn(session, turn, self._now(), self._rows, DELIVERY_TIME)
             for message in messages:
                 message.update_id = begun.update_id
             session.add_all(messages)
 
     async def sent(self, message: OutboxRow) -> None:
-        """Store the id of a message that was sent, or why it never will be; its content goes.
+        """Store the id or the error of a message, and delete its content.
 
-        A question that was sent outside of a turn, in a terminal, is stored then.
+        A message that is not in the outbox (in a terminal) is added to it.
         """
         if message.id is None:
             asked = OutboxRow(
@@ -201,21 +203,21 @@ class Inbox(KeepingTraces):
             await session.execute(sent)
 
     async def save_traces(self, traces: Sequence[TraceRecord]) -> None:
-        """Store the traces of a turn that was set aside, which are whole."""
+        """Store the complete traces of a turn that was set aside."""
         async with self._sessions.begin() as session:
             await self._rows.save(session, traces, self._now())
 
     async def done(self, begun: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
-        """End a turn that is sent: its updates are emptied, and its `traces` are whole.
+        """End a turn whose messages are sent: empty its updates, and store its complete `traces`.
 
-        Of an update that was answered by no turn, a command say, only the number stays.
+        If no turn answered the update, for example a command, only its id is kept.
 
         Raises:
             TurnTaken: another process has begun it.
         """
         async with self._sessions.begin() as session:
             update_id = begun.update_id
-            over = update(UpdateRow).where(_mine(begun), UpdateRow.state == ANSWERED)
+            over = update(UpdateRow).where(_is_owned(begun), UpdateRow.state == ANSWERED)
             if not await count_rows(session, over.values(state=DONE, payload={}, error=None)):
                 raise TurnTaken
             taken = update(UpdateRow).where(UpdateRow.turn_id == update_id)
@@ -233,7 +235,7 @@ class Inbox(KeepingTraces):
         return await self._all(query.order_by(UpdateRow.update_id))
 
     async def ask_retry(self, update_id: int) -> bool:
-        """Have an update that was set aside tried again; return False if there is none."""
+        """Schedule a retry of an update that was set aside; return False if there is none."""
         aside = (UpdateRow.update_id == update_id) & (UpdateRow.state == SET_ASIDE)
         again = update(UpdateRow).where(aside).values(state=RETRY, tries=0)
         async with self._sessions.begin() as session:
@@ -241,14 +243,14 @@ class Inbox(KeepingTraces):
             return bool(await count_rows(session, again))
 
     async def turn_of(self, chat_id: int, message_id: int) -> int | None:
-        """Return the turn that a message became a part of."""
+        """Return the id of the turn that answers a message."""
         of_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
         first = select(UpdateRow.turn_id).where(of_message).order_by(UpdateRow.update_id).limit(1)
         async with self._sessions() as session:
             return await session.scalar(first)
 
     async def backlog(self) -> Backlog:
-        """Count the turns that are not over, and tell since when the oldest waits."""
+        """Return the number of turns that are not over, and the seconds that the oldest waits."""
         query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_TO_RUN)
         async with self._sessions() as session:
             count, oldest = (await session.execute(query)).one()
@@ -256,7 +258,7 @@ class Inbox(KeepingTraces):
         return Backlog(count, max(0.0, age))
 
     async def forget(self, older_than: timedelta) -> int:
-        """Delete updates that are older, save those that still wait; return how many."""
+        """Delete updates that are older, except waiting ones; return how many."""
         old = UpdateRow.received_at < self._now() - older_than
         async with self._sessions.begin() as session:
             return await count_rows(session, delete(UpdateRow).where(~IS_TO_RUN, old))
@@ -266,8 +268,8 @@ class Inbox(KeepingTraces):
             return (await session.scalars(query)).all()
 
 
-def _mine(begun: UpdateRow) -> ColumnElement[bool]:
-    """Return the condition that nobody has begun a turn since."""
+def _is_owned(begun: UpdateRow) -> ColumnElement[bool]:
+    """Return the condition that no other process has begun the turn since."""
     return (UpdateRow.update_id == begun.update_id) & (UpdateRow.epoch == begun.epoch)
 
 
@@ -278,7 +280,7 @@ async def _replace_waiting(session: AsyncSession, edit: UpdateRow) -> bool:
         return False
     of_message = (UpdateRow.chat_id == edit.chat_id, UpdateRow.message_id == edit.message_id)
     known = await session.scalar(select(func.min(UpdateRow.update_id)).where(*of_message))
-    # One statement decides: a turn that begins meanwhile has either form, and we know it.
+    # A single statement: if a turn takes the message meanwhile, its row count tells us so.
     waits = update(UpdateRow).where(UpdateRow.update_id == known, IS_FREE)
     values = waits.values(payload={"update_id": known, "message": form})
     return known is not None and bool(await count_rows(session, values))

@@ -13,7 +13,7 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.places.search import PlaceHit
-from agent.sommelier.answer import in_markdown, unknown_address, unsupported
+from agent.sommelier.answer import grounding_problem, in_markdown, unknown_address
 from agent.sommelier.history import window
 from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -70,7 +70,7 @@ async def test_no_argument_of_any_tool_grounds_anything(tool: Tool, word: str, y
     assert not any(word in said or str(year) in said for said in evidence.texts)
     for claim in (f"Take the {word} {year}.", f"It is €{year}.", f"It is {word}.example."):
         answer = SommelierResponse(response_type="informational", intro=claim)
-        assert unsupported(answer, evidence), claim
+        assert grounding_problem(answer, evidence), claim
 
 
 async def test_what_a_search_found_can_be_tapped_and_nothing_else() -> None:

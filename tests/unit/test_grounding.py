@@ -6,7 +6,7 @@ import pytest
 
 from agent.engine.contract import Evidence
 from agent.i18n import use_language
-from agent.sommelier.answer import render, supported_part, trimmed, unsupported
+from agent.sommelier.answer import grounding_problem, render, salvage, without_ungrounded
 from agent.sommelier.cards import facts_line
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency
@@ -24,12 +24,12 @@ def recommend(*wines: WineRecommendation, intro: str = "For you:") -> SommelierR
 
 
 def in_intro(text: str, evidence: Evidence = EVIDENCE) -> str | None:
-    return unsupported(SommelierResponse(response_type="informational", intro=text), evidence)
+    return grounding_problem(SommelierResponse(response_type="informational", intro=text), evidence)
 
 
 def in_description(text: str, evidence: Evidence = EVIDENCE) -> str | None:
     described = WineRecommendation(wine_id=CHINON.id, description=text)
-    return unsupported(recommend(described), evidence)
+    return grounding_problem(recommend(described), evidence)
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,12 @@ def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
     evidence = Evidence(sources=by_id([CHINON, RIOJA, SANCERRE]))
     three = [WineRecommendation(wine_id=wine.id) for wine in (CHINON, RIOJA, SANCERRE)]
     assert (
-        unsupported(recommend(*three, intro="Together €67.50, or 405 € for six."), evidence) is None
+        grounding_problem(recommend(*three, intro="Together €67.50, or 405 € for six."), evidence)
+        is None
     )
-    assert unsupported(recommend(*three, intro="Together €61."), evidence)
+    assert grounding_problem(recommend(*three, intro="Together €61."), evidence)
     two = recommend(*three[:2], intro="Yours for €58, the pair.")
-    assert unsupported(two, evidence), "it is twice the price of a wine that is not shown"
+    assert grounding_problem(two, evidence), "it is twice the price of a wine that is not shown"
 
 
 @pytest.mark.parametrize(
@@ -154,16 +155,16 @@ def test_a_price_holds_in_its_own_currency(text: str, currency: str) -> None:
 
 def test_a_sentence_goes_and_the_others_stay() -> None:
     answer = recommend(GOOD, intro="Two reds for lamb. It costs €9. Enjoy!")
-    assert trimmed(answer, EVIDENCE).intro == "Two reds for lamb. Enjoy!"
+    assert without_ungrounded(answer, EVIDENCE).intro == "Two reds for lamb. Enjoy!"
 
 
 def test_an_unknown_id_is_answered_with_the_known_ones() -> None:
-    problem = unsupported(recommend(WineRecommendation(wine_id="opus-one-2018")), EVIDENCE)
+    problem = grounding_problem(recommend(WineRecommendation(wine_id="opus-one-2018")), EVIDENCE)
     assert problem is not None
     assert "opus-one-2018" in problem
     assert CHINON.id in problem
     assert in_intro("Take {wine:nowhere} then.") is not None
-    nothing = unsupported(recommend(GOOD), Evidence())
+    nothing = grounding_problem(recommend(GOOD), Evidence())
     assert nothing is not None
     assert "call search_wines first" in nothing
 
@@ -171,9 +172,9 @@ def test_an_unknown_id_is_answered_with_the_known_ones() -> None:
 def test_the_grounded_part_keeps_what_is_true() -> None:
     invented = WineRecommendation(wine_id="nowhere", description="Grand.")
     priced = WineRecommendation(wine_id=RIOJA.id, description="Yours for €5.")
-    kept = supported_part(recommend(GOOD, invented, priced, intro="Only €9!"), EVIDENCE)
+    kept = salvage(recommend(GOOD, invented, priced, intro="Only €9!"), EVIDENCE)
     assert kept is not None
-    assert unsupported(kept, EVIDENCE) is None
+    assert grounding_problem(kept, EVIDENCE) is None
     text = render(kept, EVIDENCE)
     assert "Chinon" in text
     assert "Rioja" in text
@@ -181,7 +182,7 @@ def test_the_grounded_part_keeps_what_is_true() -> None:
 
 
 def test_nothing_is_left_of_an_answer_with_invented_wines_only() -> None:
-    assert supported_part(recommend(WineRecommendation(wine_id="nowhere")), EVIDENCE) is None
+    assert salvage(recommend(WineRecommendation(wine_id="nowhere")), EVIDENCE) is None
 
 
 @pytest.mark.parametrize(
