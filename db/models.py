@@ -202,7 +202,6 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     thread_id: Mapped[BigInt | None] = mapped_column(default=None)
     reply_to: Mapped[BigInt | None] = mapped_column(default=None)
     edits: Mapped[BigInt | None] = mapped_column(default=None)
-    is_answer: Mapped[bool] = mapped_column(default=False)
     follows: Mapped[bool] = mapped_column(default=False)
     kind: Mapped[str] = mapped_column(default="message")
     html: Mapped[str] = mapped_column(default="")

@@ -127,14 +127,6 @@ class TraceFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatState:
-    """The destination of messages for a chat, after any migration, or why it is unreachable."""
-
-    chat_id: int
-    unreachable: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Backlog:
     """The number of updates that are accepted and not done, and the age of the oldest."""
 

@@ -22,7 +22,7 @@ from db.models import (
     insert,
     upsert,
 )
-from db.records import Access, ChatState
+from db.records import Access
 from db.repositories.privacy import forget, forget_elsewhere
 
 UNDO: Final = "undo"
@@ -192,17 +192,6 @@ async def store_messages(
 
 class ChatRepository(SqlRepository):
     """Stores which chats can be reached, and where groups moved."""
-
-    async def state(self, chat_id: int) -> ChatState:
-        """Return where messages for this chat go; an unknown chat is reachable as it is."""
-        async with self._sessions() as session:
-            row, at = await session.get(ChatRow, chat_id), chat_id
-            if row is not None and row.migrated_to is not None:
-                at = row.migrated_to
-                row = await session.get(ChatRow, at)
-        if row is None or row.unreachable_since is None:
-            return ChatState(at)
-        return ChatState(at, row.unreachable_reason or "unreachable")
 
     async def unreachable(self, chat_id: int, reason: str) -> None:
         """Store that the bot was blocked there, or that the chat is gone."""

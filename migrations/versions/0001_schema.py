@@ -291,7 +291,7 @@ def _create_outbox() -> None:
         reference("broadcast_id", "broadcasts.id", NUMBER, index=True),
         *needed("chat_id", type_=sa.BigInteger),
         *optional("thread_id", "reply_to", "edits", "message_id", type_=sa.BigInteger),
-        *needed("is_answer", "follows", type_=sa.Boolean),
+        *needed("follows", type_=sa.Boolean),
         *needed("kind", "html", "placeholder", "file_name"),
         *needed("buttons", type_=sa.JSON),
         *optional("file", type_=sa.LargeBinary),
