@@ -168,7 +168,7 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
     assert (aside.update_id, aside.error) == (unread, "the library cannot read it")
     assert (nothing.update_id, nothing.error) == (unread - 1, "the library cannot read it")
     assert (told[0], told[2], len(told)) == ("About before", "About behind", 3)
-    assert "set it aside" in told[1]
+    assert "could not process your message" in told[1]
     assert SECRET not in caplog.text
 
 
