@@ -306,7 +306,7 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
 
 
 LEAST_LEAD: Final = 1.4
-"""How many times more must speak for a language than for the next."""
+"""A language must score this many times more than the next one."""
 LEAST_WORDS: Final = 3
 LEAST_COMMON: Final = 2
 LEAST_EVIDENCE: Final = 1.0

@@ -1,6 +1,6 @@
-"""Make the bot: everything between Telegram and the agent, put together in one place.
+"""Compose the bot: all objects between Telegram and the agent.
 
-`bot.resources` opens what needs no Telegram; `bot.running` runs the bot.
+`bot.resources` opens the objects that need no Telegram; `bot.running` runs the bot.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
@@ -84,7 +84,7 @@ async def open_app(
     locks: "Locks | None" = None,
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
-    """Open the bot; `telegram` takes the place of the network if given."""
+    """Open the bot; `telegram`, if given, replaces Telegram's servers (in a terminal)."""
     async with AsyncExitStack() as stack:
         exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
         application = telegram_application(
@@ -92,7 +92,7 @@ async def open_app(
         )
         stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
-        # The user of a terminal is its admin.
+        # The user of a terminal is an admin.
         admins = frozenset([*settings.admin_ids, *([telegram.chat_id] if telegram else [])])
         repositories = resources.repositories
         sender = Sender(application.bot, repositories.chats, repositories.inbox)
@@ -133,7 +133,7 @@ async def open_app(
 
 
 def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit | None:
-    """Return Telegram's limits with this process's share of all chats; None for a terminal."""
+    """Return the rate limits of Telegram for this process, None for a terminal."""
     in_all = settings.telegram_messages_per_second
     return RateLimit(in_all=(Limit(in_all, 1),)) if in_all and telegram is None else None
 
@@ -153,7 +153,7 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
 
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
-    """Return the budgets of a day; None where nothing is limited."""
+    """Return the daily budgets, None if no limit is set."""
     turns, people = resources.repositories.turns, resources.repositories.people
     person = DailyBudget(settings.budget_person_requests, settings.budget_person_cost_usd)
     everyone = DailyBudget(settings.budget_total_requests, settings.budget_total_cost_usd)
@@ -179,7 +179,7 @@ def handlers_of(
     admins: frozenset[int],
     changed: Callable[[], None],
 ) -> list[AnyHandler]:
-    """Return the handlers of all commands and buttons, in the order in which they are asked.
+    """Return the handlers of all commands and buttons, in the order in which they are tried.
 
     `changed` is called when there is feedback to deliver.
     """

@@ -13,7 +13,7 @@ from db.repositories.privacy import DeletionRepository
 log = logging.getLogger(__name__)
 
 SETTLED: Final = timedelta(seconds=30)
-"""How long a trace may still be under way when its user is forgotten."""
+"""The time for which a trace may still be on its way when its user is forgotten."""
 AGAIN: Final = Backoff(first=5.0, longest=3600.0)
 
 

@@ -1,4 +1,4 @@
-"""Which process runs a lane, and which one leads: does what only one of all replicas may do."""
+"""Locks of lanes, and the lock of the leader, the one replica that runs the shared tasks."""
 
 import asyncio
 import fcntl
@@ -19,7 +19,7 @@ Locks: TypeAlias = "LocalLocks | ReplicaLocks"
 LEADER: Final = "/leader"
 """The name of the leader's lock; no lane is called so."""
 LEAD_SECONDS: Final = 1.0
-"""How often a process that does not lead tries to."""
+"""Seconds between the tries of a process to become the leader."""
 
 
 class AlreadyRunning(Exception):
@@ -55,7 +55,7 @@ class LocalLocks:
     """The locks of lanes where there is no other process: all are ours."""
 
     look_seconds: Final = 5.0
-    """How often updates are looked for that an operator wants tried again."""
+    """Seconds between searches for updates that an operator retries."""
 
     def __init__(self, inbox: Inbox) -> None:
         self.unowned = inbox.lanes

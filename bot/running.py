@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from bot.updates.replicas import ReplicaLocks
 
 UPDATE_RETENTION: Final = timedelta(days=7)
-"""How long the record of an answered update is kept."""
+"""The time after which the record of an answered update is deleted."""
 FORGET_SECONDS: Final = 3600.0
 REMIND_SECONDS: Final = 900.0
 RULES_SECONDS: Final = 5.0

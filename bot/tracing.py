@@ -37,7 +37,7 @@ LOCAL_KEYS = ("sommelier", "-")
 DELIVERY = "agent.tracing.delivery"
 REQUEST_SECONDS = 30.0
 PROMPT_SECONDS = 60.0
-"""How often prompts are fetched."""
+"""Seconds between two fetches of the prompts."""
 
 
 def trace_rows(settings: Settings) -> TraceRows:

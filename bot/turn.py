@@ -83,7 +83,7 @@ class Turns:
             question = await _transcribe(question, run)
             person = await self._read_person(question, root)
             run = with_person(run, person)
-            work = self.safety.work(person, work, is_look_up=question.kind in LOOK_UPS)
+            work = self.safety.guard(person, work, is_look_up=question.kind in LOOK_UPS)
             reply = await run_work(run, work)
             return question, await self._finish(question, run, allowance, person, reply)
 
@@ -120,8 +120,8 @@ class Turns:
     async def _read_person(self, question: Question, root: Span) -> Person:
         """Read the care and memory of the user once; their settings may hide words in the trace."""
         user_id, chat_id = question.user_id, question.chat_id
-        care = await self.safety.care_for(question.text, chat_id, user_id, root)
-        person = await self.safety.person(chat_id, user_id, care, question.state.facts)
+        care = await self.safety.find_care(question.text, chat_id, user_id, root)
+        person = await self.safety.read_person(chat_id, user_id, care, question.state.facts)
         if root.trace is not None:
             root.trace.is_hidden = hides_words(person)
         return person
@@ -223,7 +223,7 @@ class Turns:
         """Offer help if a message that gets no answer states a crisis; return whether it does."""
 
         async def no_work(run: Run) -> Reply:
-            return Reply(text="")  # `SafetyService.work` answers in its place
+            return Reply(text="")  # `SafetyService.guard` answers in its place
 
         if not read_care(question.text).is_crisis:
             return False

@@ -214,7 +214,7 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class ChatRow(Base):
-    """What was learned of a chat while sending to it."""
+    """The state of a chat, learned while sending to it."""
 
     __tablename__ = "chats"
 

@@ -1,9 +1,9 @@
 """Answers from documents: from the excerpts only, in the model's words, every statement cited.
 
-The model is asked in plain text, with the structured prompt and its rules (Option B of the source
-document): small models write brackets more reliably than JSON. A statement without a citation, with
-a path that was not retrieved, or with a number that the cited passages do not hold is sent back
-once, and left out if it stays. Nothing else is judged.
+The model answers in plain text, by the structured prompt and its rules (Option B of the source
+document): small models write brackets more reliably than JSON. An answer is sent back once if a
+statement has no citation, a path that was not retrieved, or a number that is not in the cited
+passages. If the statement is still there, it is left out. No other rule applies.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from agent.documents.citations import (
     Statement,
     admits_not_enough,
     citations,
-    kept,
+    keep_sentences,
     plain_brackets,
     statements,
     without_citations,
@@ -93,7 +93,7 @@ class Answer(LookedUp):
 
     @classmethod
     def of_help(cls, question: str, text: str) -> "Answer":
-        """Return help for somebody in a crisis as an answer; nothing was looked up."""
+        """Return help for a person in a crisis in the form of an answer."""
         refinement = Refinement(question, question, fallback_reason="disabled")
         return cls(question, text, text, (), refinement, outcome="care", by_model=False)
 
@@ -113,9 +113,9 @@ async def answer_question(
 ) -> Answer:
     """Answer `question` from at most `limit` (8 at most) chunks of `documents`.
 
-    With `refine` the refined question is searched for too; the question itself is answered.
-    Without models, or when they fail, the answer is the best passages with their citations. Raises
-    only what the store raises.
+    With `refine`, chunks are searched for the refined question too, but the original question is
+    answered. If there are no models or they fail, the answer consists of the best passages with
+    their citations. Errors of the store are raised.
     """
     refinement = await refine_question(question, run=run, enabled=refine, kept_back=1)
     chunks = await retrieve(documents, refinement.queries, limit, run.span)
@@ -149,13 +149,13 @@ def cited_answer(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
 
 
 def without_fence(text: str) -> str:
-    """Return a text without the code fence around all of it, its citations in plain brackets."""
+    """Return a text without a code fence around it, and with its citations in plain brackets."""
     fenced = FENCED.match(text)
     return plain_brackets(fenced[1] if fenced else text)
 
 
 class CitationRules:
-    """The rules that statements from these chunks keep; numbers of the question are free."""
+    """The rules for statements from these chunks; numbers of the question need no source."""
 
     def __init__(self, chunks: Sequence[Chunk], question: str) -> None:
         self._question = question
@@ -176,8 +176,8 @@ class CitationRules:
         return f"the answer cites nothing; cite [path], or say: {NOT_ENOUGH}"
 
     def valid_part(self, text: str) -> str:
-        """Return the sentences that keep every rule, as they are written; empty if none states."""
-        valid = kept(text, self._sources, lambda found: self._problem_of(found) is None)
+        """Return the sentences that keep every rule; empty if none of them is a cited statement."""
+        valid = keep_sentences(text, self._sources, lambda found: self._problem_of(found) is None)
         is_answer = admits_not_enough(valid) or bool(citations(valid, self._sources))
         return valid if is_answer else ""
 
@@ -239,7 +239,7 @@ def _answer(
 
 
 def _in_our_language(text: str) -> str:
-    """Return an answer; if it is only the sentence of the contract, in the language spoken."""
+    """Return an answer; translate it if it only says that there is not enough information."""
     return translate("not_enough") if text.strip(" .*_") == NOT_ENOUGH else text
 
 
@@ -253,15 +253,15 @@ def _passages(chunks: Sequence[Chunk], question: str) -> str:
 
 
 def _unbracketed(text: str) -> str:
-    """Return a passage in which nothing looks like a citation."""
+    """Return a passage with round brackets for square ones, which would look like citations."""
     return text.replace("[", "(").replace("]", ")")
 
 
 def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
-    """Return an answer with numbers for paths, and the citation of each number, in order.
+    """Return an answer with numbers in place of paths, and the citations in order of their numbers.
 
-    A path stands for that chunk of its document which shares most words with the text before it:
-    two passages of one document have two numbers.
+    A cited path means the chunk of that document which shares most words with the text before the
+    citation: two passages of one document have two numbers.
     """
     by_path: dict[str, list[Chunk]] = {}
     for chunk in chunks:

@@ -1,9 +1,8 @@
-"""Citations in an answer from documents: its statements, and the paths that each of them cites.
+"""The statements of an answer from documents, and the paths that they cite.
 
-A statement is covered by a citation in its own sentence, right behind its full stop, later in the
-same paragraph or list item, or on a line of citations that follows. Headings, phrases that lead in
-(they end in a colon), questions and the sentence "I don't have enough information" state nothing
-that could be cited.
+A statement is covered by a citation in its sentence, directly after its full stop, later in its
+paragraph or list item, or on a following line of citations. Headings, lead-ins (they end in a
+colon), questions, and the sentence "I don't have enough information" need no citation.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -37,7 +36,7 @@ Kind = Literal["statement", "heading", "question", "admission"]
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """The brackets of a citation: the retrieved paths they name, and the `unknown` ones."""
+    """A pair of brackets: the retrieved paths that it cites, and the `unknown` ones."""
 
     start: int
     end: int
@@ -47,7 +46,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of an answer, its kind, and the paths that cover it, `unknown` ones apart."""
+    """A sentence of an answer: its kind, the paths that cover it, and the `unknown` ones."""
 
     text: str
     kind: Kind
@@ -146,11 +145,11 @@ def statements(text: str, paths: Collection[str]) -> list[Statement]:
     return [statement for line in _lines(text, paths) for statement in line.stated]
 
 
-def kept(text: str, paths: Collection[str], accept: Callable[[Statement], bool]) -> str:
-    """Return an answer without the sentences that `accept` rejects, as it was written otherwise.
+def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statement], bool]) -> str:
+    """Return an answer without the sentences that `accept` rejects, otherwise unchanged.
 
-    A statement that a later sentence's citation covered gets that citation itself. A heading or
-    lead-in with nothing left below it goes too.
+    A statement that was covered by the citation of a later sentence gets this citation itself. A
+    heading or lead-in is removed if no sentence remains below it.
     """
     lines = _lines(text, paths)
     every = [statement for line in lines for statement in line.stated]
@@ -176,8 +175,8 @@ def _with_citation(statement: Statement) -> str:
 def _lines(text: str, paths: Collection[str]) -> list[Line]:
     """Return the lines of an answer with their sentences; a blank line has none.
 
-    They are read from the last to the first: a citation covers what is before it in its line, and a
-    line of citations the line before.
+    The lines are read from the last to the first: a citation covers the sentences before it in its
+    line, and a line of citations covers the line before it.
     """
     found, covering = list[Line](), list[Cited]()
     for line in reversed(_unwrapped(text)):
@@ -204,7 +203,7 @@ def _unknown_names(found: Iterable[Cited]) -> tuple[str, ...]:
 
 
 def _unwrapped(text: str) -> list[str]:
-    """Return the lines of a text, those of one paragraph or list item joined."""
+    """Return the paragraphs, list items and headings of a text, each as one line."""
     joined = list[str]()
     for line in text.strip().splitlines():
         begins = not line.strip() or MARKER.match(line) or HEADING.match(line.strip())
@@ -234,17 +233,17 @@ def _is_ended(sentence: str) -> bool:
 
 
 def only_cites(text: str) -> bool:
-    """Return whether a text is nothing but citations: "Sources: [a.md]"."""
+    """Return whether a text consists of citations only, such as "Sources: [a.md]"."""
     return has_citation(text) and SOURCE_LINE.match(BRACKETS.sub("", text)) is not None
 
 
 def has_citation(sentence: str) -> bool:
-    """Return whether a sentence has brackets that hold more than signs."""
+    """Return whether a sentence has brackets with a letter or digit in them."""
     return any(any(map(str.isalnum, found[1])) for found in BRACKETS.finditer(sentence))
 
 
 def kind_of(sentence: str) -> Kind:
-    """Return what a sentence is, by its form alone."""
+    """Return the kind of a sentence, by its form alone."""
     bare = sentence.strip().strip("*_")
     if admits_not_enough(bare):
         return "admission"

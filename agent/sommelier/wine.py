@@ -72,7 +72,7 @@ class Currency(StrEnum):
 
 
 class _Currencies(Strict):
-    """What `currencies.toml` holds: a rate for each currency."""
+    """The content of `currencies.toml`: the rate of every currency."""
 
     euros: dict[Currency, PositiveFloat]
     signs: dict[Currency, str]
@@ -116,7 +116,7 @@ def _currencies() -> _Currencies:
 
 
 class Style(StrEnum):
-    """What kind of wine it is; each wine has exactly one."""
+    """The style of a wine; every wine has exactly one."""
 
     RED = "red"
     WHITE = "white"
@@ -221,7 +221,7 @@ class Allergen(StrEnum):
 NOT_VEGAN: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
 VEGAN: Final = "vegan"
 OWN: Final = "own:"
-"""What the ids of wines begin with that guests own themselves; no wine of a list has such an id."""
+"""The prefix of the ids of wines in a guest's own cellar; no wine of a list has it."""
 
 
 class Wine(BaseModel):
@@ -412,7 +412,7 @@ STRONGEST: Final = 25
 Strength = Annotated[float | None, Field(ge=0, le=STRONGEST)]
 
 Order = Literal["match", "cheapest", "dearest"]
-"""What comes first in a search."""
+"""The order of the wines in a search."""
 
 SoftFilter = Literal[
     "styles",

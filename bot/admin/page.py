@@ -38,7 +38,7 @@ HEADERS: Final = {
 }
 DAYS: Final = 30
 MAX_TURNS: Final = 10
-"""How many turns that went wrong, and how many disliked ones, are listed."""
+"""The most failed turns, and the most disliked ones, that are listed."""
 TREE_CHARS: Final = 100
 OTHER: Final = "other"
 COLORS: Final = {

@@ -1,1 +1,1 @@
-"""What the commands of the command line do; what they need is imported when they run."""
+"""The commands of the command line; their modules are imported when they run."""

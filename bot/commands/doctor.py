@@ -47,7 +47,7 @@ ADVICE: Final[Mapping[int, str]] = {
     403: "the key may not use this model (403); check its permissions and LLM_MODEL",
     429: "the account has no quota left (429); check its billing",
 }
-"""What to do about a model server that refuses us with a status."""
+"""Advice for the statuses with which a model server may refuse a request."""
 GUESSABLE_KEY: Final = (
     "set TRACE_USER_KEY to a long random text, as `openssl rand -hex 32` prints one: with the "
     "default, whoever reads traces and knows Telegram ids can tell whose hash is whose"
@@ -294,7 +294,7 @@ CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
     "Telegram": check_telegram,
     "tracing": check_tracing,
 }
-"""What is checked, in the order in which it is shown."""
+"""The checks, in the order in which they are shown."""
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What commands share: settings, the database, and how they talk to a terminal or a pipe."""
+"""Helpers of the commands: settings, the database, output to a terminal or a pipe."""
 
 # ruff: noqa: PLC0415
 

@@ -36,7 +36,7 @@ SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the hea
 TOKEN_PATHS: Final = ("/api/", "/mcp")
 UNAUTHORIZED: Final = "send the token: Authorization: Bearer <API_TOKEN>"
 CHECK_SECONDS: Final = 2
-"""How long /readyz and /metrics wait for the database."""
+"""Seconds for which /readyz and /metrics wait for the database."""
 MAX_CONNECTIONS: Final = 256
 """Beyond these a request gets 503."""
 REFUSALS: Final[dict[Refusal, tuple[int, str]]] = {

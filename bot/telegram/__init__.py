@@ -1,1 +1,1 @@
-"""What a person in Telegram sends and sees."""
+"""Messages, commands and buttons in Telegram."""

@@ -1,4 +1,4 @@
-"""Answer the messages of a chat, in view of the messages before them."""
+"""Answer the messages of a chat, with the messages before them as context."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -38,16 +38,16 @@ Context = ContextTypes.DEFAULT_TYPE
 AnyHandler = BaseHandler[Any, Any, Any]
 
 PICTURE: Final = "[picture]"
-"""Stored as the words of a message that has none."""
+"""Stored as the text of a picture without a caption."""
 SOMEBODY_ELSE: Final = "…"
 """Shown to the model instead of a message of another person of a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """Answers updates; the model sees `history_messages` earlier messages at most.
+    """Answers updates; the model sees at most `history_messages` earlier messages.
 
-    `hashed(kind, id)` stands for a chat or a user in traces.
+    `hashed(kind, id)` returns the name of a chat or user in traces.
     """
 
     resources: Resources
@@ -75,7 +75,7 @@ class Conversation:
         await self.respond(self.question(update, text), replied_answer_id(message))
 
     async def edited(self, update: Update, context: Context) -> None:
-        """Run the last turn again on the new words of an edited message."""
+        """Run the last turn again with the new text of an edited message."""
         message = message_of(update)
         if not is_addressed(message):
             return
@@ -98,9 +98,9 @@ class Conversation:
         return await self.sender.send(destination(update), markdown, buttons)
 
     def question(self, update: Update, text: str, **fields: Any) -> Question:
-        """Return the question of an update; its trace has the same id when the turn is run again.
+        """Return the question of an update; all tries of its turn have one trace id.
 
-        `fields` are further fields of the question.
+        `fields` are additional fields of the question.
         """
         (chat_id, user_id), bot = people_of(update), update.get_bot()
         pending, typed = pending_turn(), (update.message and update.message.text) or ""
@@ -140,7 +140,7 @@ class Conversation:
     ) -> Sequence[StoredMessage]:
         """Return the messages before a question.
 
-        Those of the turn whose answer the question is `about` come last.
+        If the question replies to an answer (`about`), the messages of that turn come last.
         """
         chat_id, thread_id, repositories = question.chat_id, question.thread_id, self.repositories
         history = await repositories.messages.recent(
@@ -207,7 +207,7 @@ def attached_in(history: Sequence[StoredMessage]) -> Attached | None:
 def shown_to(user_id: int, message: StoredMessage, replied_id: int | None) -> StoredMessage:
     """Return a message of a group as the model sees it when this user asks.
 
-    It does not see the wishes of other users, except those of the turn that is replied to.
+    It does not see the messages of other users, except those of the turn that is replied to.
     """
     is_shared = message.role == "assistant" or message.user_id == user_id
     if is_shared or message.turn_id == replied_id:

@@ -31,13 +31,13 @@ from db.repositories.inbox import Inbox
 log = logging.getLogger(__name__)
 
 TYPING_SECONDS: Final = 4.5
-"""How often "typing" is shown again; Telegram hides it after 5 seconds."""
+"""Seconds after which "typing" is shown again; Telegram hides it after 5 seconds."""
 DRAFT_SECONDS: Final = 0.5
 """The time between two drafts, from when Telegram has the first."""
 REFRESH_SECONDS: Final = 20.0
-"""How often an unchanged draft is shown again; Telegram removes it after 30 seconds."""
+"""Seconds after which an unchanged draft is sent again; Telegram removes it after 30."""
 POLL_SECONDS: Final = 0.15
-"""How often a new draft is looked for."""
+"""Seconds between two looks for a new draft."""
 TYPING_LATE_SECONDS: Final = 0.2
 """How long an answer waits for a "typing" under way, which would be shown after it."""
 LATE_SECONDS: Final = (2.0, None)

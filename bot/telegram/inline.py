@@ -53,8 +53,8 @@ class InlineMode:
 
     async def _found(self, query: InlineQuery) -> Sequence[Wine]:
         turns, user_id = self.talk.turns, query.from_user.id
-        care = await turns.safety.care_of_person(query.query, user_id)
-        person = await turns.safety.person(0, user_id, care)
+        care = await turns.safety.find_care_in_any_chat(query.query, user_id)
+        person = await turns.safety.read_person(0, user_id, care)
         if person.care.forbids_alcohol or person.care.is_crisis:
             return ()
         asked = query_for(query.query).model_copy(update={"limit": MOST})

@@ -42,7 +42,7 @@ FORGET_FACT: Final = "t:"
 EXPORT_FILE, CELLAR_FILE = "sommelier.json", "cellar.csv"
 MAX_FILE_BYTES: Final = 2_000_000
 MAX_FACTS: Final = 40
-"""How many facts have a button."""
+"""The most facts that have a button."""
 MAX_LABEL: Final = 40
 COUNTED: Final = "messages facts bottles turns traces".split()
 """The tables that are counted before they are deleted; every one has a text."""

@@ -108,7 +108,7 @@ class NoticedButtons:
             await acknowledge(query)
             await self.talk.say(update, translate("care_misunderstood"))
         elif concern in CONCERNS:
-            await safety.keep(chat_id, user_id, [concern])
+            await safety.remember(chat_id, user_id, [concern])
             await acknowledge(query, translate("care_kept"))
         await remove_buttons(query.message, lambda data: data.startswith(CARE))
 

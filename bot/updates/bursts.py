@@ -1,4 +1,4 @@
-"""Group the updates that make one turn, from raw JSON in which any field may be malformed."""
+"""Group the updates that make one turn. They are raw JSON, in which any field may be malformed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -11,14 +11,14 @@ from db.records import Payload
 
 LARGEST_BURST: Final = 50
 GROUP_SECONDS: Final = 1
-"""How long after a message to the bot a user of a group still speaks to it."""
+"""In a group, a user's next message is for the bot if it follows within this time."""
 LARGEST_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
 FORWARD: Final = "forward_"
 """The prefix of the fields of a forwarded message; those before Bot API 7 had other names."""
 INLINE: Final = "inline_query"
-"""The update of a user who types behind the bot's name in any chat; it is soon outdated."""
+"""The update of a user who types after the bot's name in any chat; it is soon outdated."""
 STOPPED: Final = "stopped_message_generation"
 """The update of the Stop button under a draft; python-telegram-bot does not know it."""
 ALBUM: Final = "album"
@@ -45,9 +45,9 @@ def chat_of(payload: Payload) -> int:
 def lane_of(payload: Payload) -> str:
     """Return the lane of an update: its chat or topic, or the lane beside it for quick updates.
 
-    A button ("v:…"), and a command that is no question, does not wait for the turn that runs: the
-    user sees at once that it works, and one after the other, so that a choice holds for the next
-    press. /stop waits for nothing. A follow-up ("n:…") is a question.
+    Buttons ("v:…") and quick commands have a lane beside that of the chat: they do not wait for the
+    running turn, but for each other, so that a press sees the choice of the press before. /stop
+    waits for nothing. A follow-up button ("n:…") is a question, and waits in the lane of the chat.
     """
     chat_id, message = chat_of(payload), message_in(payload)
     kind = str(section(payload, "callback_query").get("data", "")).partition(":")[0]

@@ -44,11 +44,11 @@ log = logging.getLogger(__name__)
 
 TURNS_AT_ONCE: Final = 64
 MAX_DETACHED: Final = 32
-"""How many inline queries run at once. More are dropped: the next letter typed sends a new one."""
+"""The most inline queries at once. More are dropped: the next letter typed sends a new one."""
 RETRY_BASE_SECONDS: Final = 0.2
 """A failed turn is tried again after this, doubled with every try: after 0.4 s the first time."""
 RECORD_SECONDS: Final = 5.0
-"""How long a stop waits for the record of messages that are on their way."""
+"""Seconds for which a stop waits until messages that are being sent are recorded."""
 DIED: Final = "the process died while this update was answered"
 CANNOT_READ: Final = "the library cannot read it"
 
@@ -68,7 +68,7 @@ class Lane:
 
     name: str
     recheck: bool = True
-    """Whether the task has to read the queue once more before it ends."""
+    """True if the task has to read the queue once more before it ends."""
     payloads: Sequence[Payload] = ()
     is_corrected: bool = False
     handler: asyncio.Task[None] | None = None

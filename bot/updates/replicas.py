@@ -1,13 +1,13 @@
 """The locks of lanes on Postgres: of several replicas, one at a time runs a lane.
 
-A lock is an advisory lock of our own session, so Postgres releases it when the process dies: there
-is no heartbeat to tune and no clock to compare. A lock may also be free because Postgres restarted
-and its holder is about to take it again. So a process that lost its connection first takes back the
-locks it held, and then lets the others do so; and a lane must be seen unlocked a few times before
-another process takes it over. Should two run a lane nevertheless, the epoch of the turn decides.
+A lock is an advisory lock of our session, so Postgres releases it when the process dies: it needs
+no heartbeat and no clock. A lock may also be free because Postgres restarted and its holder has not
+taken it again yet. So a process that lost its connection first takes back its locks, and then waits
+for the other processes to do so; and a process takes over a lane only after it has seen it unlocked
+several times. If two processes run a lane all the same, the epoch of the turn decides.
 
-Corrections and Stop reach the process that runs a turn by NOTIFY. That locks the whole database at
-its commit, so it is sent only when a lane is found locked.
+Corrections and Stop reach the process that runs a turn by NOTIFY. A NOTIFY locks the whole database
+at its commit, so it is sent only if the lane is locked by another process.
 """
 
 import asyncio
@@ -28,23 +28,24 @@ from db.engine import POSTGRES_OPTIONS
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 1.0
-"""How often we look for lanes that no process runs, and so notice a lost connection of our own."""
+"""Seconds between searches for lanes that no process runs; they also notice a lost connection."""
 
 LOOKS: Final = 2
-"""How often a lane must be seen unlocked; a process that lost its connection is back by then."""
+"""A lane is taken over when it was seen unlocked this often: a process that lost its connection has
+taken back its locks by then."""
 
 SETTLE_SECONDS: Final = LOOK_SECONDS * LOOKS
 ANSWER_SECONDS: Final = 5
 NOTICE_SECONDS: Final = 0.1
-"""How long we wait for more after a notification: psycopg polls ten times a second meanwhile."""
-AT_ONCE: Final = Backoff(first=0.2)
+"""Seconds to wait for more notices after the first; psycopg polls ten times a second meanwhile."""
+QUICK_RETRY: Final = Backoff(first=0.2)
 SERVER_KEEPALIVE: Final = (
     "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
 )
-"""The server, too, notices within some 11 s that the other machine is gone."""
+"""Options by which the server notices within about 11 s that our machine is gone."""
 
 TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-LET_GO: Final = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
+RELEASE: Final = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 TAKE_BACK: Final = """
 SELECT lane FROM unnest(%s::text[]) AS lane
 WHERE NOT pg_try_advisory_lock(hashtextextended(lane, 0))
@@ -94,30 +95,32 @@ class ReplicaLocks:
 
     @asynccontextmanager
     async def lock(self, lane: str) -> AsyncIterator[bool]:
-        """Hold a lane, waiting for Postgres if it is away; yield whether we hold it.
+        """Lock a lane for the block; yield False if another process has locked it.
 
-        If another process does, it is notified that updates arrived for it.
+        That process is then notified that updates arrived. Wait if Postgres is away.
         """
         ((acquired,),) = await retry_forever(lambda: self._execute(TAKE, lane))
         if acquired:
             self._held.add(lane)
         else:
-            with suppress(psycopg.Error, OSError):  # then the update is a turn of its own
+            # If the notice is lost, a correction in the update becomes a turn of its own.
+            with suppress(psycopg.Error, OSError):
                 await self._execute(NOTIFY, json.dumps({"lane": lane}))
         try:
             yield acquired
         finally:
             if lane in self._held:
                 self._held.discard(lane)
-                with suppress(psycopg.Error, OSError):  # the lock went with the connection
-                    await self._execute(LET_GO, lane)
+                # Without a connection the lock is gone already.
+                with suppress(psycopg.Error, OSError):
+                    await self._execute(RELEASE, lane)
 
     def lost(self, lane: str) -> asyncio.Event:
-        """Return an event that is set when the lock of a lane that is held here was lost."""
+        """Return an event that is set when this process loses the lock of a lane."""
         return self._lost.setdefault(lane, asyncio.Event())
 
     async def stop(self, wanted: Mapping[str, int]) -> bool:
-        """Have other processes stop turns; return whether a turn of that chat has begun."""
+        """Ask other processes to stop turns; return whether a turn of that chat has begun."""
         try:
             ((_, has_begun),) = await self._execute(STOP, json.dumps(wanted), wanted.get("chat_id"))
         except (psycopg.Error, OSError) as error:
@@ -126,9 +129,9 @@ class ReplicaLocks:
         return bool(has_begun)
 
     async def notices(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the notices of other processes for ever: of a `lane`, or of what to stop.
+        """Yield the notices of other processes for ever: a `lane` with updates, or turns to stop.
 
-        They come by a connection of its own. While it is lost and made again, notices are lost.
+        They arrive on a separate connection. Notices are lost while it is being restored.
         """
         while True:
             try:
@@ -145,12 +148,14 @@ class ReplicaLocks:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def unowned(self) -> list[str]:
-        """Return the lanes with work that no process runs; the first time all of them, at once.
+        """Return the lanes that have work but no process.
+
+        The first call returns them at once, later calls after `LOOKS` calls in a row.
 
         Raises:
             OSError, psycopg.Error: Postgres is away.
         """
-        rows = await retry(lambda: self._execute(UNOWNED), tries=2, backoff=AT_ONCE)
+        rows = await retry(lambda: self._execute(UNOWNED), tries=2, backoff=QUICK_RETRY)
         if any(pid != self._pid for _, pid in rows):
             log.error(POOLED)
         lanes = [lane for lane, _ in rows]
@@ -170,7 +175,7 @@ class ReplicaLocks:
             self._connection = None
 
     async def _execute(self, statement: LiteralString, *values: object) -> Sequence[Any]:
-        """Return the rows of a statement; without an answer the connection is closed.
+        """Return the rows of a statement; close the connection if there is no answer.
 
         Raises:
             OSError, psycopg.Error: Postgres is away.
@@ -186,7 +191,7 @@ class ReplicaLocks:
                 raise
 
     async def _connect(self) -> psycopg.AsyncConnection:
-        """Open the connection; after a loss take back the locks, and let others do so."""
+        """Open the connection. After a loss, take back our locks and wait for others to do so."""
         connecting = psycopg.AsyncConnection.connect(self._address, autocommit=True)
         self._connection = connection = await connecting
         if self._pid:
@@ -196,7 +201,7 @@ class ReplicaLocks:
             for lane in gone & self._lost.keys():
                 self._lost.pop(lane).set()
             await asyncio.sleep(SETTLE_SECONDS)
-        # Behind a pooler the protocol tells another number than that of the server process.
+        # Asked for by SQL: behind a pooler the protocol tells another number.
         (row,) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
         self._pid = row[0]
         return connection

@@ -28,7 +28,7 @@ LATIN_LETTERS: Final = 7
 OTHER_LETTERS: Final = 5
 """Letters that count of a word in another alphabet, for which there is no stemmer."""
 HEADING_WEIGHT: Final = 2
-"""How many times a word of the title or a heading counts."""
+"""The weight of a word of the title or a heading."""
 SATURATION: Final = 1.2
 COMMON_WORD: Final = 1e-6
 """The weight of a word that half of the chunks hold, to which BM25 gives none."""

@@ -73,7 +73,7 @@ SEPARATORS_IN: Final = {
     **dict.fromkeys(("inline", "em", "strong", "link", "image"), ""),
     "tr": " | ",
 }
-"""What separates the parts of a node of Markdown; a blank line in others."""
+"""The separators of the parts of Markdown nodes; a blank line for all others."""
 BOOK_TITLE: Final = ".//{http://purl.org/dc/elements/1.1/}title"
 
 

@@ -28,7 +28,7 @@ from db.repositories.privacy import forget, forget_elsewhere
 UNDO: Final = "undo"
 """The kind of a fact that is a change to be undone."""
 UNDOABLE: Final = timedelta(days=30)
-"""How long a change may be undone."""
+"""The time within which a change may be undone."""
 CHANGE: Final = TypeAdapter(Change)
 SAFETY: Final = "safety"
 """The kind of a fact by which wines are ruled out in one chat."""
@@ -256,7 +256,7 @@ class CareRepository(SqlRepository):
             return sorted(set(await session.scalars(of_user.returning(FactRow.value))))
 
     async def forget_expired(self) -> int:
-        """Delete what holds no more; return how many there were."""
+        """Delete expired concerns; return how many there were."""
         return await self._write(delete(FactRow).where(FactRow.until <= self._now()))
 
 

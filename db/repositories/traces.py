@@ -54,7 +54,7 @@ SUMMARY: Final = tuple(getattr(TraceRow, column.name) for column in fields(Trace
 
 @dataclass(frozen=True, slots=True)
 class TraceRows:
-    """How traces are stored: masked by `prepare`, and waiting to be sent if `exported`.
+    """Stores traces: masked by `prepare`, and queued to be sent if `exported`.
 
     `hide` masks what users wrote.
     """

@@ -24,11 +24,11 @@ from db.repositories.traces import KeepingTraces, TraceRows
 LOCK: Final = 0x70726F73
 """The number of the lock that turns begin under, one after the other; no other code uses it."""
 ROWS_AT_ONCE: Final = 1000
-"""So that others get their turn between: a busy week has 100,000 rows."""
+"""Rows that are read at once, so that other tasks run in between: a busy week has 100,000 rows."""
 HISTORY: Final = 10
 """Messages before a turn that are exported with it."""
 LONGEST_TURN: Final = timedelta(hours=1)
-"""A turn that began earlier and has not ended is not under way any more: its process died."""
+"""A turn that began earlier and has no outcome is not running any more: its process died."""
 RATED: Final = "rated"
 LONGEST_COMMENT: Final = 1000  # characters
 HAS_ENDED: Final = TurnRow.outcome.is_not(None)
@@ -56,7 +56,7 @@ class TurnRepository(KeepingTraces):
         return await self._newest(TurnRow.turn_id == turn_id)
 
     async def of_message(self, chat_id: int, message_id: int) -> TurnRow | None:
-        """Return the turn that a message of the bot answered."""
+        """Return the turn whose answer a message of the bot is a part of."""
         of_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
         return await self._newest(TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(of_message)))
 
@@ -80,9 +80,9 @@ class TurnRepository(KeepingTraces):
             return await session.scalar(lost.limit(1)) is not None
 
     async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
-        """Store that a user's turn begins; return the usage `since`, and what else is under way.
+        """Store that a user's turn begins; return the usage `since`, and how many turns run.
 
-        Turns begin one after the other: of two at once, the second sees the first. Commits.
+        Turns begin one at a time: if two begin at once, the second counts the first. Commits.
         """
         is_other = TurnRow.outcome.is_(None) & (TurnRow.turn_id != turn_id)
         others = select(func.count(), func.count().filter(TurnRow.user_id == user_id))
@@ -125,7 +125,7 @@ async def save_turn(
 ) -> None:
     """Store a turn: its record, its messages, its trace, and its changes of facts and bottles.
 
-    The trace `waits` for so long before it is sent.
+    The trace is sent after the time `waits`.
     """
     if (turn := ended.record) is not None:
         if ended.said:
@@ -199,8 +199,8 @@ async def exported_turns(
 ) -> list[dict[str, object]]:
     """Return the turns since a moment whose messages are still stored, as lines of a dataset.
 
-    Oldest first, and only those that are `disliked`, or needed retries, or both, if asked for. They
-    do not tell who wrote, and hold of the messages what `hide` leaves.
+    The oldest come first. With `disliked` and `retried`, only turns that were disliked or needed
+    retries are returned. The lines name no user, and `hide` masks their messages.
     """
     query = (
         select(TurnRow, UserMessage, Answer)
@@ -258,13 +258,12 @@ async def _before(session: AsyncSession, message: MessageRow) -> list[MessageRow
 class FeedbackRepository(KeepingTraces):
     """The feedback of users on answers; writes commit.
 
-    Every change is one statement, so that presses that come at once on several replicas are counted
-    one after the other. A turn that is not known (any more) has none: old buttons are pressed every
-    day.
+    Every change is one statement, so that simultaneous presses on several replicas are all counted.
+    For an unknown turn nothing is stored: buttons of deleted turns are pressed every day.
     """
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> TurnRow | None:
-        """Store the verdict on a turn, or take it back; a change clears reason and comment."""
+        """Store the verdict on a turn, None to retract it; a change clears reason and comment."""
         is_other = HAS_ENDED & TurnRow.verdict.is_distinct_from(verdict)
         values = {"verdict": verdict, "reason": None, "comment": ""}
         return await self._change(turn_id, is_other, values)
@@ -278,7 +277,7 @@ class FeedbackRepository(KeepingTraces):
         return await self._explain(turn_id, {"comment": storable(text).strip()[:LONGEST_COMMENT]})
 
     async def asked_about(self, chat_id: int, message_id: int) -> int | None:
-        """Return the turn that a message asked about; None once the verdict was taken back."""
+        """Return the turn whose reason a message asks for; None if it is not disliked any more."""
         query = (
             select(TurnRow.turn_id)
             .join(OutboxRow, OutboxRow.asks_about == TurnRow.turn_id)
@@ -295,7 +294,7 @@ class FeedbackRepository(KeepingTraces):
     async def _change(
         self, turn_id: int, where: ColumnElement[bool], values: Mapping[str, str | None]
     ) -> TurnRow | None:
-        """Change the feedback on a turn, and what follows from it; return the turn."""
+        """Change the feedback on a turn, and the taste and score it sets; return the turn."""
         is_it = TurnRow.turn_id == turn_id
         async with self._sessions.begin() as session:
             await session.execute(update(TurnRow).where(is_it, where).values(values))

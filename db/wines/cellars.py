@@ -19,14 +19,14 @@ CELLAR_COLUMNS: Final = (
     "Wine,Producer,Vintage,Country,Region,Appellation,Varietal,Type,Quantity,Price,Currency,"
     "BeginConsume,EndConsume,Note"
 ).split(",")
-"""What is written, by CellarTracker's names."""
+"""The columns that are written, by CellarTracker's names."""
 COLUMNS: Final = tuple(
     name for name in (*Wine.model_fields, *CELLAR_FIELDS) if name not in {"id", "in_stock"}
 )
 """The fields that are read; ids and stocks of other programs mean nothing here."""
 NAMING: Final = ("name", "producer", "vintage")
 GUESSED: Final = ("grapes", "body", "tannin", "acidity")
-"""What the name of a wine may tell."""
+"""The facts that the name of a wine may tell."""
 MOST_WINES: Final = 5000
 NO_LIST: Final = "no column of the file holds names of wines"
 

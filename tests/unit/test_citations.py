@@ -4,7 +4,7 @@ import pytest
 
 from agent.documents.citations import (
     citations,
-    kept,
+    keep_sentences,
     plain_brackets,
     statements,
     unretrieved_path,
@@ -83,13 +83,13 @@ def test_links_and_wide_brackets_that_cite_are_citations(written: str, read: str
 
 def test_what_is_left_keeps_its_words_its_layout_and_its_citations() -> None:
     text = "# Lees\n\nThey are yeast. They glow. They settle [a.md].\n\n## More\n\n- They glow."
-    left = kept(text, PATHS, lambda statement: "glow" not in statement.text)
+    left = keep_sentences(text, PATHS, lambda statement: "glow" not in statement.text)
     assert left == "# Lees\n\nThey are yeast. [a.md] They settle [a.md]."
 
 
 def test_an_answer_of_which_nothing_is_rejected_stands_as_it_is() -> None:
     text = "Two:\n- gross lees [a.md]\n- fine lees [b.md]\n\nThey settle [a.md].\nAll [b.md]."
-    assert kept(text, PATHS, lambda _: True) == text
+    assert keep_sentences(text, PATHS, lambda _: True) == text
 
 
 def test_only_paths_that_a_tool_returned_may_be_cited_beside_other_brackets() -> None:
