@@ -188,9 +188,11 @@ class Lanes:
 
     async def schedule_unowned(self) -> None:
         """Schedule the lanes that have work but no process: after a crash, or for a retry."""
-        for name in await self.locks.unowned():
-            if name not in self._lanes:
-                self.schedule(name)
+        unowned = [name for name in await self.locks.unowned() if name not in self._lanes]
+        if unowned:
+            log.info("Taking over %s lanes that nobody runs", len(unowned))
+        for name in unowned:
+            self.schedule(name)
 
     def schedule(self, name: str) -> None:
         """Start a task for a lane. If it has one, the task will read the queue once more."""

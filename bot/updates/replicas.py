@@ -163,8 +163,6 @@ class ReplicaLocks:
             self._seen = Counter()
             return lanes
         self._seen = Counter({lane: self._seen[lane] + 1 for lane in lanes})
-        if new := list(self._seen.values()).count(LOOKS):
-            log.warning("Taking over %s lanes that nobody runs", new)
         return [lane for lane in lanes if self._seen[lane] >= LOOKS]
 
     async def close(self) -> None:
