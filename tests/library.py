@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.documents.passages import Chunk, StoredDocument, telling_words
+from agent.documents.passages import Chunk, StoredDocument, content_words
 from agent.engine.llm import LLMService
 from tests.doubles.model_server import ModelServer
 from tests.faults.turns import service
@@ -75,8 +75,8 @@ class FakeLibrary:
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
         self.searched.append(tuple(queries))
         self.limits.append(limit)
-        asked = telling_words(" ".join(queries))
-        scored = [(len(asked & telling_words(chunk.text)), chunk) for chunk in self.chunks]
+        asked = content_words(" ".join(queries))
+        scored = [(len(asked & content_words(chunk.text)), chunk) for chunk in self.chunks]
         best = sorted(scored, key=lambda pair: -pair[0])
         return [chunk for score, chunk in best if score][:limit]
 

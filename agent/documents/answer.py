@@ -1,9 +1,9 @@
 """Answers from documents: from the excerpts only, in the model's words, every statement cited.
 
-The model answers in plain text, by the structured prompt and its rules (Option B of the source
-document): small models write brackets more reliably than JSON. An answer is sent back once if a
-statement has no citation, a path that was not retrieved, or a number that is not in the cited
-passages. If the statement is still there, it is left out. No other rule applies.
+The model answers in plain text, because small models write brackets more reliably than JSON. A
+statement is invalid without a citation, with a path that was not retrieved, or with a number that
+the cited passages do not contain. It is returned to the model once, and removed if it is still
+invalid. Nothing else is judged.
 """
 
 from collections.abc import Sequence
@@ -26,20 +26,20 @@ from agent.documents.passages import (
     SHOWN_PASSAGES,
     Chunk,
     DocumentStore,
-    LookedUp,
+    LookupResult,
     as_data,
-    ask_in_tiers,
+    ask_cheaper_first,
     best_passage,
+    content_words,
     excerpts,
     near_best,
     outcome_of,
     record,
     retrieve,
-    telling_words,
 )
 from agent.documents.refine import Refinement, refine_question
 from agent.engine.contract import OutputContract
-from agent.engine.feedback import FAILED, fence
+from agent.engine.feedback import CORRECTION_INTRO, fence
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.i18n import translate
@@ -55,14 +55,14 @@ FILE EXCERPTS:
 
 QUESTION: {question}"""
 
-CORRECTION: Final = FAILED + (
+CORRECTION: Final = CORRECTION_INTRO + (
     "Please answer the question again in plain text, from the excerpts only, with the path of the "
     "source in [brackets] after every statement."
 )
 FENCED: Final = pattern(r"(?s)\A```\w*\n(.*?)\n?```\s*\Z")
-SHOWN_PATHS: Final = 8
-SHOWN_PROBLEMS: Final = 3
-QUOTED_CHARS: Final = 120
+MAX_SHOWN_PATHS: Final = 8
+MAX_SHOWN_PROBLEMS: Final = 3
+MAX_QUOTED_CHARS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(LookedUp):
+class Answer(LookupResult):
     """An answer from documents. `text` is Markdown with `[path]` citations.
 
     Every path in it is a document of the store that was retrieved for this question. `footnoted`
@@ -92,8 +92,8 @@ class Answer(LookedUp):
     enough_information: bool = False
 
     @classmethod
-    def of_help(cls, question: str, text: str) -> "Answer":
-        """Return help for a person in a crisis in the form of an answer."""
+    def crisis_help(cls, question: str, text: str) -> "Answer":
+        """Return the answer that offers help in a crisis; no document was searched."""
         refinement = Refinement(question, question, fallback_reason="disabled")
         return cls(question, text, text, (), refinement, outcome="care", by_model=False)
 
@@ -111,26 +111,26 @@ async def answer_question(
     refine: bool = False,
     limit: int = DEFAULT_CHUNKS,
 ) -> Answer:
-    """Answer `question` from at most `limit` (8 at most) chunks of `documents`.
+    """Answer `question` from up to `limit` chunks of `documents`; `limit` is capped at 8.
 
-    With `refine`, chunks are searched for the refined question too, but the original question is
-    answered. If there are no models or they fail, the answer consists of the best passages with
-    their citations. Errors of the store are raised.
+    If `refine` is true, search for the refined question too; the original question is answered.
+    Without models, or when they fail, the answer is the best passages with their citations. Only
+    errors of the store are raised.
     """
-    refinement = await refine_question(question, run=run, enabled=refine, kept_back=1)
+    refinement = await refine_question(question, run=run, enabled=refine, reserved_requests=1)
     chunks = await retrieve(documents, refinement.queries, limit, run.span)
     prompt = prompt_for(run, "documents-answer")
     response = None
     if run.models and chunks:
         retries = min(1, run.limits.structured_output_max_retries)
         limits = replace(run.limits, structured_output_max_retries=retries)
-        response = await ask_in_tiers(
+        response = await ask_cheaper_first(
             PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
             replace(instructed(run, prompt, not_enough=NOT_ENOUGH), limits=limits),
             cited_answer(chunks, question),
             chunks,
         )
-    answer = _answer(question, chunks, refinement, response)
+    answer = _build_answer(question, chunks, refinement, response)
     record(run.span, answer.outcome, response, prompt.ref if response else None)
     return answer
 
@@ -140,9 +140,9 @@ def cited_answer(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
     rules = CitationRules(chunks, question)
     return OutputContract(
         str,
-        grounding=lambda text, evidence: rules.problem(text),
-        render=lambda text, evidence: rules.valid_part(text),
-        salvage=lambda text, evidence: rules.valid_part(text) or None,
+        grounding=lambda text, _: rules.problem(text),
+        render=lambda text, _: rules.valid_part(text),
+        salvage=lambda text, _: rules.valid_part(text) or None,
         read_text=without_fence,
         correction=CORRECTION,
     )
@@ -155,7 +155,10 @@ def without_fence(text: str) -> str:
 
 
 class CitationRules:
-    """The rules for statements from these chunks; numbers of the question need no source."""
+    """Check statements against the chunks that they cite.
+
+    Numbers that the question contains need no source.
+    """
 
     def __init__(self, chunks: Sequence[Chunk], question: str) -> None:
         self._question = question
@@ -164,29 +167,32 @@ class CitationRules:
             self._sources[chunk.path] = f"{self._sources.get(chunk.path, '')}\n{chunk.said}"
 
     def problem(self, text: str) -> str | None:
-        """Return feedback on an answer, or None if it keeps every rule."""
+        """Return feedback on an answer, or None if it is valid."""
         if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
             return "the answer is JSON; write plain text"
-        problems = (self._problem_of(found) for found in statements(text, self._sources))
-        found = list(dict.fromkeys(filter(None, problems)))
-        if found:
-            return "; ".join(found[:SHOWN_PROBLEMS])
+        found = (self._problem_of(statement) for statement in statements(text, self._sources))
+        problems = list(dict.fromkeys(filter(None, found)))
+        if problems:
+            return "; ".join(problems[:MAX_SHOWN_PROBLEMS])
         if self.valid_part(text):
             return None
         return f"the answer cites nothing; cite [path], or say: {NOT_ENOUGH}"
 
     def valid_part(self, text: str) -> str:
-        """Return the sentences that keep every rule; empty if none of them is a cited statement."""
-        valid = keep_sentences(text, self._sources, lambda found: self._problem_of(found) is None)
+        """Return the valid sentences unchanged, or an empty text if none of them answers."""
+        valid = keep_sentences(text, self._sources, self._is_valid)
         is_answer = admits_not_enough(valid) or bool(citations(valid, self._sources))
         return valid if is_answer else ""
 
+    def _is_valid(self, statement: Statement) -> bool:
+        return self._problem_of(statement) is None
+
     def _problem_of(self, statement: Statement) -> str | None:
-        shown = fence(statement.text, QUOTED_CHARS)
+        shown = fence(statement.text, MAX_QUOTED_CHARS)
         if statement.unknown:
-            listed = ", ".join(f"[{path}]" for path in list(self._sources)[:SHOWN_PATHS])
+            listed = ", ".join(f"[{path}]" for path in list(self._sources)[:MAX_SHOWN_PATHS])
             return f"[{fence(statement.unknown[0])}] is not one of the excerpts; cite only {listed}"
-        if statement.kind != "statement":
+        if not statement.needs_citation:
             return None
         if not statement.cites:
             return (
@@ -194,14 +200,14 @@ class CitationRules:
                 "or leave it out"
             )
         sources = "\n".join([self._question, *(self._sources[path] for path in statement.cites)])
-        said = without_citations(statement.text, self._sources)
-        if number := unsupported_number(said, sources):
+        statement_text = without_citations(statement.text, self._sources)
+        if number := unsupported_number(statement_text, sources):
             cited = ", ".join(f"[{path}]" for path in statement.cites)
             return f"the number {number} in {shown} does not stand in {cited}; correct it"
         return None
 
 
-def _answer(
+def _build_answer(
     question: str,
     chunks: Sequence[Chunk],
     refinement: Refinement,
@@ -214,13 +220,14 @@ def _answer(
     elif outcome == "refused":
         text = translate("look_up_declined")
     elif response and response.ok:
-        text = _in_our_language(response.text)
+        text = _translate_not_enough(response.text)
         is_enough = not admits_not_enough(response.text)
+    elif response and response.outcome == "exhausted":  # no valid answer
+        text = f"{translate('not_enough')}\n\n{_best_passages(chunks, question)}"
+        is_enough, note = False, translate("documents_model_failed")
     else:
-        text = _passages(chunks, question)
+        text = _best_passages(chunks, question)
         note = translate("documents_model_failed" if response else "documents_no_model")
-    if response and response.outcome == "exhausted":
-        text, is_enough = f"{translate('not_enough')}\n\n{text}", False
     footnoted, cited = footnotes(text, chunks)
     return Answer(
         question=question,
@@ -238,12 +245,12 @@ def _answer(
     )
 
 
-def _in_our_language(text: str) -> str:
-    """Return an answer; translate it if it only says that there is not enough information."""
+def _translate_not_enough(text: str) -> str:
+    """Return NOT_ENOUGH in the user's language; return any other text unchanged."""
     return translate("not_enough") if text.strip(" .*_") == NOT_ENOUGH else text
 
 
-def _passages(chunks: Sequence[Chunk], question: str) -> str:
+def _best_passages(chunks: Sequence[Chunk], question: str) -> str:
     """Return the best passages with their citations."""
     shown = [
         f"{best_passage(_unbracketed(chunk.text), question)} [{chunk.path}]"
@@ -260,27 +267,27 @@ def _unbracketed(text: str) -> str:
 def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
     """Return an answer with numbers in place of paths, and the citations in order of their numbers.
 
-    A cited path means the chunk of that document which shares most words with the text before the
-    citation: two passages of one document have two numbers.
+    A path is replaced by the number of the chunk of its document that shares the most words with
+    the preceding text. So two passages of one document have two numbers.
     """
     by_path: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         by_path.setdefault(chunk.path, []).append(chunk)
-    found: dict[str, Citation] = {}
+    by_chunk_id: dict[str, Citation] = {}
     parts, end = [], 0
     for cited in citations(text, by_path):
-        said, end = text[end : cited.start], cited.end
-        parts.append(said)
+        preceding_text, end = text[end : cited.start], cited.end
+        parts.append(preceding_text)
         for path in cited.paths:
-            best = _closest(by_path[path], said)
-            note = found.setdefault(best.id, _citation(len(found) + 1, best, said))
-            parts.append(f"[{note.number}]")
-    return "".join([*parts, text[end:]]), tuple(found.values())
+            chunk = _closest(by_path[path], preceding_text)
+            citation = _citation(len(by_chunk_id) + 1, chunk, preceding_text)
+            parts.append(f"[{by_chunk_id.setdefault(chunk.id, citation).number}]")
+    return "".join([*parts, text[end:]]), tuple(by_chunk_id.values())
 
 
-def _closest(chunks: Sequence[Chunk], said: str) -> Chunk:
-    return max(chunks, key=lambda chunk: len(telling_words(chunk.text) & telling_words(said)))
+def _closest(chunks: Sequence[Chunk], text: str) -> Chunk:
+    return max(chunks, key=lambda chunk: len(content_words(chunk.text) & content_words(text)))
 
 
-def _citation(number: int, chunk: Chunk, said: str) -> Citation:
-    return Citation(number, chunk.path, chunk.title, chunk.location, best_passage(chunk.text, said))
+def _citation(number: int, chunk: Chunk, text: str) -> Citation:
+    return Citation(number, chunk.path, chunk.title, chunk.location, best_passage(chunk.text, text))

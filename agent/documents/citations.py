@@ -53,6 +53,11 @@ class Statement:
     cites: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
+    @property
+    def needs_citation(self) -> bool:
+        """Return whether this is a statement, not a heading, a question or an admission."""
+        return self.kind == "statement"
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -167,7 +172,7 @@ def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statemen
 
 
 def _with_citation(statement: Statement) -> str:
-    if statement.kind != "statement" or has_citation(statement.text):
+    if not statement.needs_citation or has_citation(statement.text):
         return statement.text
     return " ".join([statement.text, *(f"[{path}]" for path in statement.cites)])
 

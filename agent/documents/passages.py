@@ -98,8 +98,8 @@ class DocumentStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedUp:
-    """Hold what an answer and quotes have in common.
+class LookupResult:
+    """Hold the fields that answers and quotes have in common.
 
     `note` says why no model was involved; it is empty if one was.
     """
@@ -159,18 +159,18 @@ def excerpts(chunks: Sequence[Chunk]) -> str:
 
 def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:
     """Return the paragraph of `text` that shares most words with `question`, cut at `limit`."""
-    asked = telling_words(question)
+    asked = content_words(question)
     paragraphs = [part.strip() for part in BLANK_LINE.split(text)]
-    best = max(paragraphs, key=lambda paragraph: len(asked & telling_words(paragraph)), default="")
+    best = max(paragraphs, key=lambda paragraph: len(asked & content_words(paragraph)), default="")
     return truncate_at_boundary(best, limit)
 
 
-def telling_words(text: str) -> set[str]:
+def content_words(text: str) -> set[str]:
     """Return the words of a text that carry meaning: folded, longer than two letters."""
     return {word for word in words(text) if len(word) > 2 or not word.isascii()}
 
 
-async def ask_in_tiers(
+async def ask_cheaper_first(
     message: str, run: Run, contract: OutputContract[T], chunks: Sequence[Chunk]
 ) -> AgenticResponse[T]:
     """Ask the cheaper model first, once, if one document is clearly best; else the run's models.

@@ -23,10 +23,10 @@ from agent.documents.passages import (
     TOOL_LIMITS,
     Chunk,
     DocumentStore,
-    LookedUp,
+    LookupResult,
     QueryText,
     as_data,
-    ask_in_tiers,
+    ask_cheaper_first,
     best_passage,
     by_chunk,
     near_best,
@@ -184,7 +184,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Quotes(LookedUp):
+class Quotes(LookupResult):
     """The quotes for one query, best first, and a summary, in the model's words if `by_model`."""
 
     query: str
@@ -194,8 +194,8 @@ class Quotes(LookedUp):
     cached: bool = False
 
     @classmethod
-    def of_help(cls, query: str, text: str) -> "Quotes":
-        """Return help for somebody in a crisis as quotes; nothing was looked up."""
+    def crisis_help(cls, query: str, text: str) -> "Quotes":
+        """Return the quotes result that offers help in a crisis; no document was searched."""
         return cls(query, (), text, no_results=True, outcome="care", by_model=False)
 
 
@@ -269,7 +269,7 @@ async def find_quotes(
         )
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
         asked = replace(asked, limits=limits)
-        response = await ask_in_tiers(user_message(query, chunks), asked, contract, chunks)
+        response = await ask_cheaper_first(user_message(query, chunks), asked, contract, chunks)
     found = _quotes(query, chunks, response)
     record(run.span, found.outcome, response, prompt.ref if response else None)
     if cache is not None and found.by_model and found.outcome == "answered":

@@ -121,13 +121,14 @@ def refinement_wanted(server: bool | None, request: bool | None) -> bool:
 
 
 async def refine_question(
-    question: str, *, run: Run, enabled: bool = True, kept_back: int = 0
+    question: str, *, run: Run, enabled: bool = True, reserved_requests: int = 0
 ) -> Refinement:
     """Rewrite `question` for retrieval: one request to the first model, at most 30 s, no retry.
 
-    Falls back to the original when it is not enabled, without a model, when no request would be
-    left beside the `kept_back` ones, on a time-out, and on an empty or invalid response. Suspected
-    prompt injection is logged by name, and on the trace. Never raises, except when cancelled.
+    Falls back to the original when it is not enabled, without a model, when only
+    `reserved_requests` requests or fewer remain, on a time-out, and on an empty or invalid
+    response. Suspected prompt injection is logged by name, and on the trace. Never raises, except
+    when cancelled.
     """
     original = Refinement(question, question, security_flags=tuple(security_flags(question)))
     if not enabled:
@@ -135,7 +136,7 @@ async def refine_question(
     if not run.models:
         missing: FallbackReason = "no_model" if run.limits.requests else "budget"
         return replace(original, fallback_reason=missing)
-    if run.ledger.requests_left(run.limits) <= kept_back:
+    if run.ledger.requests_left(run.limits) <= reserved_requests:
         return replace(original, fallback_reason="budget")
     limits = replace(
         run.limits,

@@ -9,13 +9,15 @@ from pydantic import ValidationError
 
 from agent.engine.messages import Message
 
-FAILED: Final = "Your previous response failed validation: {error_description}. "
+CORRECTION_INTRO: Final = "Your previous response failed validation: {error_description}. "
 """The beginning of every feedback."""
-FEEDBACK: Final = FAILED + (
+FEEDBACK: Final = CORRECTION_INTRO + (
     "Please respond again with valid JSON matching the required schema. "
     "Do not include any text outside the JSON object."
 )
-TEXT_FEEDBACK: Final = FAILED + "Please respond again with the whole answer, and nothing else."
+TEXT_FEEDBACK: Final = (
+    CORRECTION_INTRO + "Please respond again with the whole answer, and nothing else."
+)
 NO_ANSWER: Final = "(no answer)"
 REPEATED: Final = "the same invalid response came again, "
 SHOWN_ISSUES: Final = 5

@@ -15,7 +15,7 @@ from pydantic import Field, RootModel, model_validator
 
 from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
-from agent.engine.feedback import FAILED, fence
+from agent.engine.feedback import CORRECTION_INTRO, fence
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.i18n import current_language
@@ -47,7 +47,7 @@ MIN_PREFIX: Final = 4
 
 PROMPT: Final = "Category: {name}. Place: {place}."
 WISH: Final = " Wish: {wish}."
-CORRECTION: Final = FAILED + (
+CORRECTION: Final = CORRECTION_INTRO + (
     "Correct it. Return ONLY a JSON array of exactly 10 distinct, non-empty strings that name the "
     "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
 )

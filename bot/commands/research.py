@@ -49,7 +49,7 @@ def ask(
         wanted = refinement_wanted(resources.refinement, refine or None)
         return await answer_question(asked, documents=resources.documents, refine=wanted, run=run)
 
-    answer = _answer("ask", asked, look_up, partial(Answer.of_help, asked), _answer_lines)
+    answer = _answer("ask", asked, look_up, partial(Answer.crisis_help, asked), _answer_lines)
     if as_json:
         from bot.http.schemas import AskResponse
 
@@ -74,7 +74,7 @@ def quotes(
     async def look_up(resources: "Resources", run: "Run") -> Quotes:
         return await find_quotes(asked, documents=resources.documents, run=run)
 
-    found = _answer("quotes", asked, look_up, partial(Quotes.of_help, asked), _quotes_lines)
+    found = _answer("quotes", asked, look_up, partial(Quotes.crisis_help, asked), _quotes_lines)
     if as_json:
         from bot.http.schemas import QuotesDocument
 
@@ -126,10 +126,10 @@ def _answer(
     kind: str,
     asked: str,
     look_up: LookUp,
-    of_help: Callable[[str], Any],
+    crisis_help: Callable[[str], Any],
     lines: Callable[[Any], Iterable[str]],
 ) -> Any:
-    """Return the answer of a traced turn; in a crisis, what `of_help` makes of the help text.
+    """Return the answer of a traced turn; in a crisis, what `crisis_help` makes of the help text.
 
     Raises what kept it from an answer.
     """
@@ -143,7 +143,7 @@ def _answer(
         async with open_resources(settings) as resources:
             care = read_care(asked, resources.help.full_age)
             if instead := resources.help.instead(care):
-                return of_help(instead)
+                return crisis_help(instead)
             async with open_exporter(settings, resources.sessions):
                 answer = await _traced(resources, kind, asked, look_up, lines)
         return replace(answer, note=f"{resources.help.beside(care)} {answer.note}".strip())

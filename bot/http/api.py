@@ -150,7 +150,7 @@ class Api:
             documents = self.resources.documents
             return await answer_question(question, documents=documents, refine=refine, run=run)
 
-        in_crisis = partial(Answer.of_help, asked.question)
+        in_crisis = partial(Answer.crisis_help, asked.question)
         reply = await self._look_up("ask", asked.question, look_up, in_crisis)
         note = " ".join(reply.notes)
         return AskResponse.of(replace(reply.answer, note=note, outcome=reply.outcome))
@@ -163,7 +163,7 @@ class Api:
             documents, cache = self.resources.documents, self.resources.cache
             return await find_quotes(query, documents=documents, cache=cache, run=run)
 
-        in_crisis = partial(Quotes.of_help, asked.query)
+        in_crisis = partial(Quotes.crisis_help, asked.query)
         reply = await self._look_up("quotes", asked.query, look_up, in_crisis)
         found = replace(reply.answer, note=" ".join(reply.notes))
         return EventSourceResponse(quote_events(found, reply.seconds), headers=STREAM_HEADERS)

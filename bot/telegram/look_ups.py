@@ -12,7 +12,7 @@ from telegram import Location, Message, MessageEntity, Update, Venue
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
 from agent.documents.answer import Answer, answer_question
-from agent.documents.passages import LONGEST_QUESTION, LookedUp
+from agent.documents.passages import LONGEST_QUESTION, LookupResult
 from agent.documents.quotes import Quote, Quotes, find_quotes
 from agent.documents.refine import refinement_wanted
 from agent.engine.run import Run
@@ -331,7 +331,7 @@ class LookUps:
 
         await self.talk.turns.run_turn(question, work, show)
 
-    async def _reply_from(self, found: LookedUp, text: str) -> Reply:
+    async def _reply_from(self, found: LookupResult, text: str) -> Reply:
         if not found.chunks and not await self.talk.resources.documents.count():
             return Reply(text=translate("no_documents"))
         return found.reply(text)
