@@ -52,7 +52,7 @@ DOCUMENT: Final = 5_000_000
 PAGES: Final = 2_000
 """Pages of a PDF file."""
 READING_SECONDS: Final = 60.0
-"""How long reading a file may take; not a length, but a limit of the same kind."""
+"""Seconds that reading a file may take; no length, but a limit that belongs here."""
 
 
 class Body(Protocol):

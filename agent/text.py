@@ -177,7 +177,7 @@ def fold(text: str) -> str:
 
 
 class _Characters(dict[int, str]):
-    """What `replace` makes of each character, worked out when it is first met."""
+    """Maps characters to the result of `replace`, computed when they are first met."""
 
     def __init__(self, replace: Callable[[str], str]) -> None:
         super().__init__()

@@ -77,7 +77,7 @@ class Repositories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What every way in needs; turns start from `run`.
+    """The objects that the bot, the API and the commands share; turns start from `run`.
 
     `refinement` is the server's switch: None lets a request decide, False is final. Without
     `search` places are search links. A `small` model gets a shorter prompt.

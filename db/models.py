@@ -148,10 +148,10 @@ class MessageRow(Base):
 class UpdateRow(Base):
     """An accepted update; its payload is emptied when it is done.
 
-    Those of a `lane` are answered in order. `message_id` is the message that it brings or edits.
-    `turn_id` is the update whose turn took it, `tries` how often its turn has begun. `epoch` counts
-    that too and is never reset: only the process that began a turn last may commit it.
-    `placeholder_id` is the group message in which its answer forms.
+    The updates of a `lane` are answered in order. `message_id` is the new or edited message.
+    `turn_id` is the id of the update whose turn includes this one. `tries` counts how often its
+    turn has begun. `epoch` counts this too, but is never reset: only the process that began a turn
+    last may commit it. `placeholder_id` is the group message that shows the turn's progress.
     """
 
     __tablename__ = "updates"
@@ -176,11 +176,11 @@ class UpdateRow(Base):
 
 
 class OutboxRow(MappedAsDataclass, Base, kw_only=True):
-    """A message that is committed, and sent once it has a `message_id`; its content goes then.
+    """A committed message. Once it is sent, it has a `message_id`, and its content is deleted.
 
     `update_id` is the update whose lane sends it, `turn_id` the turn that it answers, `asks_about`
-    the turn whose feedback it asks for. One that `follows` continues the message before it. `edits`
-    is a message of ours whose place it takes. `buttons` are rows of labels and data. An `error` is
+    the turn for which it asks feedback. With `follows` it continues the message before it. `edits`
+    is the message of the bot that it replaces. `buttons` are rows of labels and data. An `error` is
     final: a message that may have arrived is never sent again.
     """
 
@@ -273,8 +273,8 @@ class ChunkRow(Base):
 class TurnRow(MappedAsDataclass, Base, kw_only=True):
     """A turn; its id is that of its update. Money is US dollars, times are seconds.
 
-    One that is under way has no `outcome`, and its usage is not known yet. `verdict`, `reason` and
-    `comment` are the user's feedback; without a verdict there is none, or it was taken back.
+    A running turn has no `outcome`, and its usage is not known yet. `verdict`, `reason` and
+    `comment` are the user's feedback; the verdict is None if there is none, or it was retracted.
     """
 
     __tablename__ = "turns"
@@ -317,11 +317,11 @@ class PersonRow(Base):
 
 
 class FactRow(Base):
-    """Something that a user stated of themselves, or that their verdict on a turn says.
+    """A fact that a user stated about themselves, or that follows from their verdict on a turn.
 
-    `turn_id` is the turn that was rated, 0 for what was stated; `said` are the user's words. What a
-    user should not drink ("safety") holds in one chat, `until` a moment if there is one. Of the
-    kind "undo" it is a change that may be taken back, as JSON, by its id.
+    `turn_id` is the rated turn, 0 for a stated fact; `said` holds the user's words. A fact of the
+    kind "safety" holds in one chat, `until` a time if there is one. A fact of the kind "undo" is a
+    change that can be undone, as JSON, by its id.
     """
 
     __tablename__ = "facts"

@@ -1,1 +1,1 @@
-"""Who is offered no alcohol, and where help is to be had."""
+"""Concerns of people who should not drink, and addresses of help."""

@@ -20,11 +20,11 @@ CONCERNS: Final[tuple[Concern, ...]] = get_args(Concern)
 FORBIDDING: Final[frozenset[Concern]] = frozenset(
     {"crisis", "dependence", "under_age", "pregnancy"}
 )
-"""Those for which nothing with alcohol is offered; for the others what is without comes first."""
+"""Concerns that forbid alcohol; for all others alcohol-free wines come first."""
 SHIELDING: Final[frozenset[Concern]] = FORBIDDING - {"pregnancy"}
-"""Those for which nothing about wine is looked up either."""
+"""Concerns that also forbid to look up documents and places."""
 RETRACTABLE: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "under_age"}
-"""Those that a press on "I was misunderstood" takes back."""
+"""Concerns that the button "I was misunderstood" removes."""
 Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes"]
 ALLERGIES: Final[tuple[Allergy, ...]] = get_args(Allergy)
 

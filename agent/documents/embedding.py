@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 PREFIX: Final = "onnx:"
-"""What a setting says before the name of a local model."""
+"""The prefix of a local model's name in a setting."""
 BATCH: Final = 16
 """Texts that go through the model at once: more would need more memory, and not less time."""
 NOT_INSTALLED: Final = (

@@ -1,9 +1,9 @@
-"""Quotes: snippets that stand, word for word, in the chunk they come from.
+"""Quotes: snippets that are in their source chunk word for word.
 
-The model is asked without streaming. A snippet that is no contiguous part of its source, or names
-another title or id than its source has, never leaves this module. A strict schema made models
-stitch sentences together in the measurements of the source document, so the schema is kept loose
-(`json_object` by default) and every rule is checked here.
+The model is asked without streaming. A snippet that is no contiguous part of its source, or that
+has a wrong source id or title, is never returned. In the measurements of the source document, a
+strict schema made models stitch sentences together; so the schema is loose (`json_object` by
+default), and every rule is checked here.
 """
 
 import hashlib
@@ -101,14 +101,14 @@ def quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
     """Return the contract of quotes from these chunks."""
     return OutputContract(
         QuotesAnswer,
-        semantic=inconsistent,
+        semantic=consistency_problem,
         grounding=lambda answer, evidence: first_problem(answer, chunks),
         salvage=lambda answer, evidence: valid_part(answer, chunks),
     )
 
 
-def inconsistent(answer: QuotesAnswer) -> str | None:
-    """Return what in an answer contradicts itself or is missing, or None."""
+def consistency_problem(answer: QuotesAnswer) -> str | None:
+    """Return a contradiction or a gap in an answer, or None."""
     if answer.no_results and answer.snippets:
         return "noResults is true but snippets is not empty"
     if not answer.no_results and not answer.snippets:
@@ -122,12 +122,12 @@ def inconsistent(answer: QuotesAnswer) -> str | None:
 
 def first_problem(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> str | None:
     """Return feedback on the first snippet that is no quote from these chunks, or None."""
-    problems = (unfaithful(snippet, chunks) for snippet in answer.snippets)
+    problems = (snippet_problem(snippet, chunks) for snippet in answer.snippets)
     found = ((place, problem) for place, problem in enumerate(problems) if problem)
     return next((f"snippets.{place}: {problem}" for place, problem in found), None)
 
 
-def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
+def snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
     """Return why a snippet is no quote from these chunks, or None if it is one."""
     if not snippet.content.strip():
         return "content is empty"
@@ -139,7 +139,7 @@ def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
             f"the source {snippet.source_id} has the title {fence(titles[snippet.source_id])}, "
             f"not {fence(snippet.source_title)}"
         )
-    if located(snippet, chunks):
+    if find_in_chunks(snippet, chunks):
         return None
     content = fence(snippet.content)
     for chunk in chunks:
@@ -151,7 +151,7 @@ def unfaithful(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
     )
 
 
-def located(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | None:
+def find_in_chunks(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | None:
     """Return the chunk of the named source that holds a snippet, and its text there, or None."""
     named = (chunk for chunk in chunks if chunk.document_id == snippet.source_id)
     found = ((chunk, verbatim(snippet.content, chunk.text)) for chunk in named)
@@ -159,8 +159,8 @@ def located(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | No
 
 
 def valid_part(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> QuotesAnswer | None:
-    """Return an answer without the snippets that are no quotes, or None if no snippet is left."""
-    faithful = [snippet for snippet in answer.snippets if not unfaithful(snippet, chunks)]
+    """Return an answer with only the snippets that are quotes, or None if none of them is."""
+    faithful = [snippet for snippet in answer.snippets if not snippet_problem(snippet, chunks)]
     if not faithful:
         return None
     return QuotesAnswer(snippets=faithful[:MAX_SNIPPETS], summary=answer.summary, no_results=False)
@@ -168,10 +168,10 @@ def valid_part(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> QuotesAnswer | 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A passage as it stands in its source, and where that is.
+    """A passage in its source's exact words, with its location.
 
-    `source_id` is the document's id. `relevance` is in the model's words, empty without a model;
-    everything else is the store's.
+    `source_id` is the document's id. `relevance` is written by the model, and empty without one;
+    all other fields are those of the store.
     """
 
     content: str
@@ -200,7 +200,7 @@ class Quotes(LookupResult):
 
 
 class QuoteCache:
-    """A cache of the newest `entries` answered quotes for `seconds`; `clock` counts seconds."""
+    """Keeps the newest `entries` answered quotes for `seconds`; `clock` returns seconds."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class QuoteCache:
         return quotes if self._clock() < until else None
 
     def put(self, key: str, quotes: Quotes) -> None:
-        """Store `quotes` under `key`; the oldest entry makes room."""
+        """Store `quotes` under `key`, and drop the oldest entry if the cache is full."""
         self._kept.pop(key, None)
         self._kept[key] = (self._clock() + self._seconds, quotes)
         if len(self._kept) > self._entries:
@@ -228,8 +228,8 @@ class QuoteCache:
 def cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], prompt: str = "") -> str:
     """Return the cache key of a query over sources, for models with a prompt, in one language.
 
-    White space and case of the query do not matter; the sources' texts do: a quote from a document
-    that has changed since would not be one.
+    White space and case of the query do not matter. The texts of the sources do: a quote from a
+    document that has changed since may be wrong.
     """
     sources = [[chunk.id, chunk.document_id, chunk.title, chunk.text] for chunk in chunks]
     named = json.dumps(
@@ -246,11 +246,10 @@ async def find_quotes(
     cache: QuoteCache | None = None,
     limit: int = DEFAULT_CHUNKS,
 ) -> Quotes:
-    """Find passages of at most `limit` (8 at most) chunks that answer `query`: at most 8, verbatim.
+    """Return at most 8 verbatim passages that answer `query`, from at most `limit` (8) chunks.
 
-    Without models, or when they fail, they are the best passages of the search. The same query
-    over the same chunks, models and prompt is answered from `cache`. Raises only what the store
-    raises.
+    If there are no models or they fail, these are the best passages of the search. A repeated query
+    over equal chunks, models and prompt is answered from `cache`. Errors of the store are raised.
     """
     chunks = await retrieve(documents, [query], limit, run.span)
     prompt = prompt_for(run, "documents-quotes")
@@ -308,10 +307,10 @@ def _quotes(
 
 
 def located_quotes(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple[Quote, ...]:
-    """Return snippets as quotes, each once: the text is the chunk's own, letter for letter."""
+    """Return snippets as quotes without duplicates, with the exact text of the chunk."""
     found: dict[tuple[str, str], Quote] = {}
     for snippet in snippets:
-        if place := located(snippet, chunks):
+        if place := find_in_chunks(snippet, chunks):
             quote = _quote(*place, snippet.relevance.strip())
             found.setdefault((quote.chunk_id, quote.content), quote)
     return tuple(found.values())

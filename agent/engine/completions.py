@@ -1,4 +1,4 @@
-"""What a model's server answers: a chat completion, whole or in chunks, or an error.
+"""Read the answers of a model's server: a chat completion, whole or in chunks, or an error.
 
 Takes plain data: the client builds its types without validation, so that servers which leave fields
 out, or send other types than OpenAI, are read as well.

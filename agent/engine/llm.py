@@ -1,4 +1,4 @@
-"""One model of one OpenAI-compatible server, asked without patience: one call is one request.
+"""One model of one OpenAI-compatible server: one call is one request, without retries.
 
 Retries, fallback models and the deadline belong to the loop, which counts every request.
 """
@@ -34,25 +34,25 @@ log = logging.getLogger(__name__)
 
 OPENAI_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 SECRET_CHARS: Final = 8
-"""A shorter key is a word that a local server is given, and may be a word of its answer."""
+"""Keys with fewer characters are not removed from answers: they are words for a local server."""
 UNSENT: Final = frozenset({"UnsupportedProtocol", "LocalProtocolError"})
-"""Errors of the client for a request that it does not even send."""
+"""Errors of the client for a request that it could not send."""
 LOCAL_KEY: Final = "none"
-"""Sent as the key where none is set: local servers need none, the client insists on one."""
+"""Sent if no key is set: local servers need none, but the client requires one."""
 
 
 async def load_client() -> None:
-    """Import the client ahead of the first request, in a thread: it holds a turn up otherwise."""
+    """Import the client in a thread, so that the first turn need not wait for it."""
     await asyncio.to_thread(import_module, "openai")
 
 
 class LLMService:
     """A model behind an OpenAI-compatible chat completions endpoint.
 
-    A ready `client` (for Azure, a proxy, headers of your own) stands for `api_key` and `base_url`,
-    and is yours to close. `extra_body` goes along with every request. A whole answer takes
-    `timeout_seconds` at most. `is_openai` says that the server behaves as OpenAI's own; by default
-    its address tells.
+    A `client` of your own (for Azure, a proxy, special headers) replaces `api_key` and `base_url`;
+    you have to close it. `extra_body` is sent with every request. A complete answer may take
+    `timeout_seconds`. `is_openai` tells whether the server behaves like OpenAI's; by default this
+    is read from its address.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class LLMService:
     async def generate_with_tools(
         self, messages: Sequence[Message], request: LLMRequest
     ) -> LLMResponse:
-        """Send one request to the model, streamed if it is heard and its server can.
+        """Send one request to the model, streamed if it has `on_text` and the server can stream.
 
-        Raises the errors of `LLM`. A 400 that names a parameter the server does not know raises
-        ParameterDeclined, and the next request does without it.
+        Raises the errors of `LLM`. If the server answers 400 because of an unknown parameter, raise
+        ParameterDeclined, and leave the parameter out of later requests.
         """
         dialect = self._dialect
         asked = dialect.parameters(messages, request)
@@ -97,7 +97,7 @@ class LLMService:
         if isinstance(response, ServerError):
             response = self._understood(response, dialect, beside_tools="tools" in asked)
         if streamed.first_token_ns and not streamed.has_usage:
-            # Tokens that the server does not tell cannot be counted.
+            # The stream had no usage, so its tokens could not be counted: do not stream again.
             self._learn(dialect, replace(dialect, streams="no"))
         mode = dialect.mode if "response_format" in asked else "prompt"
         return replace(
@@ -135,7 +135,7 @@ class LLMService:
     ) -> LLMResponse | ServerError:
         """Return the response of a server, or its error.
 
-        The time limit is for all of it: a slow server must not use up the time of the next model.
+        The time limit is for the complete answer, so that time remains for the next model.
         """
         import httpx2  # noqa: PLC0415 - heavy, needed by the first request
         import openai  # noqa: PLC0415
@@ -170,7 +170,7 @@ class LLMService:
             return _plain_data(answer)
         async with answer as stream:
             if "event-stream" not in stream.response.headers.get("content-type", ""):
-                await stream.response.aread()  # of a server that answers whole all the same
+                await stream.response.aread()  # the server does not stream
                 return _plain_data(stream.response.json())
             async for chunk in stream:
                 streamed.add(_plain_data(chunk))
@@ -179,9 +179,9 @@ class LLMService:
     def _understood(
         self, error: ServerError, dialect: Dialect, *, beside_tools: bool
     ) -> LLMResponse:
-        """Return the response that an error stands for, or raise what it means.
+        """Return the response that an error means, or raise the ModelError that it means.
 
-        It may be that the dialect of the request was wrong.
+        If the server did not understand the request, later requests use a simpler dialect.
         """
         meaning, status = error.meaning, error.status
         reason = self._without_key(error.text)
@@ -202,7 +202,7 @@ class LLMService:
         raise ModelUnavailable(problem, status=status, retry_after=error.retry_after)
 
     def _unreachable(self, error: BaseException, *, is_unsent: bool = False) -> ModelError:
-        """Return the error of a server that is down, or of settings that no request comes of."""
+        """Return the error for a server that is down, or for settings that are invalid."""
         kind = type(error).__name__
         if is_unsent or kind in UNSENT:
             problem = f"{self.model} cannot be asked ({kind})"
@@ -215,13 +215,13 @@ class LLMService:
         )
 
     def _learn(self, dialect: Dialect, simpler: Dialect) -> None:
-        """Speak another dialect from now on, unless a request has learned one meanwhile."""
+        """Use a simpler dialect from now on, unless a concurrent request has changed it."""
         if self._dialect == dialect and simpler != dialect:
             self._dialect = simpler
             log.info("%s: the server declined a parameter, going on with %s", self, simpler)
 
     def _report(self, status: int, problem: str) -> None:
-        """Tell the operator, once for each status."""
+        """Log a problem for the operator, once per status."""
         if status not in self._reported:
             self._reported.add(status)
             log.error("%s", problem)
@@ -245,10 +245,10 @@ def _plain_data(answer: object) -> Mapping[str, Any]:
 
 
 def is_of_openai(base_url: str | None) -> bool:
-    """Return True for an address of OpenAI's own, and for none, which is theirs."""
+    """Return True if an address is OpenAI's; None is OpenAI's, unless the environment names one."""
     url = base_url or os.environ.get("OPENAI_BASE_URL")
     try:
         host = urlsplit(url).hostname or "" if url else "api.openai.com"
-    except ValueError:  # no address at all, as the first request will say
+    except ValueError:  # it is no address; the first request will report it
         return False
     return host.endswith(OPENAI_HOSTS)

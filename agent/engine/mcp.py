@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 START_SECONDS: Final = 60
-"""How long a server may take to start; some are downloaded first."""
+"""Seconds that a server may take to start; some are downloaded first."""
 CHECK_SECONDS: Final = 30
-"""How often a server is asked for its tools, and how long it may take to tell them."""
+"""Seconds between requests for a server's tools, and the time-out of such a request."""
 STABLE_SECONDS: Final = 60
 """A server that ran so long did not fail to start."""
 RESTARTS: Final = Backoff(first=1.0, longest=60.0)

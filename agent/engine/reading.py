@@ -1,4 +1,4 @@
-"""What a model's text holds: the JSON value of an answer, or tool calls that were written as text.
+"""Read a model's text: the JSON value of an answer, or tool calls that were written as text.
 
 Strict JSON is tried first. What is repaired is the notation only (fences and prose around it, line
 breaks within strings, trailing commas, quotes, comments: JSON5), never a value, and never what was

@@ -18,7 +18,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from agent.documents.passages import Chunk
-from agent.documents.quotes import MAX_SNIPPETS, QuotesAnswer, Snippet, located
+from agent.documents.quotes import MAX_SNIPPETS, QuotesAnswer, Snippet, find_in_chunks
 from agent.documents.verbatim import verbatim
 from agent.evals.dataset import Question
 from agent.evals.evaluators import Mark
@@ -99,4 +99,4 @@ def _is_attributed(snippet: Snippet, chunks: Sequence[Chunk]) -> bool:
     named = (snippet.source_id, snippet.source_title)
     if named not in {(chunk.document_id, chunk.title) for chunk in chunks}:
         return False
-    return located(snippet, chunks) is not None or not _is_verbatim(snippet, chunks)
+    return find_in_chunks(snippet, chunks) is not None or not _is_verbatim(snippet, chunks)

@@ -39,7 +39,7 @@ COMPARING: Final = frozenset({"cheaper", "dearer", "lighter", "fuller", "drier",
 
 
 Kind = Literal["why", "details", "question", "wines", "help"]
-"""What a message asks for: the reasons for the wines shown, one of them, knowledge or wines."""
+"""The subject of a message: the reasons for the wines shown, one wine, knowledge, or wines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ LONGEST_PASSAGE: Final = 700
 SHORTEST: Final = 3
 """Letters of a word that tells what a question is about."""
 LEAST: Final = 0.5
-"""Which part of what a question is about a passage has to speak of."""
+"""The share of a question's subjects that a passage has to name."""
 NAMES: Final = ("regions", "grapes", "countries")
 
 

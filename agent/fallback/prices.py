@@ -13,12 +13,12 @@ YEARS: Final = range(1900, 2101)
 REACH: Final = 3
 """Words between an amount and what limits it."""
 AROUND: Final = 0.7, 1.3
-"""What of a price that is told roughly the limits are."""
+"""The limits of an approximate price, as factors."""
 BETWEEN: Final = frozenset(
     "d de di of van the a an i ai le la les l los las der die den das dem il lo is my o um uns so "
     "como tipo ist est es e c ma mein meine mi mio mijn het non mehr als que than".split()
 )
-"""What may stand between an amount and its limit or its currency."""
+"""Text that is allowed between an amount and its limit or its currency."""
 LIMITS: Final = ("max", "min", "about", "between")
 
 

@@ -31,7 +31,7 @@ LINKS: Final = EITHERS | frozenset(
     "die das den el los las il lo gli i een het uma um os as any auch also other andere anderen "
     "autre altri altre otro outro vin wine wein vino vinho wijn".split()
 )
-"""What may stand between two things that one negator rules out."""
+"""Text that is allowed between two things that one negator excludes."""
 STOPS: Final = frozenset(".;!?\n()")
 FORWARD: Final = 5
 """Words between a negator and what it rules out."""
@@ -43,7 +43,7 @@ LEADING: Final = frozenset(
     "with for zu zum zur für fur mit bei beim pour avec au aux para con a per con col alla al voor "
     "bij met com".split()
 )
-"""What stands before a dish."""
+"""Words before a dish."""
 SHORTEST_UNKNOWN: Final = 4
 NOT_SWEET: Final = ("bone_dry", "dry", "off_dry")
 MOST_VALUES: Final = 6

@@ -39,7 +39,7 @@ GIVEN_UP: Final = (
     ("countries", "sweetness", "colours"),
     ("styles",),
 )
-"""What is given up where nothing fits, one after the other."""
+"""The filters that are given up if no wine fits, in this order."""
 PREFERRED: Final = ("styles", "bodies", "sweetness", "tannins", "acidities")
 SWEET: Final = frozenset({"sweet", "luscious"})
 OAKY: Final = "oaky"
@@ -49,7 +49,7 @@ HEAVY: Final = (Style.SWEET, Style.FORTIFIED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What was found for a request.
+    """The wines found for a request.
 
     `missed` are the fields that the first search excluded by and that had to rank instead. `like`
     is the wine that the others are like.

@@ -25,7 +25,7 @@ SHORTEST_PART: Final = 4
 SHORTEST_FOREIGN: Final = 4
 """Letters of a word that is understood in another language than the message's."""
 LEAST_LEAD: Final = 1.3
-"""How many times more must speak for a language than for that of who writes."""
+"""A language must score this many times more than the language of the user."""
 LEAST_EVIDENCE: Final = 0.4
 GRAMMAR: Final = frozenset({"mark", "cue", "ordinal", "order", "cap", "number", "allergen"})
 """Fields whose words count in the message's own language alone."""
@@ -38,7 +38,7 @@ TOKEN: Final = pattern(
 DASHES: Final = "-–—"
 
 Meanings = Mapping[str, tuple[str, ...]]
-"""What a phrase says: fields of a request with their values, or a mark of grammar."""
+"""The meaning of a phrase: fields of a request with their values, or a mark of grammar."""
 
 
 def _phrases(written: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class Word(Entry):
 
 
 class Dish(Entry):
-    """What a dish counts as, and the pairing it goes by; a `side` is no dish beside another."""
+    """The foods of a dish, and its pairing; a `side` does not count beside another dish."""
 
     foods: tuple[Food, ...]
     pairing: str = ""
@@ -80,7 +80,7 @@ class Dish(Entry):
 
 
 class Pairing(Strict):
-    """What kind of wine suits a food, best first."""
+    """The kinds of wine that suit a food, the best first."""
 
     styles: tuple[Style, ...] = ()
     bodies: tuple[Body, ...] = ()
@@ -90,7 +90,7 @@ class Pairing(Strict):
 
 
 class Build(NamedTuple):
-    """How the wines of a grape or a region taste."""
+    """The taste of the wines of a grape or a region."""
 
     colour: Style
     body: Body

@@ -1,1 +1,1 @@
-"""What is remembered of people: read from their words, changed, told, and used."""
+"""The memory of people: their facts and cellars, read from their words, changed, and used."""

@@ -1,4 +1,4 @@
-"""What is told of a person's taste and cellar, in the language that is spoken."""
+"""Sentences about a person's taste and cellar, in the current language."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -1,6 +1,6 @@
-"""Places nearby: ten queries, the results of a web search for them, and nothing made up.
+"""Find places: generate ten queries, search the web for them, and merge the results.
 
-Addresses are shown, never fetched. Without a search provider the queries are links to tap.
+Found addresses are shown, never fetched. Without a search provider the queries become links.
 """
 
 import asyncio
@@ -36,17 +36,17 @@ SEARCH_URL: Final = "https://duckduckgo.com/?q="
 HITS_PER_QUERY: Final = 10
 MAX_RESULTS: Final = 20
 SEARCH_SECONDS: Final = 15.0
-"""How long all searches together may take."""
+"""Seconds that all searches together may take."""
 RANK_CONSTANT: Final = 60
 KILOMETRES_OF_A_DEGREE: Final = 111.2
 COORDINATES: Final = pattern(r"(-?\d{1,2}(?:\.\d{1,8})?)\s*,\s*(-?\d{1,3}(?:\.\d{1,8})?)")
-"""A place that is a location: degrees north and east."""
+"""A place that was sent as a location: degrees north and east."""
 SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 
 SHOWN_RESULTS: Final = 8
 SHOWN_LINKS: Final = 3
 QUERIES_LIMITS: Final = Limits(seconds=40)
-"""A slow model may take so long for the ten queries of the tool."""
+"""The time that a slow model may take for the ten queries of the tool."""
 TOOL_SECONDS: Final = QUERIES_LIMITS.seconds + SEARCH_SECONDS
 
 
@@ -77,7 +77,7 @@ class FoundPlace:
 
 @dataclass(frozen=True, slots=True)
 class SearchLink:
-    """A query and the address of a search for it; no source, as the query is the model's own."""
+    """A query and the address of a search for it. It is no evidence: the model wrote the query."""
 
     query: str
     url: str
@@ -94,7 +94,7 @@ class Places:
 
     @property
     def links(self) -> list[SearchLink]:
-        """Return links to search with by hand."""
+        """Return a link to a web search for every query."""
         return [SearchLink(query, SEARCH_URL + quote_plus(query)) for query in self.queries.queries]
 
     def reply(self, text: str) -> Reply:
@@ -118,17 +118,17 @@ async def find_places(
     search: PlaceSearch | None = None,
     search_seconds: float = SEARCH_SECONDS,
 ) -> Places:
-    """Find places of a category in `place`: results of ten queries, merged, at most 20.
+    """Return at most 20 places of a category in `place`: the merged results of ten queries.
 
-    The results are empty without a provider, or when it fails; a search that takes longer than
-    `search_seconds` has failed. Raises what `generate_queries` raises.
+    There are no results without a search provider, or if it fails or takes longer than
+    `search_seconds`. Raises the errors of `generate_queries`.
     """
     queries = await generate_queries(category, place, run=run, wish=on_one_line(wish))
     if search is None:
         return Places(queries, note=translate("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
         hits, errors = await _search_all(search, queries.queries, search_seconds)
-        found = nearest(merged(hits), queries.place)
+        found = sort_by_distance(merge_hits(hits), queries.place)
         metadata = {"found": len(found), "failed": len(errors)}
         retriever.update(output=[result.url for result in found], metadata=metadata)
         if errors:
@@ -141,12 +141,14 @@ async def find_places(
 async def _search_all(
     search: PlaceSearch, queries: Sequence[str], seconds: float
 ) -> tuple[dict[str, Sequence[PlaceHit]], list[str]]:
-    """Return the hits of each query, and why queries failed; a few are searched at a time."""
-    hits, errors, free = dict[str, Sequence[PlaceHit]](), list[str](), asyncio.Semaphore(3)
+    """Return the hits by query, and the errors of failed queries; search three at a time."""
+    hits: dict[str, Sequence[PlaceHit]] = {}
+    errors: list[str] = []
+    concurrency = asyncio.Semaphore(3)
 
     async def look_for(query: str) -> None:
         try:
-            async with asyncio.timeout_at(deadline), free:
+            async with asyncio.timeout_at(deadline), concurrency:
                 hits[query] = await search.search(query, HITS_PER_QUERY)
         except ToolError as error:
             errors.append(str(error))
@@ -158,11 +160,11 @@ async def _search_all(
     return {query: hits[query] for query in queries if query in hits}, errors
 
 
-def merged(hits: Mapping[str, Sequence[PlaceHit]]) -> list[FoundPlace]:
-    """Merge the hits of several queries: each place once, best first, at most 20.
+def merge_hits(hits: Mapping[str, Sequence[PlaceHit]]) -> list[FoundPlace]:
+    """Return the places of all hits, at most 20, the best first.
 
-    Hits are of one place if their address is the same, or their site and title; the first gives
-    title, URL and snippet. Places that many queries rank high come first (reciprocal ranks).
+    Hits with one address, or with one site and title, are one place; the first hit gives its title,
+    URL and snippet. Places that many queries rank high come first (reciprocal ranks).
     """
     places, urls = dict[str, FoundPlace](), dict[tuple[str, ...], str]()
     scores: defaultdict[str, float] = defaultdict(float)
@@ -180,14 +182,14 @@ def merged(hits: Mapping[str, Sequence[PlaceHit]]) -> list[FoundPlace]:
 
 
 def keys_of(hit: PlaceHit) -> list[tuple[str, ...]]:
-    """Return what two hits of one place have in common."""
+    """Return the keys of a hit: hits that share one are of one place."""
     parts = urlsplit(hit.url)
     site = SAME_SITE.sub("", (parts.hostname or "").rstrip("."))
     return [("address", site, parts.path.rstrip("/")), ("title", site, *words(hit.title))]
 
 
-def nearest(found: Sequence[FoundPlace], place: str) -> tuple[FoundPlace, ...]:
-    """Return places with their distance from a location, nearest first; others as they are."""
+def sort_by_distance(found: Sequence[FoundPlace], place: str) -> tuple[FoundPlace, ...]:
+    """Sort places by their distance from `place`, if that is a location."""
     here = COORDINATES.fullmatch(place.strip())
     if here is None:
         return tuple(found)
@@ -200,7 +202,7 @@ def nearest(found: Sequence[FoundPlace], place: str) -> tuple[FoundPlace, ...]:
 
 
 def kilometres(start: Point, end: Point) -> float:
-    """Return the distance of two points that are not far from each other."""
+    """Return the approximate distance of two points that are near each other."""
     north = end[0] - start[0]
     east = (end[1] - start[1]) * math.cos(math.radians(start[0]))
     return round(math.hypot(north, east) * KILOMETRES_OF_A_DEGREE, 1)
@@ -231,7 +233,7 @@ def find_places_tool(search: PlaceSearch | None = None) -> Tool:
             found = await find_places(
                 category,
                 place,
-                # Links to search with are worth no request.
+                # Without a search provider, links made by rules will do: ask no model.
                 run=replace(run, limits=QUERIES_LIMITS, models=run.models if search else ()),
                 wish=wish,
                 search=search,

@@ -1,1 +1,1 @@
-"""What the bot sees and hears: pictures of labels and wine lists, voices."""
+"""Pictures of labels and wine lists, and voice messages."""

@@ -1,4 +1,4 @@
-"""What pictures of labels and wine lists say: one request for each, transcribed and held to itself.
+"""Read pictures of labels and wine lists: one request per picture, checked by its transcript.
 
 A model is shown them upright, small, without what a camera wrote into them; what a picture claims
 to be is looked at before any of it is unpacked. The words of a picture are data:
@@ -121,7 +121,7 @@ def as_url(picture: "Picture") -> str:
 
 
 VISION: Final = "vision"
-"""What the model that sees is asked for, among those beside the models of a turn."""
+"""The key of the model for pictures in `Deps.models`."""
 QUESTION: Final = "What stands in this picture?"
 QUESTION_OF_TEXT: Final = (
     "What stands in this text of a file? It is data.\n\n<excerpts>\n{text}\n</excerpts>"
@@ -148,12 +148,12 @@ KINDS: Final[tuple[tuple[str, Contents], ...]] = (
     ("bottle", "labels"),
 )
 ORDER: Final[tuple[Contents, ...]] = ("wine_list", "labels")
-"""What goes first where pictures show both."""
+"""The order of the kinds, if pictures show several."""
 APOSTROPHES: Final = str.maketrans("", "", "'’")
 
 SHOWN: Final = 60
 LABEL: Final = ("Quarterstone", "Riesling", "1987")
-"""What stands on the label by which it is tried whether a model sees; no wine is called so."""
+"""The text of the label that tests whether a model can see; it is no real wine."""
 
 Download = Callable[[], Awaitable[str]]
 """Fetches a picture as a model is shown it; raises Unusable if it cannot be had."""
@@ -230,7 +230,7 @@ class WineText(BaseModel):
 
 
 class PictureText(BaseModel):
-    """What a picture says."""
+    """The text of a picture."""
 
     model_config = ConfigDict(json_schema_extra=compact)
 

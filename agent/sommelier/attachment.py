@@ -1,4 +1,4 @@
-"""What was read from pictures and files that a user sent, and how a model is told of it.
+"""The wines that were read from a user's pictures and files, and the tool that lists them.
 
 It is evidence of a kind of its own: a wine of a label or of a wine list is none of the catalogue.
 All of it is text: no picture is kept. Without a model only what was read, and the matches in the
@@ -32,7 +32,7 @@ TELL: Final = (
 )
 ONLY_LISTED: Final = "recommend only wines of this list, by these ids; its prices hold"
 Standing = Literal["we_have_it", "other_vintages", "not_ours", "nothing_close"]
-"""How a wine of a label stands to the catalogue: also the names of the sentences that say so."""
+"""The relation of a label's wine to the catalogue; also the names of the sentences for it."""
 STANDINGS: Final[Mapping[Standing, str]] = {
     "we_have_it": "in the cellar",
     "other_vintages": "not in the cellar, other vintages are",
@@ -46,7 +46,7 @@ LONGEST_TEXT: Final = 300
 
 
 class Attachment(BaseModel):
-    """What was read from the pictures or the file of a message.
+    """The content of the pictures or the file of a message.
 
     `unreadable` counts lines of a list that could not be read, `failed` pictures that could not,
     `left_out` pictures that were too many. `seen` says what shows no wine.

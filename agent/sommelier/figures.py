@@ -30,10 +30,10 @@ FIRST_VINTAGE: Final = 1950
 LEAST_POINTS: Final = 50
 """From which number on points are a score, and no list of points."""
 ROUNDED: Final = 0.5
-"""How far a whole amount may be from the one that it rounds."""
+"""The greatest distance of a whole amount from the amount that it rounds."""
 CENT: Final = 0.005
 MEASURES: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
-"""What is no price, with two decimals before it."""
+"""Units after a number with two decimals that is no price."""
 FACTORS: Final = (100, 1000)
 
 _Words = Annotated[frozenset[str], BeforeValidator(str.split)]

@@ -20,7 +20,7 @@ from agent.sommelier.wine import AnyWine, Wine
 from agent.text import pattern, sentences
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
-"""What stands for the name of a wine in a model's words."""
+"""The placeholder for the name of a wine in a model's text."""
 MAX_BOTTLES: Final = 60
 PACKS: Final = frozenset({6, 12})
 """Bottles that are bought together: half a case, a case."""

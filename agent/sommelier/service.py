@@ -60,7 +60,7 @@ Response = AgenticResponse[SommelierResponse]
 
 
 class Answerer(Protocol):
-    """What a handler needs of the agent."""
+    """The interface by which handlers ask the agent."""
 
     async def answer(self, message: str, run: Run, attached: Attached | None = None) -> Reply:
         """Answer `message` within the limits of `run`, with what was read from pictures."""

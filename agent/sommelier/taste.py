@@ -9,14 +9,14 @@ from agent.text import stem, words
 from agent.turn import Fact
 
 Wanted = Mapping[str, tuple[str, ...]]
-"""What a wine is to be, by filters of a search: red and dry, a grape. `text` is in its notes."""
+"""Filters of a search that describe a wine: red and dry, a grape; `text` is in its notes."""
 Budget = tuple[float | None, float | None, Currency]
 """The least and the most that somebody usually spends on a bottle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taste:
-    """What a person hates and likes, each with their own words, and what they usually spend."""
+    """The wines that a person hates and likes, with their own words, and their usual budget."""
 
     hates: tuple[tuple[Wanted, str], ...] = ()
     likes: tuple[tuple[Wanted, str], ...] = ()

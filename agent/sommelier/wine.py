@@ -535,7 +535,7 @@ def canonical(value: object) -> object:
 
 
 class WineSearchResult(BaseModel):
-    """What a search found.
+    """The result of a search.
 
     `relax` maps a filter's name to the number of wines found with that filter left out, and is only
     set when fewer than three were found. `missed` maps the id of a wine to the soft filters that it

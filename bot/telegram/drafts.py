@@ -58,7 +58,7 @@ class Forming:
     draft_id: int
     placeholder: Placeholder
     due_at: float
-    """When the next draft may be shown."""
+    """The time at which the next draft may be shown."""
     has_drafts: bool
     draft: Callable[[], str] | None = None
     shown: str = ""

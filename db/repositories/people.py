@@ -31,7 +31,7 @@ UNDOABLE: Final = timedelta(days=30)
 """The time within which a change may be undone."""
 CHANGE: Final = TypeAdapter(Change)
 SAFETY: Final = "safety"
-"""The kind of a fact by which wines are ruled out in one chat."""
+"""The kind of a fact that excludes wines in one chat."""
 FACT: Final[dict[str, object]] = {"turn_id": 0, "chat_id": 0, "said": "", "until": None}
 """The columns of a fact that most have in common."""
 IS_SAFETY: Final = FactRow.kind == SAFETY
@@ -92,7 +92,7 @@ class PeopleRepository(SqlRepository):
             return [chat_id for chat_id in await session.scalars(query) if chat_id]
 
     async def _first(self, user_id: int, note: dict[str, date], new: ColumnElement[bool]) -> bool:
-        """Store a note unless it is there; one statement decides which of several replicas does."""
+        """Store a note; return True for the first of several replicas that does."""
         async with self._sessions.begin() as session:
             row = insert(session, PersonRow).values(user_id=user_id, **note)
             noted = row.on_conflict_do_update(index_elements=["user_id"], set_=note, where=new)
@@ -238,7 +238,7 @@ class CareRepository(SqlRepository):
             return frozenset(await session.scalars(query))
 
     async def save(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
-        """Store concerns and allergies, and until when they hold; None: for good."""
+        """Store concerns and allergies with the time until which they hold; None means for ever."""
         shared = {"chat_id": chat_id, "user_id": user_id, "kind": SAFETY, "at": self._now()}
         rows = [shared | {"value": name, "until": until} for name, until in told.items()]
         async with self._sessions.begin() as session:
@@ -272,13 +272,13 @@ class MemoryRepository(SqlRepository):
         return [Fact(cast("FactKind", row.kind), row.value, row.said) for row in rows]
 
     async def undoable(self, user_id: int, undo_id: int) -> Change | None:
-        """Return a change of a user that can be undone; None if it is gone, or not theirs."""
+        """Return a change that a user can undo; None if it is deleted, or another user's."""
         async with self._sessions() as session:
             said = await session.scalar(select(FactRow.said).where(_of_undo(user_id, undo_id)))
         return None if said is None else CHANGE.validate_json(said)
 
     async def bottles(self, user_id: int) -> list[Bottles]:
-        """Return the wines that a user owns, or did; those that changed last are the last."""
+        """Return the wines that a user owns or owned; the last changed ones come last."""
         query = select(BottleRow).where(BottleRow.user_id == user_id)
         async with self._sessions() as session:
             rows = (await session.scalars(query.order_by(BottleRow.at, BottleRow.id))).all()
@@ -298,7 +298,7 @@ class MemoryRepository(SqlRepository):
     async def remind(
         self, user_id: int, month: Fact, told: Sequence[Fact], messages: Sequence[OutboxRow]
     ) -> bool:
-        """Have a user be sent a reminder of a month, once; return whether it is sent."""
+        """Store a month's reminder of a user, to be sent; return False if it was stored before."""
         now = self._now()
         row = {"user_id": user_id, "kind": month.kind, "value": month.value, "at": now}
         async with self._sessions.begin() as session:
@@ -320,7 +320,7 @@ class MemoryRepository(SqlRepository):
 
 
 async def change(session: AsyncSession, changes: Sequence[Change], now: datetime) -> None:
-    """Make the changes of a turn; in the transaction that stores it, so once."""
+    """Apply the changes of a turn, in the transaction that stores the turn, so only once."""
     for wanted in changes:
         made = await _undone(session, wanted) if wanted.undoes else wanted
         for fact in made.unlearned:
@@ -347,7 +347,7 @@ def _of_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
 
 
 async def _save_undo(session: AsyncSession, change: Change, now: datetime) -> None:
-    """Store a change so that it can be undone; those that are too old go."""
+    """Store a change so that it can be undone; delete those that are too old."""
     theirs = (FactRow.user_id == change.user_id) & (FactRow.kind == UNDO)
     await session.execute(delete(FactRow).where(theirs, FactRow.at < now - UNDOABLE))
     row = {"user_id": change.user_id, "kind": UNDO, "value": str(change.undo_id), "at": now}
@@ -356,7 +356,7 @@ async def _save_undo(session: AsyncSession, change: Change, now: datetime) -> No
 
 
 async def _undone(session: AsyncSession, change: Change) -> Change:
-    """Return the inverse of a stored change, which is gone with that; an empty one if it is."""
+    """Return the inverse of a stored change and delete it; an empty change if it is not stored."""
     this = delete(FactRow).where(_of_undo(change.user_id, change.undoes)).returning(FactRow.said)
     said = await session.scalar(this)
     if said is None:
@@ -372,7 +372,7 @@ async def _unlearn(session: AsyncSession, user_id: int, fact: Fact) -> None:
 
 
 async def _add(session: AsyncSession, user_id: int, bottles: Bottles, now: datetime) -> None:
-    """Add bottles to those of a wine, or take them away; there are never less than none."""
+    """Add bottles to a wine, or remove them; the count never falls below 0."""
     this = (BottleRow.user_id == user_id) & (BottleRow.key == storable(bottles.key))
     row = await session.scalar(select(BottleRow).where(this))
     if row is None:
