@@ -25,7 +25,7 @@ from pydantic import SecretStr
 from agent.engine.mcp import McpServers
 from agent.engine.run import Run
 from agent.senses.pictures import as_shown, read_pictures
-from agent.sommelier.attachment import Attached
+from agent.sommelier.attachment import TurnAttachment
 from agent.sommelier.history import window
 from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, with_person
 from benchmarks.pictures import sketched
@@ -67,7 +67,7 @@ class Message:
         attached, read = attached_in(history), ""
         if self.picture:
             attachment = await read_pictures([self._shown], run, resources.repositories.wines)
-            attached, read = Attached(attachment), attachment.model_dump_json()
+            attached, read = TurnAttachment(attachment), attachment.model_dump_json()
         reply = await sommelier_of(resources, McpServers()).answer(self.text, run, attached)
         return replace(reply, attachment=read)
 

@@ -78,14 +78,14 @@ class Help:
         """Return the text that takes the place of a look-up; empty if it may be shown."""
         if care.is_crisis:
             return self.in_crisis(care)
-        return self.why(care) if care.forbids_look_ups else ""
+        return self.notice_for(care) if care.forbids_look_ups else ""
 
     def beside(self, care: Care) -> str:
         """Return the text to show beside a look-up when a concern is new; may be empty."""
-        return self.why(care) if care.new_concern and not care.forbids_look_ups else ""
+        return self.notice_for(care) if care.new_concern and not care.forbids_look_ups else ""
 
-    def why(self, care: Care) -> str:
-        """Return why no alcohol is offered, or comes last; empty without a concern."""
+    def notice_for(self, care: Care) -> str:
+        """Return the notice why no alcohol is offered, or comes last; empty without a concern."""
         concern = care.new_concern or care.gravest
         if concern is None:
             return ""

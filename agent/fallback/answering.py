@@ -16,10 +16,10 @@ from agent.fallback.merging import Context, exchanges_of, request_of
 from agent.fallback.request import Request, read_request
 from agent.fallback.searching import Found, find, query_of
 from agent.fallback.wording import (
+    describe_request,
     describe_wine,
     field_in_words,
     limit_name,
-    request_in_words,
 )
 from agent.fallback.words import pairings
 from agent.i18n import current_language, translate, use_language
@@ -148,7 +148,7 @@ def reply_to(look_up: LookUp) -> Reply:
     """Return the answer to a message, from what was found for it."""
     request, message, context = look_up.request, look_up.message, look_up.context
     read = translate(
-        "fallback_read", request=escape(request_in_words(request) or translate("fallback_any"))
+        "fallback_read", request=escape(describe_request(request) or translate("fallback_any"))
     )
     match look_up.kind:
         case "why":

@@ -207,8 +207,8 @@ def query_for(text: str, language: str = "en") -> WineQuery:
     return query.model_copy(update={"text": text[: lengths.READ_NAME]})
 
 
-def certain_query(text: str, language: str) -> WineQuery | None:
-    """Return the search that a wish for wine means if almost all of it was read; else None."""
+def unambiguous_query(text: str, language: str) -> WineQuery | None:
+    """Return the search for a request for wine if almost all of it was parsed; else None."""
     request = read_request(text, language)
     is_unclear = request.unknown or request.unread > MOST_UNREAD or request.is_question
     is_unclear = is_unclear or request.price.is_unknown

@@ -21,7 +21,7 @@ OPINIONS: Final = {"tannins": "tannin", "acidities": "acidity"}
 NAMED: Final = ("styles", "colours", "grapes", "countries", "regions")
 
 
-def request_in_words(request: Request) -> str:
+def describe_request(request: Request) -> str:
     """Return what was understood of a request: `red · lamb · up to €20 · without Merlot`."""
     colours = [name for name in request.values("colours") if name not in request.values("styles")]
     styles = _either(map(style_name, request.values("styles")))
@@ -49,8 +49,8 @@ def _joined(parts: Iterable[str]) -> str:
     return told[:1].upper() + told[1:]
 
 
-def search_in_words(arguments: str, language: str) -> str:
-    """Return what a call of `search_wines` looks for; empty if its arguments are none."""
+def describe_search(arguments: str, language: str) -> str:
+    """Describe the search of a call of `search_wines`; return "" if its arguments are invalid."""
     try:
         query = WineQuery.model_validate_json(arguments)
     except ValidationError:
@@ -59,7 +59,7 @@ def search_in_words(arguments: str, language: str) -> str:
         dishes = tuple(Dish(food_name(food, language), (), "") for food in query.foods[:MOST_FOODS])
         price = Price(query.min_price, query.max_price or query.below, query.currency)
         wanted = {name: tuple(map(str, getattr(query, name))) for name in NAMED}
-        return request_in_words(Request(wanted=wanted, dishes=dishes, price=price))
+        return describe_request(Request(wanted=wanted, dishes=dishes, price=price))
 
 
 def style_name(style: str) -> str:
@@ -152,7 +152,7 @@ def field_in_words(name: str, request: Request) -> str:
     """Return what was asked of a field that no wine meets."""
     if name == "foods":
         return ", ".join(dish.name for dish in request.dishes)
-    words = request_in_words(Request(wanted={name: request.values(name)}))
+    words = describe_request(Request(wanted={name: request.values(name)}))
     return words if name in ("grapes", "regions", "countries") else words.lower()
 
 

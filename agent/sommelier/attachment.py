@@ -91,19 +91,19 @@ class Attachment(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
-    """An attachment within a turn; it came `now` with the message that is answered, or before."""
+class TurnAttachment:
+    """An attachment within a turn; `is_new` if it came with the message that is answered."""
 
     attachment: Attachment
     is_new: bool = True
 
     @property
     def is_list(self) -> bool:
-        """Tell whether wines are to be chosen from it, and from nothing else."""
+        """Return True if only wines of this attachment may be recommended."""
         return self.is_new and self.attachment.shows == "wine_list"
 
     def tool(self, catalogue: Catalogue) -> Tool:
-        """Make the tool that tells what was read, and what the catalogue knows of it."""
+        """Return the tool that shows a model what was read, with facts of the catalogue."""
 
         async def read_pictures(arguments: NoArguments, run: Run) -> ToolOutput:
             return await self.attachment.for_model(catalogue, person_in(run))
@@ -194,8 +194,8 @@ async def with_ours(read: ReadWine, catalogue: Catalogue) -> ReadWine:
     return read.model_copy(update={"known_id": known.id}) if known else read
 
 
-async def what_was_read(attachment: Attachment, catalogue: Catalogue, person: Person) -> Reply:
-    """Tell without a model what was read: labels side by side, each with what of it we have."""
+async def describe_pictures(attachment: Attachment, catalogue: Catalogue, person: Person) -> Reply:
+    """Return a reply with what was read from the pictures, and for a label the wines we have."""
     attachment = await attachment.known_in(catalogue, person)
     if not attachment.wines:
         return Reply(text=translate("nothing_read"))

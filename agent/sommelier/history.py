@@ -36,7 +36,7 @@ def window(stored: Sequence[StoredMessage]) -> list[Message]:
     ]
 
 
-def as_written(message: Message) -> Message:
+def to_model_message(message: Message) -> Message:
     """Return a message of the history; an answer as the JSON that a model is to write.
 
     Of an answer that showed wines the ids are kept, and the words before and behind the cards; of

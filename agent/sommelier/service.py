@@ -14,12 +14,17 @@ from agent.engine.messages import Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.span import Prompt
 from agent.engine.tools import Tool, Toolbox
-from agent.fallback import Fallback, certain_query, language_of, search_in_words
+from agent.fallback import Fallback, describe_search, language_of, unambiguous_query
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.prompts import is_relevant, prompt_for, render, research_rules
 from agent.sommelier.answer import SOMMELIER, wine_ids
-from agent.sommelier.attachment import READ_PICTURES, Attached, unread_notes, what_was_read
-from agent.sommelier.history import as_written, ids_shown_in
+from agent.sommelier.attachment import (
+    READ_PICTURES,
+    TurnAttachment,
+    describe_pictures,
+    unread_notes,
+)
+from agent.sommelier.history import ids_shown_in, to_model_message
 from agent.sommelier.safety import allowed_part, care_in, instructions, person_in
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -62,17 +67,17 @@ Response = AgenticResponse[SommelierResponse]
 class Answerer(Protocol):
     """The interface by which handlers ask the agent."""
 
-    async def answer(self, message: str, run: Run, attached: Attached | None = None) -> Reply:
+    async def answer(self, message: str, run: Run, attached: TurnAttachment | None = None) -> Reply:
         """Answer `message` within the limits of `run`, with what was read from pictures."""
         ...
 
 
 class Sommelier:
-    """Answers messages from a catalogue, by a model or by rules.
+    """Answer messages from a catalogue, by a model or by rules.
 
     `research_tools` are offered beside those of the catalogue: documents, places, memory. The
     `fallback` answers if there is no model or no model answers. `help` holds the texts for people
-    who should not drink. For a `small` model the search is made before it is asked (`small.py`).
+    who should not drink. If the model is `small`, the search comes before its request (`small.py`).
     The tools of `servers` are offered only to people who may drink.
     """
 
@@ -95,8 +100,8 @@ class Sommelier:
         self._fallback = fallback or Fallback(catalogue=catalogue)
         self._help = help or Help()
 
-    async def answer(self, message: str, run: Run, attached: Attached | None = None) -> Reply:
-        """Answer `message` with the current prompt; a later change of it counts for later turns.
+    async def answer(self, message: str, run: Run, attached: TurnAttachment | None = None) -> Reply:
+        """Answer `message` with the prompt that is current when the turn starts.
 
         The person is in the run's deps; if there is none, their care is read from their messages.
         If a wine list is attached to this message, only its wines are recommended. If there is no
@@ -106,42 +111,47 @@ class Sommelier:
         if person.care.is_crisis:
             text = self._help.in_crisis(person.care)
             return Reply(text=text, outcome="care", concerns=person.care.stated)
-        is_chosen = is_language_chosen()
+        is_chosen = is_language_chosen()  # read here: it is False within `use_language`
         rule = LANGUAGE_RULE.format(language=translate("language_name")) if is_chosen else ""
         with use_language(current_language() if is_chosen else self.language_in(message, run)):
             if attached and attached.is_new and not message:
-                reply = await what_was_read(attached.attachment, self._catalogue, person)
+                reply = await describe_pictures(attached.attachment, self._catalogue, person)
             else:
                 run = replace(run, deps=replace(deps_of(run), person=person, given_ids=set()))
-                reply = await self._answer(guard_input(message, run.span), run, attached, rule)
+                reply = await self._generate_reply(
+                    guard_input(message, run.span), run, attached, rule
+                )
             unread = unread_notes(attached.attachment) if attached and attached.is_new else ()
             return replace(reply, notes=(*reply.notes, *unread))
 
-    async def _answer(
-        self, message: str, run: Run, attached: Attached | None, language_rule: str
+    async def _generate_reply(
+        self, message: str, run: Run, attached: TurnAttachment | None, language_rule: str
     ) -> Reply:
         """Ask a model and remove the wines that the person must not see, or answer by rules."""
         care_before = care_in(run)
         prompt = prompt_for(run, self._prompt)
-        response = None
+        response = None  # without a model, or if a small model was not asked
         if run.models and self._is_small:
-            response = await self._ask_small(message, run, attached)
+            response = await self._ask_small_model(message, run, attached)
         elif run.models:
-            response = await self._ask(message, run, attached, prompt, language_rule)
+            response = await self._ask_model(message, run, attached, prompt, language_rule)
         care = self._care_with_concern(run, response)
         person = replace(person_in(run), care=care)
         run = with_person(run, person)
-        if response is not None and care.is_crisis:
+        if care.is_crisis:  # as the model reported: other crises do not get here
             reply = Reply(text=self._help.in_crisis(care), outcome="care")
+        elif response is None:
+            is_first = not run.history  # only the first answer notes that there is no model
+            note = "no_model" if is_first and not run.models else None
+            reply = await self._answer_by_rules(message, run, attached, note)
         else:
-            if response is not None:
-                response = self._remove_forbidden_wines(response, person)
-            reply = await self._reply(message, run, response, attached)
-            notice = self._concern_notice(run)
-            if response is not None and response.ok and notice:
+            response = self._remove_forbidden_wines(response, person)
+            reply = await self._reply_to_response(message, run, response, attached)
+            notice = self._concern_notice(run)  # also of a concern that the model reported
+            if response.ok and notice:
                 reply = replace(reply, text=f"{notice}\n\n{reply.text}")
         sources = response.sources.values() if response else ()
-        proposals = _proposals(response)
+        proposals = _proposals_in(response)
         return replace(
             reply,
             notes=(*reply.notes, *map(proposal_note, proposals)),
@@ -160,8 +170,8 @@ class Sommelier:
         care = read_care_in_talk(_user_texts(message, run), self._help.full_age)
         return replace(person_in(run), care=care)
 
-    def _offered_tools(self, message: str, run: Run, attached: Attached | None) -> list[Tool]:
-        """Return the tools that the model is offered in this turn: few turns need all."""
+    def _offered_tools(self, message: str, run: Run, attached: TurnAttachment | None) -> list[Tool]:
+        """Return the tools for this turn, since most turns need only a few."""
         person = person_in(run)
         user_texts = _user_texts(message, run)
         hidden = set(CATALOGUE_TOOLS) if attached and attached.is_list else set[str]()
@@ -184,37 +194,48 @@ class Sommelier:
             tools += [
                 tool
                 for tool in self._servers.tools
-                if person.user_id or not tool.needs_confirmation
+                if person.user_id or not tool.needs_confirmation  # only a known user can confirm
             ]
         return [attached.tool(self._catalogue), *tools] if attached else tools
 
-    async def _ask_small(
-        self, message: str, run: Run, attached: Attached | None
+    async def _ask_small_model(
+        self, message: str, run: Run, attached: TurnAttachment | None
     ) -> Response | None:
         """Search, then ask a small model about the results; return None if there are none."""
         if attached and attached.is_new:
             return None
         question: Message = {"role": "user", "content": message}
-        look_up = await self._fallback.look_up(
+        search = await self._fallback.look_up(
             [*run.history, question],
             person=person_in(run),
             language=current_language(),
             span=run.span,
         )
-        return await ask_small_model(message, run, look_up)
+        return await ask_small_model(message, run, search)
 
-    async def _ask(
-        self, message: str, run: Run, attached: Attached | None, prompt: Prompt, language_rule: str
+    async def _ask_model(
+        self,
+        message: str,
+        run: Run,
+        attached: TurnAttachment | None,
+        prompt: Prompt,
+        language_rule: str,
     ) -> Response:
         """Ask the run's models, with the facts of the pictures or of the wines shown last."""
         tools = self._offered_tools(message, run, attached)
-        names = [tool.name for tool in tools if tool.name in (*self._research, READ_PICTURES)]
+        names_with_rules = (*self._research, READ_PICTURES)
+        research_names = [tool.name for tool in tools if tool.name in names_with_rules]
         notice = self._concern_notice(run)
         notice_rule = NOTICE_RULE.format(notice=notice) if notice else ""
-        lines = (research_rules(names), instructions(person_in(run)), notice_rule, language_rule)
+        lines = (
+            research_rules(research_names),
+            instructions(person_in(run)),
+            notice_rule,
+            language_rule,
+        )
         rules = "\n".join(filter(None, lines))
         schema = SOMMELIER.output.schema_text
-        history = [as_written(earlier) for earlier in run.history]
+        history = [to_model_message(earlier) for earlier in run.history]
         return await generate_agentic_response(
             message,
             run=replace(
@@ -229,25 +250,26 @@ class Sommelier:
         )
 
     def _initial_calls(
-        self, message: str, run: Run, attached: Attached | None
+        self, message: str, run: Run, attached: TurnAttachment | None
     ) -> tuple[ToolCall, ...]:
-        """Return the calls that are run before the model is asked, as if it had made them."""
+        """Return the tool calls to run before the first request, as if the model had made them."""
         shown = _last_shown_ids(run)
         if attached and (attached.is_new or not shown):
             return (ToolCall("", READ_PICTURES, "{}"),)
         if shown and not care_in(run).forbids_alcohol:
             return (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
-        # An earlier message may hold a limit that this one does not repeat.
-        query = None if attached or run.history else certain_query(message, current_language())
+        if attached or run.history:  # an earlier message may hold limits not repeated in this one
+            return ()
+        query = unambiguous_query(message, current_language())
         if query is None:
             return ()
         filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
         return (ToolCall("", "search_wines", filters),)
 
     def _care_with_concern(self, run: Run, response: Response | None) -> Care:
-        """Add the concern that the model reported to the person's care; a model removes none.
+        """Return the person's care with the concern that the model reported added to it.
 
-        A concern of a small model is ignored: it names them at random.
+        Concerns that a small model reports are ignored, because it names them at random.
         """
         care = care_in(run)
         answer = response.answer if response else None
@@ -264,39 +286,35 @@ class Sommelier:
         if response.answer is None or not response.ok:
             return response
         answer = allowed_part(response.answer, response.sources, person)
-        if answer is None:
+        if answer is None:  # no wine remains: the fallback will answer
             return replace(response, answer=None, text="", wine_ids=(), outcome="exhausted")
         if answer == response.answer:
             return response
         text = SOMMELIER.render(answer, Evidence(sources=dict(response.sources)))
         return replace(response, answer=answer, text=text, wine_ids=tuple(wine_ids(answer)))
 
-    async def _reply(
-        self, message: str, run: Run, response: Response | None, attached: Attached | None
+    async def _reply_to_response(
+        self, message: str, run: Run, response: Response, attached: TurnAttachment | None
     ) -> Reply:
-        """Return the reply for a response: its text, or why it has none, or the fallback."""
-        if response is None:
-            is_first = not run.history  # only the first answer says that there is no model
-            note = "no_model" if is_first and not run.models else None
-            return await self._by_rules(message, run, attached, note)
+        """Convert a response to a reply; answer by rules if the model gave no usable answer."""
         if response.ok and response.outcome == "stopped":
-            return _reply_from(response, "stopped", translate("stopped_here"))
+            return _show_response(response, "stopped", translate("stopped_here"))
         if response.ok:
             outcome: Outcome = "salvaged" if response.outcome == "salvaged" else "answered"
-            return _reply_from(response, outcome)
+            return _show_response(response, outcome)
         if response.outcome == "stopped":
             return Reply(text=translate("stopped"), outcome="stopped")
         if response.outcome in {"refusal", "content_filter"}:
             return Reply(text=translate("declined"), outcome="refused")
-        reply = await self._by_rules(message, run, attached, "model_down")
+        reply = await self._answer_by_rules(message, run, attached, "model_down")
         return replace(reply, outcome="fallback")
 
-    async def _by_rules(
-        self, message: str, run: Run, attached: Attached | None, note: str | None
+    async def _answer_by_rules(
+        self, message: str, run: Run, attached: TurnAttachment | None, note: str | None
     ) -> Reply:
         """Return the wines read from this message's pictures, else the answer of the fallback."""
         if attached and attached.is_new and attached.attachment.wines:
-            return await what_was_read(attached.attachment, self._catalogue, person_in(run))
+            return await describe_pictures(attached.attachment, self._catalogue, person_in(run))
         question: Message = {"role": "user", "content": message}
         reply = await self._fallback.answer(
             [*run.history, question],
@@ -306,27 +324,30 @@ class Sommelier:
         )
         care = care_in(run)
         if reply.wine_ids and (care.is_cautious or care.forbids_alcohol):
-            reply = replace(reply, text=f"{self._help.why(care)}\n\n{reply.text}")
+            reply = replace(reply, text=f"{self._help.notice_for(care)}\n\n{reply.text}")
         return replace(reply, notes=(translate(note),) if note else ())
 
     def _concern_notice(self, run: Run) -> str:
-        """Return the text above a model's answer for a new concern; none if it was shown before."""
+        """Return the notice of a new concern, shown above an answer; empty if shown before."""
         care = care_in(run)
-        notice = self._help.why(care) if care.new_concern else ""
-        return "" if any(notice in answer for answer in _answers(run)) else notice
+        if not care.new_concern:
+            return ""
+        notice = self._help.notice_for(care)
+        was_shown = any(notice in answer for answer in _earlier_answers(run))
+        return "" if was_shown else notice
 
     def language_in(self, message: str, run: Run) -> str:
-        """Return the language of a message, or of the messages before it if it is not clear."""
+        """Return the language of a message, or of the messages before it if it is unclear."""
         language = current_language()
-        for text in _user_texts(message, run):
+        for text in _user_texts(message, run):  # an unclear text keeps the language before it
             language = language_of(text, language)
         return language
 
     def _progress(self, calls: Sequence[ToolCall]) -> str:
-        """Return the progress text for tool calls; the model's own text is not checked yet."""
+        """Return a fixed progress text for tool calls; the model's text is not validated yet."""
         name = calls[0].name
         query = (
-            search_in_words(calls[0].arguments, current_language())
+            describe_search(calls[0].arguments, current_language())
             if name == "search_wines"
             else ""
         )
@@ -341,8 +362,8 @@ def proposal_note(proposal: Proposal) -> str:
     return f"{translate('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
 
 
-def _proposals(response: Response | None) -> list[Proposal]:
-    """Return the tool calls to confirm by a button; none below an answer of the fallback."""
+def _proposals_in(response: Response | None) -> list[Proposal]:
+    """Return the tool calls that the user may confirm; none for an answer of the fallback."""
     if response is None or not response.ok:
         return []
     return [source for source in response.sources.values() if isinstance(source, Proposal)]
@@ -350,25 +371,25 @@ def _proposals(response: Response | None) -> list[Proposal]:
 
 def _user_texts(message: str, run: Run) -> list[str]:
     """Return the person's messages in this conversation, the current one last."""
-    earlier = (str(one["content"]) for one in run.history if one["role"] == "user")
+    earlier = (str(sent["content"]) for sent in run.history if sent["role"] == "user")
     return [*earlier, message]
 
 
-def _answers(run: Run) -> list[str]:
+def _earlier_answers(run: Run) -> list[str]:
     """Return the earlier answers of this conversation."""
-    return [str(one["content"]) for one in run.history if one["role"] == "assistant"]
+    return [str(sent["content"]) for sent in run.history if sent["role"] == "assistant"]
 
 
 def _last_shown_ids(run: Run) -> tuple[str, ...]:
     """Return the ids of the wines in the last answer, and in the one before if these are few."""
-    answers = _answers(run)
+    answers = _earlier_answers(run)
     shown = ids_shown_in(answers[-1]) if answers else ()
     if len(shown) < MIN_SHOWN_WINES and len(answers) > 1:
         shown = tuple(dict.fromkeys((*shown, *ids_shown_in(answers[-2]))))
     return shown[:MAX_SHOWN_WINES]
 
 
-def _reply_from(response: Response, outcome: Outcome, note: str = "") -> Reply:
+def _show_response(response: Response, outcome: Outcome, note: str = "") -> Reply:
     """Return the reply that shows a response."""
     sources = response.sources
     return Reply(

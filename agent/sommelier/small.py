@@ -15,8 +15,8 @@ from agent.fallback import (
     LookUp,
     Passage,
     Request,
+    describe_request,
     describe_wine,
-    request_in_words,
     source_of,
 )
 from agent.i18n import translate
@@ -50,7 +50,7 @@ async def _ask_about_wines(
 ) -> AgenticResponse[SommelierResponse]:
     wines = found[:MOST_WINES]
     lines = [f"{wine.id}: {describe_wine(wine, request)}. {wine.notes}".strip() for wine in wines]
-    wish = request_in_words(request)
+    wish = describe_request(request)
     given = "\n".join((f"{message}\n({wish})\n" if wish else f"{message}\n", "Wines:", *lines))
     return await _ask(given, run, WINES_PROMPT, {wine.id: wine for wine in wines})
 

@@ -10,7 +10,7 @@ from telegram.ext import BaseHandler, ContextTypes
 
 from agent.engine.run import Run
 from agent.i18n import translate
-from agent.sommelier.attachment import Attached, Attachment
+from agent.sommelier.attachment import Attachment, TurnAttachment
 from agent.sommelier.history import window
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import trace_id_of
@@ -130,7 +130,7 @@ class Conversation:
         picture: Attachment | None = None,
     ) -> Reply:
         """Return the answer to a text and to the contents of its picture."""
-        attached = Attached(picture) if picture else attached_in(history)
+        attached = TurnAttachment(picture) if picture else attached_in(history)
         run = replace(run, history=window(history))
         text = "" if text == PICTURE else text
         return await self.answerer.answer(text, run, *((attached,) if attached else ()))
@@ -195,11 +195,13 @@ class Conversation:
         return is_undone or is_retry()
 
 
-def attached_in(history: Sequence[StoredMessage]) -> Attached | None:
+def attached_in(history: Sequence[StoredMessage]) -> TurnAttachment | None:
     """Return the contents of the last pictures of a conversation, if there were any."""
     stored = next((message.attachment for message in reversed(history) if message.attachment), "")
     try:
-        return Attached(Attachment.model_validate_json(stored), is_new=False) if stored else None
+        return (
+            TurnAttachment(Attachment.model_validate_json(stored), is_new=False) if stored else None
+        )
     except ValidationError:  # of an earlier release
         return None
 

@@ -92,7 +92,7 @@ class Media:
 
         async def work(run: Run) -> Reply:
             if (care := care_in(run)).forbids_alcohol:
-                return Reply(text=talk.turns.safety.help.why(care), outcome="care")
+                return Reply(text=talk.turns.safety.help.notice_for(care), outcome="care")
             read = await self._read(files, context.bot, run)
             reply = await talk.answer(text, run, history, read)
             if read is not None:

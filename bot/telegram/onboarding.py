@@ -86,8 +86,8 @@ class Onboarding:
                 (wine,) = allowed
                 text = wine_text(wine, escape(wine.notes))
                 return Reply(text=text, wine_ids=(wine.id,), wines=(wine,))
-            if wines and (why := talk.turns.safety.help.why(care_in(run))):
-                return Reply(text=why, outcome="care")
+            if wines and (notice := talk.turns.safety.help.notice_for(care_in(run))):
+                return Reply(text=notice, outcome="care")
             return Reply(text=translate("greeting"), answer=await self._questions(update))
 
         def greeting(questions: Rows) -> Sequence[Outgoing]:

@@ -71,7 +71,7 @@ async def test_in_a_crisis_no_model_is_asked(model_server: ModelServer) -> None:
 async def test_a_model_is_told_what_the_guest_reads_above_its_answer(
     model_server: ModelServer,
 ) -> None:
-    why = Help().why(Care(stated=frozenset({"under_age"})))
+    why = Help().notice_for(Care(stated=frozenset({"under_age"})))
     model_server.script(tool_call("search_wines", {}), shown(FREE))
     reply, _ = await reply_to("I am 15. A red for lamb?", server=model_server)
     assert reply.text.startswith(why)
@@ -113,7 +113,7 @@ async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
         )
         reply, _ = await reply_to("dziś prowadzę", server=model_server)
         assert (reply.wine_ids, [*reply.concerns]) == (wine_ids, [concern])
-        assert reply.text.startswith(Help().why(Care(stated=frozenset({concern}))))
+        assert reply.text.startswith(Help().notice_for(Care(stated=frozenset({concern}))))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.fallback import certain_query
+from agent.fallback import unambiguous_query
 from agent.i18n import translate
 from agent.memory.tools import memory_tools
 from agent.prompts import repository_prompts
@@ -164,7 +164,7 @@ async def test_a_wish_that_is_certain_is_searched_for_before_the_model_is_asked(
     "message", ["What does sur lie mean?", "something cheaper", "a red for lamb with Gugelhupf"]
 )
 def test_what_is_not_certain_is_left_to_the_model(message: str) -> None:
-    assert certain_query(message, "en") is None
+    assert unambiguous_query(message, "en") is None
 
 
 async def test_tools_of_memory_are_offered_where_something_can_be_kept(

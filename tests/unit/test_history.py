@@ -2,7 +2,7 @@
 
 import json
 
-from agent.sommelier.history import as_written, window, with_ids_shown
+from agent.sommelier.history import to_model_message, window, with_ids_shown
 from agent.turn import StoredMessage
 
 
@@ -36,6 +36,6 @@ def test_a_model_reads_its_answers_as_it_wrote_them() -> None:
 
 def said_by_model(content: str) -> dict[str, object]:
     answer: dict[str, object] = json.loads(
-        str(as_written({"role": "assistant", "content": content})["content"])
+        str(to_model_message({"role": "assistant", "content": content})["content"])
     )
     return answer
