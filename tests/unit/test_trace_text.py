@@ -16,7 +16,6 @@ from bot.commands.traces import (
     since_moment,
     trace_page,
     trace_table,
-    value_lines,
 )
 from tests.traces import NOON, SUMMARY, retried_trace
 
@@ -108,12 +107,6 @@ def test_no_text_brings_a_control_character_to_the_terminal(text: str) -> None:
         seen = shown(page, width=1000).replace("\n", "")
         assert text != HOSTILE or "[bold]b[/bold] [/]" in seen
         assert not [char for char in seen if unicodedata.category(char) in {"Cc", "Cf", "Cs"}]
-
-
-def test_long_lines_are_cut() -> None:
-    assert value_lines("x" * 500) == ["x" * 159 + "…"]
-    assert value_lines({"a": "x" * 500}) == ['{"a": "' + "x" * 152 + "…"]
-    assert value_lines(None) == []
 
 
 @pytest.mark.parametrize(
