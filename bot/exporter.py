@@ -89,12 +89,21 @@ class Exporter:
         return 0.0
 
     async def _drain(self, channel: Channel[T]) -> None:
-        while batch := await channel.queue.claim(MAX_BATCH, LEASE):
+        while batch := await self._claim(channel):
             try:
                 await self._send(channel, batch)
             except (Exception, asyncio.CancelledError):
                 await channel.queue.release(batch)
                 raise
+
+    async def _claim(self, channel: Channel[T]) -> Sequence[T]:
+        claiming = asyncio.create_task(channel.queue.claim(MAX_BATCH, LEASE))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            # The rows may be claimed by now: without this they would wait until the lease ends.
+            await channel.queue.release(await claiming)
+            raise
 
     async def _send(self, channel: Channel[T], batch: Sequence[T]) -> None:
         """Send a batch; if it is refused, send its rows one by one, to lose the bad one alone."""

@@ -126,6 +126,29 @@ async def test_what_was_being_sent_at_the_stop_is_due_at_once(
     assert server.accepted == [trace(1).trace_id]
 
 
+async def test_what_was_being_claimed_at_the_stop_is_due_at_once(
+    store: SqlTraceStore, queue: RowQueue[TraceRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed, claim = asyncio.Event(), queue.claim
+
+    async def slowly(limit: int, lease: timedelta) -> list[TraceRecord]:
+        found = await claim(limit, lease)
+        claimed.set()
+        await asyncio.sleep(0.05)
+        return found
+
+    await store.save([trace(1)])
+    with monkeypatch.context() as patched:
+        patched.setattr(queue, "claim", slowly)
+        task = asyncio.create_task(Server().exporter(queue).run())
+        await claimed.wait()
+        task.cancel()
+        await asyncio.wait([task])
+    server = Server()
+    assert await server.exporter(queue).round() == 0
+    assert server.accepted == [trace(1).trace_id]
+
+
 async def test_a_trace_that_changes_while_it_is_sent_is_sent_again(
     store: SqlTraceStore, queue: RowQueue[TraceRecord], clock: Clock
 ) -> None:
