@@ -60,7 +60,7 @@ FORGET_PEOPLE_SECONDS: Final = 5.0
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
     """Answer people in Telegram until SIGTERM or SIGINT, or until `stop` is set.
 
-    If turns are left unfinished, the process ends at once: they are resumable.
+    If turns do not end in time, the process ends at once: another process resumes them.
 
     Raises:
         AlreadyRunning: another process answers from this SQLite file.
@@ -83,7 +83,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
             tasks.append(cancelled_at_stop(load_words_later))
         else:
             await asyncio.to_thread(lexicon)
-        gc.freeze()  # the collector need not look at what stays until the end
+        gc.freeze()  # these objects live until the end: the collector need not look at them
         await run_tasks(tasks, stop)
         if await lanes.finish(settings.shutdown_seconds):
             return
@@ -141,7 +141,7 @@ async def open_lanes(
 
 
 async def listen_to_replicas(locks: "ReplicaLocks", lanes: Lanes, running: RunningTurns) -> None:
-    """Take in the corrections and stop the turns that other processes notify us of."""
+    """Restart or stop turns when other processes notify us of a correction or of Stop."""
     async for notice in locks.notices():
         if "lane" in notice:
             await lanes.check_corrections(notice["lane"])
@@ -164,7 +164,7 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
 
 
 def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> list[Task]:
-    """Return the tasks that one process does for all."""
+    """Return the tasks that only the leader runs."""
     zone = settings.time_zone
     reminding = Reminding(talk=app.conversation, zone=UTC if zone == "UTC" else ZoneInfo(zone))
     forget = partial(forget_old, settings, app, of_updates=True)
@@ -180,7 +180,7 @@ def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> list[Task]:
 
 
 async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
-    """Let turns begin once Telegram has told who we are, and have it deliver to the webhook.
+    """Let turns begin once Telegram has told the bot's name, and set the webhook if there is one.
 
     Raises:
         TokenRejected: Telegram does not know the token.
@@ -196,7 +196,7 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
 
 
 async def fetch(app: App, lanes: Lanes) -> None:
-    """Poll for updates, once Telegram has told who we are.
+    """Poll for updates, once Telegram has told the bot's name.
 
     Raises:
         TokenRejected: Telegram does not know the token.
@@ -256,7 +256,7 @@ async def mcp_route(api: "Api") -> "AsyncIterator[BaseRoute]":
 
 
 async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) -> None:
-    """Delete data that is too old by the settings; a failure is made up for the next time."""
+    """Delete data that is too old by the settings; the next round makes up for a failure."""
     repositories = app.conversation.repositories
     stats_retention = timedelta(days=settings.stats_retention_days)
 

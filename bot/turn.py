@@ -29,7 +29,7 @@ from db.records import EndedTurn
 from db.repositories.turns import TurnRepository
 
 STORED_CHARS: Final = 2000
-"""The characters of a message that are stored at most; users get the full text."""
+"""The most characters of a message that are stored; users get the full text."""
 LOOK_UPS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 """Kinds of turns that answer, or help to answer, from documents or the web."""
 
@@ -76,7 +76,7 @@ class Turns:
         return reply
 
     async def _answer(self, question: Question, work: Work, root: Span) -> tuple[Question, Reply]:
-        """Return the question, with its words if it was spoken, and its reply."""
+        """Return the question, transcribed if it was spoken, and its reply."""
         async with self._show_progress(question) as show_draft:
             allowance = await self._allowance(question)
             run = self._run_within(allowance, question, root, show_draft)

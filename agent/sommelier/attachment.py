@@ -62,7 +62,7 @@ class Attachment(BaseModel):
     left_out: int = 0
 
     async def known_in(self, catalogue: Catalogue, person: Person = NOBODY) -> "Attachment":
-        """Return the same with the catalogue's facts, without wines that may not be shown."""
+        """Return an attachment with facts of the catalogue, without wines that may not be shown."""
         ids = [wine.known_id for wine in self.wines if wine.known_id]
         known = {wine.id: wine for wine in await catalogue.get(ids)}
         wines = (
@@ -149,7 +149,7 @@ async def _add_ours(
 async def in_cellar(
     read: ReadWine, catalogue: Catalogue, person: Person
 ) -> tuple[Standing, Sequence[Wine]]:
-    """Return how a wine of a label stands to the catalogue, and the wines that come closest."""
+    """Return the relation of a label's wine to the catalogue, and the closest wines there."""
     found = await same_wines(read, catalogue)
     same = [wine for wine in found if may_be_shown(wine, person)]
     if ours := [wine for wine in same if read.vintage in (None, wine.vintage)][:1]:
@@ -161,9 +161,9 @@ async def in_cellar(
 
 
 async def same_wines(read: ReadWine, catalogue: Catalogue) -> list[Wine]:
-    """Find the wines of the catalogue that a wine which was read may be, of any vintage.
+    """Return the wines of the catalogue, of any vintage, that may be the wine that was read.
 
-    Those of its vintage come first, then those that are named most alike.
+    Those of its vintage come first, then those with the most similar names.
     """
     query = WineQuery(text=read.label[:LONGEST_TEXT], in_stock_only=False, limit=12)
     found = (await catalogue.search(query)).wines
@@ -188,7 +188,7 @@ def _differing_words(read: ReadWine, wine: Wine) -> int | None:
 
 
 async def with_ours(read: ReadWine, catalogue: Catalogue) -> ReadWine:
-    """Say which wine of the catalogue is the one that was read: of its vintage, if it has one."""
+    """Set the catalogue's id of a wine that was read, if its vintage is there too."""
     same = await same_wines(read, catalogue)
     known = next((wine for wine in same if read.vintage in (None, wine.vintage)), None)
     return read.model_copy(update={"known_id": known.id}) if known else read
@@ -209,7 +209,7 @@ async def describe_pictures(attachment: Attachment, catalogue: Catalogue, person
 async def _label_text(
     read: ReadWine, catalogue: Catalogue, person: Person
 ) -> tuple[str, Sequence[Wine]]:
-    """Write what a label says, and whether we have that wine, or what is closest to it."""
+    """Return the text of a label with its wine in our catalogue or the closest ones, and these."""
     standing, wines = await in_cellar(read, catalogue, person)
     lines = [f"**{escape(read.label)}**", escape(read_line(read)), translate(standing)]
     lines += [f"- **{escape(wine.label)}** · {escape(facts_line(wine))}" for wine in wines]
@@ -217,13 +217,13 @@ async def _label_text(
 
 
 async def _closest(read: ReadWine, catalogue: Catalogue, person: Person) -> list[Wine]:
-    """Find wines like one that we do not have, by what its label says; none if that is nothing."""
-    told = query_for(f"{read.region}; {read.name}; {read.line}"[:LONGEST_TEXT])
+    """Return wines similar to one that we do not have; none if its label tells no facts."""
+    label_query = query_for(f"{read.region}; {read.name}; {read.line}"[:LONGEST_TEXT])
     filters = {
-        "grapes": told.grapes,
-        "regions": told.regions,
-        "countries": told.countries,
-        "styles": (read.style,) if read.style else told.styles,
+        "grapes": label_query.grapes,
+        "regions": label_query.regions,
+        "countries": label_query.countries,
+        "styles": (read.style,) if read.style else label_query.styles,
     }
     if not any(filters.values()):
         return []
@@ -243,7 +243,7 @@ def _list_text(attachment: Attachment) -> str:
 
 
 def unread_notes(attachment: Attachment) -> tuple[str, ...]:
-    """Say what could not be read, or was not looked at, each in a sentence."""
+    """Return a sentence for every kind of lines or pictures that could not be or were not read."""
     counts = {
         "lines_unread": attachment.unreadable,
         "pictures_unread": attachment.failed,

@@ -1,4 +1,4 @@
-"""Handle what every conversation has: commands, words, edits, groups. No message is ignored.
+"""Handle common updates: commands, texts, edits, groups. No message is ignored.
 
 The commands are shown in Telegram's menu, in every language; admins see theirs too.
 """
@@ -52,7 +52,7 @@ SERVICE: Final = (
     | filters.PASSPORT_DATA
     | filters.SUCCESSFUL_PAYMENT
 )
-"""Messages of Telegram about a chat, which nobody wrote."""
+"""Messages by Telegram about a chat, not written by a user."""
 
 
 class StopPressed(TypeHandler[Update, Context, None]):
@@ -99,10 +99,10 @@ class Handlers:
         application.add_error_handler(self.failed)
 
     async def let_in(self, update: Update, context: Context) -> None:
-        """Run before any other handler: the chat can be reached again, if its user is let in.
+        """Run before any other handler: note that the chat can be reached, and check access.
 
         Raises:
-            ApplicationHandlerStop: they are not.
+            ApplicationHandlerStop: the user may not use the bot.
         """
         if update.effective_chat:
             await self.talk.sender.reachable(update.effective_chat.id)
@@ -128,7 +128,7 @@ class Handlers:
         )
 
     async def stop(self, update: Update, context: Context) -> None:
-        """Answer /stop: end the answer to this user; the part that is written stays."""
+        """Answer /stop: stop the turn of this user; the part that is written is their answer."""
         (chat_id, user_id), thread = people_of(update), destination(update).thread_id or 0
         stop = self.talk.turns.running.stop_everywhere
         if not await stop(chat_id=chat_id, thread_id=thread, user_id=user_id):
@@ -153,7 +153,7 @@ class Handlers:
             await self.talk.repositories.chats.migrated(old, new)
 
     async def member(self, update: Update, context: Context) -> None:
-        """Tell a group that the bot was added to, and does not know it, how to address it."""
+        """Tell a group that the bot was added to how to address it, unless it was there before."""
         change = update.my_chat_member
         if change is None or change.chat.type not in (ChatType.GROUP, ChatType.SUPERGROUP):
             return
@@ -189,7 +189,7 @@ class Handlers:
 
 
 async def show_commands(application: AnyApplication, admin_ids: Collection[int] = ()) -> None:
-    """Show the commands; an admin who never wrote to the bot has no menu.
+    """Set the menus of commands; an admin who never wrote to the bot gets no admin menu.
 
     Raises:
         TokenRejected: Telegram does not know the token.

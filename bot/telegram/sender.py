@@ -1,7 +1,7 @@
 """Put messages into the outbox of a turn, and deliver them to Telegram, never twice.
 
-A request that got no response (a timeout, a cut connection) may have arrived, so it is not sent
-again: rarely a user misses a part of an answer, but never reads it twice.
+A request without a response (a timeout, a cut connection) may have arrived, so it is not repeated:
+a user may rarely miss a part of an answer, but never gets it twice.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from db.repositories.people import ChatRepository
 log = logging.getLogger(__name__)
 
 MAX_TRIES: Final = 8
-"""The most requests for one message, after a 429 too."""
+"""The most requests for one message, those after a 429 included."""
 BACKOFF: Final = Backoff(first=0.5, longest=30.0)
 GONE: Final = (
     "chat not found",
@@ -56,7 +56,7 @@ GONE: Final = (
     "chat_write_forbidden",
     "rights to send",
 )
-"""Texts of a 400, in lower case, that mean as any 403 that a chat cannot be reached any more."""
+"""Texts of a 400, in lower case, that mean the same as a 403: the chat cannot be reached."""
 NO_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 NEVER_SENT: Final = (
     httpx2.ConnectError,
@@ -115,7 +115,7 @@ class Sender:
         messages: Sequence[OutboxRow],
         check_ownership: Callable[[], Awaitable[None]] | None = None,
     ) -> Delivery:
-        """Send messages in order, each stored at once as sent. Never raises a Telegram error.
+        """Send messages in order, and record each at once. Never raises a Telegram error.
 
         After an error the messages that `follow` are not tried, except after an ambiguous error,
         when the first may have arrived. `check_ownership` raises if another process has taken over
@@ -137,7 +137,7 @@ class Sender:
         return delivery
 
     async def _deliver_message(self, message: OutboxRow) -> Delivery:
-        """Send one message; one that Telegram refuses is replaced by a sentence."""
+        """Send one message. If Telegram refuses an answer, send an apology in its place."""
         began = time.time_ns()
         sent = await self._try(message)
         if sent.error == "rejected" and message.turn_id is not None and not message.follows:
@@ -151,7 +151,7 @@ class Sender:
         return replace(sent, began_ns=began, ended_ns=time.time_ns())
 
     async def _try(self, message: OutboxRow) -> Delivery:
-        """Send one message; try again, mended or later, where that may help."""
+        """Send one message; if it fails and a retry may help, repair it or wait, and try again."""
         kind: DeliveryError = "network"
         as_html = True
         for tries in range(1, MAX_TRIES + 1):
@@ -267,7 +267,7 @@ async def _edit(
     *,
     as_html: bool,
 ) -> int:
-    """Put a message in the place of another; if it is there already, that is well."""
+    """Replace a message; it is no error if it has this text already."""
     try:
         await bot.edit_message_text(
             chat_id=message.chat_id,
@@ -283,7 +283,7 @@ async def _edit(
 
 
 def _text(html: str, *, as_html: bool) -> dict[str, Any]:
-    """Return a text as HTML, or plain, as code: then nothing in it can be tapped."""
+    """Return a text as HTML, or as plain text marked as code, in which nothing can be tapped."""
     if as_html:
         return {"text": html, "parse_mode": ParseMode.HTML}
     text = visible_text(html)

@@ -53,9 +53,9 @@ DIED: Final = "the process died while this update was answered"
 CANNOT_READ: Final = "the library cannot read it"
 
 SHARED_TRIES: Final = 2
-"""After a crash nobody can tell which of the running turns caused it: all of them lose a try. Turns
-that were begun this often are suspects, and run one at a time, so that a further crash costs only
-one suspect a try. Turns with fewer tries still run beside it."""
+"""After a crash nobody can tell which of the running turns caused it, so it counts against each.
+Turns that were begun this often are suspects. They run one at a time, so that a further crash
+counts against one suspect only. Turns with fewer tries still run beside it."""
 
 
 class Superseded(Exception):
@@ -296,7 +296,8 @@ class Lanes:
         """Run a turn until its answer is sent or it is set aside."""
         state = TurnState(placeholder=Placeholder(first.placeholder_id))
         is_suspect = first.tries >= SHARED_TRIES
-        async with self._exclusive if is_suspect else nullcontext():
+        lock = self._exclusive if is_suspect else nullcontext()
+        async with lock:
             attempt = await retry_forever(lambda: self.inbox.begin(first.update_id, others))
             if attempt is not None and attempt.update.tries == 1:
                 waited = datetime.now(UTC) - attempt.update.received_at
