@@ -15,7 +15,7 @@ from pydantic import Field, PositiveInt
 
 from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 from agent.text import pattern, words
 from agent.turn import Deps, Prompts, deps_of
 
@@ -70,12 +70,12 @@ def prompt_for(run: Run[Deps], name: str) -> Prompt:
     return (deps_of(run).prompts or REPOSITORY).get(name)
 
 
-class _Text(Strict):
+class _Text(StrictModel):
     version: PositiveInt
     text: str = Field(min_length=1, max_length=LONGEST_PROMPT)
 
 
-class _File(Strict):
+class _File(StrictModel):
     prompts: dict[str, _Text]
     research_rules: dict[str, str]
     reasons: dict[str, str]

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 T = TypeVar("T")
 
 
-class Strict(BaseModel):
-    """Data with these fields and no others, which nobody changes."""
+class StrictModel(BaseModel):
+    """A base class of immutable models that reject unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

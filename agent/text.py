@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from pydantic import BeforeValidator
 
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 
 Language = Literal["en", "de", "fr", "es", "it", "nl"]
 Spoken = Literal["en", "de", "fr", "es", "it", "nl", "pt"]
@@ -371,7 +371,7 @@ def common_words(language: str) -> frozenset[str]:
 _Words = Annotated[frozenset[str], BeforeValidator(str.split)]
 
 
-class _Traits(Strict):
+class _Traits(StrictModel):
     """The marks of a language, and its abbreviations."""
 
     common: _Words
@@ -380,7 +380,7 @@ class _Traits(Strict):
     abbreviations: _Words
 
 
-class _Data(Strict):
+class _Data(StrictModel):
     """The content of `text.toml`."""
 
     stop_words: _Words

@@ -20,7 +20,7 @@ from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef, Span
 from agent.i18n import translate
 from agent.markdown import NOTE_SIGN, visible
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 from agent.text import Language, Pattern, pattern
 from agent.turn_trace import Outcome, record_ledger, record_turn
 
@@ -40,13 +40,13 @@ class Fact:
     """A stored fact of a person; its value is in the words of the catalogue.
 
     The value of a taste is written by `agent.sommelier.taste`. That of an allergy is an allergen,
-    that of a budget a range (`40 EUR` at most, `15-30 EUR`, `60- EUR` at least). `said` holds the
-    person's own words, or "+" or "-" for a wine that they `rated`.
+    that of a budget a range (`40 EUR` at most, `15-30 EUR`, `60- EUR` at least). `original_text`
+    holds the person's own words, or "+" or "-" for a wine that they `rated`.
     """
 
     kind: FactKind
     value: str
-    said: str = ""
+    original_text: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -287,7 +287,7 @@ SPOKEN_ROLE: Final = r"^[ \t]*(?:system|assistant)\s*:"
 Patterns = Annotated[list[str], Field(min_length=1)]
 
 
-class Suspicious(Strict):
+class Suspicious(StrictModel):
     """Signs of an attempt to steer the model in one language: parts of patterns."""
 
     ignore: Patterns

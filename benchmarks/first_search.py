@@ -21,7 +21,7 @@ from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.run import Run
 from agent.evals.dataset import STARTER, Conversation, read_conversations
 from agent.evals.evaluators import broken_filters, has_filters
-from agent.fallback import query_for, unambiguous_query
+from agent.fallback import parse_query, unambiguous_query
 from agent.sommelier.wine import Catalogue, Wine
 from bot.commands.evaluate import Bench, open_bench
 from config import load_settings
@@ -47,7 +47,9 @@ class Ideal:
         self.tokens += len(json.dumps(sent, ensure_ascii=False)) // TOKEN_CHARS
         wines = [wine for message in messages for wine in wines_in(message)]
         if not wines and messages[-1]["role"] == "user":
-            filters = query_for(str(messages[-1]["content"])).model_dump_json(exclude_defaults=True)
+            filters = parse_query(str(messages[-1]["content"])).model_dump_json(
+                exclude_defaults=True
+            )
             return LLMResponse(tool_calls=(ToolCall("1", "search_wines", filters),))
         chosen = [{"wine_id": wine["wine_id"], "description": "Good."} for wine in wines[:2]]
         kind = "recommendation" if chosen else "informational"

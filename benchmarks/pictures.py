@@ -21,7 +21,7 @@ from agent.evals.evaluators import Mark
 from agent.senses.pictures import VISION, as_shown, read_pictures
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue, Currency, ReadWine
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 from agent.text import words
 from agent.turn import Deps
 from bot.commands.evaluate import open_bench
@@ -63,7 +63,7 @@ LOOKS: Final = {
 }
 
 
-class PictureWine(Strict):
+class PictureWine(StrictModel):
     """A wine that stands on a label or a list; `known_id` is the same among the starter wines."""
 
     producer: str
@@ -80,7 +80,7 @@ class PictureWine(Strict):
         return " ".join(str(part) for part in (self.producer, self.name, self.vintage) if part)
 
 
-class Picture(Strict):
+class Picture(StrictModel):
     """A label or a list to be drawn, with what stands on it."""
 
     id: str
@@ -98,7 +98,7 @@ class Picture(Strict):
         return self.heading or self.wines[0].label
 
 
-class _List(Strict):
+class _List(StrictModel):
     title: str
     currency: Currency
     look: str
@@ -107,7 +107,7 @@ class _List(Strict):
     order: str = ""
 
 
-class _File(Strict):
+class _File(StrictModel):
     labels: list[tuple[str, str, str, int, str, str]]
     lists: list[_List]
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 from agent.text import FORWARDED, Match, Pattern, Spoken, fold, pattern
 
 Concern = Literal["crisis", "dependence", "under_age", "pregnancy", "medication", "driving"]
@@ -37,7 +37,7 @@ _DIGITS: Final = pattern("[0-9]+")
 _MARK: Final = "[.,!?;:\n]"
 
 
-class _Phrases(Strict):
+class _Phrases(StrictModel):
     """The content of `phrases.toml`: words that count everywhere, and the phrases of a concern."""
 
     fillers: str

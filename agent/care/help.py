@@ -13,7 +13,7 @@ from pydantic import StringConstraints, TypeAdapter, model_validator
 
 from agent.care.concerns import FULL_AGE, Care
 from agent.i18n import current_language
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 
 EVERYWHERE: Final = "any"
 """The help line, among those by country, for all other countries."""
@@ -24,7 +24,7 @@ Sentence = Annotated[
 ]
 
 
-class HelpTexts(Strict):
+class HelpTexts(StrictModel):
     """The sentences of one language, and its help lines by country (ISO 3166)."""
 
     crisis: Sentence

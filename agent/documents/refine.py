@@ -19,7 +19,7 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.prompts import instructed, prompt_for
-from agent.tables import Strict
+from agent.tables import StrictModel
 from agent.text import pattern
 from agent.turn import security_flags
 
@@ -66,7 +66,7 @@ Query = Annotated[str, AfterValidator(_query)]
 Terms = Annotated[tuple[Annotated[str, AfterValidator(_short)], ...], Field(max_length=12)]
 
 
-class RefinedQuestion(Strict):
+class RefinedQuestion(StrictModel):
     """A question as the model rewrites it: strict, without any extra key."""
 
     refined_query: Query = Field(

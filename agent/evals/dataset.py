@@ -21,7 +21,7 @@ from pydantic import (
 from agent.engine.errors import AgentError
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Colour, Currency, Food, Style, Sweetness
-from agent.tables import Strict
+from agent.tables import StrictModel
 from agent.text import Language
 from agent.tracing.experiments import Item, item_id
 from agent.turn import StoredMessage
@@ -37,7 +37,7 @@ class DatasetError(AgentError):
     """A dataset cannot be read; the message names its place and what is wrong there."""
 
 
-class Expectation(Strict):
+class Expectation(StrictModel):
     """Rules for the last answer of a conversation; an absent rule is not checked.
 
     A list of wine properties means any of its values; every wine of the answer is checked. The
@@ -114,7 +114,7 @@ class Conversation(BaseModel):
         return " / ".join(self.messages)
 
 
-class Question(Strict):
+class Question(StrictModel):
     """A question with a known answer: the documents that hold it, by the end of their path."""
 
     id: str

@@ -3,7 +3,7 @@
 from agent.fallback.answering import Fallback, LookUp, reply_to, source_of
 from agent.fallback.library import Passage
 from agent.fallback.request import Request, read_request
-from agent.fallback.searching import query_for, unambiguous_query, wine_called
+from agent.fallback.searching import parse_query, unambiguous_query, wine_called
 from agent.fallback.wording import describe_request, describe_search, describe_wine
 from agent.fallback.words import language_of
 
@@ -16,7 +16,7 @@ __all__ = [
     "describe_search",
     "describe_wine",
     "language_of",
-    "query_for",
+    "parse_query",
     "read_request",
     "reply_to",
     "source_of",

@@ -198,8 +198,8 @@ def _add_kin(filters: dict[str, Any]) -> set[str]:
     return {"bodies"}
 
 
-def query_for(text: str, language: str = "en") -> WineQuery:
-    """Return what one message asks of the catalogue; its words where nothing else is told."""
+def parse_query(text: str, language: str = "en") -> WineQuery:
+    """Return the query that one message states; its words are the query's text if none is clear."""
     request = read_request(text, language)
     query = query_of(replace(request, cues=frozenset()), Context())
     if request.says_what:

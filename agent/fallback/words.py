@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 from agent.text import SPOKEN, Spoken, fold, language_evidence, pattern
 
 FOLDER: Final = Path(__file__).parent / "data"
@@ -50,7 +50,7 @@ def _phrases(written: str | tuple[str, ...]) -> tuple[str, ...]:
 Phrases = Annotated[tuple[str, ...], BeforeValidator(_phrases)]
 
 
-class Entry(Strict):
+class Entry(StrictModel):
     """Phrases in each language, and `any` for all."""
 
     en: Phrases = ()
@@ -79,7 +79,7 @@ class Dish(Entry):
     side: bool = False
 
 
-class Pairing(Strict):
+class Pairing(StrictModel):
     """The kinds of wine that suit a food, the best first."""
 
     styles: tuple[Style, ...] = ()
@@ -98,7 +98,7 @@ class Build(NamedTuple):
     acidity: Level
 
 
-class Profile(Strict):
+class Profile(StrictModel):
     """The build of the wines of a grape or a region, and the grapes that a region is `of`."""
 
     any: Phrases = ()

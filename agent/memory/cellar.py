@@ -103,8 +103,8 @@ def take_bottles(bottles: Sequence[Bottles], name: str, count: int | None) -> Bo
     return replace(found, count=-min(found.count, count or found.count))
 
 
-def window_of(bottles: Bottles) -> tuple[int, int] | None:
-    """Return the years from and until which a wine is at its best; None without a vintage."""
+def drinking_window(bottles: Bottles) -> tuple[int, int] | None:
+    """Return the first and last year in which a wine is at its best; None if unknown."""
     wine = wine_of(bottles)
     first, last = bottles.drink_from, bottles.drink_until
     if first and last:
@@ -117,7 +117,7 @@ def window_of(bottles: Bottles) -> tuple[int, int] | None:
 
 def state_of(bottles: Bottles, year: int) -> Literal["young", "ready", "late", "unknown"]:
     """Return whether a year is before the best years of a wine, in them, or past them."""
-    window = window_of(bottles)
+    window = drinking_window(bottles)
     if window is None:
         return "unknown"
     return "young" if year < window[0] else "late" if year > window[1] else "ready"
@@ -129,7 +129,7 @@ def due_in(bottles: Sequence[Bottles], facts: Sequence[Fact], year: int) -> list
     return [
         item
         for item in bottles_in_stock(bottles)
-        if year in (window_of(item) or ()) and due_fact(item, year).value not in known
+        if year in (drinking_window(item) or ()) and due_fact(item, year).value not in known
     ]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from agent.fallback import query_for
+from agent.fallback import parse_query
 from agent.i18n import translate
 from agent.memory.taste import excluded, new_facts
 from agent.memory.wording import cellar, learned, unlearned
@@ -34,7 +34,7 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
         reply = replace(reply, changes=())
     facts = reply.suggested_facts
     if not facts and reply.wines and len(message) <= MAX_READ:
-        facts = tuple(excluded(query_for(message)))
+        facts = tuple(excluded(parse_query(message)))
     known = (*person.facts, *(change.learned if change else ()))
     return replace(reply, suggested_facts=new_facts(facts, known))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, get_args
 
 from agent.care.concerns import ALLERGIES
-from agent.fallback import query_for, read_request
+from agent.fallback import parse_query, read_request
 from agent.sommelier.safety import EXCLUDABLE
 from agent.sommelier.taste import read, written
 from agent.sommelier.wine import SoftFilter, WineQuery
@@ -22,7 +22,7 @@ def facts_in(text: str) -> tuple[Fact, ...]:
     said = text.strip()[:MAX_NOTE]
     if not said:
         return ()
-    query = query_for(said)
+    query = parse_query(said)
     facts = () if ":" in said else (*excluded(query), *_likes(said), *_budget(query))
     return facts or (Fact("note", said, said),)
 

@@ -14,23 +14,23 @@ from agent.care.concerns import ALLERGIES
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.fallback import query_for
+from agent.fallback import parse_query
 from agent.memory.cellar import (
     MAX_BOTTLES,
     MAX_NAME,
     YEARS,
     bottles_in_stock,
     bottles_of,
+    drinking_window,
     guess_wine,
     take_bottles,
-    window_of,
     wine_of,
 )
 from agent.memory.taste import MAX_NOTE, contradicted_facts, facts_in, new_facts
 from agent.sommelier.safety import may_be_shown, person_in
 from agent.sommelier.wine import Currency, wine_record
 from agent.sommelier.wine_tools import by_id
-from agent.tables import Strict
+from agent.tables import StrictModel
 from agent.text import words
 from agent.turn import Bottles, Change, Fact, Person
 
@@ -50,32 +50,34 @@ OWN_CELLAR: Final = (
     "their own, and recommend these by their wine_id. They are not for sale."
 )
 MAX_LISTED: Final = 60
+# The errors of the tools, for the model.
 NO_CELLAR: Final = "the guest has no bottles of their own here; search_wines finds ours"
-NO_FACT: Final = "this value names no known grape, region, country, style or taste; use kind note"
-NO_SUCH_FACT: Final = "that is not among the known facts of the guest"
+UNRECOGNIZED_VALUE: Final = (
+    "this value names no known grape, region, country, style or taste; use kind note"
+)
+UNKNOWN_FACT: Final = "that is not among the known facts of the guest"
 NOT_OWNED: Final = "the guest owns no wine of this name; own_cellar lists theirs"
 UNKNOWN_USER: Final = "nothing is remembered of this guest here"
-"""The errors of the tools, for the model."""
 
 Kind = Literal["hate", "like", "allergy", "budget", "note"]
 Value = Annotated[str, Field(min_length=2, max_length=MAX_NOTE)]
 
 
-class Remember(Strict):
+class Remember(StrictModel):
     """Arguments of remember."""
 
     kind: Kind
     value: Value
 
 
-class Forget(Strict):
+class Forget(StrictModel):
     """Arguments of forget."""
 
     kind: Kind
     value: Value
 
 
-class ChangeCellar(Strict):
+class ChangeCellar(StrictModel):
     """Arguments of change_cellar."""
 
     action: Literal["add", "remove"]
@@ -123,17 +125,17 @@ async def forget(arguments: Forget, run: Run) -> ToolOutput:
     person = _require_person(run)
     removed = tuple(fact for fact in person.facts if _matches(fact, arguments))
     if not removed:
-        raise ToolError(NO_SUCH_FACT)
+        raise ToolError(UNKNOWN_FACT)
     return _change_output("forgotten", Change(user_id=person.user_id, unlearned=removed))
 
 
 def _matches(fact: Fact, arguments: Forget) -> bool:
-    """Return whether a fact has the kind and a word of the value; a budget needs no such word."""
+    """Return whether the kind and at least one word match; for a budget the kind is enough."""
     if fact.kind != arguments.kind:
         return False
     if fact.kind == "budget":
         return True
-    return not set(words(arguments.value)).isdisjoint(words(f"{fact.said} {fact.value}"))
+    return bool(set(words(arguments.value)) & set(words(f"{fact.original_text} {fact.value}")))
 
 
 async def change_cellar(arguments: ChangeCellar, run: Run) -> ToolOutput:
@@ -144,10 +146,10 @@ async def change_cellar(arguments: ChangeCellar, run: Run) -> ToolOutput:
     """
     person = _require_person(run)
     if arguments.action == "add":
-        bottles: Bottles | None = _parse_bottles(arguments)
+        bottles = _parse_bottles(arguments)
+    elif taken := take_bottles(person.bottles, arguments.wine, arguments.count):
+        bottles = taken
     else:
-        bottles = take_bottles(person.bottles, arguments.wine, arguments.count)
-    if bottles is None:
         raise ToolError(NOT_OWNED)
     return _change_output("cellar changed", Change(user_id=person.user_id, bottles=(bottles,)))
 
@@ -159,22 +161,22 @@ async def own_cellar(arguments: OwnCellar, run: Run) -> ToolOutput:
         ToolError: the guest has no bottles, or none that they may be shown.
     """
     person = person_in(run)
-    # A guest may own wines that they said they never drink: only allergies and care hide a wine.
+    # Ignore the facts, so that a guest sees owned wines that they hate; `care` has the allergies.
     person_without_facts = replace(person, facts=())
     found = [
         item
         for item in bottles_in_stock(person.bottles)
         if may_be_shown(wine_of(item), person_without_facts)
-    ]
+    ][:MAX_LISTED]
     if not found:
         raise ToolError(NO_CELLAR)
-    wines = [wine_of(item) for item in found[:MAX_LISTED]]
-    facts = [
+    wines = [wine_of(item) for item in found]
+    records = [
         wine_record(wine)
-        | {"bottles": item.count, "usually_best": window_of(item), "note": item.note}
-        for item, wine in zip(found, wines, strict=False)
+        | {"bottles": item.count, "usually_best": drinking_window(item), "note": item.note}
+        for item, wine in zip(found, wines, strict=True)
     ]
-    return ToolOutput({"owned_by_the_guest": facts}, by_id(wines))
+    return ToolOutput({"owned_by_the_guest": records}, by_id(wines))
 
 
 def _require_person(run: Run) -> Person:
@@ -190,10 +192,10 @@ def _require_person(run: Run) -> Person:
 
 
 def _parse_facts(arguments: Remember) -> tuple[Fact, ...]:
-    """Parse a value into facts of its kind; hates and likes into one for each filter that it names.
+    """Parse a value into facts of its kind; hates of several things become a fact for each.
 
     Raises:
-        ToolError: the tables of the fallback find no fact of this kind in it.
+        ToolError: the fallback's parser finds no fact of this kind in the value.
     """
     value = arguments.value.strip()
     match arguments.kind:
@@ -202,7 +204,7 @@ def _parse_facts(arguments: Remember) -> tuple[Fact, ...]:
         case "hate":
             # "Chardonnay" alone parses as a like; the kind says that it is a hate.
             named = (fact for fact in facts_in(value) if fact.kind in ("like", "hate"))
-            facts = tuple(Fact("hate", fact.value, fact.said) for fact in named)
+            facts = tuple(Fact("hate", fact.value, fact.original_text) for fact in named)
         case "allergy":
             allergies = _allergies_in(value)
             facts = tuple(Fact("allergy", name, value) for name in ALLERGIES if name in allergies)
@@ -211,30 +213,32 @@ def _parse_facts(arguments: Remember) -> tuple[Fact, ...]:
                 value = f"up to {value}"
             facts = tuple(fact for fact in facts_in(value) if fact.kind == arguments.kind)
     if not facts:
-        raise ToolError(NO_FACT)
+        raise ToolError(UNRECOGNIZED_VALUE)
     return facts
 
 
 def _allergies_in(value: str) -> set[str]:
-    """Return the allergens that a value names in English, or as the fallback reads it."""
-    read = {*map(str, query_for(f"allergy {value}").without_allergens)}
+    """Return the allergens that are named in English or recognized by the fallback's parser."""
+    # The parser takes a word for an allergen only if the text speaks of an allergy.
+    parsed = {str(allergen) for allergen in parse_query(f"allergy {value}").without_allergens}
     value_words = set(words(value))
     named = {name for name in ALLERGIES if name in value_words or f"{name}s" in value_words}
-    return read | named
+    return parsed | named
 
 
 def _parse_bottles(arguments: ChangeCellar) -> Bottles:
     """Return the bottles to add; the first year among the words of `wine` is the vintage."""
     parts = arguments.wine.split()
     year = next((int(part) for part in parts if part.isdecimal() and int(part) in YEARS), None)
-    name = " ".join(part for part in parts if part != str(year)) or arguments.wine
+    name_parts = parts if year is None else [part for part in parts if part != str(year)]
+    name = " ".join(name_parts) or arguments.wine
     wine = guess_wine(name, year, arguments.price, arguments.currency)
     return bottles_of(wine, arguments.count)
 
 
-def _change_output(done: str, change: Change) -> ToolOutput:
-    """Return the output of a tool that changes something: the change is a source of the turn."""
-    content: dict[str, Any] = {"done": done, "told_to_guest": "below your answer"}
+def _change_output(action: str, change: Change) -> ToolOutput:
+    """Return a change as a source, because only sources get from a tool into the turn's reply."""
+    content: dict[str, Any] = {"done": action, "told_to_guest": "below your answer"}
     # Equal changes have the same key: a call that the model repeats is applied once.
-    key = f"{done}:{crc32(repr(change).encode()):08x}"
+    key = f"{action}:{crc32(repr(change).encode()):08x}"
     return ToolOutput(content, {key: change})

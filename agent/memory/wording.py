@@ -5,7 +5,7 @@ from typing import Final
 
 from agent.i18n import translate
 from agent.markdown import escape
-from agent.memory.cellar import bottles_in_stock, state_of, window_of, wine_of
+from agent.memory.cellar import bottles_in_stock, drinking_window, state_of, wine_of
 from agent.sommelier.taste import budget_of, read
 from agent.sommelier.wine import Currency, money
 from agent.turn import Bottles, Fact
@@ -30,10 +30,10 @@ def price_range(value: str) -> str:
 
 
 def _subject(fact: Fact) -> str:
-    if fact.kind == "rated" or not fact.said:
+    if fact.kind == "rated" or not fact.original_text:
         values = (value for listed in read(fact.value).values() for value in listed)
         return ", ".join(values) or fact.value
-    return fact.said
+    return fact.original_text
 
 
 def learned(facts: Iterable[Fact]) -> str:
@@ -58,7 +58,7 @@ def whole_cellar(bottles: Iterable[Bottles], year: int) -> str:
     found = bottles_in_stock([*bottles])
     if not found:
         return translate("cellar_none")
-    found.sort(key=lambda item: ((window_of(item) or (0, UNKNOWN_WINDOW_END))[1], item.key))
+    found.sort(key=lambda item: ((drinking_window(item) or (0, UNKNOWN_WINDOW_END))[1], item.key))
     lines = [translate("cellar_all", count=str(sum(item.count for item in found)))]
     lines += [line(item, year) for item in found]
     paid = dict[Currency, float]()
@@ -74,7 +74,7 @@ def whole_cellar(bottles: Iterable[Bottles], year: int) -> str:
 
 def line(bottles: Bottles, year: int) -> str:
     """Return how many bottles there are of which wine, their price, and when to drink them."""
-    wine, window, state = wine_of(bottles), window_of(bottles), state_of(bottles, year)
+    wine, window, state = wine_of(bottles), drinking_window(bottles), state_of(bottles, year)
     note = [translate("memory_note", what=escape(bottles.note))] if bottles.note else []
     if not bottles.count:
         return " · ".join([f"**{escape(wine.label)}**", translate("cellar_gone"), *note])

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field
 
 from agent import text
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 
 MIN_STEM: Final = 3
 TRANSLITERATED: Final = text.pattern("aa|oo|[aou]e")
@@ -38,7 +38,7 @@ def names_in(listed: str) -> tuple[str, ...]:
     return tuple(" ".join(words(name)) for name in listed.split(","))
 
 
-class Words(Strict):
+class Words(StrictModel):
     """The content of `words.toml`: words that tell no two queries, or no two places, apart."""
 
     filler: Annotated[frozenset[str], BeforeValidator(stems)]
@@ -46,7 +46,7 @@ class Words(Strict):
     countries: Annotated[frozenset[str], BeforeValidator(names_in)]
 
 
-class Category(Strict):
+class Category(StrictModel):
     """A kind of place: what people call it, the hint for the model, and ten phrases of its own.
 
     Each phrase followed by the place is a query without a model. Behind the colon of the hint are

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.fallback import query_for
+from agent.fallback import parse_query
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.cards import facts_line, read_line
@@ -218,7 +218,7 @@ async def _label_text(
 
 async def _closest(read: ReadWine, catalogue: Catalogue, person: Person) -> list[Wine]:
     """Return wines similar to one that we do not have; none if its label tells no facts."""
-    label_query = query_for(f"{read.region}; {read.name}; {read.line}"[:LONGEST_TEXT])
+    label_query = parse_query(f"{read.region}; {read.name}; {read.line}"[:LONGEST_TEXT])
     filters = {
         "grapes": label_query.grapes,
         "regions": label_query.regions,

@@ -12,7 +12,7 @@ from typing import Annotated, Final, NamedTuple
 from pydantic import BeforeValidator
 
 from agent.sommelier.wine import Currency, currency_words
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 from agent.text import Match, Pattern, escape, fold, pattern
 
 NUMBER: Final = pattern(r"\d+(?:[.,]\d+)*")
@@ -39,7 +39,7 @@ FACTORS: Final = (100, 1000)
 _Words = Annotated[frozenset[str], BeforeValidator(str.split)]
 
 
-class _Tables(Strict):
+class _Tables(StrictModel):
     """The content of `figures.toml`."""
 
     points: _Words

@@ -194,7 +194,7 @@ def instructions(person: Person) -> str:
         "never drinks": [said for _, said in taste.hates],
         "likes": [said or " ".join(*wanted.values()) for wanted, said in taste.likes],
         "usually spends": [spending(taste.budget)] if taste.budget else [],
-        "notes": [fact.said for fact in person.facts if fact.kind == "note"],
+        "notes": [fact.original_text for fact in person.facts if fact.kind == "note"],
     }
     listed = "; ".join(f"{name}: {', '.join(values)}" for name, values in known.items() if values)
     lines.append(KNOWN.format(known=listed) if listed else "")

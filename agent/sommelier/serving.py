@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator
 
 from agent.sommelier.wine import Body, Style, Wine, folded
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 
 UNNAMED: Final = frozenset({Style.ROSE, Style.SWEET, Style.FORTIFIED})
 """Styles of which a grape tells nothing."""
@@ -17,7 +17,7 @@ FULL: Final = frozenset({Body.MEDIUM_FULL, Body.FULL})
 Range = tuple[int, int]
 
 
-class _Tables(Strict):
+class _Tables(StrictModel):
     """The content of `serving.toml`: years after the vintage, and degrees Celsius."""
 
     sources: list[str]

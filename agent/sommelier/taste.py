@@ -42,11 +42,13 @@ def taste_of(facts: Iterable[Fact]) -> Taste:
     for fact in facts:
         match fact.kind:
             case "hate":
-                hates.append((read(fact.value), fact.said))
+                hates.append((read(fact.value), fact.original_text))
             case "like":
-                likes.append((read(fact.value), fact.said))
+                likes.append((read(fact.value), fact.original_text))
             case "rated":
-                rated[fact.value] = rated.get(fact.value, 0) + (1 if fact.said == "+" else -1)
+                rated[fact.value] = rated.get(fact.value, 0) + (
+                    1 if fact.original_text == "+" else -1
+                )
             case "budget":
                 budget = budget_of(fact.value)
     likes += [(read(value), "") for value, count in rated.items() if count > 0]

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, Self, get_args, get
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 from agent.text import fold, words
 
 Kind = Literal["grapes", "countries", "regions"]
@@ -71,7 +71,7 @@ class Currency(StrEnum):
     ZAR = "ZAR"
 
 
-class _Currencies(Strict):
+class _Currencies(StrictModel):
     """The content of `currencies.toml`: the rate of every currency."""
 
     euros: dict[Currency, PositiveFloat]

@@ -14,7 +14,7 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.sommelier.safety import find_wines, get_wines, note, person_in
 from agent.sommelier.serving import drinking_years, serving
 from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult, wine_record
-from agent.tables import Strict
+from agent.tables import StrictModel
 from agent.turn import Person, deps_of
 
 SEARCH = (
@@ -31,7 +31,7 @@ def by_id(wines: Iterable[Wine]) -> dict[str, object]:
     return {wine.id: wine for wine in wines}
 
 
-class GetWine(Strict):
+class GetWine(StrictModel):
     """Arguments of get_wine."""
 
     wine_ids: Annotated[tuple[Text, ...], Field(min_length=1, max_length=12)]

@@ -11,7 +11,7 @@ import typer
 from rich.table import Column, Table
 
 from agent.documents.passages import best_passage
-from agent.fallback import query_for
+from agent.fallback import parse_query
 from agent.sommelier.cards import price_text
 from agent.sommelier.wine import Wine
 from bot.commands.output import (
@@ -154,7 +154,7 @@ def search_wines(
     text: Annotated[str, typer.Argument(help='For example "red for lamb under 25 euros".')],
 ) -> None:
     """Show the wines that a text asks for."""
-    query = query_for(text)
+    query = parse_query(text)
     found = with_database(open_settings(), lambda sessions: SqlCatalogue(sessions).search(query))
     if not found.wines:
         relax = "; ".join(f"without {name} there are {n}" for name, n in found.relax.items())

@@ -14,11 +14,11 @@ from pydantic import Field
 from telegram import Message, Update
 from telegram.ext import CallbackQueryHandler
 
-from agent.fallback import query_for
+from agent.fallback import parse_query
 from agent.i18n import translate
 from agent.sommelier.cards import country_name
 from agent.sommelier.wine import Wine, WineQuery
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 from agent.turn import Reply
 from bot.outgoing import MAX_DATA, Button, Rows, in_rows
 from bot.question import Question
@@ -40,7 +40,7 @@ MAX_READ_CHARS: Final = 500
 Values = Mapping[Literal["body", "sweetness"], tuple[str, ...]]
 
 
-class FollowUp(Strict):
+class FollowUp(StrictModel):
     """The wines for which a follow-up makes sense; see `follow_ups.toml`."""
 
     costs: float = 0
@@ -91,7 +91,7 @@ def follow_up_buttons(question: Question, reply: Reply) -> Rows:
     if question.kind not in KINDS or not wines or len(wines) < len(reply.wines):
         return ()
     is_read = 0 < len(question.text) <= MAX_READ_CHARS
-    names = offered(wines, query_for(question.text) if is_read else None)
+    names = offered(wines, parse_query(question.text) if is_read else None)
     buttons = (
         Button(translate(f"next_{name}"), _data(question.user_id, name, wines[0].country))
         for name in names

@@ -14,7 +14,7 @@ from telegram import (
 from telegram.constants import ParseMode
 from telegram.ext import InlineQueryHandler
 
-from agent.fallback import query_for
+from agent.fallback import parse_query
 from agent.markdown import escape
 from agent.sommelier.cards import facts_line, wine_text
 from agent.sommelier.safety import find_wines
@@ -57,7 +57,7 @@ class InlineMode:
         person = await turns.safety.read_person(0, user_id, care)
         if person.care.forbids_alcohol or person.care.is_crisis:
             return ()
-        asked = query_for(query.query).model_copy(update={"limit": MOST})
+        asked = parse_query(query.query).model_copy(update={"limit": MOST})
         found = await find_wines(self.talk.repositories.wines, asked, person)
         return found.wines[:MOST]
 

@@ -338,7 +338,9 @@ async def change(session: AsyncSession, changes: Sequence[Change], now: datetime
 
 async def _learn(session: AsyncSession, user_id: int, fact: Fact, now: datetime) -> None:
     row = {"user_id": user_id, "kind": fact.kind, "value": storable(fact.value), "at": now}
-    await session.execute(upsert(session, FactRow), FACT | row | {"said": storable(fact.said)})
+    await session.execute(
+        upsert(session, FactRow), FACT | row | {"said": storable(fact.original_text)}
+    )
 
 
 def _of_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from agent.memory.cellar import YEARS, bottles_of, guess_wine, window_of, wine_of
+from agent.memory.cellar import YEARS, bottles_of, drinking_window, guess_wine, wine_of
 from agent.sommelier.wine import Wine
 from agent.turn import Bottles
 from db.decoding import Undecodable, decode
@@ -103,7 +103,7 @@ def write_bottles(bottles: Sequence[Bottles]) -> bytes:
 
 
 def _cells_of(bottles: Bottles) -> Iterator[object]:
-    wine, window = wine_of(bottles), window_of(bottles) or ("", "")
+    wine, window = wine_of(bottles), drinking_window(bottles) or ("", "")
     yield from (wine.name, wine.producer, wine.vintage or "", wine.country, wine.region)
     yield from (wine.appellation, ";".join(wine.grapes), wine.style, bottles.count)
     currency = wine.currency if wine.price is not None else ""

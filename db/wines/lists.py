@@ -35,7 +35,7 @@ from agent.sommelier.wine import (
     known_names,
     names,
 )
-from agent.tables import Strict, read_toml
+from agent.tables import StrictModel, read_toml
 from db.decoding import Undecodable, decode
 from db.wines.tables import (
     WORKBOOK,
@@ -79,7 +79,7 @@ class CatalogueFile:
     source: str = ""
 
 
-class _Words(Strict):
+class _Words(StrictModel):
     """The content of `lists.toml`: all words are folded but the currencies."""
 
     headers: dict[str, tuple[str, ...]]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fallback import language_of, query_for, read_request
+from agent.fallback import language_of, parse_query, read_request
 from agent.fallback.merging import Context, merge
 from agent.fallback.request import Request
 from agent.fallback.words import dishes, food_name, pairings
@@ -38,7 +38,7 @@ def test_a_request_is_read_alike_in_every_language(language: str, text: str) -> 
         ("grapes", "Merlot")
     ]
     assert not request.unknown
-    query = query_for(text)
+    query = parse_query(text)
     assert (query.styles, query.without_grapes) == ((Style.RED,), ("Merlot",))
     assert query.max_price == 20
     assert "foods" in query.soft
@@ -134,7 +134,7 @@ ANYTHING = st.one_of(
 @given(ANYTHING)
 def test_any_text_is_read_and_makes_a_search(text: str) -> None:
     request = read_request(text)
-    assert isinstance(query_for(text), WineQuery)
+    assert isinstance(parse_query(text), WineQuery)
     low, high = request.price.low, request.price.high
     assert low is None or high is None or low <= high
     merged = merge(request, request, Context())

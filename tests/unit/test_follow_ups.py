@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.fallback import query_for
+from agent.fallback import parse_query
 from agent.sommelier.wine import Body, Style, Sweetness, Wine
 from bot.telegram.follow_ups import MAX_BUTTONS, offered
 from tests.fakes import CHINON, RIOJA
@@ -29,5 +29,5 @@ SWEETISH = LIGHT.model_copy(update={"sweetness": Sweetness.OFF_DRY, "style": Sty
 def test_what_makes_sense_for_an_answer_is_offered(
     wines: list[Wine], asked: str, names: tuple[str, ...]
 ) -> None:
-    assert tuple(offered(wines, query_for(asked) if asked else None)) == names
+    assert tuple(offered(wines, parse_query(asked) if asked else None)) == names
     assert len(names) <= MAX_BUTTONS

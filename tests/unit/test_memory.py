@@ -11,11 +11,11 @@ from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
 from agent.memory.cellar import (
     bottles_of,
+    drinking_window,
     guess_wine,
     read_bottles,
     state_of,
     take_bottles,
-    window_of,
     wine_of,
 )
 from agent.memory.changes import with_change_notes
@@ -66,10 +66,10 @@ def test_a_line_tells_bottles(
 
 
 def test_a_wine_is_drunk_in_its_window() -> None:
-    assert window_of(BAROLO) == (2024, 2041)
+    assert drinking_window(BAROLO) == (2024, 2041)
     assert [state_of(BAROLO, year) for year in (2020, 2030, 2050)] == ["young", "ready", "late"]
-    assert window_of(replace(BAROLO, drink_from=2028, drink_until=2035)) == (2028, 2035)
-    assert window_of(bottles_of(guess_wine("Barolo"), 1)) is None
+    assert drinking_window(replace(BAROLO, drink_from=2028, drink_until=2035)) == (2028, 2035)
+    assert drinking_window(bottles_of(guess_wine("Barolo"), 1)) is None
     assert wine_of(CHABLIS).style is Style.WHITE
 
 
