@@ -18,19 +18,19 @@ Retryable = Callable[[Exception], bool | float]
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits in seconds: from `first`, doubled with each failure, `longest` at most.
+    """Waits in seconds: from `first_wait`, doubled with every failure, at most `max_wait`.
 
     A wait is shortened by up to a half at random, so that callers who failed together do not
     return together.
     """
 
-    first: float = 0.5
-    longest: float = 20.0
+    first_wait: float = 0.5
+    max_wait: float = 20.0
 
     def after(self, failures: int) -> float:
         """Draw the seconds to wait after so many failures in a row, 1 for the first."""
-        doubled = self.first * 2.0 ** min(failures - 1, 60)
-        return min(doubled, self.longest) * random.uniform(0.5, 1.0)  # noqa: S311
+        doubled = self.first_wait * 2.0 ** min(failures - 1, 60)
+        return min(doubled, self.max_wait) * random.uniform(0.5, 1.0)  # noqa: S311
 
 
 BACKOFF: Final = Backoff()

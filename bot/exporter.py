@@ -24,7 +24,7 @@ T = TypeVar("T")
 MAX_BATCH: Final = 32
 LOOK_SECONDS: Final = 2.0  # between two looks
 LEASE: Final = timedelta(minutes=10)  # longer than all requests of a batch may take
-BACKOFF: Final = Backoff(first=2.0, longest=300.0)
+BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 SETTLED: Final = timedelta(seconds=30)
 """The time for which a trace may still be on its way when its user is forgotten."""
-AGAIN: Final = Backoff(first=5.0, longest=3600.0)
+AGAIN: Final = Backoff(first_wait=5.0, max_wait=3600.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 PERMANENT_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of the call itself: a database that is away raises others."""
-DATABASE: Final = Backoff(first=0.4, longest=2.0)
+DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
 
 
@@ -22,7 +22,7 @@ async def try_briefly(call: Callable[[], Awaitable[R]], default: T, problem: str
     """
 
     async def try_some_times() -> R:
-        return await retry(call, tries=BRIEF_TRIES, on=_is_transient, backoff=DATABASE)
+        return await retry(call, tries=BRIEF_TRIES, on=_is_transient, backoff=DATABASE_BACKOFF)
 
     return await call_or_default(try_some_times, default, problem)
 
@@ -43,7 +43,7 @@ async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
         Exception: the call itself is wrong, so that trying again would not help.
     """
     what = "A call of the database"
-    return await retry(call, tries=None, on=_is_transient, backoff=DATABASE, what=what)
+    return await retry(call, tries=None, on=_is_transient, backoff=DATABASE_BACKOFF, what=what)
 
 
 def _is_transient(error: Exception) -> bool:

@@ -52,7 +52,7 @@ CHECK_SECONDS: Final = 30
 """Seconds between requests for a server's tools, and the time-out of such a request."""
 STABLE_SECONDS: Final = 60
 """A server that ran so long did not fail to start."""
-RESTARTS: Final = Backoff(first=1.0, longest=60.0)
+RESTARTS: Final = Backoff(first_wait=1.0, max_wait=60.0)
 MAX_TOOLS: Final = 32
 """Tools of one server; each costs tokens in every request."""
 MAX_DESCRIPTION: Final = 1_000

@@ -37,10 +37,10 @@ SEPARATOR: Final = "\n\ue000\n"
 MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
 """Text that looks like an address: a sentence end without a space after it, or an abbreviation."""
 MAX_NAMED_IDS: Final = 12
-"""How many allowed ids the feedback to a model names."""
+"""The most allowed ids that the feedback to a model names."""
 SMALL_MIN_WINES: Final = 2
 SMALL_MAX_WINES: Final = 3
-"""How many wines a small model has to show, if so many were found."""
+"""The least and the most wines that a small model shows, if so many were found."""
 UNKNOWN: Final = {"response_type": "informational"}
 """The type of a response until the model has written it."""
 

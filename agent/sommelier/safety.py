@@ -30,7 +30,7 @@ MAX_ABV: Final = 0.5
 MAX_ABV_IF_FORBIDDEN: Final = 0.05
 """The strongest wine for a person who must not have any alcohol, in % vol."""
 OFFERED_FIRST: Final = 2
-"""How many alcohol-free wines come first for a person who should better not drink."""
+"""The most alcohol-free wines that come first for a person who should better not drink."""
 MAX_VALUES: Final = 12
 """Values of one filter, and wines of one result."""
 EXCLUDABLE: Final = ("grapes", "countries", "regions", "styles")

@@ -44,7 +44,7 @@ CATALOGUE_TOOLS: Final = frozenset({"search_wines", "get_wine"})
 MIN_SHOWN_WINES: Final = 2
 """If the last answer shows fewer wines, those of the answer before it count as shown too."""
 MAX_SHOWN_WINES: Final = 8
-"""How many wines' facts the model is given when the user asks about wines shown before."""
+"""The most wines whose facts the model is given when the user asks about shown wines."""
 LANGUAGE_RULE: Final = (
     "- Answer in {language}, as the guest chose, whatever language they write in."
 )

@@ -168,7 +168,7 @@ class Level(StrEnum):
 
 
 class Food(StrEnum):
-    """What a wine suits. Pairings are data of the catalogue, never a model's guess."""
+    """The foods that a wine suits. Pairings are data of the catalogue, never a model's guess."""
 
     LAMB = "lamb"
     BEEF = "beef"
@@ -210,7 +210,7 @@ class Food(StrEnum):
 
 
 class Allergen(StrEnum):
-    """What a label must declare; fining agents count."""
+    """The allergens that a label must declare, fining agents included."""
 
     SULPHITES = "sulphites"
     EGG = "egg"
@@ -441,7 +441,7 @@ def _without_bounds(schema: dict[str, Any]) -> None:
 
 
 class WineQuery(BaseModel):
-    """What to search the catalogue for; prices are per bottle, abv in % vol.
+    """A search of the catalogue; prices are per bottle, abv in % vol.
 
     A filter excludes, unless `soft` names it: then wines that meet it come first. `text` only
     ranks. `order` ranks by price instead, wines without a price last.

@@ -39,13 +39,13 @@ REFRESH_SECONDS: Final = 20.0
 POLL_SECONDS: Final = 0.15
 """Seconds between two looks for a new draft."""
 TYPING_LATE_SECONDS: Final = 0.2
-"""How long an answer waits for a "typing" under way, which would be shown after it."""
+"""Seconds that an answer waits for a "typing" request, which would be shown after it."""
 LATE_SECONDS: Final = (2.0, None)
-"""How long an answer waits for a draft under way, in private chats and in groups."""
+"""Seconds that an answer waits for a draft request, in private chats and in groups."""
 EDIT_SECONDS: Final = 3.0
 """The time between two edits in a group."""
 QUICK_SECONDS: Final = 2.0
-"""How long a group waits for the whole answer before it sees a draft."""
+"""Seconds before a group sees a draft: until then it waits for the answer."""
 PLACEHOLDER: Final = "…"
 OPTIONAL: Final[Optional] = "optional"
 

@@ -26,7 +26,7 @@ from bot.telegram.render import split_messages
 
 MOST: Final = 10
 CACHED_SECONDS: Final = 60
-"""How long Telegram may repeat an answer to the same user by itself."""
+"""Seconds for which Telegram may repeat an answer to this user by itself."""
 PER_PERSON: Final = (Limit(40, 10),)
 """A user is answered half as often; a fast typist asks twice a second."""
 

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 MAX_TRIES: Final = 8
 """The most requests for one message, those after a 429 included."""
-BACKOFF: Final = Backoff(first=0.5, longest=30.0)
+BACKOFF: Final = Backoff(first_wait=0.5, max_wait=30.0)
 GONE: Final = (
     "chat not found",
     "deactivated",

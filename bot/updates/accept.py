@@ -33,7 +33,7 @@ ALLOWED_UPDATES: Final = (
 MOST_AT_ONCE: Final = 100
 POLL: Final = timedelta(seconds=30)
 TIMEOUT: Final = httpx2.Timeout(10, read=POLL.total_seconds() + 10)
-BACKOFF: Final = Backoff(first=1.0, longest=30.0)
+BACKOFF: Final = Backoff(first_wait=1.0, max_wait=30.0)
 WATCH_SECONDS: Final = 60.0
 UNREADABLE_PAYLOAD: Final[Payload] = {"message": {}}
 """The content that replaces that of an update which cannot be stored; it is set aside then."""

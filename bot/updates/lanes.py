@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
 from bot.pending import PendingTurn, Placeholder, TurnState, pending
-from bot.retries import DATABASE, retry_forever
+from bot.retries import DATABASE_BACKOFF, retry_forever
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
 from bot.telegram.sender import Sender
 from bot.updates.accept import UNREADABLE_PAYLOAD
@@ -392,7 +392,7 @@ class Lanes:
         is_counted = not is_transient(error)
         if not is_counted:
             log.warning("The turn of update %s waits: %s", update.update_id, type(error).__name__)
-            await asyncio.sleep(DATABASE.longest)
+            await asyncio.sleep(DATABASE_BACKOFF.max_wait)
         else:
             log.error(
                 "The turn of update %s failed, try %s: %s",

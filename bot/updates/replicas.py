@@ -38,7 +38,7 @@ SETTLE_SECONDS: Final = LOOK_SECONDS * LOOKS
 ANSWER_SECONDS: Final = 5
 NOTICE_SECONDS: Final = 0.1
 """Seconds to wait for more notices after the first; psycopg polls ten times a second meanwhile."""
-QUICK_RETRY: Final = Backoff(first=0.2)
+QUICK_RETRY: Final = Backoff(first_wait=0.2)
 SERVER_KEEPALIVE: Final = (
     "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
 )

@@ -195,7 +195,7 @@ def words(payload: Mapping[str, Any]) -> str:
 @pytest.fixture
 def world(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(lanes_module, "RETRY_BASE_SECONDS", 0)
-    monkeypatch.setattr(lanes_module, "DATABASE", Backoff(first=0.01, longest=0.01))
+    monkeypatch.setattr(lanes_module, "DATABASE_BACKOFF", Backoff(first_wait=0.01, max_wait=0.01))
     clock = Clock()
     inbox, sender = Inbox(sessions, clock), FakeSender()
     sender.inbox = inbox
