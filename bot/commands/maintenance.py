@@ -56,7 +56,7 @@ async def _revision(settings: Settings, *, upgraded: bool = False) -> str | None
 @updates_app.command("list")
 def list_updates() -> None:
     """Show the updates that were set aside, with the reason. The words in them are not shown."""
-    found = with_database(open_settings(), lambda sessions: Inbox(sessions).set_aside_list())
+    found = with_database(open_settings(), lambda sessions: Inbox(sessions).list_set_aside())
     for update in found:
         received = update.received_at.isoformat(timespec="seconds")
         typer.echo(f"{update.update_id}  {received}  chat {update.chat_id}  {update.error}")

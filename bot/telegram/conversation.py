@@ -185,7 +185,7 @@ class Conversation:
     async def _undo_turn(self, update: Update) -> bool:
         """Forget the turn of a message; return False if it was not the last turn."""
         to, message, repositories = destination(update), message_of(update), self.repositories
-        turn_id = await repositories.inbox.turn_of(to.chat_id, message.message_id)
+        turn_id = await repositories.inbox.find_turn(to.chat_id, message.message_id)
         if turn_id is None:
             return False
         is_undone = await repositories.messages.undo(

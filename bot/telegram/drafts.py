@@ -186,7 +186,7 @@ class Drafts:
     async def _store(self, message_id: int) -> None:
         """Store the id of the message that becomes the answer of the current turn."""
         if (inbox := self.inbox) is not None and (turn := pending_turn()) is not None:
-            await retry_forever(lambda: inbox.keep_placeholder(turn.update, message_id))
+            await retry_forever(lambda: inbox.save_placeholder(turn.update, message_id))
 
     def _note(self, forming: Forming, error: TelegramError) -> None:
         """Note what an error means for the drafts that follow."""

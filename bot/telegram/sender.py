@@ -147,7 +147,7 @@ class Sender:
         message.error = sent.error if message.message_id is None else None
         is_stored = message.id is not None or message.asks_about is not None
         if (outbox := self.outbox) is not None and is_stored:
-            await retry_forever(lambda: outbox.sent(message))
+            await retry_forever(lambda: outbox.record_sent(message))
         return replace(sent, began_ns=began, ended_ns=time.time_ns())
 
     async def _try(self, message: OutboxRow) -> Delivery:

@@ -183,7 +183,7 @@ class Lanes:
         lane = self._lanes.get(name)
         if lane is not None and lane.payloads and self.burst_window:
             first = lane.payloads[0]["update_id"]
-            for row in _later_updates(first, await self.inbox.waiting(name)):
+            for row in _later_updates(first, await self.inbox.list_waiting(name)):
                 lane.restart_if_corrected(row.payload)
 
     async def schedule_unowned(self) -> None:
@@ -278,7 +278,7 @@ class Lanes:
             task.add_done_callback(self._detached.discard)
 
     async def _waiting(self, lane: Lane) -> Sequence[UpdateRow]:
-        return await retry_forever(lambda: self.inbox.waiting(lane.name))
+        return await retry_forever(lambda: self.inbox.list_waiting(lane.name))
 
     async def _burst_ids(self, lane: Lane, waiting: Sequence[UpdateRow]) -> list[int]:
         """Return the ids of the updates that belong to the turn of the first waiting one."""
@@ -354,7 +354,7 @@ class Lanes:
         finally:
             turn.on_delivery(delivery)
             self._sending.discard(task)
-        await retry_forever(lambda: self.inbox.done(turn.update, turn.traces))
+        await retry_forever(lambda: self.inbox.end(turn.update, turn.traces))
 
     def _check_open(self) -> None:
         """Cancel a turn that would send its next message while the process ends."""
@@ -379,9 +379,7 @@ class Lanes:
                 ids.append(row.update_id)
                 self.metrics.update("coalesced")
         turn.state.restart()
-        return await retry_forever(
-            lambda: self.inbox.begin(update.update_id, ids, epoch=update.epoch)
-        )
+        return await retry_forever(lambda: self.inbox.restart(update, ids))
 
     async def _handle_failure(self, turn: PendingTurn, error: Exception) -> BegunTurn | None:
         """Wait, then begin a failed turn again; return None if it was set aside.
@@ -405,7 +403,9 @@ class Lanes:
                 return None
             await asyncio.sleep(RETRY_BASE_SECONDS * 2**update.tries)
         turn.state.restart()
-        return await retry_forever(lambda: self.inbox.begin(update.update_id, counts=is_counted))
+        return await retry_forever(
+            lambda: self.inbox.begin(update.update_id, is_counted=is_counted)
+        )
 
     async def _set_aside(
         self, turn: PendingTurn, error: str, result: UpdateResult = "set_aside"

@@ -32,14 +32,14 @@ from db.repositories.traces import unpacked
 Rows = Sequence[Mapping[str, object]]
 
 DONE: Final = "done"
-NOBODY: Final[dict[str, object]] = {
+NO_PERSONAL_DATA: Final[dict[str, object]] = {
     "chat_id": 0,
     "lane": None,
     "message_id": None,
     "payload": {},
     "error": None,
 }
-"""The columns of an update whose user is forgotten; its number stays, or it could come again."""
+"""Columns of an update whose user is forgotten. Its id stays: Telegram could send it again."""
 
 
 class SqlPersonalData(SqlRepository):
@@ -119,7 +119,7 @@ async def forget(session: AsyncSession, user_id: int, user: str) -> dict[str, in
     """
     owned, counts = await _owned(session, user_id, user), dict[str, int]()
     is_done = (UpdateRow.chat_id == user_id) & (UpdateRow.state == DONE)
-    emptied = update(UpdateRow).where(is_done).values(NOBODY)
+    emptied = update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA)
     counts["updates"] = await count_rows(session, emptied)
     owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered", "retry"])
     is_decided = PersonRow.access.is_not(None)

@@ -94,8 +94,8 @@ class TraceRows:
 LOCAL_TRACES: Final = TraceRows()
 
 
-class KeepingTraces(SqlRepository):
-    """A repository that stores traces, too; `rows` says how."""
+class TraceStoringRepository(SqlRepository):
+    """The base of repositories that also store traces, by the rules of `rows`."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class KeepingTraces(SqlRepository):
         rows: TraceRows = LOCAL_TRACES,
     ) -> None:
         super().__init__(sessions, now)
-        self._rows = rows
+        self._trace_rows = rows
 
 
 def trace_queue(sessions: Sessions, now: Callable[[], datetime] = utc_now) -> RowQueue[TraceRecord]:
@@ -112,13 +112,13 @@ def trace_queue(sessions: Sessions, now: Callable[[], datetime] = utc_now) -> Ro
     return RowQueue(sessions, TraceRow, "trace_id", lambda row: unpacked(row.record), now)
 
 
-class SqlTraceStore(KeepingTraces):
+class SqlTraceStore(TraceStoringRepository):
     """Traces in the database, on SQLite and Postgres alike. Writes commit."""
 
     async def save(self, traces: Sequence[TraceRecord]) -> None:
         """Store finished traces, all or none; traces that are stored already are replaced."""
         async with self._sessions.begin() as session:
-            await self._rows.save(session, traces, self._now())
+            await self._trace_rows.save(session, traces, self._now())
 
     async def get(self, trace_id: str) -> TraceRecord:
         """Return the trace with this id, or the only one whose id begins with it.

@@ -19,7 +19,7 @@ from db.engine import Sessions, lock_transaction
 from db.models import FactRow, MessageRow, OutboxRow, TurnRow, WineRow, upsert, values_of
 from db.records import DayStats, EndedTurn, FeedbackReason, Spending, Stats, Verdict
 from db.repositories.people import change, store_messages
-from db.repositories.traces import KeepingTraces, TraceRows
+from db.repositories.traces import TraceRows, TraceStoringRepository
 
 LOCK: Final = 0x70726F73
 """The number of the lock that turns begin under, one after the other; no other code uses it."""
@@ -37,13 +37,13 @@ UserMessage = aliased(MessageRow)
 Answer = aliased(MessageRow)
 
 
-class TurnRepository(KeepingTraces):
+class TurnRepository(TraceStoringRepository):
     """The turns of a database. Writes commit."""
 
     async def save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
         """Store a turn and its messages to send, whole or not at all."""
         async with self._sessions.begin() as session:
-            await save_turn(session, ended, self._now(), self._rows)
+            await save_turn(session, ended, self._now(), self._trace_rows)
             session.add_all(messages)
 
     async def change(self, changes: Sequence[Change]) -> None:
@@ -255,7 +255,7 @@ async def _before(session: AsyncSession, message: MessageRow) -> list[MessageRow
     return list(await session.scalars(query))[::-1]
 
 
-class FeedbackRepository(KeepingTraces):
+class FeedbackRepository(TraceStoringRepository):
     """The feedback of users on answers; writes commit.
 
     Every change is one statement, so that simultaneous presses on several replicas are all counted.
@@ -300,7 +300,7 @@ class FeedbackRepository(KeepingTraces):
             await session.execute(update(TurnRow).where(is_it, where).values(values))
             if turn := await session.scalar(select(TurnRow).where(is_it, HAS_ENDED)):
                 await _rate_taste(session, turn, self._now())
-                await self._rows.save_verdict(session, turn, self._now())
+                await self._trace_rows.save_verdict(session, turn, self._now())
         return turn
 
 

@@ -280,7 +280,7 @@ class TestBroadcasts:
         inbox = Inbox(sessions)
         for message, error in zip(await broadcasts.unsent(9), (None, "unreachable"), strict=True):
             message.message_id, message.error = None if error else 7, error
-            await inbox.sent(message)
+            await inbox.record_sent(message)
         (over,) = await broadcasts.delivered()
         assert (over.sent, over.failed) == (1, 1)
         for _ in range(2):

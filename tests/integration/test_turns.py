@@ -126,7 +126,7 @@ class FakeSender:
                 raise Killed
             self.sent.append(message.html)
             message.message_id = len(self.sent)
-            await self.inbox.sent(message)
+            await self.inbox.record_sent(message)
         return Delivery(tuple(range(len(messages))), tries=1)
 
 
@@ -308,7 +308,7 @@ async def test_what_fails_three_times_is_set_aside_and_the_person_told_once(worl
     world.failing += [ValueError("with private words")] * 3
     await world.run()
     assert world.told == [CHAT]
-    (aside,) = await world.inbox.set_aside_list()
+    (aside,) = await world.inbox.list_set_aside()
     assert (aside.update_id, aside.error) == (1, "ValueError")
     await world.run()
     assert (world.texts(), world.told) == ([], [CHAT])
@@ -334,7 +334,7 @@ async def test_a_retry_runs_what_was_set_aside_whole(world: World) -> None:
     await world.hear(2, "for lamb", after=100)
     world.failing += [ValueError()] * 3
     await world.run()
-    assert [each.update_id for each in await world.inbox.set_aside_list()] == [1]
+    assert [each.update_id for each in await world.inbox.list_set_aside()] == [1]
     assert await world.inbox.ask_retry(1)
     world.lanes.calls.clear()
     await world.lanes.schedule_unowned()
@@ -352,14 +352,14 @@ async def test_what_kills_the_process_is_set_aside_and_the_others_are_answered(
     await world.hear(1, "poison")
     world.failing += [Killed()] * 5
     for _ in range(3):
-        assert await world.inbox.set_aside_list() == []
+        assert await world.inbox.list_set_aside() == []
         with pytest.raises(Killed):
             await world.run()
     await world.hear(2, "a red", after=60_000)
     world.failing.clear()
     await world.run()
     assert (world.told, world.texts()) == ([CHAT], ["a red"])
-    (aside,) = await world.inbox.set_aside_list()
+    (aside,) = await world.inbox.list_set_aside()
     assert "died" in str(aside.error)
 
 

@@ -61,7 +61,7 @@ class FakeBot:
     async def send_chat_action(self, chat_id: int, action: str, **_: object) -> Any:
         await self._done("typing", "")
 
-    async def keep_placeholder(self, update: object, message_id: int) -> None:
+    async def save_placeholder(self, update: object, message_id: int) -> None:
         await self._done("kept", str(message_id))
 
     def of(self, *methods: str) -> list[Shown]:
