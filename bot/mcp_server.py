@@ -65,7 +65,7 @@ def similar_wines_tool(catalogue: Catalogue) -> Tool:
 
     async def find_similar_wines(wine_id: Text, run: Run) -> ToolOutput:
         """Wines of the catalogue that are like one of it, most alike first."""
-        found = await search.run(SearchWines(like=wine_id), run)
+        found = await search.invoke(SearchWines(like=wine_id), run)
         assert isinstance(found, ToolOutput)  # noqa: S101 - as that tool says
         return found
 

@@ -261,7 +261,7 @@ class _Turn(Generic[T]):
             draft = progress(calls)
             self.run.show_draft(lambda: draft)
         results = await self.toolbox.call_all(
-            calls, self.run, step=self.models.steps, cut_off=reply.finish_reason == "length"
+            calls, self.run, step=self.models.steps, is_truncated=reply.finish_reason == "length"
         )
         self.chat.add_results(reply, calls, results)
         for result in results:

@@ -244,7 +244,7 @@ class Connection:
         return McpTool(
             name=api_name(f"{self.name}__{listed.name}"),
             description=f"{description}\n{ASKS}".strip() if needs_confirmation else description,
-            arguments=AnyArguments,
+            arguments_model=AnyArguments,
             function=partial(self._propose if needs_confirmation else self._call, listed.name),
             remote_name=listed.name,
             parameters={"properties": {}, **listed.input_schema, "type": "object"},

@@ -26,16 +26,16 @@ from agent.engine.span import Span
 from agent.text import storable, truncate_at_boundary
 
 ERROR_PREFIX: Final = "Error: "
-BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-CUT_OFF: Final = "this call was cut off at the token limit; call again with shorter arguments"
+NAMED_KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+TRUNCATED: Final = "this call was cut off at the token limit; call again with shorter arguments"
 ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is known"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The output of a tool: `content` for the model, and `sources` as evidence, by id.
+    """The value that a tool's function returns: `content` for the model, and `sources` by id.
 
-    Only the sources ground an answer. The content does not: it may repeat the model's arguments.
+    An answer may be justified by `sources` only: `content` may repeat the model's own arguments.
     """
 
     content: object
@@ -44,7 +44,7 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call: the text of the tool message, evidence, and the error's type if any."""
+    """The result of a call, also of a failed one: the tool message, evidence, the error's type."""
 
     text: str
     sources: Mapping[str, object] = field(default_factory=dict)
@@ -53,25 +53,25 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Tool:
-    """A function that the model may call with `arguments`, a pydantic model.
+    """A function that the model may call with the arguments of a pydantic `arguments_model`.
 
-    The function takes that model, or its fields by name if `by_name` is true. A plain function runs
-    in a thread, which cannot be cancelled: write functions that may hang as coroutines. A parameter
-    annotated `Run` receives the turn's run, traced on the tool's span; the model does not see this
-    parameter. A call may take `seconds`, by default the limit of the run.
+    The function receives an instance of this model, or its fields by name if `passes_fields`. A
+    plain function runs in a thread, which cannot be cancelled: write functions that may hang as
+    coroutines. A parameter annotated `Run` receives the turn's run, traced on the tool's span; the
+    model does not see this parameter. A call may take `seconds`, by default the limit of the run.
     """
 
     name: str
     description: str
-    arguments: type[BaseModel]
+    arguments_model: type[BaseModel]
     function: Callable[..., object]
-    by_name: bool = False
+    passes_fields: bool = False
     seconds: float | None = None
 
     @cached_property
     def schema(self) -> ToolSchema:
         """Return the tool as the model sees it."""
-        return ToolSchema(self.name, self.description, _schema_of(self.arguments))
+        return ToolSchema(self.name, self.description, _schema_of(self.arguments_model))
 
     @cached_property
     def _run_parameters(self) -> tuple[str, ...]:
@@ -79,19 +79,23 @@ class Tool:
         parameters = inspect.signature(self.function).parameters
         return tuple(name for name in parameters if _is_run(parameters[name].annotation))
 
-    async def run(self, arguments: BaseModel, run: Run) -> object:
+    async def invoke(self, arguments: BaseModel, run: Run) -> object:
         """Call the function. Raises what it raises."""
-        positional: tuple[object, ...] = () if self.by_name else (arguments,)
+        positional: tuple[object, ...] = () if self.passes_fields else (arguments,)
         keywords: dict[str, object] = dict.fromkeys(self._run_parameters, run)
-        if self.by_name:
-            keywords |= {name: getattr(arguments, name) for name in self.arguments.model_fields}
+        if self.passes_fields:
+            keywords |= {
+                name: getattr(arguments, name) for name in self.arguments_model.model_fields
+            }
         if inspect.iscoroutinefunction(self.function):
             return await self.function(*positional, **keywords)
         output = await asyncio.to_thread(self.function, *positional, **keywords)
+        # A lambda or another callable may return a coroutine though it is no coroutine function.
         return await output if inspect.isawaitable(output) else output
 
 
 def _is_run(annotation: object) -> bool:
+    # Annotations are strings in modules that import `annotations` from __future__.
     if isinstance(annotation, str):
         return annotation == "Run" or annotation.startswith("Run[")
     return annotation is Run or get_origin(annotation) is Run
@@ -110,7 +114,7 @@ def tool(function: Callable[..., object]) -> Tool:
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind not in BY_NAME or parameter.name.startswith("_"):
+        if parameter.kind not in NAMED_KINDS or parameter.name.startswith("_"):
             raise TypeError(f"tool {name}: {parameter} cannot be given by name; rename it")
         if parameter.name not in hints:
             raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
@@ -120,39 +124,43 @@ def tool(function: Callable[..., object]) -> Tool:
     with warnings.catch_warnings():  # about parameters named like methods: "copy", "schema"
         warnings.simplefilter("ignore", UserWarning)
         model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-    return Tool(name, inspect.cleandoc(function.__doc__), model, function, by_name=True)
+    return Tool(name, inspect.cleandoc(function.__doc__), model, function, passes_fields=True)
 
 
 class Toolbox:
     """The tools of one turn, by name."""
 
     def __init__(self, tools: Iterable[Tool | Callable[..., object]] = ()) -> None:
-        self.tools = [given if isinstance(given, Tool) else tool(given) for given in tools]
-        self._by_name = {given.name: given for given in self.tools}
-        self.names: Sequence[str] = list(self._by_name)
+        self.tools = [item if isinstance(item, Tool) else tool(item) for item in tools]
+        self._tools_by_name = {item.name: item for item in self.tools}
+        self.names: Sequence[str] = list(self._tools_by_name)
         if len(self.names) < len(self.tools):
-            names = ", ".join(given.name for given in self.tools)
+            names = ", ".join(item.name for item in self.tools)
             raise ValueError(f"two tools have one name: {names}")
-        self.schemas: Sequence[ToolSchema] = [given.schema for given in self.tools]
+        self.schemas: Sequence[ToolSchema] = [item.schema for item in self.tools]
 
     async def call_all(
-        self, calls: Sequence[ToolCall], run: Run, *, step: int, cut_off: bool
+        self, calls: Sequence[ToolCall], run: Run, *, step: int, is_truncated: bool
     ) -> list[ToolResult]:
         """Run a response's calls concurrently and return their results in order.
 
-        Calls beyond the limit are refused. If the response was `cut_off`, its last call does not
-        run unless its arguments are complete. `step` numbers the response in the trace.
+        Calls beyond the limit are refused. If the response `is_truncated`, its last call does
+        not run unless its arguments are complete. `step` numbers the response in the trace.
         """
         allowed = max(0, run.limits.tool_calls - run.ledger.tool_calls)
         run.ledger.tool_calls += min(allowed, len(calls))
-        cut = calls[-1] if cut_off and not is_json_object(calls[-1].arguments) else None
+        is_incomplete = is_truncated and not is_json_object(calls[-1].arguments)
+        truncated_index = len(calls) - 1 if is_incomplete else None
         results = await asyncio.gather(
-            *(self.call(call, run, step=step, is_cut=call is cut) for call in calls[:allowed])
+            *(
+                self.call(call, run, step=step, is_truncated=index == truncated_index)
+                for index, call in enumerate(calls[:allowed])
+            )
         )
         return results + [_failed("limit", ENOUGH_CALLS)] * len(calls[allowed:])
 
     async def call(
-        self, call: ToolCall, run: Run, *, step: int = 1, is_cut: bool = False
+        self, call: ToolCall, run: Run, *, step: int = 1, is_truncated: bool = False
     ) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own."""
         name = call.name if call.name in self.names else "unknown"
@@ -162,18 +170,18 @@ class Toolbox:
             input=call.arguments,
             metadata={"step": step, "call_id": call.id},
         ) as span:
-            result = _failed("truncated", CUT_OFF)
-            if not is_cut:
-                result = await self._result(call, run, span)
+            result = _failed("truncated", TRUNCATED)
+            if not is_truncated:
+                result = await self._execute_call(call, run, span)
             span.update(output=result.text)
             if result.error_type:
                 run.ledger.tool_errors += 1
                 span.update(level="ERROR", metadata={"error_type": result.error_type})
         return result
 
-    async def _result(self, call: ToolCall, run: Run, span: Span) -> ToolResult:
-        """Return the result of a call; a failure is a result too."""
-        tool = self._by_name.get(call.name)
+    async def _execute_call(self, call: ToolCall, run: Run, span: Span) -> ToolResult:
+        """Validate the arguments of a call and run its tool; return a failure as a result."""
+        tool = self._tools_by_name.get(call.name)
         if tool is None:
             listed = ", ".join(self.names) or "none"
             return _failed("unknown_tool", f"there is no tool {fence(call.name)}. Tools: {listed}")
@@ -181,26 +189,26 @@ class Toolbox:
             problem = f"the arguments have more than {lengths.ARGUMENTS} characters"
             return _failed("invalid_arguments", problem)
         try:
-            arguments = tool.arguments.model_validate_json(_without_nulls(call.arguments))
+            arguments = tool.arguments_model.model_validate_json(_without_nulls(call.arguments))
         except ValidationError as error:
             return _failed("invalid_arguments", describe_validation_error(error))
-        return await _run(tool, arguments, run.for_tool(span))
+        return await _execute(tool, arguments, run.for_tool(span))
 
 
-async def _run(tool: Tool, arguments: BaseModel, run: Run) -> ToolResult:
-    """Run a tool within its seconds and return its result; a failure is a result too."""
+async def _execute(tool: Tool, arguments: BaseModel, run: Run) -> ToolResult:
+    """Run a tool within its time limit; return a failure as a result."""
     seconds = min(tool.seconds or run.limits.tool_seconds, run.seconds_left)
     max_chars = run.limits.result_chars
     try:
         async with asyncio.timeout(seconds) as limit:
-            output = await tool.run(arguments, run)
+            output = await tool.invoke(arguments, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
         return ToolResult(truncate(as_text(output.content), max_chars), output.sources)
     except ToolError as error:
         return _failed("tool_error", truncate(storable(str(error)), max_chars))
     except Exception as error:
-        if limit.expired():
+        if limit.expired():  # else a TimeoutError is an error of the tool itself
             return _failed("timeout", f"{tool.name} took longer than {seconds:g} s")
         kind = log_failure(f"tool {tool.name} failed", error)
         problem = f"{tool.name} failed ({kind}); answer without it or try differently"
@@ -216,7 +224,7 @@ def is_json_object(text: str) -> bool:
 
 
 def _without_nulls(arguments: str) -> str:
-    """Return arguments without null values: some servers make a model name every argument."""
+    """Remove null values: some servers force the model to fill in every argument."""
     if "null" in arguments and is_json_object(arguments):
         values = json.loads(arguments).items()
         return json.dumps({name: value for name, value in values if value is not None})
@@ -242,7 +250,7 @@ def truncate(text: str, max_chars: int) -> str:
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
 
 
-LENGTHS: Final = ("minLength", "maxLength", "minItems", "maxItems")
+LENGTH_KEYWORDS: Final = ("minLength", "maxLength", "minItems", "maxItems")
 
 
 @lru_cache(128)
@@ -254,12 +262,12 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
 def _slim(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema without parts that cost tokens and tell the model nothing.
 
-    Removed are titles, lengths, empty defaults, null beside another type, and the class's own
-    docstring. An enum is moved to where it is used, without its docstring.
+    Removes titles, lengths, empty defaults, the null of optional types and the class docstring.
+    Moves an enum to where it is used, without its docstring.
     """
-    kinds = schema.get("$defs", {})
-    enums = {f"#/$defs/{name}": kind for name, kind in kinds.items() if "enum" in kind}
-    others = {name: kind for name, kind in kinds.items() if "enum" not in kind}
+    definitions = schema.get("$defs", {})
+    enums = {f"#/$defs/{name}": kind for name, kind in definitions.items() if "enum" in kind}
+    others = {name: kind for name, kind in definitions.items() if "enum" not in kind}
     own = {key: value for key, value in schema.items() if key not in ("description", "$defs")}
     slim: dict[str, Any] = _slim_part(own | ({"$defs": others} if others else {}), enums)
     return slim
@@ -271,15 +279,15 @@ def _slim_part(node: Any, enums: Mapping[str, Any]) -> Any:
     if not isinstance(node, dict):
         return node
     if enum := enums.get(str(node.get("$ref"))):
-        node = {"enum": enum["enum"], "type": enum["type"]} | node
-        del node["$ref"]
-    kinds = [kind for kind in node.get("anyOf", ()) if kind != {"type": "null"}]
-    if len(kinds) == 1:
-        node = kinds[0] | {key: value for key, value in node.items() if key != "anyOf"}
+        own = {key: value for key, value in node.items() if key != "$ref"}
+        node = {"enum": enum["enum"], "type": enum["type"]} | own
+    alternatives = [kind for kind in node.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(alternatives) == 1:
+        node = alternatives[0] | {key: value for key, value in node.items() if key != "anyOf"}
     return {
         key: _slim_part(value, enums)
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str))
-        and not (key in LENGTHS and isinstance(value, int))
+        and not (key in LENGTH_KEYWORDS and isinstance(value, int))
         and not (key == "default" and value in (None, [], ""))
     }
