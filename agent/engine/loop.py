@@ -112,25 +112,19 @@ async def generate_agentic_response(
     Raises:
         TypeError: `run` has no model, or `contract` is not an OutputContract.
     """
-    require_parts(run, contract)
+    check_arguments(run, contract)
     toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
     run = run.with_deadline()
     turn = _Turn(run, contract, toolbox, message, images)
     turn.evidence.sources.update(sources)
     try:
         async with run.stop.watch():
-            if initial_calls:
+            if initial_calls:  # as if a response of the model had made them
                 await turn.call_tools(LLMResponse(tool_calls=tuple(initial_calls)), progress)
-            for _ in range(run.limits.structured_output_max_retries + 1):
-                reply, span = await turn.answer_after_tools(progress)
-                result = await turn.parse(reply, span)
-                if result.ok or not result.retryable:
-                    break
-                turn.chat.add_feedback(reply, result, contract.feedback)
+            result = await turn.answer_with_retries(progress)
         outcome, problem = _outcome_of_result(result), result.error
     except (LimitReached, ModelError) as error:  # DeadlinePassed and Stopped are LimitReached
-        outcome = next(outcome for kind, outcome in OUTCOMES if isinstance(error, kind))
-        problem = str(error)
+        outcome, problem = _outcome_of_error(error), str(error)
     return await turn.response(outcome, problem)
 
 
@@ -145,23 +139,14 @@ async def stream_agentic_response(
 ) -> AsyncIterator[Draft | AgenticResponse[T]]:
     """Yield a draft of the answer whenever its text has changed, then the response.
 
-    The arguments are those of `generate_agentic_response`. A caller that stops iterating cancels
-    the turn.
+    Accept a subset of the arguments of `generate_agentic_response`, and the `interval_seconds`
+    between drafts. If the caller stops iterating, the turn is cancelled.
     """
-
-    def no_draft() -> str:
-        return ""
-
-    make_draft: Callable[[], str] = no_draft
-
-    def show(draft: Callable[[], str]) -> None:
-        nonlocal make_draft
-        make_draft = draft
-
+    latest = _LatestDraft()
     turn = asyncio.create_task(
         generate_agentic_response(
             message,
-            run=replace(run, show_draft=show),
+            run=replace(run, show_draft=latest.set),
             contract=contract,
             tools=tools,
             images=images,
@@ -171,12 +156,27 @@ async def stream_agentic_response(
     try:
         while not turn.done():
             await asyncio.wait([turn], timeout=interval_seconds)
-            if not turn.done() and (text := make_draft()) and text != shown:
+            if not turn.done() and (text := latest.text()) and text != shown:
                 shown = text
                 yield Draft(text)
         yield await turn
     finally:
         turn.cancel()
+
+
+class _LatestDraft:
+    """The newest draft: a function that writes its text, called only when the text is read."""
+
+    def __init__(self) -> None:
+        self._write: Callable[[], str] | None = None
+
+    def set(self, write: Callable[[], str]) -> None:
+        """Replace the draft; this is the `show_draft` of a run."""
+        self._write = write
+
+    def text(self) -> str:
+        """Return the text of the draft, or an empty text if there is none yet."""
+        return self._write() if self._write else ""
 
 
 class _Turn(Generic[T]):
@@ -203,6 +203,16 @@ class _Turn(Generic[T]):
         self.replies: list[LLMResponse] = []
         self.results: list[ParseResult[T]] = []
 
+    async def answer_with_retries(self, progress: Progress | None) -> ParseResult[T]:
+        """Return the first result that needs no retry, or the last one if no retry remains."""
+        while True:
+            reply, span = await self.answer_after_tools(progress)
+            result = await self.parse(reply, span)
+            is_last = len(self.results) > self.run.limits.structured_output_max_retries
+            if result.ok or not result.retryable or is_last:
+                return result
+            self.chat.add_feedback(reply, result, self.contract.feedback)
+
     async def answer_after_tools(self, progress: Progress | None) -> tuple[LLMResponse, Span]:
         """Ask the models, and run the tools they call, until there is a final answer.
 
@@ -211,9 +221,9 @@ class _Turn(Generic[T]):
         while True:
             request = self._next_request()
             reply, span = await self.models.ask(self.chat, request, attempt=len(self.results))
-            if reply.finish_reason == "length":
+            if _is_truncated(reply):
                 self.max_tokens = self.run.limits.larger_answer_limit(self.max_tokens)
-            if not request.tools:
+            if not request.tools:  # without offered tools every reply is final
                 return reply, span
             if not reply.tool_calls and (
                 calls := tool_calls_in_text(reply.content, self.toolbox.names)
@@ -227,8 +237,8 @@ class _Turn(Generic[T]):
         """Return the next request: with tools, the response format, or both.
 
         Tools are offered while enough requests remain for this attempt and its retries, and not
-        after a format error. The response format is left out after an answer that should have been
-        a tool call: with a format some servers let the model call no tool.
+        after a format error. The response format is omitted if the model should have called a
+        tool: some servers disable tools when a format is set.
         """
         limits, ledger = self.run.limits, self.run.ledger
         remaining_attempts = limits.structured_output_max_retries - len(self.results) + 1
@@ -248,7 +258,10 @@ class _Turn(Generic[T]):
         )
 
     def _last_error(self) -> str | None:
-        """Return the type of the newest error, skipping "degenerate": it names no cause."""
+        """Return the type of the newest error except "degenerate", which tells no cause.
+
+        A degenerate answer repeats the previous one, or holds placeholders instead of content.
+        """
         for result in reversed(self.results):
             if result.error_type != "degenerate":
                 return result.error_type
@@ -261,7 +274,7 @@ class _Turn(Generic[T]):
             draft = progress(calls)
             self.run.show_draft(lambda: draft)
         results = await self.toolbox.call_all(
-            calls, self.run, step=self.models.steps, is_truncated=reply.finish_reason == "length"
+            calls, self.run, step=self.models.step, is_truncated=_is_truncated(reply)
         )
         self.chat.add_results(reply, calls, results)
         for result in results:
@@ -272,18 +285,18 @@ class _Turn(Generic[T]):
 
         Mark an answer as degenerate if it repeats the previous invalid answer.
         """
+        previous = self.replies[-1].content if self.replies else ""
         with self.run.span.child("guard.output", "guardrail") as guard:
             names = self.toolbox.names
             result = await parse_final_response(reply, self.contract, self.evidence, names)
-        previous = self.replies[-1].content if self.replies else ""
-        if result.retryable and previous.strip() and reply.content == previous:
-            result = replace(result, error_type="degenerate")
+            if result.retryable and previous.strip() and reply.content == previous:
+                result = replace(result, error_type="degenerate")
+            error = result.error_type
+            if error == "grounding":
+                guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
         self.replies.append(reply)
         self.results.append(result)
-        error = result.error_type
-        if error == "grounding":
-            guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
-        metadata: dict[str, Any] = {"validation_path": result.path}
+        metadata: dict[str, Any] = {"validation_path": result.method}
         if error:
             metadata |= {"error_type": error, "reason": result.error}
         span.update(name="llm.answer", metadata=metadata, level="WARNING" if error else None)
@@ -329,12 +342,22 @@ class _Turn(Generic[T]):
         return None
 
     def _answer_in(self, reply: LLMResponse, result: ParseResult[T]) -> T | None:
-        """Return the answer of an attempt. If it was cut off, return its complete part."""
+        """Return the answer of an attempt. If it was truncated, return its complete part."""
         if result.error_type != "truncated":
             return result.answer
         value = complete_part(strip_thoughts(reply.content))
         draft = draft_of(value, self.contract, self.evidence)
         return draft.answer if draft else None
+
+
+def _is_truncated(reply: LLMResponse) -> bool:
+    """Return whether a response ended at the token limit."""
+    return reply.finish_reason == "length"
+
+
+def _outcome_of_error(error: AgentError) -> Outcome:
+    """Return the outcome of a turn that an error ended."""
+    return next(outcome for kind, outcome in OUTCOMES if isinstance(error, kind))
 
 
 def _outcome_of_result(result: ParseResult[Any]) -> Outcome:
@@ -348,7 +371,7 @@ def _outcome_of_result(result: ParseResult[Any]) -> Outcome:
     return "exhausted"
 
 
-def require_parts(run: Run, contract: OutputContract[T]) -> None:
+def check_arguments(run: Run, contract: OutputContract[T]) -> None:
     """Raise TypeError if the run has no model, or if `contract` is not an OutputContract."""
     if not isinstance(contract, OutputContract):
         raise TypeError(f"contract must be like OutputContract(str), not {contract!r}")

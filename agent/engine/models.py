@@ -45,7 +45,7 @@ class ModelChain:
     """
 
     run: Run
-    steps: int = 0
+    step: int = 0
     _current: int = 0
     _declined: int = 0
 
@@ -93,7 +93,7 @@ class ModelChain:
     ) -> tuple[LLMResponse, Span]:
         run, model = self.run, self.run.models[self._current]
         run.require_request()
-        self.steps += 1
+        self.step += 1
         offered = tuple(tool.wire for tool in request.tools)
         if model.context_tokens:
             taken = (request.max_tokens or 0) + len(json.dumps(offered)) // TOKEN_BYTES
@@ -104,7 +104,7 @@ class ModelChain:
             "llm.plan",
             "generation",
             input=[*map(without_images, messages)] if run.span.recording else None,
-            metadata={"step": self.steps, "attempt": attempt, "model": model.model},
+            metadata={"step": self.step, "attempt": attempt, "model": model.model},
         ) as span:
             run.ledger.requests += 1
             span.update(
@@ -139,7 +139,7 @@ class ModelChain:
                 response = await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
             if on_text is not None:
-                self._count(cut_off(model, messages, written), span)
+                self._count(interrupted_response(model, messages, written), span)
             raise
         except ModelError:
             raise
@@ -166,7 +166,9 @@ class ModelChain:
         )
 
 
-def cut_off(model: LLM, messages: Sequence[Message], written: Sequence[Text]) -> LLMResponse:
+def interrupted_response(
+    model: LLM, messages: Sequence[Message], written: Sequence[Text]
+) -> LLMResponse:
     """Return the response of a request that was cut off, with an estimate of what it took."""
     asked, said = json.dumps(messages, default=str), written[-1]() if written else ""
     used = Usage(len(asked) // TOKEN_CHARS, len(said) // TOKEN_CHARS)

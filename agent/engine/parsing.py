@@ -55,7 +55,8 @@ class ParseResult(Generic[T]):
     """The result of parsing a final response. `error` is None on success, else what is wrong.
 
     `wine_ids` are the ids that a valid answer names, as its contract's `ids` lists them. `answer`
-    is the typed value wherever the schema was satisfied, a broken rule notwithstanding.
+    is the typed value wherever the schema was satisfied, a broken rule notwithstanding. `method`
+    names the way in which it was parsed.
     """
 
     text: str
@@ -63,7 +64,7 @@ class ParseResult(Generic[T]):
     error: str | None = None
     error_type: str | None = None
     answer: T | None = None
-    path: str = field(default="strict", compare=False)
+    method: str = field(default="strict", compare=False)
 
     @property
     def ok(self) -> bool:
@@ -86,10 +87,10 @@ async def parse_final_response(
     result = read_answer(response, contract, tool_names)
     if result.error is not None or result.answer is None:
         return result
-    checked = await check(result.answer, contract, evidence, path=result.path)
+    checked = await check(result.answer, contract, evidence, method=result.method)
     if checked.error_type != "grounding":
         return checked
-    trimmed = await valid_part(contract.trim, result.answer, contract, evidence, path="trimmed")
+    trimmed = await valid_part(contract.trim, result.answer, contract, evidence, method="trimmed")
     return trimmed or checked
 
 
@@ -111,7 +112,7 @@ def read_answer(
     except Exception as error:  # of a validator, or of the contract's `read_text`
         kind = log_failure("an answer could not be read", error)
         result = _failed("schema", f"the answer could not be read ({kind}); answer differently")
-    is_valid_json = result.answer is not None and result.path == "strict"
+    is_valid_json = result.answer is not None and result.method == "strict"
     return result if is_valid_json or not CALL_MARK.search(text) else _failed(*WRITTEN_CALL)
 
 
@@ -135,12 +136,12 @@ def _read(text: str, contract: OutputContract[T], tool_names: Collection[str]) -
     """Read a text as the contract wants it. Raises NotJson, or what validation does."""
     if is_tool_call_in_text(text, tool_names):
         return _failed(*WRITTEN_CALL)
-    value, path = _value_of(text, contract)
+    value, method = _value_of(text, contract)
     if calls_of(value, tool_names):
         return _failed(*WRITTEN_CALL)
     if problem := degenerate(value, contract):
         return _failed("degenerate", problem)
-    return ParseResult("", answer=contract.read(value), path=path)
+    return ParseResult("", answer=contract.read(value), method=method)
 
 
 def _value_of(text: str, contract: OutputContract[T]) -> tuple[object, str]:
@@ -158,7 +159,7 @@ def _value_of(text: str, contract: OutputContract[T]) -> tuple[object, str]:
 
 
 async def check(
-    answer: T, contract: OutputContract[T], evidence: Evidence, *, path: str = "strict"
+    answer: T, contract: OutputContract[T], evidence: Evidence, *, method: str = "strict"
 ) -> ParseResult[T]:
     """Hold a value that satisfies the schema to the contract's rules, and render it.
 
@@ -183,8 +184,8 @@ async def check(
     if not problem and not text.strip():
         problem = "the answer has no text"
     if problem:
-        return ParseResult("", [], problem, kind, answer, path)
-    return ParseResult(text, contract.ids(answer), None, None, answer, path)
+        return ParseResult("", [], problem, kind, answer, method)
+    return ParseResult(text, contract.ids(answer), None, None, answer, method)
 
 
 async def _result_of(problem: Problem | Awaitable[Problem]) -> Problem:
@@ -198,7 +199,7 @@ async def valid_part(
     contract: OutputContract[T],
     evidence: Evidence,
     *,
-    path: str = "strict",
+    method: str = "strict",
 ) -> ParseResult[T] | None:
     """Return the part of an answer that keeps all rules; None if there is none."""
     try:
@@ -206,7 +207,7 @@ async def valid_part(
     except Exception as error:
         log_failure("nothing of an answer could be kept", error)
         return None
-    result = None if kept is None else await check(kept, contract, evidence, path=path)
+    result = None if kept is None else await check(kept, contract, evidence, method=method)
     return result if result and result.ok else None
 
 

@@ -170,7 +170,7 @@ def note(**fields: Any) -> str:
 )
 def test_words_in_a_valid_answer_are_not_judged(raw: str) -> None:
     result = parsed(raw, OutputContract(Note), Evidence(), ["look"])
-    assert (result.error, result.path) == (None, "strict")
+    assert (result.error, result.method) == (None, "strict")
 
 
 @pytest.mark.parametrize(
