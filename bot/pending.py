@@ -81,7 +81,7 @@ def is_retry() -> bool:
 
 
 @contextmanager
-def pending(turn: PendingTurn) -> Iterator[None]:
+def set_pending_turn(turn: PendingTurn) -> Iterator[None]:
     """Collect the messages and changes made in the block for the commit of a turn."""
     token = _pending.set(turn)
     try:

@@ -1,4 +1,4 @@
-"""Run accepted updates as turns: a chat's in order, bursts merged, failing updates set aside.
+"""Run accepted updates as turns: in order per chat, with bursts merged, failing ones set aside.
 
 A turn is begun, handled, committed with its messages, and sent. After a crash, a turn without an
 answer is handled again. A turn with an answer only sends the messages that were not sent yet.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
-from bot.pending import PendingTurn, Placeholder, TurnState, pending
+from bot.pending import PendingTurn, Placeholder, TurnState, set_pending_turn
 from bot.retries import DATABASE_BACKOFF, retry_forever
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
 from bot.telegram.sender import Sender
@@ -43,19 +43,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TURNS_AT_ONCE: Final = 64
-MAX_DETACHED: Final = 32
+MAX_UNQUEUED: Final = 32
 """The most inline queries at once. More are dropped: the next letter typed sends a new one."""
 RETRY_BASE_SECONDS: Final = 0.2
-"""A failed turn is tried again after this, doubled with every try: after 0.4 s the first time."""
+"""The delay after try n is this times 2**n, so 0.4 s after the first."""
 RECORD_SECONDS: Final = 5.0
 """Seconds for which a stop waits until messages that are being sent are recorded."""
 DIED: Final = "the process died while this update was answered"
 CANNOT_READ: Final = "the library cannot read it"
 
-SHARED_TRIES: Final = 2
-"""After a crash nobody can tell which of the running turns caused it, so it counts against each.
-Turns that were begun this often are suspects. They run one at a time, so that a further crash
-counts against one suspect only. Turns with fewer tries still run beside it."""
+SUSPECT_TRIES: Final = 2
+"""Turns that were begun this often are suspects and run one at a time.
+
+After a crash nobody can tell which of the running turns caused it, so it counts against each. With
+one suspect at a time, a further crash counts against one suspect only. Turns with fewer tries still
+run beside it."""
 
 
 class Superseded(Exception):
@@ -81,7 +83,7 @@ class Lane:
 
     def restart_if_corrected(self, payload: Payload) -> None:
         """Cancel the running handler if `payload` corrects the turn."""
-        is_new = self.payloads and payload["update_id"] > self.payloads[-1]["update_id"]
+        is_new = bool(self.payloads) and payload["update_id"] > self.payloads[-1]["update_id"]
         if self.is_corrected or not is_new or not is_same_turn(self.payloads, payload):
             return
         if self.handler is None:
@@ -110,6 +112,7 @@ class Lane:
                 raise
             raise Superseded from None
         except Exception:
+            # The turn may be tried again: until then, `is_corrected` notes a correction.
             self.handler = None
             raise
 
@@ -136,11 +139,10 @@ class Lanes:
     max_tries: int
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     _lanes: dict[str, Lane] = field(default_factory=dict)
-    _detached: set[asyncio.Task[None]] = field(default_factory=set)
+    _unqueued: set[asyncio.Task[None]] = field(default_factory=set)
     _sending: set[asyncio.Task[object]] = field(default_factory=set)
-    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    _closing: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when no more message may be sent."""
+    _no_new_turns: asyncio.Event = field(default_factory=asyncio.Event)
+    _no_new_messages: asyncio.Event = field(default_factory=asyncio.Event)
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TURNS_AT_ONCE))
     _exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -151,14 +153,17 @@ class Lanes:
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
         """Store updates and schedule their lanes; when this returns they are committed."""
+        queued = list[UpdateRow]()
+        busy = {lane.name for lane in self.active}
         for payload in payloads:
             if INLINE in payload:
-                self._detach(self.dispatcher.handle, payload)
-            elif is_follow_up(payload) and any(
-                lane.name == lane_of(payload) for lane in self.active
-            ):
-                self._detach(self.dispatcher.acknowledge_press, payload)
-        for row in await self._store([row_of(payload) for payload in payloads]):
+                self._handle_unqueued(self.dispatcher.handle, payload)
+                continue
+            queued.append(row_of(payload))
+            if is_follow_up(payload) and lane_of(payload) in busy:
+                # The press itself waits in the lane; the user is told so now.
+                self._handle_unqueued(self.dispatcher.acknowledge_press, payload)
+        for row in await self._store(queued):
             self.schedule(str(row.lane))
             self.metrics.update("accepted")
             if self.burst_window and (lane := self._lanes.get(str(row.lane))):
@@ -166,17 +171,20 @@ class Lanes:
 
     async def _store(self, rows: Sequence[UpdateRow]) -> Sequence[UpdateRow]:
         """Store updates. If the database rejects one, store only its id."""
-        queued = [row for row in rows if INLINE not in row.payload]
         try:
-            return await self.inbox.accept(queued)
+            return await self.inbox.accept(rows)
         except Unstorable:
-            if len(queued) == 1:
-                queued[0].payload = dict(UNREADABLE_PAYLOAD)
-                return await self.inbox.accept(queued)
             stored = list[UpdateRow]()
-            for row in queued:
-                stored += await self._store([row])
+            for row in rows:
+                stored += await self._store_one(row)
             return stored
+
+    async def _store_one(self, row: UpdateRow) -> Sequence[UpdateRow]:
+        try:
+            return await self.inbox.accept([row])
+        except Unstorable:
+            row.payload = dict(UNREADABLE_PAYLOAD)
+            return await self.inbox.accept([row])
 
     async def check_corrections(self, name: str) -> None:
         """Restart the turn of a lane if another process accepted a correction of it."""
@@ -200,9 +208,9 @@ class Lanes:
             lane.recheck = True
             return
         lane = self._lanes[name] = Lane(name)
-        lane.task = asyncio.create_task(self._run(lane))
+        lane.task = asyncio.create_task(self._run_lane(lane))
 
-    async def _run(self, lane: Lane) -> None:
+    async def _run_lane(self, lane: Lane) -> None:
         try:
             await self.ready.wait()
             while lane.recheck:
@@ -210,23 +218,24 @@ class Lanes:
                 while await self.run_next(lane):
                     pass
         except Exception as error:
-            log.error("A lane stops until it is scheduled again: %s", format_location(error))  # noqa: TRY400
+            log.error("A lane stops until it is scheduled again: %s", format_traceback(error))  # noqa: TRY400
         finally:
-            # There is no await between the last check of `recheck` and this: no `schedule` is lost.
+            # No await may come between the last check of `recheck` and this: a `schedule` meanwhile
+            # would set `recheck` of a lane that nobody runs any more.
             del self._lanes[lane.name]
 
     async def run_next(self, lane: Lane) -> bool:
         """Run the next turn of a lane. Return False if none waits or another process runs it."""
         async with self._slots:
-            if self._stopping.is_set():
+            if self._no_new_turns.is_set():
                 return False
-            waiting = await self._waiting(lane)
+            waiting = await self._list_waiting(lane)
             if not waiting:
                 return False
-            # A process that finds the lane locked may leave its updates alone: the process with the
-            # lock reads the queue again after it has released it.
+            # Skipping a locked lane is safe: the process with the lock calls `run_next` again after
+            # releasing it, and so finds these updates.
             async with self.locks.lock(lane.name) as acquired:
-                if not acquired or self._stopping.is_set():
+                if not acquired or self._no_new_turns.is_set():
                     return False
                 first = waiting[0]
                 lane.begin(first.payload)
@@ -245,11 +254,11 @@ class Lanes:
 
         Waiting updates are left to the next start, or to another replica.
         """
-        self._stopping.set()
-        if not (running := [lane.task for lane in self.active if lane.task]):
-            return True
-        _, unfinished = await asyncio.wait(running, timeout=seconds)
-        self._closing.set()
+        self._no_new_turns.set()
+        unfinished = set[asyncio.Task[None]]()
+        if running := [lane.task for lane in self.active if lane.task]:
+            _, unfinished = await asyncio.wait(running, timeout=seconds)
+        self._no_new_messages.set()
         if unfinished and self._sending:
             # A message that is on its way is recorded, or the next start would send it again.
             await asyncio.wait([*self._sending], timeout=RECORD_SECONDS)
@@ -257,27 +266,29 @@ class Lanes:
 
     async def close(self) -> None:
         """Cancel the tasks that still run."""
-        tasks = [*self._detached, *(lane.task for lane in self._lanes.values() if lane.task)]
+        tasks = [*self._unqueued, *(lane.task for lane in self._lanes.values() if lane.task)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _detach(self, handle: Callable[[Payload], Awaitable[None]], payload: Payload) -> None:
-        """Handle a short-lived update at once: it is not stored and waits in no lane."""
+    def _handle_unqueued(
+        self, handle: Callable[[Payload], Awaitable[None]], payload: Payload
+    ) -> None:
+        """Handle an update at once, without storing it; drop it if too many are being handled."""
 
         async def run() -> None:
             try:
                 await handle(payload)
             except Exception as error:
-                log.error("An update was not answered at once: %s", format_location(error))  # noqa: TRY400
+                log.error("An unqueued update was not handled: %s", format_traceback(error))  # noqa: TRY400
 
-        is_open = self.ready.is_set() and not self._stopping.is_set()
-        if is_open and len(self._detached) < MAX_DETACHED:
+        is_open = self.ready.is_set() and not self._no_new_turns.is_set()
+        if is_open and len(self._unqueued) < MAX_UNQUEUED:
             task = asyncio.create_task(run())
-            self._detached.add(task)
-            task.add_done_callback(self._detached.discard)
+            self._unqueued.add(task)
+            task.add_done_callback(self._unqueued.discard)
 
-    async def _waiting(self, lane: Lane) -> Sequence[UpdateRow]:
+    async def _list_waiting(self, lane: Lane) -> Sequence[UpdateRow]:
         return await retry_forever(lambda: self.inbox.list_waiting(lane.name))
 
     async def _burst_ids(self, lane: Lane, waiting: Sequence[UpdateRow]) -> list[int]:
@@ -287,7 +298,7 @@ class Lanes:
             return []
         if self.burst_window and comes_in_parts(first.payload):
             await asyncio.sleep(self.burst_window.total_seconds())
-            waiting = await self._waiting(lane)
+            waiting = await self._list_waiting(lane)
         rows = [first, *_later_updates(first.update_id, waiting)]
         group = group_burst(rows, self.burst_window, self.dispatcher.is_readable)
         return [row.update_id for row in group[1:]]
@@ -295,33 +306,33 @@ class Lanes:
     async def _run_turn(self, lane: Lane, first: UpdateRow, others: Sequence[int]) -> None:
         """Run a turn until its answer is sent or it is set aside."""
         state = TurnState(placeholder=Placeholder(first.placeholder_id))
-        is_suspect = first.tries >= SHARED_TRIES
+        is_suspect = first.tries >= SUSPECT_TRIES
         lock = self._exclusive if is_suspect else nullcontext()
         async with lock:
-            attempt = await retry_forever(lambda: self.inbox.begin(first.update_id, others))
-            if attempt is not None and attempt.update.tries == 1:
-                waited = datetime.now(UTC) - attempt.update.received_at
+            begun = await retry_forever(lambda: self.inbox.begin(first.update_id, others))
+            if begun is not None and begun.update.tries == 1:
+                waited = datetime.now(UTC) - begun.update.received_at
                 self.metrics.turn_started(waited.total_seconds())
             for _ in others:
                 self.metrics.update("coalesced")
-            while attempt is not None:
-                attempt = await self._try(lane, attempt, state)
+            while begun is not None:
+                begun = await self._run_try(lane, begun, state)
 
-    async def _try(self, lane: Lane, attempt: BegunTurn, state: TurnState) -> BegunTurn | None:
-        """Handle, commit and send a turn; return the next try after a correction or a failure."""
-        turn = PendingTurn(attempt.update, state)
-        if attempt.update.tries > self.max_tries:
+    async def _run_try(self, lane: Lane, begun: BegunTurn, state: TurnState) -> BegunTurn | None:
+        """Handle, commit and send a turn; return it begun again after a correction or a failure."""
+        turn = PendingTurn(begun.update, state)
+        if begun.update.tries > self.max_tries:
             await self._set_aside(turn, DIED)
-        elif attempt.outbox is not None:
-            await self._deliver(turn, attempt.outbox)
+        elif begun.outbox is not None:
+            await self._deliver(turn, begun.outbox)
         else:
-            lane.payloads = attempt.payloads
-            return await self._handle(lane, turn)
+            lane.payloads = begun.payloads
+            return await self._handle_update(lane, turn)
         return None
 
-    async def _handle(self, lane: Lane, turn: PendingTurn) -> BegunTurn | None:
+    async def _handle_update(self, lane: Lane, turn: PendingTurn) -> BegunTurn | None:
         try:
-            with pending(turn):
+            with set_pending_turn(turn):
                 await lane.run(self.dispatcher.handle)
         except Superseded:
             return await self._restart(lane, turn)
@@ -338,7 +349,7 @@ class Lanes:
         """Commit a turn unless `outbox` holds its messages, send the messages, mark it done."""
 
         async def check_ownership() -> None:
-            self._check_open()
+            self._cancel_if_closing()
             await retry_forever(lambda: self.inbox.check_ownership(turn.update))
 
         delivery, task = Delivery(), asyncio.current_task()
@@ -346,19 +357,20 @@ class Lanes:
         try:
             if outbox is None:
                 await self._commit(turn)
-            self._check_open()
+            self._cancel_if_closing()
             self._sending.add(task)
             delivery = await self.sender.deliver(
                 turn.messages if outbox is None else outbox, check_ownership
             )
         finally:
+            # Also if nothing was sent, since the turn has ended: `delivery` is then empty.
             turn.on_delivery(delivery)
             self._sending.discard(task)
         await retry_forever(lambda: self.inbox.end(turn.update, turn.traces))
 
-    def _check_open(self) -> None:
-        """Cancel a turn that would send its next message while the process ends."""
-        if self._closing.is_set():
+    def _cancel_if_closing(self) -> None:
+        """Raise CancelledError if the process ends, so that a turn sends no further message."""
+        if self._no_new_messages.is_set():
             raise asyncio.CancelledError
 
     async def _commit(self, turn: PendingTurn, error: str | None = None) -> None:
@@ -373,7 +385,7 @@ class Lanes:
         update = turn.update
         payloads = [*lane.payloads]
         ids: list[int] = []
-        for row in _later_updates(update.update_id, await self._waiting(lane)):
+        for row in _later_updates(update.update_id, await self._list_waiting(lane)):
             if is_same_turn(payloads, row.payload) and self.dispatcher.is_readable(row.payload):
                 payloads.append(row.payload)
                 ids.append(row.update_id)
@@ -396,7 +408,7 @@ class Lanes:
                 "The turn of update %s failed, try %s: %s",
                 update.update_id,
                 update.tries,
-                format_location(error),
+                format_traceback(error),
             )
             if update.tries >= self.max_tries:
                 await self._set_aside(turn, type(error).__name__)
@@ -422,10 +434,10 @@ class Lanes:
         turn.messages.clear()
         turn.ended.clear()
         try:
-            with pending(turn):
+            with set_pending_turn(turn):
                 await self.dispatcher.give_up(update.payload, error)
         except Exception as failure:
-            log.error("Nobody is told of update %s: %s", update.update_id, format_location(failure))  # noqa: TRY400
+            log.error("Update %s: nobody was told: %s", update.update_id, format_traceback(failure))  # noqa: TRY400
         await self._commit(turn, error)
         self.metrics.update(result)
         turn.on_delivery(await self.sender.deliver(turn.messages))
@@ -452,6 +464,6 @@ def row_of(payload: Payload) -> UpdateRow:
     )
 
 
-def format_location(error: Exception) -> str:
+def format_traceback(error: Exception) -> str:
     """Return the type and the traceback of an error without its text, which may be a user's."""
     return f"{type(error).__name__}\nTraceback:\n{''.join(format_tb(error.__traceback__))}"

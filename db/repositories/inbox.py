@@ -7,7 +7,7 @@ Every method commits before it returns.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, cast
 
 from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -165,23 +165,25 @@ class Inbox(TraceStoringRepository):
     ) -> None:
         """Store the answer of a turn, its changes of data, and its messages to send.
 
-        With an `error` the update is set aside until an operator retries it.
+        With an `error` the update is set aside until an operator retries it. A commit that is
+        retried because its confirmation was lost changes nothing.
 
         Raises:
-            TurnTaken: another process has begun the turn, or it was committed before.
+            TurnTaken: another process has begun the turn.
         """
         state = ANSWERED if error is None else SET_ASIDE
-        owned = update(UpdateRow).where(_is_owned(begun))
-        if error is None:
-            # A commit whose confirmation was lost is retried. It must not apply twice: it raises
-            # TurnTaken, and the lane finds the answered turn in its queue and sends the messages.
-            owned = owned.where(UpdateRow.state == WAITING)
+        is_open = UpdateRow.state.in_([WAITING] if error is None else [WAITING, ANSWERED])
+        owned = update(UpdateRow).where(_is_owned(begun), is_open)
         async with self._sessions.begin() as session:
             if not await count_rows(session, owned.values(state=state, error=error)):
+                if await session.scalar(select(UpdateRow.state).where(_is_owned(begun))) == state:
+                    return
                 raise TurnTaken
             for turn in ended:
                 await save_turn(session, turn, self._now(), self._trace_rows, TRACE_DELAY)
             for message in messages:
+                # A failed commit leaves the id of a row that was rolled back.
+                message.id = cast("int", None)
                 message.update_id = begun.update_id
             session.add_all(messages)
 

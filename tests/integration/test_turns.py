@@ -26,7 +26,7 @@ from bot.telegram.dispatch import Dispatcher
 from bot.telegram.sender import Sender
 from bot.updates import lanes as lanes_module
 from bot.updates.bursts import chat_of, group_burst, is_same_turn
-from bot.updates.lanes import SHARED_TRIES, Lane, Lanes, row_of
+from bot.updates.lanes import SUSPECT_TRIES, Lane, Lanes, row_of
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
 from db.records import EndedTurn
@@ -372,14 +372,14 @@ async def test_turns_that_may_have_killed_the_process_run_alone(world: World) ->
         running += 1
         most = max(most, running)
         tries = sorted([(await stored(world, n)).tries for n in chats])
-        assert done or tries == [SHARED_TRIES] * 2 + [SHARED_TRIES + 1]
+        assert done or tries == [SUSPECT_TRIES] * 2 + [SUSPECT_TRIES + 1]
         done.append(1)
         await asyncio.sleep(0.02)
         running -= 1
 
     for chat in chats:
         await world.hear(chat, "/ask", chat={"id": chat, "type": "private"})
-        for _ in range(SHARED_TRIES):
+        for _ in range(SUSPECT_TRIES):
             await world.inbox.begin(chat)
     turns = replace(world.lanes, dispatcher=dispatching(handle))
     await asyncio.gather(*(run_lane(turns, str(chat)) for chat in chats))
@@ -451,26 +451,77 @@ async def test_a_turn_that_another_process_has_begun_is_neither_stored_nor_sent(
     assert (begun.outbox, begun.update.epoch) == (None, 3)
 
 
+def fail_commits(engine: AsyncEngine, *, is_stored: bool) -> list[bool]:
+    """Return a list: for an item of it one commit fails, though its data may be stored."""
+    failures = list[bool]()
+
+    def fail(connection: Connection) -> None:
+        if failures:
+            failures.pop()
+            if is_stored:
+                connection.connection.commit()
+            raise OperationalError("COMMIT", {}, Exception("the server closed the connection"))
+
+    event.listen(engine.sync_engine, "commit", fail)
+    return failures
+
+
 async def test_a_commit_whose_confirmation_is_lost_answers_once(
     world: World, engine: AsyncEngine
 ) -> None:
-    lost = list[bool]()
-
-    def lose(connection: Connection) -> None:
-        if lost:
-            lost.pop()
-            connection.connection.commit()
-            raise OperationalError("COMMIT", {}, Exception("the server closed the connection"))
+    lost = fail_commits(engine, is_stored=True)
 
     async def handle(payload: Mapping[str, Any]) -> None:
         say("Chinon")
         lost.append(True)
 
-    event.listen(engine.sync_engine, "commit", lose)
     await world.hear(1, "a red")
     await run_lane(replace(world.lanes, dispatcher=dispatching(handle)))
     assert world.sender.sent == ["Chinon"]
     assert (await stored(world, 1)).state == "done"
+
+
+async def test_a_lane_goes_on_if_the_confirmation_of_setting_aside_is_lost(
+    world: World, engine: AsyncEngine
+) -> None:
+    lost = fail_commits(engine, is_stored=True)
+
+    class Apologizing(FakeDispatcher):
+        async def give_up(self, payload: Mapping[str, Any], error: str) -> None:
+            say("Sorry")
+            lost.append(True)
+
+    async def handle(payload: Mapping[str, Any]) -> None:
+        if words(payload) == "poison":
+            raise ValueError
+        say("Chinon")
+
+    await world.hear(1, "poison")
+    await world.hear(2, "a red", after=60_000)
+    dispatcher = cast("Dispatcher", Apologizing(handle))
+    async with asyncio.timeout(10):
+        await run_lane(replace(world.lanes, dispatcher=dispatcher))
+    assert world.sender.sent == ["Sorry", "Chinon"]
+    assert (await stored(world, 1)).state == "set_aside"
+
+
+async def test_a_failed_commit_does_not_claim_the_ids_of_other_messages(
+    world: World, engine: AsyncEngine
+) -> None:
+    failing = fail_commits(engine, is_stored=False)
+    for number in (1, 2):
+        await world.hear(number, "/ask")
+    first, second = await world.inbox.begin(1), await world.inbox.begin(2)
+    assert first is not None
+    assert second is not None
+    messages = [OutboxRow(chat_id=CHAT, html="Chinon")]
+    failing.append(True)
+    with pytest.raises(OperationalError):
+        await world.inbox.commit(first.update, messages=messages)
+    others = [OutboxRow(chat_id=CHAT, html="Rioja")]
+    await world.inbox.commit(second.update, messages=others)
+    await world.inbox.commit(first.update, messages=messages)
+    assert messages[0].id != others[0].id
 
 
 async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: World) -> None:

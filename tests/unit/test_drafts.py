@@ -12,7 +12,7 @@ from telegram.error import BadRequest, InvalidToken, RetryAfter, TelegramError, 
 from telegram.ext import ExtBot
 
 from bot.outgoing import Destination
-from bot.pending import PendingTurn, Placeholder, pending
+from bot.pending import PendingTurn, Placeholder, set_pending_turn
 from bot.telegram.drafts import PLACEHOLDER, Drafts
 from bot.telegram.rate_limit import Limits, RateLimit
 from db.models import UpdateRow
@@ -82,7 +82,7 @@ def formed(
         limit = RateLimit(*limits, clock=loop.time)
         bot = FakeBot(loop, fails=fails or {}, limit=limit)
         drafts = Drafts(cast("ExtBot[Any]", bot), cast("Inbox", bot), clock=loop.time)
-        with pending(PendingTurn(cast("UpdateRow", None))):
+        with set_pending_turn(PendingTurn(cast("UpdateRow", None))):
             async with drafts.forming(to, 1, Placeholder()) as show:
                 await asyncio.sleep(0.5)
                 if show is not None:
