@@ -164,7 +164,7 @@ class CitationRules:
         self._question = question
         self._sources: dict[str, str] = {}
         for chunk in chunks:
-            self._sources[chunk.path] = f"{self._sources.get(chunk.path, '')}\n{chunk.said}"
+            self._sources[chunk.path] = f"{self._sources.get(chunk.path, '')}\n{chunk.source_text}"
 
     def problem(self, text: str) -> str | None:
         """Return feedback on an answer, or None if it is valid."""

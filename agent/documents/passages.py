@@ -59,7 +59,7 @@ class Chunk:
         return " > ".join(self.headings) or f"Section {self.position} of {self.parts}"
 
     @property
-    def said(self) -> str:
+    def source_text(self) -> str:
         """Return the document's own words: title, location and text."""
         return f"{self.title}\n{self.location}\n{self.text}"
 

@@ -20,8 +20,8 @@ class Source(Protocol):
     """A result of a source: a wine, a part of a document, a page of the web."""
 
     @property
-    def said(self) -> str:
-        """Return the source's own words, and nothing of its query."""
+    def source_text(self) -> str:
+        """Return the text of the source, without the query that found it."""
         ...
 
 
@@ -40,9 +40,9 @@ class Evidence:
 
     @property
     def texts(self) -> list[str]:
-        """Return the words of the sources and of the user."""
+        """Return the texts of the sources and of the user."""
         return [
-            *(source.said for source in self.sources.values() if isinstance(source, Source)),
+            *(source.source_text for source in self.sources.values() if isinstance(source, Source)),
             *self.user_texts,
         ]
 

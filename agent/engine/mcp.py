@@ -122,7 +122,7 @@ def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
 class Statement:
     """The words of a tool's result, or an address in it: evidence for an answer."""
 
-    said: str
+    source_text: str
     url: str | None = None
 
 

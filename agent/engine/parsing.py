@@ -139,7 +139,7 @@ def _read(text: str, contract: OutputContract[T], tool_names: Collection[str]) -
     value, method = _value_of(text, contract)
     if calls_of(value, tool_names):
         return _failed(*WRITTEN_CALL)
-    if problem := degenerate(value, contract):
+    if problem := problem_of_empty_answer(value, contract):
         return _failed("degenerate", problem)
     return ParseResult("", answer=contract.read(value), method=method)
 
@@ -194,31 +194,33 @@ async def _result_of(problem: Problem | Awaitable[Problem]) -> Problem:
 
 
 async def valid_part(
-    part: Callable[[T, Evidence], T | None],
+    select: Callable[[T, Evidence], T | None],
     answer: T | None,
     contract: OutputContract[T],
     evidence: Evidence,
     *,
     method: str = "strict",
 ) -> ParseResult[T] | None:
-    """Return the part of an answer that keeps all rules; None if there is none."""
+    """Return the part of an answer that `select` returns, if it is valid; else None."""
     try:
-        kept = None if answer is None else part(answer, evidence)
+        selected = None if answer is None else select(answer, evidence)
     except Exception as error:
         log_failure("nothing of an answer could be kept", error)
         return None
-    result = None if kept is None else await check(kept, contract, evidence, method=method)
-    return result if result and result.ok else None
+    if selected is None:
+        return None
+    result = await check(selected, contract, evidence, method=method)
+    return result if result.ok else None
 
 
 def _failed(kind: str, problem: str) -> ParseResult[T]:
     return ParseResult("", [], problem, kind)
 
 
-def degenerate(value: object, contract: OutputContract[T]) -> str | None:
-    """Say why an answer says nothing: it copies the schema, or holds placeholders alone.
+def problem_of_empty_answer(value: object, contract: OutputContract[T]) -> str | None:
+    """Return feedback if an answer is a copy of the schema or contains only placeholders.
 
-    Single words, truth values and noughts say nothing by themselves: the schema may offer them.
+    Single words, booleans and zeros do not count as content, because the schema may offer them.
     """
     copied = value.get("properties") if isinstance(value, Mapping) else None
     names = contract.output.schema.get("properties", {}).keys()

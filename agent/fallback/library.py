@@ -71,7 +71,7 @@ def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
 def _answers(topics: Sequence[Topic], chunk: Chunk) -> bool:
     """Return whether a chunk speaks of enough of what is asked."""
     is_known = any(_terms_of(topic[0]) or len(topic) > 1 for topic in topics)
-    return _share(topics, chunk.said) >= (LEAST if is_known else 1)
+    return _share(topics, chunk.source_text) >= (LEAST if is_known else 1)
 
 
 def _share(topics: Sequence[Topic], text: str) -> float:

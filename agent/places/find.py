@@ -63,7 +63,7 @@ class FoundPlace:
     """The distance from the location that was sent, if both are known."""
 
     @property
-    def said(self) -> str:
+    def source_text(self) -> str:
         """Return the sources' own words, without the queries."""
         return "\n".join(filter(None, (self.title, self.snippet, self.distance)))
 

@@ -54,7 +54,7 @@ class Grounds:
         """Return the texts of documents, other sources and earlier answers."""
         found = self.evidence.sources.values()
         sources = (one for one in found if isinstance(one, Source) and not isinstance(one, AnyWine))
-        return [*(source.said for source in sources), *self.evidence.assistant_texts]
+        return [*(source.source_text for source in sources), *self.evidence.assistant_texts]
 
     def wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures of a text that nothing grounds; a `wine` is the one it describes."""
@@ -62,7 +62,7 @@ class Grounds:
         prose = PLACEHOLDER.sub(" ", "\n".join(said))
         named = self._named_in(text, wine)
         wines = named or self.wines
-        told = [*self.texts, *(one.said for one in wines)]
+        told = [*self.texts, *(one.source_text for one in wines)]
         wrong_scores = {*scores(prose)} - self.own_numbers.union(*map(scores, told))
         known = self.own_numbers.union(*map(strengths, told), (one.abv for one in named))
         wrong_strengths = strengths(prose) - known if named else ()

@@ -262,7 +262,7 @@ class Wine(BaseModel):
         return f"{title} {self.vintage or unknown}".strip()
 
     @property
-    def said(self) -> str:
+    def source_text(self) -> str:
         """Return the words of the catalogue about it."""
         facts = self.model_dump(mode="json", exclude={"id"}, exclude_none=True).values()
         listed = (", ".join(fact) if isinstance(fact, list) else str(fact) for fact in facts)
@@ -355,10 +355,10 @@ class ReadWine(BaseModel):
         return " ".join(str(part) for part in (producer, self.name, self.vintage) if part)
 
     @property
-    def said(self) -> str:
+    def source_text(self) -> str:
         """Return the words of the label or the list, and of the catalogue if it knows the wine."""
         own = [self.label, self.region, *map(str, self.prices)]
-        return "\n".join([*own, self.known.said if self.known else ""])
+        return "\n".join([*own, self.known.source_text if self.known else ""])
 
     @property
     def prices(self) -> tuple[float, ...]:
