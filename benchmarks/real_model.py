@@ -26,7 +26,7 @@ from agent.engine.mcp import McpServers
 from agent.engine.run import Run
 from agent.senses.pictures import as_shown, read_pictures
 from agent.sommelier.attachment import TurnAttachment
-from agent.sommelier.history import window
+from agent.sommelier.history import messages_for_model
 from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, with_person
 from benchmarks.pictures import sketched
 from bot.app import sommelier_of
@@ -89,7 +89,7 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
             conversation, history = json.loads(line), list[StoredMessage]()
             guest = Person(user_id=1)
             for message in map(message_of, conversation["messages"]):
-                run = resources.run.for_turn(history=window(history))
+                run = resources.run.for_turn(history=messages_for_model(history))
                 run = with_person(run, guest)
                 began = time.monotonic()
                 answer = partial(message.answer, resources=resources, history=history)

@@ -24,7 +24,7 @@ from bot.care import SafetyService
 from bot.exporter import Exporter
 from bot.forgetting import Forgetting
 from bot.metrics import Metrics
-from bot.outgoing import Rows
+from bot.outgoing import ButtonRows
 from bot.question import Question, RunningTurns
 from bot.resources import Repositories, Resources, research_tools
 from bot.tasks import bounded
@@ -162,7 +162,7 @@ def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]
     return Budgets(turns=turns, people=people, person=person, everyone=everyone, exempt=admins)
 
 
-def buttons_below(question: Question, reply: Reply) -> Rows:
+def buttons_below(question: Question, reply: Reply) -> ButtonRows:
     """Return the buttons below an answer."""
     return (
         tool_buttons(question, reply)

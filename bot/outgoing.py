@@ -15,11 +15,11 @@ class Button(NamedTuple):
     data: str
 
 
-Rows = tuple[tuple[Button, ...], ...]
+ButtonRows = tuple[tuple[Button, ...], ...]
 """Buttons side by side in rows."""
 
 
-def in_rows(buttons: Sequence[Button], count: int) -> Rows:
+def in_rows(buttons: Sequence[Button], count: int) -> ButtonRows:
     """Return buttons in rows of so many."""
     return tuple(tuple(buttons[at : at + count]) for at in range(0, len(buttons), count))
 
@@ -29,7 +29,7 @@ class Outgoing:
     """A message in Markdown, and the buttons under it."""
 
     markdown: str
-    buttons: Rows = ()
+    buttons: ButtonRows = ()
 
 
 FileKind = Literal["document", "voice"]

@@ -23,7 +23,7 @@ from bot.announcing import Announcing
 from bot.app import App
 from bot.forgetting import Forgetting
 from bot.leading import LocalLocks
-from bot.outgoing import Rows
+from bot.outgoing import ButtonRows
 from bot.question import Question
 from bot.resources import Repositories, Resources
 from bot.running import open_lanes, run_bot
@@ -128,7 +128,7 @@ def conversation_of(
     chats: ChatRepository | None = None,
     repositories: Repositories | None = None,
     kept: Mapping[str, object] = MappingProxyType({}),
-    buttons: Callable[[Question, Reply], Rows] = lambda question, reply: (),
+    buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: (),
     **turns_with: Any,
 ) -> Conversation:
     """The conversation over this application.

@@ -20,7 +20,7 @@ from agent.engine.span import Span
 from agent.evals.dataset import Case, Conversation, Question
 from agent.evals.evaluators import Mark, Observed, marks
 from agent.evals.quotes import quote_marks
-from agent.sommelier.history import window
+from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
 from agent.tracing.recorder import Recorder, trace_id_of
@@ -186,7 +186,7 @@ class SommelierVariant:
             return await self.answerer.answer(message, run)
 
         with trial.turn(message) as span:
-            turn = self.run.for_turn(span=span, history=window(history))
+            turn = self.run.for_turn(span=span, history=messages_for_model(history))
             reply = await answer_turn(turn, work)
         return replace(reply, spent=turn.ledger.spent)
 

@@ -24,10 +24,10 @@ def ids_shown_in(text: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, found[1].split(",")))) if found else ()
 
 
-def window(stored: Sequence[StoredMessage]) -> list[Message]:
-    """Return stored messages as a history, each with the ids of the wines that it showed.
+def messages_for_model(stored: Sequence[StoredMessage]) -> list[Message]:
+    """Return stored messages as the model reads them, with the ids of the wines that they showed.
 
-    Blank ones are left out: an empty content is a 400 with some servers.
+    Blank messages are left out: an empty content is a 400 with some servers.
     """
     return [
         {"role": message.role, "content": with_ids_shown(message.content, message.wine_ids)}

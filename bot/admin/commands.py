@@ -78,7 +78,7 @@ class AdminCommands:
         if replied is None:
             turn = await turns.last(message.chat.id)
         else:
-            turn = await turns.of_message(message.chat.id, replied.message_id)
+            turn = await turns.find_by_message(message.chat.id, replied.message_id)
         if turn is None:
             shown = translate("nothing_to_trace")
         elif turn.trace_id is None:

@@ -12,7 +12,7 @@ from telegram.constants import ChatType
 from agent import lengths
 from agent.i18n import translate, use_language
 from agent.markdown import visible
-from bot.outgoing import Button, Destination, Rows
+from bot.outgoing import Button, ButtonRows, Destination
 from bot.telegram.buttons import acknowledge, answer_inline
 from bot.telegram.conversation import Conversation
 from bot.telegram.messages import is_addressed
@@ -112,7 +112,7 @@ def shown_name(name: str) -> str:
     return f"`{shown[: lengths.NAME]}`" if shown else "–"
 
 
-def decision(user_id: int) -> Rows:
+def decision(user_id: int) -> ButtonRows:
     """Return the buttons with which an admin decides on a user."""
     allow, block = f"a:{user_id}:allow", f"a:{user_id}:block"
     return ((Button(translate("allow_button"), allow), Button(translate("block_button"), block)),)

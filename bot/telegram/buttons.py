@@ -11,7 +11,7 @@ from typing import Final
 from telegram import CallbackQuery, InlineQuery, InlineQueryResult, Message
 from telegram.error import TelegramError
 
-from bot.outgoing import Button, Rows
+from bot.outgoing import Button, ButtonRows
 from bot.pending import is_retry
 from bot.telegram.sender import keyboard
 
@@ -52,7 +52,7 @@ async def pressed_message(query: CallbackQuery, too_old: str) -> Message | None:
     return None
 
 
-def rows_of(message: Message) -> Rows:
+def rows_of(message: Message) -> ButtonRows:
     """Return the buttons under a message."""
     rows = message.reply_markup.inline_keyboard if message.reply_markup else ()
     return tuple(
@@ -60,7 +60,7 @@ def rows_of(message: Message) -> Rows:
     )
 
 
-async def show_rows(message: object, rows: Rows) -> bool:
+async def show_rows(message: object, rows: ButtonRows) -> bool:
     """Show these buttons under a message, if it is accessible.
 
     Return False if they are shown already.

@@ -51,7 +51,7 @@ class Dispatcher:
         if update is not None and update.effective_message:
             text = update.effective_message.text or ""
             await speak_with(self.talk, update)
-            await self.talk.turns.give_up(self.talk.question(update, text), error)
+            await self.talk.turns.give_up(self.talk.build_question(update, text), error)
 
     async def acknowledge_press(self, payload: Payload) -> None:
         """Tell the user who pressed a button that it is handled in a moment.

@@ -20,7 +20,7 @@ from agent.sommelier.cards import country_name
 from agent.sommelier.wine import Wine, WineQuery
 from agent.tables import StrictModel, read_toml
 from agent.turn import Reply
-from bot.outgoing import MAX_DATA, Button, Rows, in_rows
+from bot.outgoing import MAX_DATA, Button, ButtonRows, in_rows
 from bot.question import Question
 from bot.telegram.buttons import acknowledge, parts_of, pressed_message, remove_buttons
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -85,7 +85,7 @@ def offered(wines: Sequence[Wine], query: WineQuery | None = None) -> list[str]:
     return [name for name, one in named if wines and one.makes_sense(wines, fixed)][:MAX_BUTTONS]
 
 
-def follow_up_buttons(question: Question, reply: Reply) -> Rows:
+def follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the buttons under an answer; none where it shows wines of another list."""
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
     if question.kind not in KINDS or not wines or len(wines) < len(reply.wines):
@@ -132,7 +132,7 @@ class FollowUps:
         elif await remove_buttons(message, goes):
             await acknowledge(query)
             words = translate(f"wish_{name}", country=country_name(country))
-            await self.talk.respond(self.talk.question(update, words), message.message_id)
+            await self.talk.respond(self.talk.build_question(update, words), message.message_id)
         else:
             await acknowledge(query, translate("one_moment"))
 
@@ -140,7 +140,7 @@ class FollowUps:
         """Return whether the conversation remembers the turn of a message."""
         chat_id, talk, repositories = message.chat.id, self.talk, self.talk.repositories
         thread_id = (message.message_thread_id if message.is_topic_message else None) or 0
-        turn = await repositories.turns.of_message(chat_id, message.id)
+        turn = await repositories.turns.find_by_message(chat_id, message.id)
         recent = await repositories.messages.recent(
             chat_id, talk.history_messages, thread_id=thread_id
         )

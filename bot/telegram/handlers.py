@@ -89,10 +89,10 @@ class Handlers:
                 ChatMemberHandler(self.member, ChatMemberHandler.MY_CHAT_MEMBER),
                 *further,
                 MessageHandler(TYPED & filters.COMMAND, self.unanswerable),
-                MessageHandler(new & words, talk.text),
+                MessageHandler(new & words, talk.answer_text),
                 MessageHandler(filters.StatusUpdate.MIGRATE, self.migrated),
                 MessageHandler(new & ~SERVICE, self.unanswerable),
-                MessageHandler(edited, talk.edited),
+                MessageHandler(edited, talk.answer_edit),
             ]
         )
         application.add_handler(TypeHandler(Update, self.let_in), group=-1)
@@ -175,7 +175,7 @@ class Handlers:
         if not is_addressed(message):
             return
         words = message.text or message.caption or ""
-        if await self.talk.turns.offer_help(self.talk.question(update, words)):
+        if await self.talk.turns.offer_help(self.talk.build_question(update, words)):
             return
         kind = next((field for field in SENT if getattr(message, field)), "")
         reply = "unknown_command" if message.text else SENT.get(kind, "text_only")

@@ -23,7 +23,7 @@ from agent.places.find import FoundPlace, Places, find_places
 from agent.places.queries import LONGEST_PLACE, QueryGenerationFailed
 from agent.text import pattern, truncate_at_boundary
 from agent.turn import Reply, guard_input
-from bot.outgoing import Button, Destination, Outgoing, Rows
+from bot.outgoing import Button, ButtonRows, Destination, Outgoing
 from bot.question import Question
 from bot.telegram.buttons import acknowledge, pressed_message, remove_buttons
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -191,7 +191,7 @@ def stored_text(answer: Answer) -> str:
 def answer_messages(answer: Answer, *, may_refine: bool) -> list[Outgoing]:
     """Return an answer with its sources; under a weak one a button, if refining may help."""
     parts = [answer_text(answer), sources_text(answer)]
-    buttons: Rows = ()
+    buttons: ButtonRows = ()
     if may_refine and not answer.enough_information and answer.outcome != "refused":
         # The button finds the question here, however much later it is pressed.
         parts.append(quoted(answer.question))
@@ -241,7 +241,7 @@ class LookUps:
         if problem := problem_of(question, translate("ask_usage")):
             await self.talk.say(update, problem)
         else:
-            await self._ask(self.talk.question(update, question, kind="ask"), refine=refine)
+            await self._ask(self.talk.build_question(update, question, kind="ask"), refine=refine)
 
     async def quotes(self, update: Update, context: Context) -> None:
         """Answer /quotes QUERY with passages word for word, one by one, then a summary."""
@@ -259,7 +259,7 @@ class LookUps:
         def show(found: Quotes) -> list[Outgoing]:
             return [*map(Outgoing, quote_texts(found))]
 
-        question = self.talk.question(update, f"/quotes {query}", kind="quotes")
+        question = self.talk.build_question(update, f"/quotes {query}", kind="quotes")
         await self.talk.turns.run_turn(question, work, show)
 
     async def find(self, update: Update, context: Context) -> None:
@@ -267,14 +267,14 @@ class LookUps:
         text, talk = (message_of(update).text or "").strip(), self.talk
         category, place = read_find(behind_command(text))
         if category is None:
-            if not await talk.turns.offer_help(talk.question(update, text)):
+            if not await talk.turns.offer_help(talk.build_question(update, text)):
                 await talk.say(update, translate("find_usage"))
         elif not any(map(str.isalnum, place)):
-            await self._ask_where(talk.question(update, text), category)
+            await self._ask_where(talk.build_question(update, text), category)
         elif len(place) > LONGEST_PLACE:
             await talk.say(update, translate("place_too_long"))
         else:
-            question = talk.question(update, f"/find {category} {place}", kind="find")
+            question = talk.build_question(update, f"/find {category} {place}", kind="find")
             await self._find(question, category, place)
 
     async def location(self, update: Update, context: Context) -> None:
@@ -285,7 +285,7 @@ class LookUps:
         category = await self._last_category(destination(update))
         place = place_of(message.location, message.venue)
         # Where a user is stays out of the history; the name of a venue does not.
-        question = self.talk.question(
+        question = self.talk.build_question(
             update,
             f"/find {category} {place}",
             kind="find",
@@ -298,7 +298,9 @@ class LookUps:
         if (message := await self._pressed(update)) is None:
             return
         if questions := [*message.parse_entities([MessageEntity.BLOCKQUOTE]).values()]:
-            await self._ask(self.talk.question(update, questions[-1], kind="ask"), refine=True)
+            await self._ask(
+                self.talk.build_question(update, questions[-1], kind="ask"), refine=True
+            )
         else:
             await self.talk.say(update, translate("button_too_old"))
 

@@ -87,8 +87,8 @@ class Media:
             await talk.say(update, translate("cannot_read") if is_file else translate("cannot_see"))
             return
         text = with_context(words, message) if words else PICTURE
-        question = talk.question(update, text, kind="label" if can_see else "chat")
-        history = await talk.history(question, replied_answer_id(message))
+        question = talk.build_question(update, text, kind="label" if can_see else "chat")
+        history = await talk.load_history(question, replied_answer_id(message))
 
         async def work(run: Run) -> Reply:
             if (care := care_in(run)).forbids_alcohol:
@@ -109,7 +109,7 @@ class Media:
         if sound is None or not is_addressed(message):
             return
         if transcriber is None and without_mentions(message):
-            await self.talk.text(update, context)
+            await self.talk.answer_text(update, context)
         elif transcriber is None:
             await self.talk.say(update, translate("cannot_hear"))
         elif seconds_of(sound) > transcriber.longest_seconds:
@@ -124,8 +124,8 @@ class Media:
         """Answer what a recording says; show the transcription while it is answered."""
         message, talk = message_of(update), self.talk
         heard, text = Heard(), ""
-        question = talk.question(update, "", kind="voice")
-        history = await talk.history(question)
+        question = talk.build_question(update, "", kind="voice")
+        history = await talk.load_history(question)
         download = partial(fetch, message.get_bot(), sound.to_dict())
 
         async def listen(run: Run) -> str:

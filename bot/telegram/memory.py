@@ -124,7 +124,7 @@ class MemoryCommands:
         where = translate(stays, where=self.elsewhere) if self.elsewhere else ""
         done = translate("forget_done", kept=kept, elsewhere=where)
         await self.talk.say(update, done if kept else translate("forget_nothing"))
-        await self.talk.change(update, forget=user)
+        await self.talk.change_memory(update, forget=user)
 
     async def taste(self, update: Update, context: Context) -> None:
         """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
@@ -148,7 +148,7 @@ class MemoryCommands:
         await acknowledge(query, wording.unlearned(gone))
         await remove_buttons(query.message, lambda data: data == query.data)
         if gone:
-            await self.talk.change(update, unlearned=gone)
+            await self.talk.change_memory(update, unlearned=gone)
 
     async def cellar(self, update: Update, context: Context) -> None:
         """Answer /cellar: list, `export`, `add` or `remove` bottles."""
@@ -177,10 +177,10 @@ class MemoryCommands:
         setting = (shared_in(chat_id),)
         if query.data == UNSHARE:
             await self.talk.say(update, translate("cellar_unshared"))
-            await self.talk.change(update, unlearned=setting)
+            await self.talk.change_memory(update, unlearned=setting)
         else:
             await self._show(update)
-            await self.talk.change(update, learned=setting)
+            await self.talk.change_memory(update, learned=setting)
 
     async def take(self, update: Update, context: Context) -> None:
         """Add the bottles of a CSV file to the cellar of the person who sends it."""
@@ -201,7 +201,7 @@ class MemoryCommands:
             "cellar_imported", count=str(count), wines=str(len(bottles)), left=str(left)
         )
         await self.talk.say(update, said, undo_button(update.update_id))
-        await self.talk.change(update, bottles=tuple(bottles), undo_id=update.update_id)
+        await self.talk.change_memory(update, bottles=tuple(bottles), undo_id=update.update_id)
 
     async def _changed(self, update: Update, **fields: Any) -> None:
         """Make a change with the end of the turn, and confirm it with a button that undoes it.
@@ -214,7 +214,7 @@ class MemoryCommands:
         known = Person(bottles=tuple(await self.talk.bottles(update)), user_id=user_id)
         if said := told(change, known):
             await self.talk.say(update, "\n\n".join(said), undo_button(undo_id))
-            await self.talk.save(change)
+            await self.talk.store_change(change)
         else:
             await self.talk.say(update, translate("nothing_changed"))
 

@@ -105,7 +105,7 @@ def behind_command(text: str) -> str:
     return text[command.end() if command else 0 :].strip()
 
 
-def wordless_reply(text: str) -> str:
+def reply_to_message_without_words(text: str) -> str:
     """Return the name of the reply to a message of links or emoji alone; empty if it has words."""
     links = [found for found in live(text) if found.kind == "address"]
     own = "".join(

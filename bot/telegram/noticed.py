@@ -15,7 +15,7 @@ from agent.i18n import translate
 from agent.memory.taste import fact_of
 from agent.memory.wording import in_words, learned
 from agent.turn import Fact, Reply
-from bot.outgoing import MAX_DATA, Button, Rows
+from bot.outgoing import MAX_DATA, Button, ButtonRows
 from bot.question import Question
 from bot.telegram.buttons import acknowledge, parts_of, remove_buttons
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -28,7 +28,7 @@ MAX_LABEL: Final = 40
 MAX_SUGGESTED: Final = 2
 
 
-def care_buttons(question: Question, reply: Reply) -> Rows:
+def care_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the button that takes back or confirms a concern that the turn noticed."""
     concern = gravest(reply.concerns)
     if concern == "crisis":
@@ -40,7 +40,7 @@ def care_buttons(question: Question, reply: Reply) -> Rows:
     return ((Button(label, f"{CARE}{question.user_id}:{value}"),),)
 
 
-def memory_buttons(question: Question, reply: Reply) -> Rows:
+def memory_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the buttons that undo the changes of a turn, or remember a fact it suggests."""
     undo_id = next((change.undo_id for change in reply.changes if change.undo_id), 0)
     suggested = [
@@ -51,7 +51,7 @@ def memory_buttons(question: Question, reply: Reply) -> Rows:
     return undo_button(undo_id) + tuple((button,) for button in suggested[:MAX_SUGGESTED])
 
 
-def undo_button(undo_id: int) -> Rows:
+def undo_button(undo_id: int) -> ButtonRows:
     """Return the button that undoes a change; none if it cannot be undone."""
     return ((Button(translate("undo_button"), f"{UNDO}{undo_id}"),),) if undo_id else ()
 
@@ -82,7 +82,7 @@ class NoticedButtons:
         if await self.talk.repositories.memory.undoable(user_id, undo_id) is None:
             await acknowledge(query, translate("nothing_to_undo"))
             return
-        await self.talk.change(update, undoes=undo_id)
+        await self.talk.change_memory(update, undoes=undo_id)
         await acknowledge(query, translate("undone"))
         await remove_buttons(query.message, lambda data: data == query.data)
 
@@ -93,7 +93,7 @@ class NoticedButtons:
         if await _is_foreign(query, owner):
             return
         if (fact := fact_of(kind, value)) is not None:
-            await self.talk.change(update, learned=(fact,))
+            await self.talk.change_memory(update, learned=(fact,))
             await acknowledge(query, learned([fact]))
         await remove_buttons(query.message, lambda data: data == query.data)
 

@@ -19,7 +19,7 @@ from agent.sommelier.safety import care_in, get_wines, person_in
 from agent.sommelier.taste import written
 from agent.text import pattern
 from agent.turn import UNDER_AGE, Fact, Reply, settings_of
-from bot.outgoing import Button, Outgoing, Rows, in_rows
+from bot.outgoing import Button, ButtonRows, Outgoing, in_rows
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import (
@@ -90,13 +90,13 @@ class Onboarding:
                 return Reply(text=notice, outcome="care")
             return Reply(text=translate("greeting"), answer=await self._questions(update))
 
-        def greeting(questions: Rows) -> Sequence[Outgoing]:
+        def greeting(questions: ButtonRows) -> Sequence[Outgoing]:
             return [Outgoing(translate("greeting"), questions)]
 
-        question = talk.question(update, words, in_history=bool(wines))
+        question = talk.build_question(update, words, in_history=bool(wines))
         await talk.turns.run_turn(question, work, greeting)
 
-    async def _questions(self, update: Update) -> Rows:
+    async def _questions(self, update: Update) -> ButtonRows:
         """Return the buttons under a greeting: none in a group, or where all is known."""
         age = self.talk.resources.help.full_age
         if not is_private(update):
@@ -117,11 +117,11 @@ class Onboarding:
             adult = Fact("setting", f"age={self.talk.resources.help.full_age}")
             minor = Fact("setting", UNDER_AGE)
             new, old = (adult, minor) if answer == "yes" else (minor, adult)
-            await self.talk.change(update, learned=(new,), unlearned=(old,))
+            await self.talk.change_memory(update, learned=(new,), unlearned=(old,))
         elif (wanted := TASTES.get(question, {}).get(answer)) is not None:
             label = translate(f"start_{answer}_button").split()
             words = " ".join(word for word in label if any(map(str.isalpha, word)))
-            await self.talk.change(update, learned=(Fact("like", written(wanted), words),))
+            await self.talk.change_memory(update, learned=(Fact("like", written(wanted), words),))
         await acknowledge(query)
         following = following_question(question, answer)
         await show_rows(query.message, following)
@@ -131,7 +131,7 @@ class Onboarding:
             )
 
 
-def following_question(question: str, answer: str) -> Rows:
+def following_question(question: str, answer: str) -> ButtonRows:
     """Return the buttons of the next question; none after the last, or for a minor."""
     questions = ["age", *TASTES]
     following = [*questions[1:], ""][questions.index(question)] if question in questions else ""

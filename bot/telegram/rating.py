@@ -17,7 +17,7 @@ from telegram.ext import CallbackQueryHandler, MessageHandler, MessageReactionHa
 from agent.i18n import in_every_language, translate
 from agent.tables import read_toml
 from agent.tracing.masking import mask
-from bot.outgoing import Button, Rows, in_rows
+from bot.outgoing import Button, ButtonRows, in_rows
 from bot.telegram.buttons import acknowledge, parts_of, pressed_message, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import destination, message_of, names_of, people_of, press_of
@@ -38,7 +38,7 @@ VERDICTS: Final[Mapping[str, Verdict | None]] = {
 MAX_DIGITS: Final = 18
 
 
-def rating(turn_id: int, turn: TurnRow | None = None) -> Rows:
+def rating(turn_id: int, turn: TurnRow | None = None) -> ButtonRows:
     """Return the buttons under the answer of a turn, with its current rating."""
 
     def button(label: str, action: str, *, chosen: bool = False) -> Button:
@@ -139,7 +139,7 @@ class RatingButtons:
         if reaction is None or reaction.user is None:
             return
         before, now = verdict_in(reaction.old_reaction), verdict_in(reaction.new_reaction)
-        turn = await repositories.turns.of_message(reaction.chat.id, reaction.message_id)
+        turn = await repositories.turns.find_by_message(reaction.chat.id, reaction.message_id)
         if before == now or turn is None or turn.user_id != reaction.user.id:
             return
         if now is None and turn.verdict != before:
@@ -152,7 +152,7 @@ class RatingButtons:
         message, (_, user_id), talk = message_of(update), people_of(update), self.talk
         turn = await self._commented_turn(message)
         if turn is not None and turn.user_id != user_id:
-            await (talk.edited if update.edited_message else talk.text)(update, context)
+            await (talk.answer_edit if update.edited_message else talk.answer_text)(update, context)
             return
         rated = None
         if turn is not None:

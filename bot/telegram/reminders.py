@@ -16,7 +16,7 @@ from agent.i18n import translate, use_language
 from agent.memory.cellar import due_fact, due_in
 from agent.memory.wording import cellar
 from agent.turn import Bottles, Fact
-from bot.outgoing import Button, Destination, Rows
+from bot.outgoing import Button, ButtonRows, Destination
 from bot.telegram.buttons import acknowledge
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import TYPED, message_of, press_of
@@ -53,7 +53,7 @@ class Reminders:
             return
         await talk.say(update, *reminder(due, now.year))
         reminded = Fact("setting", reminded_in(now))
-        await talk.change(
+        await talk.change_memory(
             update, learned=(reminded, *(due_fact(bottles, now.year) for bottles in due))
         )
 
@@ -61,7 +61,7 @@ class Reminders:
         """Send no reminder any more."""
         await acknowledge(press_of(update))
         await self.talk.say(update, translate("cellar_remind_off"))
-        await self.talk.change(update, learned=(Fact("setting", OFF),))
+        await self.talk.change_memory(update, learned=(Fact("setting", OFF),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def reminded_in(now: datetime) -> str:
     return REMINDED.format(f"{now:%Y-%m}")
 
 
-def reminder(due: Sequence[Bottles], year: int) -> tuple[str, Rows]:
+def reminder(due: Sequence[Bottles], year: int) -> tuple[str, ButtonRows]:
     """Return the text of a reminder, and the button that ends reminders."""
     buttons = ((Button(translate("cellar_remind_no_button"), OFF_BUTTON),),)
     return cellar(due, year, translate("cellar_due")), buttons

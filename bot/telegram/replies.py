@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agent.engine.run import ShowDraft
 from agent.turn import Reply, with_notes
-from bot.outgoing import Outgoing, Rows
+from bot.outgoing import ButtonRows, Outgoing
 from bot.question import Question
 from bot.telegram.drafts import Drafts
 from bot.telegram.sender import Sender, message_to, messages_of
@@ -24,7 +24,7 @@ class Replies:
 
     sender: Sender
     drafts: Drafts
-    buttons: Callable[[Question, Reply], Rows] = lambda question, reply: ()
+    buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: ()
 
     def show_progress(self, question: Question) -> AbstractAsyncContextManager[ShowDraft | None]:
         """Show a typing indicator or drafts until the block ends; yield what shows a draft."""

@@ -36,7 +36,7 @@ from telegram.ext import ExtBot
 from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
 from agent.text import MAX_INLINE_CHARS
-from bot.outgoing import Button, Delivery, DeliveryError, Destination, FileKind, Rows
+from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination, FileKind
 from bot.pending import pending_turn
 from bot.retries import call_or_default, retry_forever
 from bot.telegram.render import split_messages, utf16_units, visible_text
@@ -81,7 +81,7 @@ class Sender:
     outbox: Inbox | None = None
     sleep: Sleep = asyncio.sleep
 
-    async def send(self, to: Destination, markdown: str, buttons: Rows = ()) -> Delivery:
+    async def send(self, to: Destination, markdown: str, buttons: ButtonRows = ()) -> Delivery:
         """Send Markdown as one or more messages, in order, with the buttons under the last."""
         return await self._say(await messages_of(to, markdown, buttons))
 
@@ -192,7 +192,7 @@ class Sender:
         return False
 
 
-async def messages_of(to: Destination, markdown: str, buttons: Rows = ()) -> list[OutboxRow]:
+async def messages_of(to: Destination, markdown: str, buttons: ButtonRows = ()) -> list[OutboxRow]:
     """Return Markdown as messages that Telegram takes, with the buttons under the last."""
     if len(markdown) > MAX_INLINE_CHARS:
         parts = await asyncio.to_thread(split_messages, markdown)
@@ -218,7 +218,7 @@ def message_to(to: Destination, **content: Any) -> OutboxRow:
     )
 
 
-def keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
+def keyboard(rows: ButtonRows) -> InlineKeyboardMarkup | None:
     """Return buttons as Telegram takes them; None without any."""
     keys = [
         [InlineKeyboardButton(label, callback_data=data) for label, data in row] for row in rows

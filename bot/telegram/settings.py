@@ -26,7 +26,7 @@ from agent.i18n import (
 from agent.memory.wording import price_range
 from agent.text import language_of
 from agent.turn import PRICES, Change, facts_of, settings_of
-from bot.outgoing import Button, Rows, in_rows
+from bot.outgoing import Button, ButtonRows, in_rows
 from bot.pending import pending_turn
 from bot.telegram.buttons import acknowledge, parts_of
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -135,7 +135,7 @@ async def _store(
     new = {name: value} if value != ANY else {}
     if old != new:
         change = Change(user_id=user_id, learned=facts_of(new), unlearned=facts_of(old))
-        await talk.save(change)
+        await talk.store_change(change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class SettingsCommands:
         if name == CHOSEN:
             set_language(language_of_person({**known, name: value}) or current_language())
 
-    def _menu(self, user_id: int, chosen: Mapping[str, str]) -> Rows:
+    def _menu(self, user_id: int, chosen: Mapping[str, str]) -> ButtonRows:
         """Return a button for every setting that has an effect here, with its value."""
         can_speak = self.talk.resources.speaker is not None
         return tuple(
@@ -226,7 +226,7 @@ def language_written(update: Update) -> str | None:
 
 def choices(
     setting: Setting, user_id: int, chosen: Mapping[str, str], *, goes_back: bool = True
-) -> Rows:
+) -> ButtonRows:
     """Return the values of a setting as buttons, two in a row, and the way back."""
     current = setting.value(chosen)
     buttons = [
@@ -252,7 +252,7 @@ def button_data(user_id: int, *parts: str) -> str:
     return PREFIX + ":".join((str(user_id), *parts))
 
 
-async def _show(query: CallbackQuery, title: str, rows: Rows) -> None:
+async def _show(query: CallbackQuery, title: str, rows: ButtonRows) -> None:
     """Replace the pressed message; it may show just that already, or be gone."""
     if not isinstance(query.message, Message):
         return

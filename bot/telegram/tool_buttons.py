@@ -19,7 +19,7 @@ from agent.i18n import translate
 from agent.markdown import escape
 from agent.text import truncate_at_boundary
 from agent.turn import Reply
-from bot.outgoing import Button, Rows
+from bot.outgoing import Button, ButtonRows
 from bot.pending import is_retry
 from bot.question import Question
 from bot.telegram.buttons import acknowledge, parts_of, pressed_message, remove_buttons
@@ -32,7 +32,7 @@ MAX_SHOWN: Final = 1_500
 """Characters of a result that the user is shown."""
 
 
-def tool_buttons(question: Question, reply: Reply) -> Rows:
+def tool_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the buttons that run the calls which a reply proposes."""
     return tuple(
         (Button(f"▶ {proposal.tool}", f"{PREFIX}{question.user_id}:{_digest(proposal)}"),)
@@ -75,7 +75,7 @@ class ToolButtons:
         async def work(run: Run) -> Reply:
             return await self._run(proposal, run, is_again=is_again)
 
-        question = self.talk.question(update, f"▶ {proposal.tool}")
+        question = self.talk.build_question(update, f"▶ {proposal.tool}")
         await self.talk.turns.run_turn(question, work)
 
     async def _run(self, proposal: Proposal, run: Run, *, is_again: bool) -> Reply:

@@ -55,8 +55,8 @@ class TurnRepository(TraceStoringRepository):
         """Return a turn, None if it is not known."""
         return await self._newest(TurnRow.turn_id == turn_id)
 
-    async def of_message(self, chat_id: int, message_id: int) -> TurnRow | None:
-        """Return the turn whose answer a message of the bot is a part of."""
+    async def find_by_message(self, chat_id: int, message_id: int) -> TurnRow | None:
+        """Return the turn whose answer includes this message of the bot; None if there is none."""
         of_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
         return await self._newest(TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(of_message)))
 

@@ -14,7 +14,7 @@ from agent.documents.passages import search_documents_tool
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.fallback import Fallback
-from agent.sommelier.history import window
+from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Allergen, Style, Wine
 from agent.turn import Deps, Fact, Person, Reply, StoredMessage
@@ -56,7 +56,7 @@ async def reply_to(
         fallback=Fallback(catalogue=catalogue),
         research_tools=[search_documents_tool(library)] if library else (),
     )
-    run = Run([model], limits=FAST, deps=Deps(person=person), history=window(history))
+    run = Run([model], limits=FAST, deps=Deps(person=person), history=messages_for_model(history))
     try:
         return await sommelier.answer(message, run)
     finally:

@@ -11,7 +11,7 @@ import pytest
 from agent.care.concerns import Care, Concern
 from agent.care.help import Help
 from agent.engine.run import Run
-from agent.sommelier.history import window
+from agent.sommelier.history import messages_for_model
 from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Food, Style, Wine
@@ -52,7 +52,9 @@ async def reply_to(
 ) -> tuple[Reply, SpanRecord]:
     root, model = root_span(), service(server)
     run = Run(
-        [model], history=window([StoredMessage("user", each) for each in said[:-1]]), span=root
+        [model],
+        history=messages_for_model([StoredMessage("user", each) for each in said[:-1]]),
+        span=root,
     )
     with root:
         sommelier = Sommelier(catalogue=FakeCatalogue(wines))
@@ -282,7 +284,7 @@ async def test_nothing_is_looked_up_for_who_must_not_drink(
 
 
 async def by_rules(message: str, care: Care, *said: str) -> Reply:
-    earlier = window([StoredMessage("user", each) for each in said])
+    earlier = messages_for_model([StoredMessage("user", each) for each in said])
     sommelier = Sommelier(catalogue=FakeCatalogue((CHINON, RIOJA, FREE)))
     return await sommelier.answer(
         message, Run(history=earlier, deps=Deps(person=Person(care=care)))

@@ -14,7 +14,7 @@ from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.places.search import PlaceHit
 from agent.sommelier.answer import grounding_problem, in_markdown, unknown_address
-from agent.sommelier.history import window
+from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
@@ -99,7 +99,7 @@ async def test_wines_are_asked_about_again_whatever_they_are_called(name: str) -
     asked = "A red for lamb, please"
     first = await sommelier.answer(asked, Run())
     reply = StoredMessage("assistant", first.text, tuple(first.wine_ids))
-    before = window([StoredMessage("user", asked), reply])
+    before = messages_for_model([StoredMessage("user", asked), reply])
     second = await sommelier.answer("and the other two?", Run(history=before))
     assert second.outcome == "answered"
     pieces = from_html(to_telegram_html(second.text))

@@ -11,7 +11,7 @@ from agent.fallback import unambiguous_query
 from agent.i18n import translate
 from agent.memory.tools import memory_tools
 from agent.prompts import repository_prompts
-from agent.sommelier.history import window
+from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
 from agent.turn import Deps, Fact, Person, Reply, StoredMessage
@@ -24,7 +24,7 @@ async def reply_to(
     message: str, *models: LLMService, limits: Limits | None = None, history: int = 0
 ) -> tuple[Reply, SpanRecord]:
     root = root_span()
-    earlier = window([StoredMessage("user", "Hello")] * history)
+    earlier = messages_for_model([StoredMessage("user", "Hello")] * history)
     run = Run(models, limits=limits or Limits(), history=earlier, span=root)
     with root:
         sommelier = Sommelier(catalogue=FakeCatalogue())

@@ -13,7 +13,7 @@ from agent.engine.run import Run
 from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from agent.turn import Reply
-from bot.outgoing import Rows
+from bot.outgoing import ButtonRows
 from bot.question import Question
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
@@ -185,7 +185,7 @@ async def test_an_answer_that_cannot_be_sent(world: World) -> None:
 
 
 async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(world: World) -> None:
-    def buttons(question: Question, reply: Reply) -> Rows:
+    def buttons(question: Question, reply: Reply) -> ButtonRows:
         raise ValueError("a secret text")
 
     text = await world.answer(models=(), buttons=buttons)

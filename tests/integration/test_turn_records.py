@@ -79,8 +79,8 @@ class TestTurns:
     ) -> None:
         await turns.save(EndedTurn(TURN), answers(11, 12))
         assert await turns.get(TURN.turn_id) == TURN
-        assert await turns.of_message(GROUP, 11) == TURN
-        assert await turns.of_message(GROUP, 12) == TURN
+        assert await turns.find_by_message(GROUP, 11) == TURN
+        assert await turns.find_by_message(GROUP, 12) == TURN
 
     async def test_what_was_spent_is_summed_by_person_and_overall_since_a_moment(
         self, turns: TurnRepository
@@ -161,7 +161,7 @@ class TestTurns:
         assert await turns.forget(timedelta(days=7)) == 1
         assert await turns.forget(timedelta(days=7)) == 0
         assert await rows(sessions) == [1, 1]
-        assert await turns.of_message(GROUP, 11) is None
+        assert await turns.find_by_message(GROUP, 11) is None
 
 
 async def ask(sessions: Sessions) -> None:

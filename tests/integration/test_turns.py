@@ -401,7 +401,7 @@ async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: W
     sessions = world.inbox._sessions
     kept = await MessageRepository(sessions).recent(CHAT)
     assert [each.content for each in kept] == ["a red", "Chinon"]
-    assert await TurnRepository(sessions).of_message(CHAT, 1) == record
+    assert await TurnRepository(sessions).find_by_message(CHAT, 1) == record
     async with sessions() as session:
         (message,) = await session.scalars(select(OutboxRow))
     assert (message.html, message.message_id) == ("", 1)

@@ -2,7 +2,7 @@
 
 import json
 
-from agent.sommelier.history import to_model_message, window, with_ids_shown
+from agent.sommelier.history import messages_for_model, to_model_message, with_ids_shown
 from agent.turn import StoredMessage
 
 
@@ -12,7 +12,7 @@ def test_the_window_tells_the_ids_of_wines_shown_and_leaves_blanks_out() -> None
         StoredMessage("assistant", "Two:", ("a-2020", "b-2019")),
         StoredMessage("assistant", "  "),
     ]
-    assert window(stored) == [
+    assert messages_for_model(stored) == [
         {"role": "user", "content": "A red?"},
         {"role": "assistant", "content": "Two:\n\n[wine ids: a-2020, b-2019]"},
     ]
