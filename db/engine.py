@@ -61,8 +61,8 @@ class Sessions:
         self._session_factory = async_sessionmaker(engine, expire_on_commit=False)
         self.is_sqlite = engine.dialect.name == "sqlite"
         self._file = Path(engine.url.database or "")
-        self._inode: int | None = None
-        self._writer = asyncio.Lock()
+        self._first_inode: int | None = None
+        self._write_lock = asyncio.Lock()
 
     def __call__(self) -> AsyncSession:
         """Return a session for reading."""
@@ -76,8 +76,7 @@ class Sessions:
             DatabaseUnavailable: the file of an SQLite database was deleted or replaced.
             Unstorable: the database rejects a value.
         """
-        lock = self._writer if self.is_sqlite else nullcontext()
-        async with lock:
+        async with self._write_lock if self.is_sqlite else nullcontext():
             self._check_file()
             try:
                 async with self._session_factory.begin() as session:
@@ -88,9 +87,9 @@ class Sessions:
             self._check_file()
 
     async def checkpoint(self) -> None:
-        """Empty the log of an SQLite database, in which deleted rows may still be read."""
+        """Empty the write-ahead log of an SQLite database: it may still contain deleted rows."""
         if self.is_sqlite:
-            async with self._writer, self._session_factory() as session:
+            async with self._write_lock, self._session_factory() as session:
                 await session.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     async def watch(self) -> None:
@@ -104,15 +103,16 @@ class Sessions:
             await asyncio.sleep(1)
 
     def _check_file(self) -> None:
+        """Check that the file of SQLite is the one that the first check found."""
         if not self.is_sqlite:
             return
         try:
             inode = self._file.stat().st_ino
         except OSError:
             inode = None
-        if self._inode is None:
-            self._inode = inode
-        if inode is None or inode != self._inode:
+        if self._first_inode is None:
+            self._first_inode = inode
+        if inode is None or inode != self._first_inode:
             raise DatabaseUnavailable(
                 f"The database {self._file} was deleted or replaced while it was in use. The bot "
                 "has stopped accepting updates. Restore the file, or restart to use the new one."
@@ -145,9 +145,10 @@ def is_transient(error: Exception) -> bool:
 
 
 def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
-    """Return an engine for `url`; nothing is connected yet, an SQLite file is created.
+    """Return an engine for `url`. It does not connect yet, but creates the file of SQLite.
 
-    Errors hide the parameters of a statement: they hold users' texts, and errors are logged.
+    Error messages leave out the parameters of statements: errors are logged, and parameters
+    contain users' texts.
 
     Raises:
         DatabaseUnavailable: the URL is not one of the two kinds, or the folder cannot be made.
@@ -180,7 +181,7 @@ async def check_connection(engine: AsyncEngine) -> None:
         async with engine.connect() as connection:
             await connection.execute(text("SELECT 1"))
     except (DBAPIError, OSError) as error:
-        raise DatabaseUnavailable(_reason(engine.url, error)) from None
+        raise DatabaseUnavailable(_unreachable_message(engine.url, error)) from None
 
 
 def _parse(url: str) -> URL:
@@ -214,7 +215,7 @@ def _make_private(path: Path) -> None:
             f"The database's folder {path.parent} cannot be created: {error.strerror}. "
             "Choose another in DATABASE_URL."
         ) from None
-    with suppress(OSError):  # connecting reports it
+    with suppress(OSError):  # the connection will fail, and report why
         os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
 
 
@@ -227,14 +228,14 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
         "secure_delete = ON",
     ):
         cursor.execute(f"PRAGMA {pragma}")
-    # Setting WAL fails at once if the file is locked. WAL is a property of the file, so it is
-    # enough if the other connection sets it.
+    # This fails if another connection has locked the file, without waiting for `busy_timeout`.
+    # That connection sets WAL too, and the file keeps it.
     with suppress(sqlite3.OperationalError):
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()
 
 
-def _reason(url: URL, error: Exception) -> str:
+def _unreachable_message(url: URL, error: Exception) -> str:
     """Return a message with the first line of `error`, without the password."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     lines = str(cause).strip().splitlines()
