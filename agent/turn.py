@@ -246,18 +246,18 @@ def with_person(run: Run, person: Person) -> Run:
     return replace(run, deps=replace(deps_of(run), person=person))
 
 
-Work = Callable[[Run], Awaitable[Reply]]
+AnswerFunction = Callable[[Run], Awaitable[Reply]]
 """Makes the reply of a turn, with the models and within the limits of its run."""
 
 
-async def answer_turn(run: Run, work: Work) -> Reply:
+async def answer_turn(run: Run, work: AnswerFunction) -> Reply:
     """Do the work of a turn, and record the reply on its root span, the run's."""
-    reply = await run_work(run, work)
+    reply = await answer_or_apologize(run, work)
     record_turn(run.span, reply)
     return reply
 
 
-async def run_work(run: Run, work: Work) -> Reply:
+async def answer_or_apologize(run: Run, work: AnswerFunction) -> Reply:
     """Return the reply that `work` makes; an apology if it fails or says nothing."""
     try:
         reply = await work(run)

@@ -53,7 +53,7 @@ from bot.telegram.sender import Sender
 from bot.telegram.settings import SettingsCommands
 from bot.telegram.tool_buttons import ToolButtons, tool_buttons
 from bot.tracing import forgetting_of, open_exporter, trace_link, words
-from bot.turn import Turns
+from bot.turn import TurnRunner
 from config import Settings
 from db.engine import Sessions
 from db.repositories.turns import exported_turns
@@ -100,7 +100,7 @@ async def open_app(
             resources=resources,
             sender=sender,
             answerer=sommelier_of(resources, servers),
-            turns=Turns(
+            turns=TurnRunner(
                 run=resources.run,
                 replies=Replies(
                     sender,

@@ -10,7 +10,7 @@ from agent.care.concerns import RETRACTABLE, Care, read_care
 from agent.care.help import Help
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.turn import SHARED, UNDER_AGE, Change, Fact, Person, Reply, Work
+from agent.turn import SHARED, UNDER_AGE, AnswerFunction, Change, Fact, Person, Reply
 from bot.retries import call_or_default
 from db.repositories.people import CareRepository, MemoryRepository
 
@@ -79,7 +79,9 @@ class SafetyService:
 
         return await call_or_default(read, Person(care), "The memory of a user could not be read")
 
-    def guard(self, person: Person, work: Work, *, is_look_up: bool = False) -> Work:
+    def guard(
+        self, person: Person, work: AnswerFunction, *, is_look_up: bool = False
+    ) -> AnswerFunction:
         """Return the work of a turn, or help in its place, without a model, in a crisis.
 
         A look-up is refused to a person who must not drink, and has a note for one who should

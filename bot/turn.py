@@ -13,7 +13,16 @@ from agent.i18n import FAHRENHEIT, in_fahrenheit, is_language_chosen, set_langua
 from agent.memory.changes import with_change_notes
 from agent.text import language_of
 from agent.tracing.recorder import Recorder
-from agent.turn import Person, Reply, Work, deps_of, hides_words, run_work, settings_of, with_person
+from agent.turn import (
+    AnswerFunction,
+    Person,
+    Reply,
+    answer_or_apologize,
+    deps_of,
+    hides_words,
+    settings_of,
+    with_person,
+)
 from agent.turn_trace import BUDGET_ERROR, record_turn
 from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import SafetyService
@@ -22,7 +31,7 @@ from bot.outgoing import Delivery
 from bot.pending import pending_turn
 from bot.question import Question, RunningTurns
 from bot.retries import call_or_default, try_briefly
-from bot.telegram.replies import Replies, Show
+from bot.telegram.replies import FormatAnswer, Replies
 from bot.turn_record import ended_turn, open_trace, trace_delivery
 from db.models import OutboxRow
 from db.records import EndedTurn
@@ -30,13 +39,13 @@ from db.repositories.turns import TurnRepository
 
 STORED_CHARS: Final = 2000
 """The most characters of a message that are stored; users get the full text."""
-LOOK_UPS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
+LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 """Kinds of turns that answer, or help to answer, from documents or the web."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
-    """Runs turns.
+class TurnRunner:
+    """Answers questions, each in a turn of its own.
 
     Every turn starts from `run`. Without `replies` nothing is shown or sent. `store` saves turns
     that did not come from an update; for an update the lane saves them.
@@ -51,20 +60,26 @@ class Turns:
     store: TurnRepository | None = None
     running: RunningTurns = field(default_factory=RunningTurns)
 
-    async def run_turn(self, question: Question, work: Work, show: Show | None = None) -> Reply:
-        """Run one turn and return the reply that `work` makes, an apology if it fails.
+    async def run_turn(
+        self, question: Question, work: AnswerFunction, format_answer: FormatAnswer | None = None
+    ) -> Reply:
+        """Run one turn and return the reply that `work` makes, or an apology if `work` fails.
 
-        The text of the reply is sent, or the messages that `show` makes of its answer.
+        The text of the reply is sent, or the messages that `format_answer` makes of its answer.
+        Other errors than those of `work` are raised: the lane then tries the turn again.
         """
         root = open_trace(self.tracer, question)
         self.running.add(question)
         try:
             with root:
                 question, reply = await self._answer(question, work, root)
-            messages = await self.replies.messages(question, reply, show) if self.replies else []
+            messages = (
+                await self.replies.messages(question, reply, format_answer) if self.replies else []
+            )
         except BaseException as error:
+            # After a success, `_commit` removes the question once its answer is sent.
             self.running.remove(question.id)
-            await self._store_aborted(question, root, error)
+            await self._handle_abort(question, root, error)
             raise
         await self._commit(question, reply, messages, root)
         self.metrics.turn_ended(
@@ -75,16 +90,19 @@ class Turns:
         )
         return reply
 
-    async def _answer(self, question: Question, work: Work, root: Span) -> tuple[Question, Reply]:
-        """Return the question, transcribed if it was spoken, and its reply."""
+    async def _answer(
+        self, question: Question, work: AnswerFunction, root: Span
+    ) -> tuple[Question, Reply]:
+        """Return the question (transcribed if it was a voice message) and the reply."""
         async with self._show_progress(question) as show_draft:
             allowance = await self._allowance(question)
             run = self._run_within(allowance, question, root, show_draft)
             question = await _transcribe(question, run)
             person = await self._read_person(question, root)
             run = with_person(run, person)
-            work = self.safety.guard(person, work, is_look_up=question.kind in LOOK_UPS)
-            reply = await run_work(run, work)
+            is_look_up = question.kind in LOOKUP_KINDS
+            guarded_work = self.safety.guard(person, work, is_look_up=is_look_up)
+            reply = await answer_or_apologize(run, guarded_work)
             return question, await self._finish(question, run, allowance, person, reply)
 
     def _show_progress(self, question: Question) -> AbstractAsyncContextManager[ShowDraft | None]:
@@ -102,7 +120,10 @@ class Turns:
     def _run_within(
         self, allowance: Allowance, question: Question, root: Span, show_draft: ShowDraft | None
     ) -> Run:
-        """Return the run of the turn, with no model if its allowance is used up."""
+        """Return the run of the turn, with no model if its allowance is used up.
+
+        The state of the turn gets the run's ledger.
+        """
         state = question.state
         run = self.run.for_turn(
             span=root,
@@ -113,7 +134,7 @@ class Turns:
         )
         state.ledger = run.ledger
         if allowance.is_used_up():
-            # The run has no models then; these are the models for pictures, speech and the like.
+            # `for_turn` has removed the chat models; remove those for pictures and speech, too.
             run = replace(run, deps=replace(deps_of(run), models={}))
         return run
 
@@ -131,16 +152,19 @@ class Turns:
     ) -> Reply:
         """Return the reply as it is sent, stored and traced: with its notes and its usage."""
         spent = run.ledger.spent
-        if self._lacked_budget(run, allowance, reply):
+        lacked_budget = self._lacked_budget(run, allowance, reply)
+        if lacked_budget:
             errors = (BUDGET_ERROR, *reply.error_types)
+            # The note about the budget replaces those of the answer by rules.
             reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
-        # Only a chat shows the button that undoes a change.
+        # Only a chat shows the button that undoes a change; 0 stands for no button.
         undo_id = question.id if question.to is not None else 0
         reply = with_change_notes(reply, person, question.text, undo_id)
         text, notes = reply.text, reply.notes
         if self.budgets is not None:
-            is_over = BUDGET_ERROR in reply.error_types
-            notes += await self.budgets.notes(allowance, spent, question.user_id, is_over=is_over)
+            notes += await self.budgets.notes(
+                allowance, spent, question.user_id, is_over=lacked_budget
+            )
         if await self._may_have_lost_answer(question):
             notes += (translate("may_be_lost"),)
         if settings_of(person.facts).get("temperature") == FAHRENHEIT and question.kind == "chat":
@@ -161,15 +185,18 @@ class Turns:
         store = self.store
         if store is None or question.to is None:
             return False
-        problem = "Could not read whether the last answer was delivered"
-        return await call_or_default(lambda: store.may_be_lost(question.chat_id), False, problem)
+        return await call_or_default(
+            lambda: store.may_be_lost(question.chat_id),
+            default=False,
+            problem="Could not read whether the last answer was delivered",
+        )
 
     async def _commit(
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
     ) -> None:
         """Store a turn and send its messages; the lane does both if an update began it."""
         ended = ended_turn(question, reply, root, STORED_CHARS)
-        # The message that showed progress becomes this answer: no other may replace it.
+        # Release the message that showed progress, so that no later message overwrites the answer.
         question.state.placeholder.message_id = None
 
         def record_delivery(delivery: Delivery) -> None:
@@ -192,13 +219,15 @@ class Turns:
         store = self.store
         if store is not None:
             await try_briefly(
-                lambda: store.save(ended, messages), None, "A turn could not be stored"
+                lambda: store.save(ended, messages),
+                default=None,
+                problem="A turn could not be stored",
             )
 
-    async def _store_aborted(self, question: Question, root: Span, error: BaseException) -> None:
-        """Keep the trace of a turn that was cancelled or failed before it had a reply."""
+    async def _handle_abort(self, question: Question, root: Span, error: BaseException) -> None:
+        """Keep the trace of a turn that was cancelled or failed before its reply was made."""
         if isinstance(error, asyncio.CancelledError):
-            # A correction may have cancelled the turn: its next try continues this trace.
+            # If a correction cancelled the turn, it begins again and continues this trace.
             question.state.trace = root.trace
         if pending_turn() is None:
             # No update began the turn, so no lane will try it again: this is its end.
@@ -220,10 +249,10 @@ class Turns:
         await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> bool:
-        """Offer help if a message that gets no answer states a crisis; return whether it does."""
+        """Offer help if a message that gets no answer states a crisis; return True if it does."""
 
         async def no_work(run: Run) -> Reply:
-            return Reply(text="")  # `SafetyService.guard` answers in its place
+            return Reply(text="")  # not called: in a crisis `SafetyService.guard` answers instead
 
         if not read_care(question.text).is_crisis:
             return False

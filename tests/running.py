@@ -41,7 +41,7 @@ from bot.telegram.look_ups import LookUps
 from bot.telegram.onboarding import Onboarding
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
-from bot.turn import Turns
+from bot.turn import TurnRunner
 from bot.updates.accept import introduce, poll
 from bot.updates.lanes import Lanes
 from config import load_settings
@@ -144,7 +144,7 @@ def conversation_of(
     sender = Sender(application.bot, chats, inbox)
     sources = sources or Sources(documents=FakeLibrary())
     drafts = Drafts(application.bot, inbox)
-    turns = Turns(
+    turns = TurnRunner(
         run=run or sources.run,
         replies=Replies(sender, drafts, buttons),
         **turns_with,

@@ -22,7 +22,7 @@ from agent.engine.tools import Toolbox, ToolResult
 from agent.i18n import set_language
 from agent.markdown import visible
 from agent.sommelier.service import Answerer
-from agent.turn import Reply, Work, deps_of, guard_input
+from agent.turn import AnswerFunction, Reply, deps_of, guard_input
 from bot.http.schemas import (
     AskRequest,
     AskResponse,
@@ -35,7 +35,7 @@ from bot.http.server import UNAVAILABLE, log_type
 from bot.question import Kind, Question
 from bot.resources import Resources
 from bot.telegram.drafts import DRAFT_SECONDS
-from bot.turn import Turns
+from bot.turn import TurnRunner
 
 SESSION: Final = "api"
 STREAM_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -64,7 +64,7 @@ class Api:
     """Everything below /api; `user` stands for the holder of the token in traces."""
 
     resources: Resources
-    turns: Turns
+    turns: TurnRunner
     answerer: Answerer
     user: str
 
@@ -204,7 +204,7 @@ class Api:
             raise HTTPException(503, UNAVAILABLE)
         return reply
 
-    async def _turn(self, kind: Kind, text: str, work: Work) -> Reply:
+    async def _turn(self, kind: Kind, text: str, work: AnswerFunction) -> Reply:
         """Run a turn of no user: the budget of all holds, nothing is delivered."""
         turn_id = -1 - secrets.randbits(62)
         question = Question(id=turn_id, text=text, kind=kind, session=SESSION, user=self.user)

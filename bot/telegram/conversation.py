@@ -31,7 +31,7 @@ from bot.telegram.messages import (
     without_mentions,
 )
 from bot.telegram.sender import Sender
-from bot.turn import Turns
+from bot.turn import TurnRunner
 from db.records import EndedTurn
 
 Context = ContextTypes.DEFAULT_TYPE
@@ -51,7 +51,7 @@ class Conversation:
     """
 
     resources: Resources
-    turns: Turns
+    turns: TurnRunner
     sender: Sender
     answerer: Answerer
     hashed: Callable[[str, int], str]

@@ -14,7 +14,7 @@ from bot.telegram.sender import Sender, message_to, messages_of
 from db.models import OutboxRow
 
 AUDIO_FILE: Final = "answer.ogg"
-Show = Callable[[Any], Sequence[Outgoing]]
+FormatAnswer = Callable[[Any], Sequence[Outgoing]]
 """Returns the messages that show a reply's `answer`."""
 
 
@@ -27,15 +27,15 @@ class Replies:
     buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: ()
 
     def show_progress(self, question: Question) -> AbstractAsyncContextManager[ShowDraft | None]:
-        """Show a typing indicator or drafts until the block ends; yield what shows a draft."""
+        """Show a typing indicator or drafts until the block ends; yield a function for drafts."""
         assert question.to is not None  # noqa: S101 - other turns show no progress
         return self.drafts.forming(question.to, question.id, question.state.placeholder)
 
     async def messages(
-        self, question: Question, reply: Reply, show: Show | None = None
+        self, question: Question, reply: Reply, format_answer: FormatAnswer | None = None
     ) -> list[OutboxRow]:
-        """Return the messages of a reply: its text, or what `show` makes of its answer."""
-        *others, last = _outgoing(reply, show)
+        """Return the messages of a reply: its text, or what `format_answer` makes of its answer."""
+        *others, last = _outgoing(reply, format_answer)
         last = Outgoing(last.markdown, last.buttons + self.buttons(question, reply))
         return await _messages(question, [*others, last], reply.audio)
 
@@ -64,9 +64,9 @@ async def _messages(
     return messages
 
 
-def _outgoing(reply: Reply, show: Show | None) -> list[Outgoing]:
+def _outgoing(reply: Reply, format_answer: FormatAnswer | None) -> list[Outgoing]:
     """Return what a reply says, its notes below the last message."""
-    if show is None or reply.answer is None:
+    if format_answer is None or reply.answer is None:
         return [Outgoing(reply.shown)]
-    *others, last = show(reply.answer)
+    *others, last = format_answer(reply.answer)
     return [*others, Outgoing(with_notes(last.markdown, reply.notes), last.buttons)]

@@ -21,7 +21,7 @@ from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from bot.budgets import Budgets, DailyBudget
 from bot.http.api import Api
-from bot.turn import Turns
+from bot.turn import TurnRunner
 from db.engine import Sessions
 from db.models import OutboxRow
 from db.records import EndedTurn
@@ -74,12 +74,12 @@ class BrokenLibrary(FakeLibrary):
 
 @asynccontextmanager
 async def serving(
-    *models: LLM, turns: Turns | None = None, answerer: Answerer | None = None, **parts: Any
+    *models: LLM, turns: TurnRunner | None = None, answerer: Answerer | None = None, **parts: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client that is let in to the API over these models."""
     sources = Sources(documents=parts.pop("documents", FakeLibrary()), models=models, **parts)
     api = Api(
-        turns=replace(turns or Turns(), run=sources.run),
+        turns=replace(turns or TurnRunner(), run=sources.run),
         answerer=answerer or Sommelier(catalogue=FakeCatalogue()),
         resources=sources.resources(),
         user="ab12",
@@ -369,7 +369,7 @@ async def test_a_call_is_a_turn_in_the_trace(
             assert ended.trace is not None
             traces.append(ended.trace)
 
-    turns = Turns(store=cast("TurnRepository", Store()))
+    turns = TurnRunner(store=cast("TurnRepository", Store()))
     async with asking(model_server, turns=turns) as client:
         await client.post("/api/rag/rewrite", json=ASKED)
         await client.post("/api/rag/ask", json=ASKED)
@@ -399,7 +399,7 @@ class TestBudget:
         model_server.script(answer(ANSWER, usage=(900, 100)))
         people = PeopleRepository(kept._sessions)
         budgets = Budgets(turns=kept, people=people, everyone=DailyBudget(requests=1))
-        async with asking(model_server, turns=Turns(budgets=budgets, store=kept)) as client:
+        async with asking(model_server, turns=TurnRunner(budgets=budgets, store=kept)) as client:
             first = (await client.post("/api/rag/ask", json=ASKED)).json()
             refined = ASKED | {"refine_prompt": True}
             second = (await client.post("/api/rag/ask", json=refined)).json()
@@ -420,7 +420,7 @@ class TestBudget:
         self, model_server: ModelServer, kept: TurnRepository
     ) -> None:
         model_server.script(answer_json(REFINED, finish_reason="stop"))
-        turns, library = Turns(store=kept), BrokenLibrary()
+        turns, library = TurnRunner(store=kept), BrokenLibrary()
         async with asking(model_server, turns=turns, documents=library) as client:
             failed = await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})
         today = (await kept.stats(datetime.now(UTC))).today
