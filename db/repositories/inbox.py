@@ -1,6 +1,6 @@
 """The inbox and the outbox: updates that wait for a turn, and messages that wait to be sent.
 
-Only the process that last began a turn may commit or end it: `epoch` counts how often it was begun.
+Only the process that last began a turn may commit or end it: `epoch` counts how often it was row.
 Every method commits before it returns.
 """
 
@@ -108,18 +108,18 @@ class Inbox(TraceStoringRepository):
                 row.tries += 1
             return await self._begin_row(session, row, others)
 
-    async def restart(self, begun: UpdateRow, others: Collection[int]) -> BegunTurn:
+    async def restart(self, row: UpdateRow, others: Collection[int]) -> BegunTurn:
         """Begin a running turn again together with `others`, as its first try.
 
         Raises:
             TurnTaken: another process has begun the turn.
         """
         async with self._sessions.begin() as session:
-            row = await session.get(UpdateRow, begun.update_id, with_for_update=True)
-            if row is None or row.epoch != begun.epoch:
+            current = await session.get(UpdateRow, row.update_id, with_for_update=True)
+            if current is None or current.epoch != row.epoch:
                 raise TurnTaken
-            row.tries = 1
-            return await self._begin_row(session, row, others)
+            current.tries = 1
+            return await self._begin_row(session, current, others)
 
     async def _begin_row(
         self, session: AsyncSession, row: UpdateRow, others: Collection[int]
@@ -139,25 +139,25 @@ class Inbox(TraceStoringRepository):
             outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
         return BegunTurn(row, payloads, outbox)
 
-    async def save_placeholder(self, begun: UpdateRow, message_id: int) -> None:
+    async def save_placeholder(self, row: UpdateRow, message_id: int) -> None:
         """Store the id of the group message that shows a turn's progress and becomes its answer."""
-        owned = update(UpdateRow).where(_is_owned(begun))
+        owned = update(UpdateRow).where(_is_owned(row))
         async with self._sessions.begin() as session:
             await session.execute(owned.values(placeholder_id=message_id))
 
-    async def check_ownership(self, begun: UpdateRow) -> None:
+    async def check_ownership(self, row: UpdateRow) -> None:
         """Check that no other process has begun a turn.
 
         Raises:
             TurnTaken: another process has begun it.
         """
         async with self._sessions() as session:
-            if await session.scalar(select(func.count()).where(_is_owned(begun))) == 0:
+            if await session.scalar(select(func.count()).where(_is_owned(row))) == 0:
                 raise TurnTaken
 
     async def commit(
         self,
-        begun: UpdateRow,
+        row: UpdateRow,
         ended: Sequence[EndedTurn] = (),
         messages: Sequence[OutboxRow] = (),
         *,
@@ -173,10 +173,10 @@ class Inbox(TraceStoringRepository):
         """
         state = ANSWERED if error is None else SET_ASIDE
         is_open = UpdateRow.state.in_([WAITING] if error is None else [WAITING, ANSWERED])
-        owned = update(UpdateRow).where(_is_owned(begun), is_open)
+        owned = update(UpdateRow).where(_is_owned(row), is_open)
         async with self._sessions.begin() as session:
             if not await count_rows(session, owned.values(state=state, error=error)):
-                if await session.scalar(select(UpdateRow.state).where(_is_owned(begun))) == state:
+                if await session.scalar(select(UpdateRow.state).where(_is_owned(row))) == state:
                     return
                 raise TurnTaken
             for turn in ended:
@@ -184,7 +184,7 @@ class Inbox(TraceStoringRepository):
             for message in messages:
                 # A failed commit leaves the id of a row that was rolled back.
                 message.id = cast("int", None)
-                message.update_id = begun.update_id
+                message.update_id = row.update_id
             session.add_all(messages)
 
     async def record_sent(self, message: OutboxRow) -> None:
@@ -216,15 +216,15 @@ class Inbox(TraceStoringRepository):
         async with self._sessions.begin() as session:
             await self._trace_rows.save(session, traces, self._now())
 
-    async def end(self, begun: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
+    async def end(self, row: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
         """End a turn whose messages are sent: empty its updates, and store its complete `traces`.
 
         Raises:
             TurnTaken: another process has begun it.
         """
-        update_id = begun.update_id
+        update_id = row.update_id
         ended: dict[str, object] = {"state": DONE, "payload": {}, "error": None}
-        owned = update(UpdateRow).where(_is_owned(begun), UpdateRow.state == ANSWERED)
+        owned = update(UpdateRow).where(_is_owned(row), UpdateRow.state == ANSWERED)
         merged = update(UpdateRow).where(UpdateRow.turn_id == update_id)
         async with self._sessions.begin() as session:
             if not await count_rows(session, owned.values(ended)):
@@ -281,9 +281,9 @@ class Inbox(TraceStoringRepository):
             return (await session.scalars(query)).all()
 
 
-def _is_owned(begun: UpdateRow) -> ColumnElement[bool]:
-    """Return the condition that no process has begun the turn since `begun` was read."""
-    return (UpdateRow.update_id == begun.update_id) & (UpdateRow.epoch == begun.epoch)
+def _is_owned(row: UpdateRow) -> ColumnElement[bool]:
+    """Return the condition that no process has begun the turn since `row` was read."""
+    return (UpdateRow.update_id == row.update_id) & (UpdateRow.epoch == row.epoch)
 
 
 async def _replace_waiting(session: AsyncSession, edit: UpdateRow) -> bool:
