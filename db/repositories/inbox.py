@@ -1,6 +1,6 @@
 """The inbox and the outbox: updates that wait for a turn, and messages that wait to be sent.
 
-Only the process that last began a turn may commit or end it: `epoch` counts how often it was row.
+Only the process that last began a turn may commit or end it: `epoch` counts how often it was begun.
 Every method commits before it returns.
 """
 
@@ -182,7 +182,7 @@ class Inbox(TraceStoringRepository):
             for turn in ended:
                 await save_turn(session, turn, self._now(), self._trace_rows, TRACE_DELAY)
             for message in messages:
-                # A failed commit leaves the id of a row that was rolled back.
+                # After a failed commit, another message may have its id by now.
                 message.id = cast("int", None)
                 message.update_id = row.update_id
             session.add_all(messages)
