@@ -14,12 +14,12 @@ from agent import lengths
 from agent.care.concerns import NO_CARE, Care, Concern
 from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, Spent
-from agent.engine.mcp import Proposal
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef, Span
 from agent.i18n import translate
 from agent.markdown import NOTE_SIGN, visible
+from agent.mcp import Proposal
 from agent.tables import StrictModel, read_toml
 from agent.text import Language, Pattern, pattern
 from agent.turn_trace import Outcome, record_ledger, record_turn

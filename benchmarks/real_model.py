@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from pydantic import SecretStr
 
-from agent.engine.mcp import McpServers
 from agent.engine.run import Run
+from agent.mcp import McpServers
 from agent.senses.pictures import as_shown, read_pictures
 from agent.sommelier.attachment import TurnAttachment
 from agent.sommelier.history import messages_for_model

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
 
-from agent.engine.mcp import McpServers, open_servers
 from agent.fallback import Fallback
+from agent.mcp import McpServers, open_servers
 from agent.memory.tools import memory_tools
 from agent.senses.sent_files import SentFiles
 from agent.sommelier.service import Sommelier

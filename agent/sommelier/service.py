@@ -9,13 +9,13 @@ from agent.care.concerns import Care, read_care_in_talk
 from agent.care.help import Help
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.mcp import McpServers, Proposal
 from agent.engine.messages import Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.span import Prompt
 from agent.engine.tools import Tool, Toolbox
 from agent.fallback import Fallback, describe_search, language_of, unambiguous_query
 from agent.i18n import current_language, is_language_chosen, translate, use_language
+from agent.mcp import McpServers, Proposal
 from agent.prompts import is_relevant, prompt_for, render, research_rules
 from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.attachment import (

@@ -20,8 +20,8 @@ from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
 from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
-from agent.engine.mcp import open_servers
 from agent.engine.run import Run
+from agent.mcp import open_servers
 from agent.senses.pictures import misread
 from agent.senses.speech import Transcriber
 from bot.commands.local_models import find_servers

@@ -11,12 +11,12 @@ from typing import Final
 from telegram import Message, MessageEntity, Update
 from telegram.ext import CallbackQueryHandler
 
-from agent.engine.mcp import McpServers, Proposal
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import ERROR_PREFIX, Toolbox
 from agent.i18n import translate
 from agent.markdown import escape
+from agent.mcp import McpServers, Proposal
 from agent.text import truncate_at_boundary
 from agent.turn import Reply
 from bot.outgoing import Button, ButtonRows

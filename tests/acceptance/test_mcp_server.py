@@ -12,10 +12,10 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import SecretStr
 
-from agent.engine.mcp import open_servers
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
+from agent.mcp import open_servers
 from tests.acceptance.test_end_to_end import running_here
 from tests.doubles.bot_api import BotApi
 

@@ -15,10 +15,10 @@ from mcp.types import (
 
 from agent.engine.contract import Evidence
 from agent.engine.dialect import Dialect
-from agent.engine.mcp import read_servers, statements, text_of, without_echoes
 from agent.engine.messages import LLMRequest, ToolCall, ToolSchema
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
+from agent.mcp import read_servers, statements, text_of, without_echoes
 
 
 def test_entries_are_read_as_other_programs_write_them_and_wrong_ones_are_told() -> None:
