@@ -156,7 +156,7 @@ async def test_what_is_no_text_gets_a_sentence_and_what_nobody_said_none(
             whose = {"chat": private, "from": private | {"is_bot": False}}
             bot_api.push({"message": message(**whose, **kinds[kind])})
             bot_api.push({"message": message(**whose, text="the end")})
-        await bot_api.wait_for_message(len(chats) + len(WORDLESS))
+        await bot_api.wait_for_message(len(chats) + len(WORDLESS), timeout=120)
     said = {kind: bot_api.sent(chat)[:-1] for kind, chat in chats.items()}
     wanted = {kind: [translate(WORDLESS[kind])] if kind in WORDLESS else [] for kind in chats}
     assert said == wanted
