@@ -139,7 +139,7 @@ def _of_small(schema: dict[str, Any]) -> None:
 
 
 class SmallSommelierResponse(SommelierResponse):
-    """The same answer, as a small model writes it: its type follows from its wines."""
+    """An answer as a small model writes it, without a type: the wines decide that."""
 
     model_config = ConfigDict(json_schema_extra=_of_small)
 
