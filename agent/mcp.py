@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -162,16 +161,14 @@ class McpTool(Tool):
 class Connection:
     """The connection to one server, made again whenever it ends; `tools` is empty meanwhile.
 
-    `problem` says why there is none. `settled` is set once the first try has ended.
+    `problem` says why there is none.
     """
 
     name: str
     server: McpServer
-    stderr: bool = False
     client: "Client | None" = None
     tools: Sequence[McpTool] = ()
     problem: str = ""
-    settled: asyncio.Event = field(default_factory=asyncio.Event)
     _suspected: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def keep(self) -> None:
@@ -186,7 +183,6 @@ class Connection:
             finally:
                 self.client, self.tools = None, ()
             failures = 1 if loop.time() - began > STABLE_SECONDS else failures + 1
-            self.settled.set()
             log.warning("The MCP server %s is down (%s); trying again", self.name, self.problem)
             await asyncio.sleep(RESTARTS.after(failures))
 
@@ -203,7 +199,6 @@ class Connection:
                 self._suspected.clear()
                 self.client, self.problem = client, ""
                 self.tools = tuple(map(self._tool, listed[:MAX_TOOLS]))
-                self.settled.set()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CHECK_SECONDS):
                         await self._suspected.wait()
@@ -219,8 +214,7 @@ class Connection:
                 env={name: value.get_secret_value() for name, value in server.env.items()},
                 cwd=server.cwd,
             )
-            errlog = sys.stderr if self.stderr else subprocess.DEVNULL
-            transport = mcp.stdio_client(parameters, errlog)
+            transport = mcp.stdio_client(parameters, subprocess.DEVNULL)
         else:
             import httpx2  # noqa: PLC0415 - as the library above
             from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
@@ -289,7 +283,6 @@ class McpServers:
     """The servers of MCP_SERVERS, and the tools of those that run."""
 
     connections: Sequence[Connection] = ()
-    problems: Sequence[str] = ()
 
     @property
     def tools(self) -> list[McpTool]:
@@ -308,18 +301,13 @@ class McpServers:
 
 
 @asynccontextmanager
-async def open_servers(
-    setting: SecretStr | None, *, stderr: bool = False
-) -> AsyncIterator[McpServers]:
-    """Open the servers of a setting, in the background; log a line for every wrong entry.
-
-    What servers write to standard error is shown if `stderr`.
-    """
+async def open_servers(setting: SecretStr | None) -> AsyncIterator[McpServers]:
+    """Open the servers of a setting, in the background; log a line for every wrong entry."""
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its errors hold what servers wrote
     found, problems = read_servers(setting.get_secret_value() if setting else "{}")
     for problem in problems:
         log.error("MCP_SERVERS: %s; going on without it", problem)
-    servers = McpServers([Connection(*item, stderr) for item in found.items()], problems)
+    servers = McpServers([Connection(*item) for item in found.items()])
     tasks = [asyncio.create_task(connection.keep()) for connection in servers.connections]
     try:
         yield servers

@@ -14,10 +14,18 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from bot.commands import research
 from bot.commands.output import open_settings
 
-GROUPS: Final[Mapping[str, tuple[str, str]]] = {
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "model": ("local_models:model", "Find a model server on this machine and use its model."),
+    "ask": (
+        "research:ask",
+        "Answer a question from the documents, with sources.",
+    ),
+    "quotes": ("research:quotes", "Show passages of the documents word for word."),
+    "find": ("research:find", "Find places for people who love wine: shops, bars, wineries …"),
+    "admin": ("maintenance:admin", "Show what happened and what it cost, in a browser."),
+    "doctor": ("doctor:doctor", "Check the settings and everything they name."),
     "db": ("maintenance:db_app", "Create and upgrade the database."),
     "wines": ("library:wines_app", "Fill the catalogue and search it."),
     "documents": ("library:documents_app", "Fill the library and search it."),
@@ -27,25 +35,30 @@ GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "prompts": ("prompts:app", "Manage prompts in Langfuse."),
     "traces": ("traces:app", "See what happened in each turn, and why."),
 }
-"""The module and object of a group of commands, and its help text."""
+"""The module and the function or group of each command of `bot.commands`, and its help text."""
 
 
-class LateGroups(TyperGroup):
-    """Commands, and `GROUPS` of them that are imported when one of theirs is called."""
+class LateCommands(TyperGroup):
+    """Commands, of which those in `COMMANDS` are imported when they are called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that is called."""
-        if args[0] in GROUPS:
-            place, help_text = GROUPS[args[0]]
-            module, _, name = place.partition(":")
-            group = typer.main.get_command(getattr(import_module(f"bot.commands.{module}"), name))
-            group.name, group.help = args[0], help_text
-            self.commands[args[0]] = group
+        name = args[0]
+        if name in COMMANDS:
+            place, help_text = COMMANDS[name]
+            module, _, attribute = place.partition(":")
+            found = getattr(import_module(f"bot.commands.{module}"), attribute)
+            if not isinstance(found, typer.Typer):
+                function, found = found, typer.Typer(add_completion=False)
+                found.command()(function)
+            command = typer.main.get_command(found)
+            command.name, command.help = name, command.help or help_text
+            self.commands[name] = command
         return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
-    cls=LateGroups,
+    cls=LateCommands,
     help="A sommelier that recommends wines from your cellar, in Telegram or in this terminal.",
     epilog="New here? `sommelier chat` works with nothing configured. "
     "Settings are read from the environment and .env; `sommelier doctor` checks them.",
@@ -54,7 +67,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _name, (_, _help) in GROUPS.items():
+for _name, (_, _help) in COMMANDS.items():
     app.add_typer(typer.Typer(help=_help), name=_name)
 
 
@@ -103,8 +116,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Set what holds for every command."""
-    # Databases, exports, reports: they hold people's words, whichever command writes them.
+    """Let only their owner read the files that a command writes: they hold people's words."""
     os.umask(0o077)
 
 
@@ -142,60 +154,6 @@ def mcp() -> None:
             await serve_stdio(resources)
 
     asyncio.run(serve())
-
-
-@app.command()
-def model(
-    port: Annotated[int | None, typer.Option(help="Where its server listens.")] = None,
-    name: Annotated[str | None, typer.Option(help="One of those that it lists.")] = None,
-) -> None:
-    """Find a model server on this machine and write its model to .env."""
-    from bot.commands.local_models import find_model
-
-    if not find_model(open_settings(), port, name):
-        raise typer.Exit(1)
-
-
-app.command()(research.ask)
-app.command()(research.quotes)
-app.command()(research.find)
-
-
-@app.command()
-def admin(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8765,
-) -> None:
-    """Show what happened, what it cost and what people disliked, in a browser on this machine."""
-    from bot.commands.maintenance import serve
-
-    asyncio.run(serve(open_settings(), port))
-
-
-@app.command()
-def doctor(
-    lists_settings: Annotated[
-        bool, typer.Option("--settings", help="Print all settings instead, secrets hidden.")
-    ] = False,
-) -> None:
-    """Check the settings and everything they name, and say what to do about each."""
-    from config import SettingsError
-
-    try:
-        settings = open_settings("ERROR")
-    except SettingsError as error:
-        typer.echo(f"✗ settings: {error}")
-        raise typer.Exit(1) from None
-    from bot.commands.doctor import examine, print_settings
-
-    if lists_settings:
-        print_settings(settings)
-        return
-    typer.echo("✓ settings: every value is well-formed")
-    findings = asyncio.run(examine(settings))
-    for finding in findings:
-        typer.echo(str(finding))
-    if any(finding.state == "wrong" for finding in findings):
-        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

@@ -151,10 +151,6 @@ ORDER: Final[tuple[Contents, ...]] = ("wine_list", "labels")
 """The order of the kinds, if pictures show several."""
 APOSTROPHES: Final = str.maketrans("", "", "'’")
 
-SHOWN: Final = 60
-LABEL: Final = ("Quarterstone", "Riesling", "1987")
-"""The text of the label that tests whether a model can see; it is no real wine."""
-
 Download = Callable[[], Awaitable[str]]
 """Fetches a picture as a model is shown it; raises Unusable if it cannot be had."""
 
@@ -435,22 +431,3 @@ async def attachment_of(
         failed=sum(bool(reading.why) for reading in readings),
         left_out=left_out,
     )
-
-
-def label() -> str:
-    """Draw the label, as a data URL; blocks for some 30 ms."""
-    from PIL import Image, ImageDraw, ImageFont  # noqa: PLC0415 - 30 ms, only for pictures
-
-    picture = Image.new("RGB", (480, 320), "ivory")
-    font = ImageFont.load_default(48)
-    ImageDraw.Draw(picture).multiline_text((60, 50), "\n".join(LABEL), "black", font)
-    return as_url(picture)
-
-
-async def misread(model: LLM) -> str:
-    """Return what a model makes of a label that it is shown; empty if it reads it."""
-    image = await asyncio.to_thread(label)
-    reading = await transcribed(Run(), model, question=QUESTION, images=[image])
-    said = " ".join(wine.line for wine in reading.wines)
-    is_read = {LABEL[0].lower(), LABEL[2]} <= {*words(said)}
-    return reading.why or ("" if is_read else f"it read {said[:SHOWN]!r}")

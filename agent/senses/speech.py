@@ -6,11 +6,9 @@ words of a server's error stay out of logs: it may repeat what was said.
 
 import asyncio
 import json
-import wave
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from typing import Any, Final
 
 import httpx2
@@ -41,7 +39,6 @@ USD_PER_MILLION: Final = 15
 LONGEST_ALOUD: Final = 1500
 """Characters of an answer that are read aloud: about a minute and a half."""
 TRIES: Final = 2
-RATE: Final = 16_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +133,6 @@ class Transcriber:
             visible(said["text"][: lengths.MESSAGE]).strip(),
             float(seconds) if isinstance(seconds, int | float) and seconds > 0 else 0.0,
         )
-
-    async def test(self) -> None:
-        """Have a second of silence transcribed, whatever the words are.
-
-        Raises:
-            ModelError: the server writes nothing down.
-        """
-        written = BytesIO()
-        with wave.open(written, "wb") as sound:
-            sound.setnchannels(1)
-            sound.setsampwidth(2)
-            sound.setframerate(RATE)
-            sound.writeframes(bytes(2 * RATE))
-        await self.transcribe(written.getvalue(), "silence.wav")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final
 
 import httpx2
 import typer
 
 from agent.text import pattern
+from bot.commands.output import open_settings
 from config import Settings, load_settings
 
 ENV_FILE: Final = Path(".env")
@@ -48,24 +49,17 @@ async def find_servers(ports: Sequence[int]) -> list[ModelServer]:
 
 
 async def _find_server(http: httpx2.AsyncClient, port: int) -> ModelServer | None:
-    listed = (await _get_json(http, f"http://127.0.0.1:{port}/v1/models")).get("data")
-    entries = listed[:MAX_LISTED] if isinstance(listed, list) else []
-    names = [str(entry.get("id")) for entry in entries if isinstance(entry, dict)]
+    try:
+        listed = (await http.get(f"http://127.0.0.1:{port}/v1/models")).json()["data"]
+        names = [str(entry["id"]) for entry in listed[:MAX_LISTED]]
+    except (httpx2.HTTPError, ValueError, LookupError, TypeError):
+        return None
     chat = [
         name
         for name in names
         if NAME.fullmatch(name) and not any(part in name for part in NOT_FOR_CHAT)
     ]
     return ModelServer(USUAL_PORTS.get(port, "A model server"), port, tuple(chat)) if chat else None
-
-
-async def _get_json(http: httpx2.AsyncClient, url: str) -> Mapping[str, Any]:
-    try:
-        response = await http.get(url)
-        body = response.json() if response.status_code == httpx2.codes.OK else None
-    except (httpx2.HTTPError, ValueError):
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def offer_local_model(settings: Settings) -> Settings:
@@ -94,20 +88,22 @@ def use_model(server: ModelServer, model: str) -> Settings:
     return settings
 
 
-def find_model(settings: Settings, port: int | None, name: str | None) -> bool:
-    """Use the named model, or the first that is listed here; return False if there is none."""
-    ports = (port,) if port else settings.llm_local_ports or tuple(USUAL_PORTS)
+def model(
+    port: Annotated[int | None, typer.Option(help="Where its server listens.")] = None,
+    name: Annotated[str | None, typer.Option(help="One of those that it lists.")] = None,
+) -> None:
+    """Find a model server on this machine and write its model, or the first, to .env."""
+    ports = (port,) if port else open_settings().llm_local_ports or tuple(USUAL_PORTS)
     servers = asyncio.run(find_servers(ports))
     for server in servers:
         typer.echo(f"{server.name} at {server.base_url}: {', '.join(server.models)}")
-    listed = ((server, model) for server in servers for model in server.models)
-    wanted = next((found for found in listed if name in (None, found[1])), None)
-    if wanted is None:
-        where = ", ".join(map(str, ports))
-        typer.echo(f"No model server with {name or 'a model'} answers at port {where}.")
-        return False
-    use_model(*wanted)
-    return True
+    for server in servers:
+        if name in (None, *server.models):
+            use_model(server, name or server.models[0])
+            return
+    where = ", ".join(map(str, ports))
+    typer.echo(f"No model server with {name or 'a model'} answers at port {where}.")
+    raise typer.Exit(1)
 
 
 def write_settings(values: Mapping[str, str]) -> None:

@@ -26,30 +26,24 @@ db_app = typer.Typer(no_args_is_help=True, add_completion=False)
 updates_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
+@db_app.callback()
+def db() -> None:
+    """Create and upgrade the database."""
+
+
 @db_app.command("upgrade")
 def upgrade() -> None:
     """Bring the database to this version's schema."""
-    before, newest = asyncio.run(_revision(open_settings(), upgraded=True)), newest_revision()
+    before, newest = asyncio.run(_upgraded(open_settings())), newest_revision()
     done = "was up to date" if before == newest else f"upgraded from {before or 'none'}"
     typer.echo(f"The database is at {newest}; it {done}.")
 
 
-@db_app.command("status")
-def status() -> None:
-    """Show the database's schema version. Exit status 1 if it needs an upgrade."""
-    revision, newest = asyncio.run(_revision(open_settings())), newest_revision()
-    typer.echo(f"The database is at {revision or 'none'}, this version's schema {newest}.")
-    if revision != newest:
-        typer.echo("Run `sommelier db upgrade`.", err=True)
-        raise typer.Exit(1)
-
-
-async def _revision(settings: Settings, *, upgraded: bool = False) -> str | None:
-    """Return the revision of the database, before it is `upgraded`."""
+async def _upgraded(settings: Settings) -> str | None:
+    """Upgrade the database, and return the revision that it had."""
     async with open_engine(settings) as engine:
         before = await schema_revision(engine)
-        if upgraded:
-            await upgrade_schema(engine)
+        await upgrade_schema(engine)
         return before
 
 
@@ -81,7 +75,7 @@ UserId = Annotated[int, typer.Argument(help="Their number in Telegram, as `/trac
 def export(user_id: UserId) -> None:
     """Print all that the database stores of a user, as JSON."""
     settings = open_settings()
-    user = _hashed(settings, user_id)
+    user = keyed_hash("user", user_id, settings.trace_user_key)
     print_json(
         with_database(settings, lambda sessions: SqlPersonalData(sessions).export(user_id, user))
     )
@@ -97,7 +91,7 @@ def forget(
     That they were allowed or blocked stays. Messages in Telegram itself are theirs to delete.
     """
     settings = open_settings()
-    user = _hashed(settings, user_id)
+    user = keyed_hash("user", user_id, settings.trace_user_key)
     if not yes:
         typer.confirm(f"Delete all that is stored of {user_id}?", abort=True)
     counts = with_database(
@@ -118,17 +112,15 @@ async def _forget_in_langfuse(settings: Settings, user: str) -> int:
         return await api.delete_traces(user)
 
 
-def _hashed(settings: Settings, user_id: int) -> str:
-    return keyed_hash("user", user_id, settings.trace_user_key)
+def admin(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8765,
+) -> None:
+    """Show what happened, what it cost and what people disliked, in a browser on this machine."""
+    asyncio.run(_serve(open_settings(), port))
 
 
-async def serve(settings: Settings, port: int) -> None:
-    """Serve the page on this machine until stopped, and say where.
-
-    Raises:
-        CannotListen: the port is taken.
-        DatabaseUnavailable: no connection, or it was not upgraded.
-    """
+async def _serve(settings: Settings, port: int) -> None:
+    """Serve the page on this machine until stopped, and say where."""
     from bot.app import admin_page  # noqa: PLC0415 - other commands need no Telegram
 
     token = secrets.token_urlsafe(24)

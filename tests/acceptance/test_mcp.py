@@ -13,7 +13,6 @@ from tests.doubles.bot_api import BotApi
 from tests.doubles.mcp_tools import LINK, entry
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.doubles.server import eventually
-from tests.processes import Process
 
 
 def informed(intro: str) -> Step:
@@ -125,16 +124,3 @@ async def test_a_call_that_a_kill_interrupts_is_not_run_again(
         told = await answered(bot_api, 2)
     assert told["text"].startswith("desk__slow_note was interrupted and may have run.")
     assert notes.read_text() == "once\n"
-
-
-async def test_doctor_lists_the_tools_of_servers_and_what_is_wrong(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    desk, broken = entry(tmp_path / "notes", "fair", "add_note"), {"command": "/no/such/program"}
-    servers = json.dumps({"desk": desk, "broken": broken})
-    with Process("doctor", environment=environment | {"MCP_SERVERS": servers}) as process:
-        assert process.wait() == 1
-    (line,) = [line for line in process.shown.splitlines() if " tools: " in line]
-    assert "broken does not run (FileNotFoundError: No such file or directory)" in line
-    assert "desk: fair, big (asks the user)" in line
-    assert "add_note (asks the user)" in line

@@ -17,7 +17,6 @@ from agent.documents.embedding import (
     is_installed,
 )
 from agent.documents.vectors import EmbeddingError, embed
-from bot.commands import doctor
 from bot.models import embedder_of
 from config import load_settings
 from tests.doubles.web import Web, vector
@@ -48,7 +47,6 @@ async def test_vectors_come_in_the_order_of_the_texts_as_plain_numbers(tmp_path:
     assert asked == []
     found = await asyncio.gather(*(local.embed(["tannin", "lees"]) for _ in range(3)))
     assert found == [[[1.0, 0.0, 6.0], [0.0, 2.0, 4.0]]] * 3
-    assert await doctor.try_embedder(local) == "onnx:small/model, vectors of 3 numbers"
     await local.close()
     assert asked == [("small/model", tmp_path)]
     assert model.threads == {"embedding_0"}
@@ -66,15 +64,13 @@ async def test_vectors_come_from_the_models_own_server() -> None:
     assert embedder_of(load_settings(None, values)) is None
 
 
-async def test_why_a_model_is_not_there_reaches_the_log_and_the_doctor(tmp_path: Path) -> None:
+async def test_why_a_model_is_not_there_reaches_the_log(tmp_path: Path) -> None:
     def missing(model: str, cache: Path) -> TextModel:
         raise LocalModelError(f"{model} is not there")
 
     local = LocalEmbedding("gone", cache=tmp_path, load=missing)
     with pytest.raises(EmbeddingError, match="onnx:gone failed: gone is not there"):
         await embed(local, ["oak"], 5)
-    with pytest.raises(LocalModelError, match=r"^gone is not there$"):
-        await doctor.try_embedder(local)
     await local.close()
 
 
