@@ -18,6 +18,7 @@ from agent.engine.tools import Toolbox
 from agent.mcp import open_servers
 from tests.acceptance.test_end_to_end import running_here
 from tests.doubles.bot_api import BotApi
+from tests.doubles.server import eventually
 
 TOKEN = "a-long-random-token-5c1f"
 TOOLS = ["search_wines", "get_wine", "find_similar_wines", "search_documents", "quotes"]
@@ -73,7 +74,7 @@ async def test_another_agent_searches_over_http_with_the_token_of_the_api(
                 await searched(client)
         entry = {"url": url, "headers": bearer, "tools": ["get_wine"]}
         async with open_servers(SecretStr(json.dumps({"cellar": entry}))) as servers:
-            await servers.connections[0].settled.wait()
+            await eventually(lambda: bool(servers.tools), seconds=60, otherwise=lambda: "no tools")
             asks = {tool.name: tool.needs_confirmation for tool in servers.tools}
             got = await Toolbox(servers.tools).call(
                 ToolCall("1", "cellar__get_wine", '{"wine_ids": ["no-such-wine"]}'), Run()
