@@ -36,10 +36,6 @@ IMAGES: Final = 8
 """Pictures of a message that are looked at, an album has up to ten; pages of a scanned list."""
 IMAGE_PIXELS: Final = 50_000_000
 """Pixels of a picture, unpacked; the largest of a telephone have about as many."""
-SHOWN_IMAGE_BYTES: Final = 1_000_000
-"""A picture as a model is shown it."""
-TRANSCRIPT_BYTES: Final = 1_000_000
-"""A transcript of a voice."""
 READ_NAME: Final = 120
 """A name, a region or a line that was read in a picture."""
 LIST_WINES: Final = 300

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.evals.evaluators import Mark
-from agent.senses.pictures import VISION, as_shown, read_pictures
+from agent.senses.pictures import VISION, read_pictures
+from agent.senses.sent_files import as_shown
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue, Currency, ReadWine
 from agent.tables import StrictModel, read_toml

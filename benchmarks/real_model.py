@@ -24,7 +24,8 @@ from pydantic import SecretStr
 
 from agent.engine.run import Run
 from agent.mcp import McpServers
-from agent.senses.pictures import as_shown, read_pictures
+from agent.senses.pictures import read_pictures
+from agent.senses.sent_files import as_shown
 from agent.sommelier.attachment import TurnAttachment
 from agent.sommelier.history import messages_for_model
 from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, with_person

@@ -15,7 +15,7 @@ from agent.engine.messages import LLMResponse, ResponseMode, Usage
 from agent.engine.run import Run
 from agent.places.search import BraveSearch, PlaceSearch, SearxngSearch
 from agent.senses.pictures import VISION
-from agent.senses.speech import AudioServer, Speaker, Transcriber
+from agent.senses.speech import AudioServer
 from agent.turn import Deps, Prompts
 from config import Purpose, Server, Settings, SettingsError, data_folder
 
@@ -51,15 +51,9 @@ def special_models_of(settings: Settings) -> dict[str, LLMService]:
     models = dict[str, LLMService]()
     if settings.has_model and (name := settings.quotes_model):
         models["quotes"] = model_of(settings, name, settings.response_mode)
-    if (sight := sight_of(settings)) is not None:
-        models[VISION] = sight
+    if (server := settings.server("vision")) and (name := settings.vision_model):
+        models[VISION] = model_of(settings, name, settings.response_mode, server)
     return models
-
-
-def sight_of(settings: Settings) -> LLMService | None:
-    """Return the model that reads pictures; None where none is set, or no server for it."""
-    server, name = settings.server("vision"), settings.vision_model
-    return model_of(settings, name, settings.response_mode, server) if server and name else None
 
 
 def model_of(
@@ -95,29 +89,31 @@ def embedder_of(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
     return EmbeddingService(model=name, api_key=api_key, base_url=base_url, timeout_seconds=seconds)
 
 
-def transcriber_of(settings: Settings, http: httpx2.AsyncClient) -> Transcriber | None:
+def transcriber_of(settings: Settings, http: httpx2.AsyncClient) -> AudioServer | None:
     """Return the model that transcribes voices; None where none is set, or no server for it."""
-    name, server = settings.transcription_model, audio_server(settings, "transcription", http)
-    return Transcriber(server=server, model=name) if server and name else None
+    return _audio_server(settings, "transcription", settings.transcription_model, http)
 
 
-def speaker_of(settings: Settings, http: httpx2.AsyncClient) -> Speaker | None:
+def speaker_of(settings: Settings, http: httpx2.AsyncClient) -> AudioServer | None:
     """Return the model that reads answers aloud; None where none is set, or no server for it."""
-    name, server = settings.speech_model, audio_server(settings, "speech", http)
-    return (
-        Speaker(server=server, model=name, voice=settings.speech_voice) if server and name else None
-    )
+    return _audio_server(settings, "speech", settings.speech_model, http)
 
 
-def audio_server(
-    settings: Settings, purpose: Purpose, http: httpx2.AsyncClient
+def _audio_server(
+    settings: Settings, purpose: Purpose, model: str | None, http: httpx2.AsyncClient
 ) -> AudioServer | None:
-    """Return the server of a model that hears or speaks; None where none is set."""
-    if (server := settings.server(purpose)) is None:
+    server = settings.server(purpose)
+    if not (server and model):
         return None
     base_url, api_key = server
-    seconds = settings.llm_timeout_seconds
-    return AudioServer(http=http, base_url=base_url, api_key=api_key, timeout_seconds=seconds)
+    return AudioServer(
+        http=http,
+        model=model,
+        voice=settings.speech_voice,
+        base_url=base_url,
+        api_key=api_key,
+        timeout_seconds=settings.llm_timeout_seconds,
+    )
 
 
 def place_search(settings: Settings, http: httpx2.AsyncClient) -> PlaceSearch | None:

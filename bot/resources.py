@@ -21,7 +21,7 @@ from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.places.find import find_places_tool
 from agent.places.search import PlaceSearch
-from agent.senses.speech import Speaker, Transcriber
+from agent.senses.speech import AudioServer
 from bot.models import (
     embedder_of,
     models_of,
@@ -88,8 +88,8 @@ class Resources:
     documents: DocumentStore
     run: Run
     search: PlaceSearch | None = None
-    transcriber: Transcriber | None = None
-    speaker: Speaker | None = None
+    transcriber: AudioServer | None = None
+    speaker: AudioServer | None = None
     refinement: bool | None = None
     cache: QuoteCache = field(default_factory=QuoteCache)
     help: Help = field(default_factory=Help)

@@ -1,10 +1,11 @@
-"""Read the pictures and PDF files that users send, in processes that can be killed.
+"""Make the pictures and PDF files that users send ready for a model.
 
-Parsers may hang over a file that was made for it, or take all memory. Each file gets a process of
-its own with limits of time and memory.
+Parsers may hang over a file that was made for it, or take all memory. So each file gets a process
+of its own with limits of time and memory. A photo needs none: Telegram itself wrote it.
 """
 
 import asyncio
+import base64
 import logging
 import multiprocessing
 import os
@@ -13,21 +14,16 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agent import lengths
 from agent.senses.pdf import Unreadable, read_pdf_text
-from agent.senses.pictures import (
-    LONGEST_SIDE,
-    NO_PICTURE,
-    TOO_LARGE,
-    Pages,
-    Unusable,
-    as_shown,
-    as_url,
-    is_light,
-)
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
 
 R = TypeVar("R")
 
@@ -35,6 +31,61 @@ SECONDS: Final = 20.0
 MEMORY_BYTES: Final = 2_000_000_000
 MIN_TEXT: Final = 40
 """A PDF file with fewer characters is shown to a model as pictures of its pages."""
+LONGEST_SIDE: Final = 1568
+"""Pixels of the longer side; what is larger, models scale down themselves, at the same price."""
+FORMATS: Final = ("JPEG", "PNG", "WEBP")
+TOO_LARGE: Final = "too_large"
+NO_PICTURE: Final = "no_picture"
+
+
+class Unusable(ValueError):
+    """A picture, a recording or a file that cannot be read; the text is the name of the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """A file: its text, or the first of its `count` pages as pictures that a model is shown."""
+
+    text: str = ""
+    pictures: tuple[str, ...] = ()
+    count: int = 0
+
+
+class SentFiles:
+    """Reads files that users send, one at a time."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._one_at_a_time = asyncio.Lock()
+
+    async def pages(self, data: bytes) -> Pages:
+        """Return the text of a PDF file, or its first pages as pictures.
+
+        Raises:
+            Unusable: it is no PDF file, is encrypted, or takes too long.
+        """
+        return await self._read(read_pages, data)
+
+    async def picture(self, data: bytes, *, is_photo: bool) -> str:
+        """Return a picture as a data URL that a model can be shown.
+
+        Raises:
+            Unusable: it is no picture, is too large, or takes too long.
+        """
+        if is_photo:
+            return await asyncio.to_thread(as_shown, data)
+        return await self._read(as_shown, data)
+
+    async def _read(self, read: Callable[[bytes], R], data: bytes) -> R:
+        async with self._one_at_a_time:
+            try:
+                return await run_in_process(read, data, seconds=self._seconds)
+            except TimeoutError:
+                raise Unusable(TOO_LARGE) from None
+            except Unusable:
+                raise
+            except Exception:
+                raise Unusable(NO_PICTURE) from None
 
 
 async def run_in_process(function: Callable[..., R], *arguments: object, seconds: float) -> R:
@@ -74,43 +125,6 @@ def _limit(seconds: float) -> None:
     logging.disable()
 
 
-class SentFiles:
-    """Reads files that users send; heavy ones one at a time."""
-
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self._seconds = seconds
-        self._one_at_a_time = asyncio.Lock()
-
-    async def pages(self, data: bytes) -> Pages:
-        """Return the text of a PDF file, or its first pages as pictures.
-
-        Raises:
-            Unusable: it is no PDF file, is encrypted, or takes too long.
-        """
-        return await self._read(read_pages, data)
-
-    async def picture(self, data: bytes) -> str:
-        """Return a picture as a data URL that a model can be shown.
-
-        Raises:
-            Unusable: it is no picture, is too large, or takes too long.
-        """
-        if await asyncio.to_thread(is_light, data):
-            return await asyncio.to_thread(as_shown, data)
-        return await self._read(as_shown, data)
-
-    async def _read(self, read: Callable[[bytes], R], data: bytes) -> R:
-        async with self._one_at_a_time:
-            try:
-                return await run_in_process(read, data, seconds=self._seconds)
-            except TimeoutError:
-                raise Unusable(TOO_LARGE) from None
-            except Unusable:
-                raise
-            except Exception:
-                raise Unusable(NO_PICTURE) from None
-
-
 def read_pages(data: bytes) -> Pages:
     """Return the text of a PDF file, or its first pages as pictures if it holds little text."""
     from pypdfium2 import PdfDocument  # noqa: PLC0415 - heavy
@@ -126,4 +140,34 @@ def read_pages(data: bytes) -> Pages:
 
 def _picture(page: Any) -> str:
     scale = min(LONGEST_SIDE / max(*page.get_size(), 1), 4)
-    return as_url(page.render(scale=scale).to_pil())
+    return _as_url(page.render(scale=scale).to_pil())
+
+
+def as_shown(data: bytes) -> str:
+    """Return a picture as a data URL: an upright JPEG of 1,568 pixels at most, without metadata.
+
+    Raises:
+        Unusable: it is too large, or no picture.
+    """
+    from PIL import Image  # noqa: PLC0415 - 30 ms, only for pictures
+
+    try:
+        with Image.open(BytesIO(data), formats=FORMATS) as picture:
+            if picture.width * picture.height <= lengths.IMAGE_PIXELS:
+                return _as_url(picture)
+    except Exception:  # the readers of formats raise anything at all over a file made for it
+        raise Unusable(NO_PICTURE) from None
+    raise Unusable(TOO_LARGE)
+
+
+def _as_url(picture: "Picture") -> str:
+    from PIL import Image, ImageOps  # noqa: PLC0415 - see as_shown
+
+    picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    upright = ImageOps.exif_transpose(picture).convert("RGBA")
+    # A new picture, so that nothing but the pixels of the old one is passed on.
+    flat = Image.new("RGB", upright.size, "white")
+    flat.paste(upright, mask=upright.getchannel("A"))
+    written = BytesIO()
+    flat.save(written, "JPEG", quality=85)
+    return f"data:image/jpeg;base64,{base64.b64encode(written.getvalue()).decode()}"

@@ -17,9 +17,9 @@ from agent.engine.run import Run
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.retrying import retry
-from agent.senses.pictures import TOO_LARGE, VISION, Unusable, read_pages, read_pictures
-from agent.senses.sent_files import SentFiles
-from agent.senses.speech import Heard, Transcriber, hear, read_aloud
+from agent.senses.pictures import VISION, read_pages, read_pictures
+from agent.senses.sent_files import TOO_LARGE, SentFiles, Unusable
+from agent.senses.speech import MAX_SECONDS, AudioServer, Heard, hear, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
 from agent.turn import Reply, deps_of, settings_of
@@ -112,14 +112,13 @@ class Media:
             await self.talk.answer_text(update, context)
         elif transcriber is None:
             await self.talk.say(update, translate("cannot_hear"))
-        elif seconds_of(sound) > transcriber.longest_seconds:
-            most = f"{transcriber.longest_seconds:g}"
-            await self.talk.say(update, translate("too_long_to_hear", seconds=most))
+        elif seconds_of(sound) > MAX_SECONDS:
+            await self.talk.say(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
         else:
             await self._answer_voice(update, sound, transcriber)
 
     async def _answer_voice(
-        self, update: Update, sound: Voice | Audio | VideoNote, transcriber: Transcriber
+        self, update: Update, sound: Voice | Audio | VideoNote, transcriber: AudioServer
     ) -> None:
         """Answer what a recording says; show the transcription while it is answered."""
         message, talk = message_of(update), self.talk
@@ -131,8 +130,8 @@ class Media:
         async def listen(run: Run) -> str:
             nonlocal heard, text
             name, seconds = file_name(sound), seconds_of(sound)
-            heard = await hear(download, name, seconds, run=run, transcriber=transcriber)
-            words = heard.transcript.text
+            heard = await hear(download, name, seconds, run=run, server=transcriber)
+            words = heard.text
             text = with_context(words, message) if words else ""
             if words and run.show_draft is not None:
                 run.show_draft(lambda: lead_of(words))
@@ -143,7 +142,7 @@ class Media:
                 errors = (f"voice_{heard.why}",)
                 return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
             reply = await talk.answer(text, run, history)
-            lead, audio = lead_of(heard.transcript.text), await self._aloud(reply, run)
+            lead, audio = lead_of(heard.text), await self._aloud(reply, run)
             return replace(reply, lead=lead, audio=audio)
 
         await talk.turns.run_turn(replace(question, transcribe=listen), work)
@@ -170,7 +169,8 @@ class Media:
             return None
 
         async def picture(file: File) -> str:
-            return await self.files.picture(await fetch(bot, file))
+            is_photo = "mime_type" not in file
+            return await self.files.picture(await fetch(bot, file), is_photo=is_photo)
 
         return await read_pictures([partial(picture, file) for file in files], run, catalogue)
 

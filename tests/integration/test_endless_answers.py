@@ -18,7 +18,7 @@ from agent.documents.embedding import EmbeddingService
 from agent.documents.vectors import EmbeddingError, embed
 from agent.engine.errors import ModelError, ToolError
 from agent.places.search import BraveSearch, SearxngSearch
-from agent.senses.speech import AudioServer, Transcriber
+from agent.senses.speech import AudioServer
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.errors import Unavailable
 from bot.telegram.connection import TelegramRequests
@@ -95,10 +95,9 @@ async def _brave(url: str) -> None:
 
 async def _voice(url: str) -> None:
     async with httpx2.AsyncClient() as http:
-        server = AudioServer(http=http, base_url=url, timeout_seconds=SECONDS)
-        heard = Transcriber(server=server, model="m")
+        server = AudioServer(http=http, model="m", base_url=url, timeout_seconds=SECONDS)
         with suppress(ModelError):
-            await heard.transcribe(b"voice", "voice.ogg")
+            await server.transcribe(b"voice", "voice.ogg")
 
 
 async def _telegram(url: str) -> None:

@@ -8,16 +8,15 @@ import pytest
 
 from agent.engine.limits import Ledger, Limits
 from agent.engine.run import Run
-from agent.senses.pictures import Unusable
-from agent.senses.speech import LONGEST_ALOUD, AudioServer, Speaker, Transcriber, hear, read_aloud
+from agent.senses.sent_files import Unusable
+from agent.senses.speech import LONGEST_ALOUD, AudioServer, hear, read_aloud
 from tests.doubles.model_server import ModelServer, hang
 
 
 @pytest.fixture
-async def transcriber(model_server: ModelServer) -> AsyncIterator[Transcriber]:
+async def server(model_server: ModelServer) -> AsyncIterator[AudioServer]:
     async with httpx2.AsyncClient() as http:
-        server = AudioServer(http=http, base_url=model_server.base_url, timeout_seconds=0.3)
-        yield Transcriber(server=server, model="w")
+        yield AudioServer(http=http, model="w", base_url=model_server.base_url, timeout_seconds=0.3)
 
 
 async def recording() -> bytes:
@@ -28,13 +27,9 @@ async def gone() -> bytes:
     raise Unusable("not_fetched")
 
 
-def test_a_request_costs_what_openai_asks_and_nothing_on_this_machine(
-    transcriber: Transcriber,
-) -> None:
-    assert transcriber.cost(90) == 0
-    elsewhere = replace(transcriber.server, base_url="https://audio.example/v1")
-    assert replace(transcriber, server=elsewhere).cost(90) == pytest.approx(0.009)
-    assert Speaker(server=elsewhere, model="t", voice="a").cost("x" * 1000) == pytest.approx(0.015)
+def test_a_request_costs_nothing_on_this_machine(server: AudioServer) -> None:
+    elsewhere = replace(server, base_url="https://audio.example/v1")
+    assert (server.spent(0.009).cost_usd, elsewhere.spent(0.009).cost_usd) == (0, 0.009)
 
 
 @pytest.mark.parametrize(
@@ -43,26 +38,25 @@ def test_a_request_costs_what_openai_asks_and_nothing_on_this_machine(
     ids=["the day's", "the turn's"],
 )
 async def test_with_a_budget_used_up_nothing_is_asked(
-    run: Run, transcriber: Transcriber, model_server: ModelServer
+    run: Run, server: AudioServer, model_server: ModelServer
 ) -> None:
-    heard = await hear(recording, "voice.ogg", 30, run=run, transcriber=transcriber)
+    heard = await hear(recording, "voice.ogg", 30, run=run, server=server)
     assert (heard.why, model_server.recordings) == ("budget", [])
 
 
 async def test_what_is_not_fetched_costs_nothing_and_a_silent_server_a_request(
-    transcriber: Transcriber, model_server: ModelServer
+    server: AudioServer, model_server: ModelServer
 ) -> None:
     run = Run()
-    heard = await hear(gone, "voice.ogg", 3, run=run, transcriber=transcriber)
+    heard = await hear(gone, "voice.ogg", 3, run=run, server=server)
     assert (heard.why, run.ledger.requests) == ("not_fetched", 0)
     model_server.hear(hang(30), hang(30))
-    heard = await hear(recording, "voice.ogg", 3, run=run, transcriber=transcriber)
+    heard = await hear(recording, "voice.ogg", 3, run=run, server=server)
     assert (heard.why, run.ledger.requests) == ("ModelUnavailable", 1)
 
 
 async def test_the_beginning_of_a_long_answer_is_read_aloud(
-    transcriber: Transcriber, model_server: ModelServer
+    server: AudioServer, model_server: ModelServer
 ) -> None:
-    speaker = Speaker(server=transcriber.server, model="t", voice="alloy")
-    assert (await read_aloud("a" * 9000, Run(), speaker)).startswith(b"OggS")
+    assert (await read_aloud("a" * 9000, Run(), server)).startswith(b"OggS")
     assert len(model_server.spoken[0]["input"]) == LONGEST_ALOUD

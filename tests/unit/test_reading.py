@@ -11,8 +11,7 @@ from PIL import Image
 
 from agent import lengths
 from agent.senses.pdf import Unreadable
-from agent.senses.pictures import SCAN, Unusable
-from agent.senses.sent_files import SentFiles
+from agent.senses.sent_files import SentFiles, Unusable
 from db.documents.chunking import Section
 from db.documents.reading import Document, read_bytes, read_document
 from tests.files import PICTURE, at, docx, encrypted_pdf, epub, packed, pdf, xlsx
@@ -194,13 +193,15 @@ def test_files_over_a_limit_are_refused(tmp_path: Path, monkeypatch: pytest.Monk
         read_bytes(tmp_path / "pipe.txt")
 
 
-async def test_a_picture_made_to_take_for_ever_holds_up_no_other() -> None:
+async def test_a_picture_made_to_take_for_ever_holds_up_no_photo() -> None:
     whole = saved(Image.new("L", (7000, 7000), 128), "JPEG", progressive=True)
-    head, *scans = whole.split(SCAN)
-    endless = SCAN.join([head, *scans[:-1], *[min(scans[:-1], key=len)] * 5000, scans[-1]])
+    head, *scans = whole.split(scan := b"\xff\xda")
+    endless = scan.join([head, *scans[:-1], *[min(scans[:-1], key=len)] * 5000, scans[-1]])
     files = SentFiles(seconds=1)
-    hostile, stopped = (asyncio.create_task(files.picture(endless)) for _ in range(2))
-    assert (await files.picture(drawn(["Chablis"]))).startswith("data:image/jpeg")
+    hostile, stopped = (
+        asyncio.create_task(files.picture(endless, is_photo=False)) for _ in range(2)
+    )
+    assert (await files.picture(drawn(["Chablis"]), is_photo=True)).startswith("data:image/jpeg")
     assert not hostile.done()
     stopped.cancel()
     with pytest.raises(Unusable, match="too_large"):
@@ -212,7 +213,7 @@ async def test_a_picture_made_to_take_for_ever_holds_up_no_other() -> None:
 async def test_sent_files_are_read_or_refused() -> None:
     files = SentFiles()
     large = saved(Image.new("1", (5000, 5000)), "PNG")
-    assert (await files.picture(large)).startswith("data:image/jpeg")
+    assert (await files.picture(large, is_photo=False)).startswith("data:image/jpeg")
     list_ = await files.pages(pdf(" ".join([COLUMNS, at(50, 500, "Chinon 2020 ... 24")])))
     assert "Chinon 2020 ... 24" in list_.text
     scan = await files.pages(pdf(PICTURE, PICTURE))
