@@ -6,9 +6,10 @@ A field's name in capitals is its variable, the line below it says what the vari
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, Self
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -41,7 +42,6 @@ SHARED_ACCOUNTS: Final = frozenset(
     {"777000", "1087968824", "136817688", "1271266957", "489000", "5434988373"}
 )
 """Telegram's service messages, anonymous admins, channels, replies, codes, the spam filter."""
-RANDOM: Final = "as `openssl rand -hex 32` prints them"
 
 
 class SettingsError(ValueError):
@@ -75,41 +75,23 @@ def split(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip() not in ("", "none"))
 
 
-def split_headers(value: object) -> object:
-    """Return the names and values of `name=value,other=value`."""
-    pairs = [part.partition("=") for part in value.split(",")] if isinstance(value, str) else []
-    if not all(name.strip() and sign for name, sign, _ in pairs):
-        raise ValueError("must be headers like name=value,other=value")
-    return tuple((name.strip(), unquote(text.strip())) for name, _, text in pairs)
-
-
-def parse_json(value: object) -> object:
-    """Return the value of a text of JSON; anything else as it is."""
-    return from_json(value) if isinstance(value, str) else value
-
-
 def split_user_ids(value: object) -> object:
     """Return ids of users; refuse names, groups and the accounts in whose name others write."""
     ids = split(value)
     for user_id in ids if isinstance(ids, tuple) else ():
-        if not USER_ID.fullmatch(user_id):
-            raise ValueError("must be ids of users, like 12345,67890; not @names or ids of groups")
-        if user_id in SHARED_ACCOUNTS:
+        if not USER_ID.fullmatch(user_id) or user_id in SHARED_ACCOUNTS:
             raise ValueError(
-                f"{user_id} is Telegram's own account, in whose name others write (channels, "
-                "admins who hide); name the users themselves"
+                "must be ids of users, like 12345,67890; not @names, groups or Telegram's accounts"
             )
     return ids
 
 
-def check_time_zone(value: str) -> str:
-    """Return the name of a known time zone."""
+def read_time_zone(value: object) -> object:
+    """Return the time zone of a name."""
     try:
-        ZoneInfo(value)
+        return UTC if value == "UTC" else ZoneInfo(str(value))
     except (KeyError, OSError, ValueError):
-        if value != "UTC":
-            raise ValueError("must be a time zone like Europe/Vienna, or UTC") from None
-    return value
+        raise ValueError("must be a time zone like Europe/Vienna, or UTC") from None
 
 
 Url = Annotated[
@@ -117,23 +99,26 @@ Url = Annotated[
     AfterValidator(lambda value: value.rstrip("/")),
     matches(r"https?://[^\s/]\S*", "an address that begins with http:// or https://"),
 ]
+HttpsUrl = Annotated[Url, matches("https://.*", "an address that begins with https://")]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)]
 Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split)]
-Headers = Annotated[tuple[tuple[str, SecretStr], ...], NoDecode, BeforeValidator(split_headers)]
-ModelPrices = Annotated[dict[str, Price], NoDecode, BeforeValidator(parse_json)]
 UserIds = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split_user_ids)]
-TimeZone = Annotated[str, AfterValidator(check_time_zone)]
+ModelPrices = Annotated[
+    dict[str, Price],
+    NoDecode,
+    BeforeValidator(lambda value: from_json(value) if isinstance(value, str) else value),
+]
 BotToken = Annotated[
     SecretStr, matches(r"\d+:[\w-]+", "a token of @BotFather, like 123456789:AAExampleExample")
 ]
-BearerToken = Annotated[
+Token = Annotated[
     SecretStr,
-    matches("[A-Za-z0-9._~+/-]{16,}=*", f"16 or more of A-Z, a-z, 0-9, . _ ~ + / and -, {RANDOM}"),
+    matches("[A-Za-z0-9_-]{16,256}", "16 to 256 of A-Z, a-z, 0-9, _ and -; `openssl rand -hex 32`"),
 ]
-WebhookSecret = Annotated[
-    SecretStr,
-    matches("[A-Za-z0-9_-]{16,256}", f"16 to 256 of A-Z, a-z, 0-9, _ and -, {RANDOM}"),
+Headers = Annotated[
+    SecretStr, matches("[^=,]+=[^,]*(,[^=,]+=[^,]*)*", "headers like name=value,other=value")
 ]
+Environment = Annotated[str, matches("[a-z0-9_-]{1,40}", "1 to 40 of a-z, 0-9, _ and -")]
 DatabaseUrl = Annotated[
     SecretStr,
     matches(
@@ -141,23 +126,9 @@ DatabaseUrl = Annotated[
         "an address that begins with sqlite+aiosqlite:/// or postgresql+psycopg://",
     ),
 ]
-Environment = Annotated[
-    str,
-    AfterValidator(lambda value: value if not value.startswith("langfuse") else ""),
-    matches("[a-z0-9_-]{1,40}", "1 to 40 of a-z, 0-9, _ and -, and not begin with langfuse"),
-]
-Country = Annotated[str, matches("([A-Z]{2})?", "a country's two letters, like AT")]
 Purpose = Literal["vision", "transcription", "speech", "embedding"]
 Server = tuple[str | None, SecretStr | None]
 """The address and the key of a server; without an address it is OpenAI's."""
-
-
-class Variable(NamedTuple):
-    """A variable, its value, and what it does."""
-
-    name: str
-    value: object
-    description: str
 
 
 class Settings(BaseSettings):
@@ -166,6 +137,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         extra="ignore",
         frozen=True,
+        arbitrary_types_allowed=True,
         env_ignore_empty=True,
         hide_input_in_errors=True,
         use_attribute_docstrings=True,
@@ -196,17 +168,12 @@ class Settings(BaseSettings):
     """US dollars per million tokens, as JSON: {"my-model": {"prompt": 1, "completion": 2}}."""
     llm_timeout_seconds: float = Field(60, gt=0, le=600)
     """Seconds that one request to the model may take."""
-    llm_context_tokens: int | None = Field(None, ge=2048)
-    """Tokens the model reads at most; the oldest messages are left out."""
-    llm_max_tokens: int = Field(LIMITS.answer_tokens, ge=64)
-    """Tokens an answer may have; one that is cut off gets more."""
     llm_profile: Literal["full", "small"] | None = None
     """full: the model calls tools; small: wines are searched first; default: by the name."""
     llm_local_ports: Ports = (11434, 1234, 8080, 8000)
     """Where a model server is looked for on this machine while none is set; none: nowhere."""
 
-    # Models that read pictures, hear and read aloud, and make vectors: on a server of their own or
-    # on that of OPENAI_BASE_URL
+    # Models that read pictures, write voices down, read aloud, and make vectors
 
     vision_model: str | None = None
     """The model that reads pictures; without it users are asked to write."""
@@ -226,8 +193,6 @@ class Settings(BaseSettings):
     """The server of that model, if it is not that of OPENAI_BASE_URL."""
     speech_api_key: SecretStr | None = None
     """The key of that server."""
-    speech_voice: str = "alloy"
-    """The voice that reads."""
     embedding_model: str | None = None
     """The model that makes vectors, by which documents are found; onnx:NAME runs one here."""
     embedding_base_url: Url | None = None
@@ -249,22 +214,22 @@ class Settings(BaseSettings):
     """How often an update that fails is tried; `sommelier updates` shows those given up."""
     shutdown_seconds: NonNegativeFloat = 20
     """Seconds that turns have to end when the bot is stopped; the rest is resumed later."""
-    time_zone: TimeZone = "UTC"
+    time_zone: Annotated[tzinfo, BeforeValidator(read_time_zone)] = UTC
     """The time zone in which users are reminded of their own bottles, 10 to 20 o'clock."""
 
     # HTTP: the webhook, metrics, the API, the page of admins
 
-    webhook_url: Url | None = None
+    webhook_url: HttpsUrl | None = None
     """The public https address that Telegram delivers to; without it the bot polls."""
-    webhook_secret: WebhookSecret | None = None
+    webhook_secret: Token | None = None
     """The secret that Telegram sends along."""
     http_host: str = "127.0.0.1"
     """The address to listen on."""
     http_port: int | None = Field(None, ge=0, le=65535)
     """The port to listen on; without it nothing is served."""
-    api_token: BearerToken | None = None
+    api_token: Token | None = None
     """Serves the API (docs/wines-and-documents.md) to those who send it as a bearer token."""
-    admin_token: BearerToken | None = None
+    admin_token: Token | None = None
     """Serves the page of admins at /admin to those who give it."""
 
     # Documents, places, further tools
@@ -301,11 +266,9 @@ class Settings(BaseSettings):
     """The region that the keys belong to, or your own server."""
     langfuse_tracing_environment: Environment | None = None
     """What tells deployments apart in Langfuse, like staging."""
-    langfuse_prompt_label: str = "production"
-    """The label of the prompts that are used (docs/admin.md)."""
     otel_exporter_otlp_endpoint: Url | None = None
     """Without Langfuse: any backend of OpenTelemetry's protocol, without /v1/traces."""
-    otel_exporter_otlp_headers: Headers = ()
+    otel_exporter_otlp_headers: Headers | None = None
     """Headers for that backend, as name=value,other=value."""
     trace_user_key: SecretStr = SecretStr("sommelier")
     """The key of the hashes that stand for users and chats; choose a secret of your own."""
@@ -313,19 +276,17 @@ class Settings(BaseSettings):
     """What traces hold of messages and answers; masked: without personal data."""
     trace_retention_days: PositiveFloat = 14
     """Days that traces stay in the database."""
-    stats_retention_days: float = Field(90, ge=8)
-    """Days that the numbers of turns, and ratings of them, stay in the database."""
 
-    # Admins, access, and what may be used in a day (UTC), from which admins are exempt
+    # Admins, access, budgets
 
     admin_ids: UserIds = ()
     """The Telegram ids of those who may use /stats, /trace, /allow, /block and /broadcast."""
     access: Literal["open", "allow_list"] = "open"
     """open: everybody but the blocked; allow_list: only whom an admin let in."""
     budget_person_requests: PositiveInt | None = None
-    """Requests to models in a day, for each user."""
+    """Requests to models in a day (UTC), for each user but the admins."""
     budget_person_cost_usd: PositiveFloat | None = None
-    """US dollars in a day, for each user."""
+    """US dollars in a day, for each user but the admins."""
     budget_total_requests: PositiveInt | None = None
     """Requests to models in a day, for all together."""
     budget_total_cost_usd: PositiveFloat | None = None
@@ -335,8 +296,6 @@ class Settings(BaseSettings):
 
     legal_age: int = Field(18, ge=16, le=25)
     """The age in years from which wine is offered."""
-    care_region: Country = ""
-    """The country whose help lines are named in a crisis; default: by the user's language."""
     care_texts: Path | None = None
     """A TOML file with sentences and help lines of your own, like agent/care/help.toml."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
@@ -344,8 +303,6 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
-        if self.webhook_url and not self.webhook_url.startswith("https://"):
-            raise ValueError("WEBHOOK_URL: must begin with https://, Telegram delivers to no other")
         if self.webhook_url and not self.webhook_secret:
             raise ValueError("WEBHOOK_SECRET: must be set with WEBHOOK_URL")
         served = (self.webhook_url, self.api_token, self.admin_token)
@@ -354,19 +311,6 @@ class Settings(BaseSettings):
                 "HTTP_PORT: must be set with WEBHOOK_URL, API_TOKEN or ADMIN_TOKEN, to listen on"
             )
         return self
-
-    @property
-    def bot_token(self) -> str:
-        """Return the bot's token.
-
-        Raises:
-            SettingsError: there is none.
-        """
-        if self.telegram_bot_token is None:
-            raise SettingsError(
-                "TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you"
-            )
-        return self.telegram_bot_token.get_secret_value()
 
     @property
     def has_model(self) -> bool:
@@ -390,23 +334,13 @@ class Settings(BaseSettings):
         return self.llm_response_mode or ("json_schema" if self.is_small else "json_object")
 
     def server(self, purpose: Purpose) -> Server | None:
-        """Return the own server of a model, else the configured one; the key of one is no other's.
+        """Return the server of a model: its own, else the configured one; None without either.
 
-        None: there is neither.
+        The key of one server is no other's.
         """
         own = getattr(self, f"{purpose}_base_url"), getattr(self, f"{purpose}_api_key")
         shared = self.openai_base_url, self.openai_api_key
         return own if any(own) else shared if any(shared) else None
-
-    @property
-    def limits(self) -> Limits:
-        """Return the limits of a turn, as the engine takes them."""
-        return Limits(
-            structured_output_max_retries=self.structured_output_max_retries,
-            cost_usd=self.turn_max_cost_usd,
-            seconds=self.turn_timeout_seconds,
-            answer_tokens=self.llm_max_tokens,
-        )
 
     @property
     def langfuse_keys(self) -> tuple[str, str] | None:
@@ -424,25 +358,27 @@ class Settings(BaseSettings):
         """Tell whether traces are sent anywhere; else they are stored in the database alone."""
         return self.has_langfuse or self.otel_exporter_otlp_endpoint is not None
 
-    def variables(self) -> Iterator[Variable]:
-        """Return every variable."""
-        for name, field in type(self).model_fields.items():
-            yield Variable(name.upper(), getattr(self, name), field.description or "")
+    @property
+    def otlp_headers(self) -> dict[str, str]:
+        """Return the headers for the backend of OpenTelemetry."""
+        if self.otel_exporter_otlp_headers is None:
+            return {}
+        pairs = self.otel_exporter_otlp_headers.get_secret_value().split(",")
+        named = [pair.strip().split("=", 1) for pair in pairs]
+        return {name: unquote(value) for name, value in named}
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """Return what must never be in a log, beside what the log knows by its form."""
         secrets = [
-            value
-            for name, value, _ in self.variables()
-            if name not in ("DATABASE_URL", "TRACE_USER_KEY")
+            value.get_secret_value()
+            for name, value in self
+            if isinstance(value, SecretStr)
+            and name != "database_url"
+            and (name != "trace_user_key" or name in self.model_fields_set)  # its default is a word
         ]
-        secrets += [value for _, value in self.otel_exporter_otlp_headers]
-        if "trace_user_key" in self.model_fields_set:
-            secrets.append(self.trace_user_key)
-        known = [value.get_secret_value() for value in secrets if isinstance(value, SecretStr)]
         password = urlsplit(self.database_url.get_secret_value()).password
-        return (*known, unquote(password)) if password else tuple(known)
+        return (*secrets, *self.otlp_headers.values(), *([unquote(password)] if password else []))
 
 
 def load_settings(

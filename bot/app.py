@@ -6,6 +6,7 @@
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
     from bot.leading import Locks
 
 TRACED: Final = "the service for traces"
+STATS_RETENTION: Final = timedelta(days=90)
+"""The time after which the numbers of turns, and ratings of them, are deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +195,7 @@ def handlers_of(
         MemoryCommands(
             talk=conversation,
             days={
-                "stats_days": settings.stats_retention_days,
+                "stats_days": STATS_RETENTION.days,
                 "trace_days": settings.trace_retention_days,
             },
             elsewhere=elsewhere,

@@ -9,7 +9,7 @@ from agent.documents.embedding import (
     LocalEmbedding,
     is_installed,
 )
-from agent.engine.limits import Ledger, Prices
+from agent.engine.limits import Ledger, Limits, Prices
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, ResponseMode, Usage
 from agent.engine.run import Run
@@ -34,7 +34,11 @@ def run_of(
         )
     return Run(
         models,
-        limits=settings.limits,
+        limits=Limits(
+            structured_output_max_retries=settings.structured_output_max_retries,
+            cost_usd=settings.turn_max_cost_usd,
+            seconds=settings.turn_timeout_seconds,
+        ),
         ledger=Ledger(prices=prices),
         deps=Deps(prompts=prompts, models=special or {}),
     )
@@ -67,7 +71,6 @@ def model_of(
         base_url=base_url,
         mode=mode,
         timeout_seconds=settings.llm_timeout_seconds,
-        context_tokens=settings.llm_context_tokens,
     )
 
 
@@ -109,7 +112,6 @@ def _audio_server(
     return AudioServer(
         http=http,
         model=model,
-        voice=settings.speech_voice,
         base_url=base_url,
         api_key=api_key,
         timeout_seconds=settings.llm_timeout_seconds,

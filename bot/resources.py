@@ -195,7 +195,7 @@ def help_of(settings: Settings) -> Help:
         SettingsError: CARE_TEXTS cannot be read, or is not as it must be.
     """
     try:
-        return Help(settings.legal_age, settings.care_region, help_texts(settings.care_texts))
+        return Help(settings.legal_age, help_texts(settings.care_texts))
     except (OSError, ValueError) as error:
         reason = describe(error) if isinstance(error, ValidationError) else str(error)
         raise SettingsError(f"CARE_TEXTS: {reason}") from None

@@ -8,17 +8,16 @@ import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, timedelta
+from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
 from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
 from agent.tracing.recorder import keyed_hash
 from bot.announcing import Announcing
-from bot.app import App, admin_page, open_app
+from bot.app import STATS_RETENTION, App, admin_page, open_app
 from bot.leading import LocalLocks, single_process, while_leading
 from bot.question import RunningTurns
 from bot.resources import Resources, open_resources
@@ -37,7 +36,7 @@ from bot.telegram.handlers import show_commands
 from bot.telegram.reminders import Reminding
 from bot.updates.accept import introduce, point_webhook, poll
 from bot.updates.lanes import Lanes
-from config import Settings
+from config import Settings, SettingsError
 from db.repositories.inbox import Inbox
 
 if TYPE_CHECKING:
@@ -69,7 +68,9 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         SettingsError: there is no bot token, or it is not one.
         TokenRejected: Telegram does not know the token.
     """
-    stop, token = stop or stop_on_signals(), settings.bot_token
+    if settings.telegram_bot_token is None:
+        raise SettingsError("TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you")
+    stop, token = stop or stop_on_signals(), settings.telegram_bot_token.get_secret_value()
     async with AsyncExitStack() as stack:
         resources = await stack.enter_async_context(open_resources(settings))
         stack.enter_context(single_process(settings.database_url.get_secret_value()))
@@ -165,8 +166,7 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
 
 def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> list[Task]:
     """Return the tasks that only the leader runs."""
-    zone = settings.time_zone
-    reminding = Reminding(talk=app.conversation, zone=UTC if zone == "UTC" else ZoneInfo(zone))
+    reminding = Reminding(talk=app.conversation, zone=settings.time_zone)
     forget = partial(forget_old, settings, app, of_updates=True)
     tasks = [
         every(FORGET_SECONDS, "forgetting old data", forget),
@@ -258,16 +258,15 @@ async def mcp_route(api: "Api") -> "AsyncIterator[BaseRoute]":
 async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) -> None:
     """Delete data that is too old by the settings; the next round makes up for a failure."""
     repositories = app.conversation.repositories
-    stats_retention = timedelta(days=settings.stats_retention_days)
 
     async def forget_traces() -> None:
         retention = timedelta(days=settings.trace_retention_days)
-        unsent = await repositories.traces.forget(retention, stats_retention, TRACE_STORE_BYTES)
+        unsent = await repositories.traces.forget(retention, STATS_RETENTION, TRACE_STORE_BYTES)
         if app.exporter is not None:
             app.exporter.given_up += unsent
 
     deletions: list[Callable[[], Awaitable[object]]] = [
-        partial(repositories.turns.forget, stats_retention),
+        partial(repositories.turns.forget, STATS_RETENTION),
         forget_traces,
         repositories.cares.forget_expired,
     ]

@@ -36,6 +36,8 @@ LOCAL_KEYS = ("sommelier", "-")
 """The keys of a client that sends nothing to Langfuse."""
 DELIVERY = "agent.tracing.delivery"
 REQUEST_SECONDS = 30.0
+PROMPT_LABEL = "production"
+"""The label of the prompts that are used."""
 PROMPT_SECONDS = 60.0
 """Seconds between two fetches of the prompts."""
 
@@ -97,9 +99,7 @@ async def otlp_backend(settings: Settings) -> "Backend":
         name="The OTLP endpoint",
         check="OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS",
         seconds=REQUEST_SECONDS,
-        headers={
-            name: value.get_secret_value() for name, value in settings.otel_exporter_otlp_headers
-        },
+        headers=settings.otlp_headers,
     )
 
 
@@ -177,7 +177,7 @@ async def open_prompts(settings: Settings) -> AsyncIterator[Prompts]:
         return
     prompts = ManagedPrompts(
         lambda: _observations(settings).client,
-        label=settings.langfuse_prompt_label,
+        label=PROMPT_LABEL,
         every_seconds=PROMPT_SECONDS,
     )
     refreshing = asyncio.create_task(prompts.refresh())

@@ -138,7 +138,7 @@ def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def empty_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No settings, no `.env`, no data, no proxy: the test starts in a folder of its own."""
-    ours = {variable.name for variable in Settings().variables()} | PROXIES
+    ours = {name.upper() for name in Settings.model_fields} | PROXIES
     for name in list(os.environ):
         if name.upper() in ours or name.upper().startswith(FOREIGN_PREFIXES):
             monkeypatch.delenv(name)

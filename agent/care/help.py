@@ -9,14 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
-from pydantic import StringConstraints, TypeAdapter, model_validator
+from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
 from agent.care.concerns import FULL_AGE, Care
 from agent.i18n import current_language
 from agent.tables import StrictModel, read_toml
 
-EVERYWHERE: Final = "any"
-"""The help line, among those by country, for all other countries."""
 MAX_CHARS: Final = 2_000
 """Of a sentence or a help line of an admin's own: what is longer fills a message of Telegram."""
 Sentence = Annotated[
@@ -25,7 +23,7 @@ Sentence = Annotated[
 
 
 class HelpTexts(StrictModel):
-    """The sentences of one language, and its help lines by country (ISO 3166)."""
+    """The sentences of one language, and its help lines by country (ISO 3166) or `any`."""
 
     crisis: Sentence
     after_crisis: Sentence
@@ -34,14 +32,12 @@ class HelpTexts(StrictModel):
     pregnancy: Sentence
     medication: Sentence
     driving: Sentence
-    lines: Mapping[str, Sentence]
+    lines: Annotated[Mapping[str, Sentence], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _crisis_names_help(self) -> Self:
         if "{lines}" not in self.crisis:
             raise ValueError("crisis must hold {lines}: where help is to be had")
-        if EVERYWHERE not in self.lines:
-            raise ValueError(f"lines must hold {EVERYWHERE}: where help is to be had elsewhere")
         return self
 
 
@@ -63,16 +59,16 @@ def help_texts(file: Path | None = None) -> Mapping[str, HelpTexts]:
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """The texts of care, the country (`region`) of its help lines, and the legal age."""
+    """The texts of care, and the legal age."""
 
     full_age: int = FULL_AGE
-    region: str = ""
     texts: Mapping[str, HelpTexts] = field(default_factory=help_texts)
 
     def in_crisis(self, care: Care) -> str:
         """Return where help is to be had, as Markdown."""
         texts = self._texts_for(care)
-        return self._filled(texts.crisis, "\n".join(f"- {line}" for line in self._lines(texts)))
+        lines = "\n".join(f"- {line}" for line in texts.lines.values())
+        return self._filled(texts.crisis, lines)
 
     def instead(self, care: Care) -> str:
         """Return the text that takes the place of a look-up; empty if it may be shown."""
@@ -99,10 +95,3 @@ class Help:
     def _filled(self, text: str, lines: str = "") -> str:
         """Return a text with its gaps filled; any other bracket is a character like others."""
         return text.replace("{age}", str(self.full_age)).replace("{lines}", lines)
-
-    def _lines(self, texts: HelpTexts) -> list[str]:
-        """Return the help lines of the region if it has one, else all those of the language."""
-        others = (other.lines for other in self.texts.values())
-        here = (lines[self.region] for lines in (texts.lines, *others) if self.region in lines)
-        line = next(here, "")
-        return [line, texts.lines[EVERYWHERE]] if line else list(texts.lines.values())

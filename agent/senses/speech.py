@@ -46,7 +46,7 @@ class AudioServer:
 
     http: httpx2.AsyncClient
     model: str
-    voice: str = ""
+    voice: str = "alloy"
     base_url: str | None = None
     api_key: SecretStr | None = None
     timeout_seconds: float = 60

@@ -66,7 +66,11 @@ def doctor(
         typer.echo(f"✗ settings: {error}")
         raise typer.Exit(1) from None
     if lists_settings:
-        rows = [(name, _shown(value), use) for name, value, use in settings.variables()]
+        fields = Settings.model_fields.items()
+        rows = [
+            (name.upper(), _shown(getattr(settings, name)), field.description or "")
+            for name, field in fields
+        ]
         show(table(("Variable", "Value", "What it does"), rows))
         return
     typer.echo("✓ settings: every value is well-formed")
@@ -77,9 +81,7 @@ def doctor(
 def _shown(value: object) -> str:
     """Return a value as it is written in `.env`; a secret as stars."""
     if isinstance(value, tuple):
-        return ",".join(
-            "=".join(map(_shown, part)) if isinstance(part, tuple) else str(part) for part in value
-        )
+        return ",".join(map(str, value))
     if isinstance(value, dict):
         return to_json(value, exclude_none=True).decode() if value else ""
     return "" if value is None else str(value)

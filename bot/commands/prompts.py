@@ -17,7 +17,7 @@ from agent.tracing.errors import unavailable
 from agent.tracing.prompts import fetched
 from agent.turn import Prompts
 from bot.commands.output import fail, open_settings, printable, show, table
-from bot.tracing import langfuse_of
+from bot.tracing import PROMPT_LABEL, langfuse_of
 from config import Settings
 
 log = logging.getLogger(__name__)
@@ -177,7 +177,7 @@ def prompts_in_use(settings: Settings) -> Prompts:
     """Return the prompts of the product: those of Langfuse under the label in use, if any."""
     if not settings.has_langfuse:
         return REPOSITORY
-    client, label = langfuse_of(settings), settings.langfuse_prompt_label
+    client, label = langfuse_of(settings), PROMPT_LABEL
     found = dict[str, Prompt]()
     try:
         for name in repository_prompts():

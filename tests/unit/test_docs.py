@@ -21,7 +21,7 @@ OF_OTHERS = {"PYTHON_IMAGE", "POSTGRES_PASSWORD"}
 
 
 def test_what_the_docs_name_is_there() -> None:
-    settings = {variable.name for variable in Settings().variables()} | OF_OTHERS
+    settings = {name.upper() for name in Settings.model_fields} | OF_OTHERS
     missing: list[tuple[str, str]] = []
     for page in PAGES:
         text = page.read_text("utf-8")

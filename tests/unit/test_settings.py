@@ -1,26 +1,17 @@
-"""Settings: read once, in groups, each named by its variable."""
+"""Settings: read once, each named by its variable."""
 
 from pathlib import Path
 
 import pytest
 
-from agent.engine.limits import Limits
 from config import Settings, SettingsError, load_settings
 
 SECRET = "a-secret_of-16-or-more"
 HOOK = {"WEBHOOK_URL": "https://bot.example.com", "WEBHOOK_SECRET": SECRET, "HTTP_PORT": "8080"}
 
 
-def test_the_limits_of_a_turn_are_the_engines_own_unless_set() -> None:
-    assert Settings().limits == Limits()
-    assert Limits().structured_output_max_retries == 2
-    assert load_settings(None, {"TURN_MAX_COST_USD": "3"}).limits.cost_usd == 3
-
-
-def test_every_variable_has_a_name_of_its_own_and_a_description() -> None:
-    variables = list(Settings().variables())
-    assert len({variable.name for variable in variables}) == len(variables)
-    assert all(variable.description for variable in variables)
+def test_every_variable_has_a_description() -> None:
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
 def test_the_environment_wins_over_the_file_and_an_empty_value_counts_as_not_set(
@@ -40,13 +31,12 @@ def test_an_error_names_every_wrong_variable_in_one_line_and_shows_no_value() ->
         "LLM_TIMEOUT_SECONDS": "must be a valid number",
         "ACCESS": "must be 'open' or 'allow_list'",
         "ADMIN_IDS": "must be ids of users",
-        "API_TOKEN": "must be 16 or more",
-        "CARE_REGION": "must be a country's two letters",
+        "API_TOKEN": "must be 16 to 256 of",
         "DATABASE_URL": "must be an address that begins with sqlite",
         "LANGFUSE_TRACING_ENVIRONMENT": "must be 1 to 40 of",
+        "OTEL_EXPORTER_OTLP_HEADERS": "must be headers like name=value",
         "TELEGRAM_BOT_TOKEN": "must be a token of @BotFather",
         "TIME_ZONE": "must be a time zone like Europe/Vienna",
-        "WEBHOOK_SECRET": "must be 16 to 256 of",
         "WEBHOOK_URL": "must be an address that begins with http",
     }
     with pytest.raises(SettingsError) as raised:
@@ -57,12 +47,18 @@ def test_an_error_names_every_wrong_variable_in_one_line_and_shows_no_value() ->
     assert "s3cret" not in message
 
 
+@pytest.mark.parametrize("ids", ["@ada", "12345;67890", "-1001234567890", "0", "12345,777000"])
+def test_ids_that_no_admin_has_are_refused(ids: str) -> None:
+    with pytest.raises(SettingsError, match=r"^ADMIN_IDS: must be ids of users"):
+        load_settings(None, {"ADMIN_IDS": ids})
+
+
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
         ({"WEBHOOK_SECRET": ""}, "WEBHOOK_SECRET: must be set with WEBHOOK_URL"),
         ({"HTTP_PORT": ""}, "HTTP_PORT: must be set with WEBHOOK_URL"),
-        ({"WEBHOOK_URL": "http://bot.example.com"}, "WEBHOOK_URL: must begin with https://"),
+        ({"WEBHOOK_URL": "http://bot.example.com"}, "WEBHOOK_URL: must be .* https://"),
     ],
 )
 def test_a_webhook_needs_https_a_secret_and_a_port(
@@ -75,13 +71,10 @@ def test_a_webhook_needs_https_a_secret_and_a_port(
 
 
 def test_what_logs_must_not_hold_are_all_secrets_that_are_set() -> None:
-    settings = load_settings(
-        None,
-        HOOK
-        | {
-            "VISION_API_KEY": "key-1",
-            "DATABASE_URL": "postgresql+psycopg://me:pass%20word@localhost/x",
-            "OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b",
-        },
-    )
-    assert set(settings.secrets) == {SECRET, "key-1", "pass word", "a b"}
+    more = {
+        "VISION_API_KEY": "key-1",
+        "DATABASE_URL": "postgresql+psycopg://me:pass%20word@localhost/x",
+        "OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b",
+    }
+    secrets = load_settings(None, HOOK | more).secrets
+    assert set(secrets) == {SECRET, "key-1", "pass word", "a b", "api-key=a%20b"}
