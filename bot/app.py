@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
@@ -20,7 +21,7 @@ from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import keyed_hash
 from agent.turn import Reply
 from bot.admin.commands import AdminCommands
-from bot.budgets import Budgets, DailyBudget
+from bot.budgets import Budget, Budgets
 from bot.care import SafetyService
 from bot.exporter import Exporter
 from bot.forgetting import Forgetting
@@ -158,11 +159,15 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
     """Return the daily budgets, None if no limit is set."""
     turns, people = resources.repositories.turns, resources.repositories.people
-    person = DailyBudget(settings.budget_person_requests, settings.budget_person_cost_usd)
-    everyone = DailyBudget(settings.budget_total_requests, settings.budget_total_cost_usd)
-    if not (person.is_set or everyone.is_set):
+    limits = [
+        Budget("user", "requests", settings.budget_person_requests or inf),
+        Budget("user", "cost_usd", settings.budget_person_cost_usd or inf),
+        Budget("everyone", "requests", settings.budget_total_requests or inf),
+        Budget("everyone", "cost_usd", settings.budget_total_cost_usd or inf),
+    ]
+    if all(budget.limit == inf for budget in limits):
         return None
-    return Budgets(turns=turns, people=people, person=person, everyone=everyone, exempt=admins)
+    return Budgets(turns=turns, people=people, limits=limits, exempt=admins)
 
 
 def buttons_below(question: Question, reply: Reply) -> ButtonRows:

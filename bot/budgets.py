@@ -1,6 +1,6 @@
 """Daily budgets: how much a turn may use, and the notes to users about it. A day is one of UTC."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final, Literal
@@ -16,78 +16,51 @@ WARN_AT: Final = 0.8
 """The used share of a budget at which its user gets a note."""
 TYPICAL: Final = Spent(requests=2, tokens=5_000, cost_usd=0.015)
 """The estimate for a turn until one of the day used a model."""
-
-BudgetLimit = Literal["requests", "cost_usd"]
-LIMITS: Final[tuple[BudgetLimit, ...]] = ("requests", "cost_usd")
+NEARLY: Final = {"requests": "own_questions_nearly", "cost_usd": "own_budget_nearly"}
+USED_UP: Final = {"requests": "own_questions_used_up", "cost_usd": "own_budget_used_up"}
 
 
 @dataclass(frozen=True, slots=True)
-class DailyBudget:
-    """The limits of a day: requests to models, US dollars. None: no limit."""
+class Budget:
+    """What one user, or all together, may use in a day: requests to models, or US dollars.
 
-    requests: int | None = None
-    cost_usd: float | None = None
+    `used` is the use of the day before the turn.
+    """
 
-    @property
-    def is_set(self) -> bool:
-        """Return whether anything is limited."""
-        return self != NO_BUDGET
+    of: Literal["user", "everyone"]
+    unit: Literal["requests", "cost_usd"]
+    limit: float
+    used: float = 0
 
-    def shares(self, used: Spent) -> dict[BudgetLimit, float]:
-        """Return the share of every limit that was used; 1 is all."""
-        limits = {name: getattr(self, name) for name in LIMITS}
-        return {
-            name: getattr(used, name) / limit if limit else 1.0
-            for name, limit in limits.items()
-            if limit is not None
-        }
-
-    def reached(self, used: Spent, share: float = 1.0) -> BudgetLimit | None:
-        """Return the first limit of which this share is used, or None."""
-        return next((name for name, part in self.shares(used).items() if part >= share), None)
-
-    def apply_to(self, limits: Limits, used: Spent) -> Limits:
-        """Return the limits of a turn, lowered to the rest of the budget."""
-        lowered: dict[str, Any] = {
-            name: min(getattr(limits, name), max(0, limit - getattr(used, name)))
-            for name in LIMITS
-            if (limit := getattr(self, name)) is not None
-        }
-        return replace(limits, **lowered)
+    def share(self, spent: Spent = NOTHING_SPENT) -> float:
+        """Return the share that is used once the turn has used `spent`; 1 is all."""
+        return (self.used + getattr(spent, self.unit)) / self.limit if self.limit else 1.0
 
 
-NO_BUDGET: Final = DailyBudget()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Allowance:
-    """The budgets of a turn, and how much of them was used when it began."""
+    """The budgets of a turn."""
 
-    person: DailyBudget = NO_BUDGET
-    everyone: DailyBudget = NO_BUDGET
-    by_person: Spent = NOTHING_SPENT
-    by_everyone: Spent = NOTHING_SPENT
+    budgets: tuple[Budget, ...] = ()
 
     def is_used_up(self, spent: Spent = NOTHING_SPENT) -> bool:
         """Return whether nothing is left once the turn has used so much."""
-        own, shared = self.by_person + spent, self.by_everyone + spent
-        return bool(self.person.reached(own) or self.everyone.reached(shared))
+        return any(budget.share(spent) >= 1 for budget in self.budgets)
 
     def apply_to(self, limits: Limits) -> Limits:
         """Return the limits of a turn, lowered to what the budgets allow.
 
         Where few requests are left, they are for a tool call and an answer, not for retries. When
-        the allowance is used up, no request is left.
+        a budget is used up, no request is left.
         """
-        wanted = limits.requests
-        limits = self.person.apply_to(limits, self.by_person)
-        limits = self.everyone.apply_to(limits, self.by_everyone)
-        if self.is_used_up():
-            limits = replace(limits, requests=0)
-        if limits.requests == wanted:
-            return limits
-        retries = min(limits.structured_output_max_retries, max(0, limits.requests - 2))
-        return replace(limits, structured_output_max_retries=retries)
+        lowered: dict[str, Any] = {"requests": 0} if self.is_used_up() else {}
+        for budget in self.budgets:
+            wanted = lowered.get(budget.unit, getattr(limits, budget.unit))
+            lowered[budget.unit] = min(wanted, max(0, budget.limit - budget.used))
+        if (requests := lowered.get("requests", limits.requests)) < limits.requests:
+            retries = min(limits.structured_output_max_retries, max(0, requests - 2))
+            lowered["structured_output_max_retries"] = retries
+        return replace(limits, **lowered)
 
 
 UNLIMITED: Final = Allowance()
@@ -95,34 +68,37 @@ UNLIMITED: Final = Allowance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """The budgets of a day: of every person but those who are `exempt`, and of everyone."""
+    """The budgets of a day, from which some users are `exempt`."""
 
     turns: TurnRepository
     people: PeopleRepository
-    person: DailyBudget = NO_BUDGET
-    everyone: DailyBudget = NO_BUDGET
+    limits: Sequence[Budget]
     exempt: Collection[int] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def begin(self, turn_id: int, user_id: int) -> Allowance:
         """Begin a turn; return its allowance, unlimited if the database cannot be read.
 
-        Other running turns count as average turns.
+        Other running turns count as average turns. The HTTP API has no user: its id is 0.
         """
         now = self.now()
         spending = await try_briefly(
-            lambda: self.turns.begin(turn_id, user_id, now, since=day_of(now)),
+            lambda: self.turns.begin(turn_id, user_id, now, since=midnight(now)),
             None,
             "The usage of today could not be read",
         )
         if spending is None or user_id in self.exempt:
             return UNLIMITED
         average = average_turn(spending)
+        used = {"everyone": spending.by_everyone + average * spending.under_way}
+        if user_id:
+            used["user"] = spending.by_person + average * spending.persons_under_way
         return Allowance(
-            person=self.person if user_id else NO_BUDGET,
-            everyone=self.everyone,
-            by_person=spending.by_person + average * spending.persons_under_way,
-            by_everyone=spending.by_everyone + average * spending.under_way,
+            tuple(
+                replace(budget, used=getattr(used[budget.of], budget.unit))
+                for budget in self.limits
+                if budget.of in used
+            )
         )
 
     async def notes(
@@ -132,22 +108,20 @@ class Budgets:
 
         `is_over`: no model answered because of the budget. A warning is given once a day.
         """
-        now, used = self.now(), allowance.by_person + spent
-        left = duration_text(day_of(now) + timedelta(days=1) - now)
-        limit = allowance.person.reached(used)
-        if is_over and limit is None:
-            return (
-                f"{translate('shared_budget_used_up')} {translate('budget_resets', left=left)}",
-            )
-        if limit is not None:
-            name = "own_questions_used_up" if limit == "requests" else "own_budget_used_up"
-            return (f"{translate(name)} {translate('budget_resets', left=left)}",)
-        limit = allowance.person.reached(used, WARN_AT)
-        if limit is None or not await self._is_first_warning(user_id, now):
-            return ()
-        name = "own_questions_nearly" if limit == "requests" else "own_budget_nearly"
-        share = int(100 * allowance.person.shares(used)[limit])
-        return (translate(name, share=share, left=left),)
+        now = self.now()
+        minutes = (midnight(now) + timedelta(days=1) - now) // timedelta(minutes=1)
+        left = f"{minutes // 60} h {minutes % 60} min"
+        own = [budget for budget in allowance.budgets if budget.of == "user"]
+        most = max(own, key=lambda budget: budget.share(spent), default=None)
+        share = most.share(spent) if most else 0.0
+        if most and share >= 1:
+            return (f"{translate(USED_UP[most.unit])} {translate('budget_resets', left=left)}",)
+        if is_over:
+            used_up = translate("shared_budget_used_up")
+            return (f"{used_up} {translate('budget_resets', left=left)}",)
+        if most and share >= WARN_AT and await self._is_first_warning(user_id, now):
+            return (translate(NEARLY[most.unit], share=int(100 * share), left=left),)
+        return ()
 
     async def _is_first_warning(self, user_id: int, now: datetime) -> bool:
         """Return whether a user was not warned today, and store that they are now."""
@@ -166,13 +140,6 @@ def average_turn(spending: Spending) -> Spent:
     return Spent(round(total.requests / turns), round(total.tokens / turns), total.cost_usd / turns)
 
 
-def day_of(moment: datetime) -> datetime:
+def midnight(moment: datetime) -> datetime:
     """Return when the day (UTC) of a moment began."""
     return datetime.combine(moment.astimezone(UTC).date(), time(), UTC)
-
-
-def duration_text(duration: timedelta) -> str:
-    """Return a time of less than a day in words, as "5 h 20 min"; at least a minute."""
-    hours, minutes = divmod(max(1, round(duration.total_seconds() / 60)), 60)
-    parts = [f"{hours} h" if hours else "", f"{minutes} min" if minutes else ""]
-    return " ".join(filter(None, parts))

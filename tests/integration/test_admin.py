@@ -17,7 +17,7 @@ from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from agent.tracing.recorder import Recorder
 from bot.admin.commands import AdminCommands
-from bot.budgets import NO_BUDGET, Budgets, DailyBudget
+from bot.budgets import Budget, Budgets
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication, close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation
@@ -91,18 +91,9 @@ class Rooms:
         commands = AdminCommands(conversation, admins, self.link, self.allow_list, self.clock)
         return commands.handlers()
 
-    def budgets(
-        self,
-        person: DailyBudget = NO_BUDGET,
-        everyone: DailyBudget = NO_BUDGET,
-    ) -> Budgets:
+    def budgets(self, *limits: Budget) -> Budgets:
         return Budgets(
-            turns=self.turns,
-            people=self.people,
-            person=person,
-            everyone=everyone,
-            exempt={ADMIN},
-            now=self.clock,
+            turns=self.turns, people=self.people, limits=limits, exempt={ADMIN}, now=self.clock
         )
 
     def open(
@@ -300,7 +291,7 @@ class TestBudgets:
         model_server.script(*[search(), valid()] * 3)
         await rooms.used(1, Spent(requests=23))
         async with open_model(model_server) as model:
-            budgets = rooms.budgets(person=DailyBudget(requests=30, cost_usd=5))
+            budgets = rooms.budgets(Budget("user", "requests", 30), Budget("user", "cost_usd", 5))
             async with rooms.open(bot_api, model, budgets=budgets):
                 bot_api.say(QUESTION)
                 bot_api.say("And another red for lamb?")
@@ -323,7 +314,7 @@ class TestBudgets:
         model_server.default = slowly
         groups = [GROUP - number for number in range(3)]
         async with open_model(model_server) as model:
-            budgets = rooms.budgets(person=DailyBudget(requests=3))
+            budgets = rooms.budgets(Budget("user", "requests", 3))
             async with rooms.open(bot_api, model, budgets=budgets):
                 for group in groups:
                     named = {"type": "mention", "offset": 0, "length": 19}
@@ -343,7 +334,7 @@ class TestBudgets:
         await rooms.used(1, Spent(requests=3))
         tracer = RecordingTracer()
         async with open_model(model_server) as model:
-            budgets = rooms.budgets(person=DailyBudget(requests=3))
+            budgets = rooms.budgets(Budget("user", "requests", 3))
             async with rooms.open(bot_api, model, budgets=budgets, tracer=tracer):
                 bot_api.say(QUESTION)
                 (by_rules,) = await bot_api.wait_for_message()
@@ -370,7 +361,7 @@ class TestBudgets:
         model_server.script(search())
         await rooms.used(1, Spent(cost_usd=0.999999), BEA)
         async with open_model(model_server) as model:
-            budgets = rooms.budgets(everyone=DailyBudget(cost_usd=1))
+            budgets = rooms.budgets(Budget("everyone", "cost_usd", 1))
             async with rooms.open(bot_api, model, budgets=budgets):
                 bot_api.say(QUESTION)
                 (shown,) = await bot_api.wait_for_message()
@@ -393,12 +384,12 @@ class TestBudgets:
         model_server.script(search(), valid(), search(), valid())
         await rooms.used(1, Spent(requests=3), ADMIN)
         async with open_model(model_server) as model:
-            budgets = rooms.budgets(person=DailyBudget(requests=3))
+            budgets = rooms.budgets(Budget("user", "requests", 3))
             async with rooms.open(bot_api, model, budgets=budgets):
                 bot_api.say(QUESTION, ADMIN)
                 (to_admin,) = await bot_api.wait_for_message(1, ADMIN)
             rooms.turns = Silent(rooms.sessions)
-            budgets = rooms.budgets(person=DailyBudget(requests=0))
+            budgets = rooms.budgets(Budget("user", "requests", 0))
             async with rooms.open(bot_api, model, budgets=budgets):
                 bot_api.say(QUESTION, BEA)
                 (to_bea,) = await bot_api.wait_for_message(1, BEA)

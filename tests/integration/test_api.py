@@ -19,7 +19,7 @@ from agent.engine.run import Run
 from agent.sommelier.service import Answerer, Sommelier
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply
-from bot.budgets import Budgets, DailyBudget
+from bot.budgets import Budget, Budgets
 from bot.http.api import Api
 from bot.turn import TurnRunner
 from db.engine import Sessions
@@ -398,7 +398,8 @@ class TestBudget:
     ) -> None:
         model_server.script(answer(ANSWER, usage=(900, 100)))
         people = PeopleRepository(kept._sessions)
-        budgets = Budgets(turns=kept, people=people, everyone=DailyBudget(requests=1))
+        limits = [Budget("everyone", "requests", 1)]
+        budgets = Budgets(turns=kept, people=people, limits=limits)
         async with asking(model_server, turns=TurnRunner(budgets=budgets, store=kept)) as client:
             first = (await client.post("/api/rag/ask", json=ASKED)).json()
             refined = ASKED | {"refine_prompt": True}
