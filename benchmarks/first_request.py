@@ -32,7 +32,7 @@ MODES: Final[dict[str, ResponseMode]] = {"small": "json_schema", "full": "json_o
 class Listener:
     """A model that keeps the first request that it gets, as its server would be sent it."""
 
-    model, base_url, context_tokens = "listener", None, None
+    model, base_url = "listener", None
 
     def __init__(self, mode: ResponseMode) -> None:
         self._dialect = Dialect(mode)

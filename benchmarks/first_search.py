@@ -33,7 +33,7 @@ HIDDEN: Final = "agent.sommelier.service.unambiguous_query"
 class Ideal:
     """A model that does what it should in as few requests as it can."""
 
-    model, base_url, context_tokens = "ideal", None, None
+    model, base_url = "ideal", None
 
     def __init__(self) -> None:
         self.requests, self.tokens = 0, 0

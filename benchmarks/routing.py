@@ -34,7 +34,7 @@ FAILS: Final = 0.12
 class Listener:
     """A model that counts the tokens of its request and answers nothing."""
 
-    model, base_url, context_tokens = "listener", None, None
+    model, base_url = "listener", None
     tokens = 0
 
     async def generate_with_tools(

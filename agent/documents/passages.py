@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final, Protocol, TypeVar
 from pydantic import Field
 
 from agent.engine.contract import OutputContract
-from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import PromptRef, Span
@@ -221,7 +220,7 @@ Count = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
 
 NOTHING: Final = "nothing in the library matches"
 NO_MORE: Final = "nothing beyond the excerpts that another search found"
-TOOL_LIMITS: Final = Limits(structured_output_max_retries=1, seconds=12)
+QUOTE_SECONDS: Final = 12
 """Shorter than a tool's own time limit, so that passages are returned instead of a time-out."""
 
 

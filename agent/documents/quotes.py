@@ -19,8 +19,8 @@ from pydantic.alias_generators import to_camel
 from agent.documents.passages import (
     CHEAPER,
     DEFAULT_CHUNKS,
+    QUOTE_SECONDS,
     SHOWN_PASSAGES,
-    TOOL_LIMITS,
     Chunk,
     DocumentStore,
     LookupResult,
@@ -335,7 +335,9 @@ def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None =
         """Passages of the wine library word for word, with their sources; use it when the guest
         wants a quote, a definition or the exact wording. Never change a quote.
         """
-        run = replace(run, limits=TOOL_LIMITS)
+        retries = min(1, run.limits.structured_output_max_retries)
+        limits = replace(run.limits, structured_output_max_retries=retries, seconds=QUOTE_SECONDS)
+        run = replace(run, limits=limits)
         found = await find_quotes(query, documents=documents, run=run, cache=cache)
         content = {
             "quotes": [asdict(quote) for quote in found.quotes],

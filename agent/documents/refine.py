@@ -136,7 +136,7 @@ async def refine_question(
     if not run.models:
         missing: FallbackReason = "no_model" if run.limits.requests else "budget"
         return replace(original, fallback_reason=missing)
-    if run.ledger.requests_left(run.limits) <= reserved_requests:
+    if run.requests_left <= reserved_requests:
         return replace(original, fallback_reason="budget")
     limits = replace(
         run.limits,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -74,10 +74,6 @@ def _as_text(value: object, evidence: Evidence) -> str:
     return "\n\n".join(text for text in paragraphs if text.strip())
 
 
-def _names_none(value: object) -> list[str]:
-    return []
-
-
 @dataclass(frozen=True)
 class OutputContract(Generic[T]):
     """A contract for answers of `type`, which has a pydantic schema or is a TypeAdapter.
@@ -100,7 +96,7 @@ class OutputContract(Generic[T]):
     semantic: Semantic[T] = _nothing
     grounding: Grounding[T] = _nothing
     render: Render[T] = _as_text
-    ids: Callable[[T], list[str]] = _names_none
+    ids: Callable[[T], list[str]] = lambda _: []
     trim: Callable[[T, Evidence], T | None] = _nothing
     salvage: Callable[[T, Evidence], T | None] = _nothing
     partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None
@@ -164,18 +160,16 @@ class OutputContract(Generic[T]):
         return self.accepts_any_text and self.grounding is _nothing and self.render is _as_text
 
     def output_format(self, evidence: Evidence) -> OutputSchema | None:
-        """Return the schema for a response format, None unless every answer is a JSON object."""
-        if not _is_of_objects(self.output.schema):
+        """Return the schema for a response format, None unless the answer is a JSON object."""
+        if _root(self.output.schema).get("type") != "object":
             return None
         strict = self.output.strict_schema
         if self.narrow is None or strict is None:
             return self.output
         return replace(self.output, strict_schema=self.narrow(strict, evidence))
 
-    @property
-    def opening(self) -> str:
-        """Return the bracket that an answer starts with."""
-        return "[" if self.output.schema.get("type") == "array" else "{"
+
+CLOSED: Final = {"additionalProperties": False}
 
 
 def strict_schema(schema: JsonSchema) -> JsonSchema | None:
@@ -185,14 +179,13 @@ def strict_schema(schema: JsonSchema) -> JsonSchema | None:
     the root.
     """
     root = {**_root(schema), **{key: schema[key] for key in ("$defs",) if key in schema}}
-    objects = (node for node in _nodes(root) if node.get("type") == "object")
-    if root.get("type") != "object" or not all("properties" in node for node in objects):
+    try:
+        return _strict(root) if root.get("type") == "object" else None
+    except KeyError:  # an open object has no properties
         return None
-    strict: JsonSchema = _strict(root)
-    return strict
 
 
-def _strict(node: object) -> Any:
+def _strict(node: Any) -> Any:
     if isinstance(node, list):
         return [_strict(item) for item in node]
     if not isinstance(node, Mapping):
@@ -204,9 +197,10 @@ def _strict(node: object) -> Any:
         for key, value in node.items()
         if key not in {"default", "discriminator"}
     }
-    if not isinstance(node.get("properties"), Mapping):
+    if node.get("type") != "object":
         return kept
-    return kept | {"required": list(node["properties"]), "additionalProperties": False}
+    properties = {name: _strict(value) for name, value in node["properties"].items()}
+    return {**kept, "properties": properties, "required": [*properties]} | CLOSED
 
 
 def _root(schema: JsonSchema) -> JsonSchema:
@@ -214,26 +208,6 @@ def _root(schema: JsonSchema) -> JsonSchema:
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     root: JsonSchema = schema["$defs"][name] if name else schema
     return root
-
-
-def _is_of_objects(schema: JsonSchema, definitions: JsonSchema | None = None) -> bool:
-    """Return True if every value of a schema is a JSON object."""
-    whole = {"$defs": definitions if definitions is not None else schema.get("$defs", {})}
-    root = _root({**schema, **whole})
-    options = root.get("anyOf") or root.get("oneOf") or []
-    every = [_is_of_objects(option, whole["$defs"]) for option in options]
-    return all(every) if every else root.get("type") == "object"
-
-
-def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
-    """Yield every object within a JSON Schema, itself included."""
-    if isinstance(node, Mapping):
-        yield node
-        for value in node.values():
-            yield from _nodes(value)
-    elif isinstance(node, list):
-        for item in node:
-            yield from _nodes(item)
 
 
 def leaves(data: object) -> Iterator[object]:

@@ -12,17 +12,16 @@ from agent.engine.messages import (
     OutputSchema,
     ResponseMode,
     ToolSchema,
+    without_echoes,
 )
 from agent.text import pattern
 
-THOUGHTS: Final = "reasoning_content"
 FORMAT_WORDS: Final = ("response_format", "json_", "grammar", "schema")
 STREAM_WORDS: Final = pattern(r"\bstream")
 TOO_MUCH: Final = ("too large", "context length", "at most")
 """Words of a complaint about a value; the parameter itself is known."""
 MISSED: Final = ("missing", "passed back", "required")
 """Words of a complaint about something that is not there."""
-
 LOOSER_MODES: Final[Mapping[ResponseMode, ResponseMode]] = {
     "json_schema": "json_object",
     "json_object": "prompt",
@@ -43,13 +42,11 @@ class Dialect:
     """Names of the limit of an answer, the one in use first."""
     format_beside_tools: bool = False
     answers_beside_tools: bool = True
-    schema_in_object: bool = False
-    """True if mode `json_schema` is asked for as a `json_object` with a schema."""
     temperature: bool = True
     strict_tools: bool = False
     """True if the schema of a tool must be closed, with every property required."""
-    streams: Literal["with_usage", "plain", "no"] = "with_usage"
-    """Answers are streamed with their usage at the end, without it, or not at all."""
+    streams: bool = True
+    """True if answers are streamed, with their usage at the end."""
     echoes: Literal["own", "blank", "none"] = "own"
     """Further fields of a model's messages that go back: its own, blank thoughts, or none."""
 
@@ -62,38 +59,28 @@ class Dialect:
     def without(self, complaint: str) -> "Dialect | None":
         """Return the next simpler dialect without what a server complains of; None without one."""
         text = complaint.lower()
+        simpler = self
         if any(words in text for words in TOO_MUCH):
             return None
         if self.token_parameters[0] in text and len(self.token_parameters) > 1:
-            return replace(self, token_parameters=self.token_parameters[1:])
-        if "temperature" in text and self.temperature:
-            return replace(self, temperature=False)
-        if STREAM_WORDS.search(text):
-            return self._with_plainer_stream(text)
-        if any(word in text for word in FORMAT_WORDS):
-            return self._with_looser_format(text)
-        return self._with_other_echoes(text) if any(name in text for name in ECHOED) else None
+            simpler = replace(self, token_parameters=self.token_parameters[1:])
+        elif "temperature" in text and self.temperature:
+            simpler = replace(self, temperature=False)
+        elif STREAM_WORDS.search(text):
+            simpler = replace(self, streams=False)
+        elif any(word in text for word in FORMAT_WORDS):
+            simpler = self._with_looser_format(text)
+        elif any(name in text for name in ECHOED):
+            is_missed = self.echoes == "own" and any(words in text for words in MISSED)
+            simpler = replace(self, echoes="blank" if is_missed else "none")
+        return None if simpler == self else simpler
 
-    def _with_plainer_stream(self, complaint: str) -> "Dialect | None":
-        if self.streams == "no":
-            return None
-        is_of_usage = "stream_options" in complaint and self.streams == "with_usage"
-        return replace(self, streams="plain" if is_of_usage else "no")
-
-    def _with_looser_format(self, complaint: str) -> "Dialect | None":
+    def _with_looser_format(self, complaint: str) -> "Dialect":
         if self.format_beside_tools and "tool" in complaint:
             return replace(self, format_beside_tools=False)
-        is_of_tools = "function" in complaint and "additionalproperties" in complaint
-        if is_of_tools and not self.strict_tools:
+        if "function" in complaint and "additionalproperties" in complaint:
             return replace(self, strict_tools=True)
-        if self.mode == "json_schema" and not self.schema_in_object:
-            return replace(self, schema_in_object=True)
-        return replace(self, mode=LOOSER_MODES[self.mode]) if self.mode in LOOSER_MODES else None
-
-    def _with_other_echoes(self, complaint: str) -> "Dialect | None":
-        if any(words in complaint for words in MISSED):
-            return replace(self, echoes="blank") if self.echoes == "own" else None
-        return replace(self, echoes="none") if self.echoes != "none" else None
+        return replace(self, mode=LOOSER_MODES.get(self.mode, "prompt"))
 
     def parameters(self, messages: Sequence[Message], request: LLMRequest) -> dict[str, Any]:
         """Return the parameters of a request as this server understands them."""
@@ -107,11 +94,9 @@ class Dialect:
             asked[self.token_parameters[0]] = request.max_tokens
         if request.temperature is not None and self.temperature:
             asked["temperature"] = request.temperature
-        if request.on_text is not None and self.streams != "no":
-            asked["stream"] = True
-            if self.streams == "with_usage":
-                asked["stream_options"] = {"include_usage": True}
-        if request.output is not None and (format := response_format(request.output, self)):
+        if request.on_text is not None and self.streams:
+            asked |= {"stream": True, "stream_options": {"include_usage": True}}
+        if request.output is not None and (format := response_format(request.output, self.mode)):
             asked["response_format"] = format
             if format["type"] == "json_schema":
                 said = asked["messages"]
@@ -130,57 +115,37 @@ class Dialect:
     def _echoed(self, message: Message) -> Message:
         """Return a message with the fields beside words and calls that the server knows."""
         if self.echoes == "blank" and message.get("role") == "assistant":
-            return {THOUGHTS: ""} | message
+            return {"reasoning_content": ""} | message
         return without_echoes(message) if self.echoes == "none" else message
 
 
-def response_format(output: OutputSchema, dialect: Dialect) -> dict[str, Any]:
-    """Return the `response_format` of modes A (prompt: none), B (json_object), C (json_schema).
-
-    Some servers hold a model to a schema only in the format `json_object`.
-    """
-    if dialect.mode == "prompt":
+def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
+    """Return the `response_format` of modes A (prompt: none), B (json_object), C (json_schema)."""
+    if mode == "prompt":
         return {}
-    schema = output.strict_schema if dialect.mode == "json_schema" else None
-    if schema is None:
+    if mode == "json_object" or output.strict_schema is None:
         return {"type": "json_object"}
-    if dialect.schema_in_object:
-        return {"type": "json_object", "schema": schema}
-    named = {"name": output.name, "strict": True, "schema": schema}
+    named = {"name": output.name, "strict": True, "schema": output.strict_schema}
     return {"type": "json_schema", "json_schema": named}
 
 
 def strict_wire(tool: ToolSchema) -> dict[str, Any]:
     """Return a tool with a strict schema, if there is one; what is optional may be null."""
-    properties = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())
     nullable = {
         name: value if name in required else {"anyOf": [value, {"type": "null"}]}
-        for name, value in properties.items()
+        for name, value in tool.parameters.get("properties", {}).items()
     }
     schema = strict_schema({**tool.parameters, "properties": nullable})
     if schema is None:
         return tool.wire
-    return {
-        "type": "function",
-        "function": tool.wire["function"] | {"parameters": schema, "strict": True},
-    }
-
-
-def without_echoes(message: Message) -> Message:
-    """Return a message with nothing beside the words and the calls."""
-    plain = {name: value for name, value in message.items() if name not in ECHOED}
-    if calls := plain.get("tool_calls"):
-        plain["tool_calls"] = [
-            {name: value for name, value in call.items() if name not in ECHOED} for call in calls
-        ]
-    return plain
+    function = tool.wire["function"] | {"parameters": schema, "strict": True}
+    return {"type": "function", "function": function}
 
 
 def _without_schema(message: Message, output: OutputSchema) -> Message:
     """Name the schema in a system message, instead of repeating it beside a response format."""
-    content = message.get("content")
-    if message.get("role") != "system" or not isinstance(content, str):
+    if message.get("role") != "system":
         return message
     named = f"(the schema {output.name} of the response format)"
-    return message | {"content": content.replace(output.schema_text, named)}
+    return message | {"content": str(message["content"]).replace(output.schema_text, named)}

@@ -6,24 +6,17 @@ ungrounded text is left out. A draft is computed when it is asked for.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from typing import Any, Final, Generic, TypeVar
-
-from pydantic_core import from_json
+from typing import Any, Generic, TypeVar
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
 from agent.engine.messages import OnText, Text
-from agent.engine.parsing import ParseResult
-from agent.engine.reading import strip_thoughts
+from agent.engine.parsing import ParseResult, complete_part, partial_answer, strip_thoughts
 from agent.engine.run import Run
 from agent.markdown import visible
-from agent.text import MAX_INLINE_CHARS, last_sentence_end, pattern
+from agent.text import MAX_INLINE_CHARS, last_sentence_end
 
 T = TypeVar("T")
-
-CONTROL: Final = pattern(r"[\x00-\x1f]")
-MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +49,7 @@ class Drafts(Generic[T]):
         """Show drafts of the response that the model begins to write."""
         self._text, self._last = text, (None, None)
         if self.run.show_draft is not None:
-            self.run.show_draft(self.markdown)
-
-    def markdown(self) -> str:
-        """Return the draft to show now, in Markdown; empty if there is none."""
-        result = self.result()
-        return result.text if result else ""
+            self.run.show_draft(lambda: draft.text if (draft := self.result()) else "")
 
     def result(self) -> ParseResult[T] | None:
         """Return the part of the answer that may be shown now; None if there is none."""
@@ -81,10 +69,8 @@ def draft_of(
     value: Mapping[str, Any] | None, contract: OutputContract[T], evidence: Evidence
 ) -> ParseResult[T] | None:
     """Return the draft of a partial answer, None if no part of it may be shown."""
-    if contract.partial is None or value is None:
-        return None
+    answer = partial_answer(value, contract, evidence)
     try:
-        answer = contract.partial(value, evidence)
         shown = "" if answer is None else visible(contract.render(answer, evidence))
     except Exception as error:
         log_failure("a draft could not be made", error)
@@ -92,37 +78,3 @@ def draft_of(
     if answer is None or not shown.strip():
         return None
     return ParseResult(shown, contract.ids(answer), answer=answer, method="draft")
-
-
-def complete_part(text: str) -> dict[str, Any] | None:
-    """Return the part of a JSON object that will not change while the rest is written.
-
-    A string that has not ended is cut after its last complete sentence. Return None if no object
-    has begun.
-    """
-    json_text = CONTROL.sub(" ", text[text.find("{") :]) if "{" in text else ""
-    try:
-        with_open_strings = from_json(json_text, allow_partial="trailing-strings")
-        without_open_strings = from_json(json_text, allow_partial=True)
-    except (ValueError, RecursionError):
-        return None
-    value = _cut_open_strings(with_open_strings, without_open_strings)
-    return value if isinstance(value, dict) else None
-
-
-def _cut_open_strings(value: Any, closed: Any) -> Any:
-    """Cut the strings of `value` that are missing in `closed` after their last sentence."""
-    if isinstance(value, str):
-        is_closed = isinstance(closed, str)
-        return value if is_closed else value[: last_sentence_end(value, len(value) - 1)]
-    if isinstance(value, Mapping):
-        members = closed if isinstance(closed, Mapping) else {}
-        return {
-            key: _cut_open_strings(member, members.get(key, MISSING))
-            for key, member in value.items()
-        }
-    if isinstance(value, list):
-        items = closed if isinstance(closed, list) else []
-        pairs = zip_longest(value, items, fillvalue=MISSING)
-        return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
-    return value if closed is not MISSING else None

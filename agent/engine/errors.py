@@ -19,6 +19,20 @@ of a class is its message when none is given.
 
 import logging
 import traceback
+from typing import ClassVar, Literal
+
+Outcome = Literal[
+    "answered",
+    "salvaged",
+    "refusal",
+    "content_filter",
+    "exhausted",
+    "limit",
+    "deadline",
+    "model_error",
+    "stopped",
+]
+"""The outcome of a turn."""
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +46,8 @@ class AgentError(Exception):
 
 class ModelError(AgentError):
     """The language model could not be asked."""
+
+    outcome: ClassVar[Outcome] = "model_error"
 
     def __init__(self, message: str | None = None, *, status: int | None = None) -> None:
         super().__init__(message)
@@ -75,13 +91,19 @@ class ToolError(AgentError):
 class LimitReached(AgentError):
     """A limit of this turn is used up."""
 
+    outcome: ClassVar[Outcome] = "limit"
+
 
 class DeadlinePassed(LimitReached):
     """The time of this turn is used up."""
 
+    outcome: ClassVar[Outcome] = "deadline"
+
 
 class Stopped(LimitReached):
     """The user has stopped it."""
+
+    outcome: ClassVar[Outcome] = "stopped"
 
 
 def log_failure(what: str, error: BaseException) -> str:

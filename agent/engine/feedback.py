@@ -18,26 +18,18 @@ FEEDBACK: Final = CORRECTION_INTRO + (
 TEXT_FEEDBACK: Final = (
     CORRECTION_INTRO + "Please respond again with the whole answer, and nothing else."
 )
-NO_ANSWER: Final = "(no answer)"
-REPEATED: Final = "the same invalid response came again, "
 SHOWN_ISSUES: Final = 5
 SHOWN_ERROR_CHARS: Final = 800
 SHOWN_RAW_CHARS: Final = 4000
 
 
-def feedback(
-    raw: str, error_description: str, *, repeated: bool = False, wording: str = FEEDBACK
-) -> list[Message]:
+def feedback(raw: str, error_description: str, wording: str) -> list[Message]:
     """Make the assistant + user pair that shows a model its invalid response and what is wrong.
 
-    A response that is empty or was dropped is named instead: a blank content is a 400 with some
-    servers. A repeated response makes room for being called so: the pair never grows by it.
+    A response that is empty or was dropped is named: a blank content is a 400 with some servers.
     """
+    shown = clip(raw.strip(), SHOWN_RAW_CHARS) or "(no answer)"
     description = clip(error_description.strip().rstrip("."), SHOWN_ERROR_CHARS)
-    shown = clip(raw.strip(), SHOWN_RAW_CHARS) or NO_ANSWER
-    if repeated and len(shown) > 2 * len(REPEATED):
-        description = REPEATED + description
-        shown = clip(shown, len(shown) - len(REPEATED) - 2)
     return [
         {"role": "assistant", "content": shown},
         {"role": "user", "content": wording.replace("{error_description}", description)},

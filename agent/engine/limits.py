@@ -96,12 +96,10 @@ class Prices:
 
     def _own(self, model: str) -> Price | None:
         """Return the price under the longest name that `model` is, or extends by a version."""
-        names = [
-            name
-            for name in self.own
-            if model == name or (model.startswith(name) and VERSION.match(model[len(name) :]))
-        ]
-        return self.own[max(names, key=len)] if names else None
+        for name in sorted(self.own, key=len, reverse=True):
+            if model == name or (model.startswith(name) and VERSION.match(model[len(name) :])):
+                return self.own[name]
+        return None
 
 
 def published_costs(response: LLMResponse) -> Costs | None:
@@ -118,8 +116,8 @@ def published_costs(response: LLMResponse) -> Costs | None:
         cache_read_tokens=usage.cached_tokens,
         output_tokens=usage.completion_tokens,
     )
-    servers = [(name, response.base_url)] if response.base_url is not None else []
-    for model, server in (*servers, (name, None), (name.rpartition("/")[2], None)):
+    at_maker = [(name, None), (name.rpartition("/")[2], None)]
+    for model, server in ((name, response.base_url), *at_maker):
         with suppress(LookupError):
             price = calc_price(tokens, model, provider_api_url=server)
             return {"input": float(price.input_price), "output": float(price.output_price)}
@@ -156,11 +154,8 @@ class Spent:
     cost_usd: float = 0.0
 
     def __add__(self, other: "Spent") -> "Spent":
-        return Spent(
-            self.requests + other.requests,
-            self.tokens + other.tokens,
-            self.cost_usd + other.cost_usd,
-        )
+        requests, tokens = self.requests + other.requests, self.tokens + other.tokens
+        return Spent(requests, tokens, self.cost_usd + other.cost_usd)
 
     def __mul__(self, times: int) -> "Spent":
         return Spent(self.requests * times, self.tokens * times, self.cost_usd * times)
@@ -181,8 +176,6 @@ class Ledger:
     prices: Prices = field(default_factory=Prices, repr=False)
     spent_before: Spent = NOTHING_SPENT
     """Use that counts towards the budgets of a day, but no more towards the limits of the turn."""
-    ceiling: Limits | None = None
-    """Limits for every request that is counted here, also one made with limits of its own."""
 
     @property
     def spent(self) -> Spent:
@@ -202,20 +195,10 @@ class Ledger:
         self.usage += Usage(prompt_tokens=spent.tokens)
         self.cost_usd += spent.cost_usd
 
-    def requests_left(self, limits: Limits) -> int:
-        """Count how many further requests are allowed."""
-        allowed = min(limits.requests, self.ceiling.requests if self.ceiling else limits.requests)
-        return max(0, allowed - self.requests)
-
     def exhausted(self, limits: Limits) -> str | None:
         """Name the limit that forbids a further request, None while there is none."""
-        return self._reached(limits) or (self._reached(self.ceiling) if self.ceiling else None)
-
-    def _reached(self, limits: Limits) -> str | None:
         if self.requests >= limits.requests:
             return "requests"
         if self.usage.total_tokens >= limits.tokens:
             return "tokens"
-        if self.cost_usd >= limits.cost_usd:
-            return "cost"
-        return None
+        return "cost" if self.cost_usd >= limits.cost_usd else None

@@ -39,6 +39,16 @@ UNSENT: Final = frozenset({"UnsupportedProtocol", "LocalProtocolError"})
 """Errors of the client for a request that it could not send."""
 LOCAL_KEY: Final = "none"
 """Sent if no key is set: local servers need none, but the client requires one."""
+FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
+NO_CALL: Final = "does not match the expected"
+"""Words of llama.cpp about an answer in JSON that is no call of a tool."""
+TOO_LONG: Final = (
+    "context length", "context_length", "context size", "context_size", "context window",
+    "prompt is too long", "too many tokens",
+)  # fmt: skip
+"""Words about a request's length, as servers write them."""
+TRANSIENT: Final = frozenset({408, 409, 425, 429})
+"""Statuses below 500 after which another try may help."""
 
 
 async def load_client() -> None:
@@ -65,11 +75,9 @@ class LLMService:
         extra_body: Mapping[str, Any] = MappingProxyType({}),
         mode: ResponseMode = "json_object",
         timeout_seconds: float = 60,
-        context_tokens: int | None = None,
         is_openai: bool | None = None,
     ) -> None:
         self.model = model
-        self.context_tokens = context_tokens
         self.base_url = str(client.base_url) if client else base_url
         given = api_key.get_secret_value() if isinstance(api_key, SecretStr) else api_key
         self._api_key = client.api_key if client else given or os.environ.get("OPENAI_API_KEY")
@@ -98,7 +106,7 @@ class LLMService:
             response = self._understood(response, dialect, beside_tools="tools" in asked)
         if streamed.first_token_ns and not streamed.has_usage:
             # The stream had no usage, so its tokens could not be counted: do not stream again.
-            self._learn(dialect, replace(dialect, streams="no"))
+            self._learn(dialect, replace(dialect, streams=False))
         mode = dialect.mode if "response_format" in asked else "prompt"
         return replace(
             response,
@@ -133,7 +141,7 @@ class LLMService:
     async def _complete(
         self, asked: dict[str, Any], streamed: StreamedCompletion
     ) -> LLMResponse | ServerError:
-        """Return the response of a server, or its error.
+        """Send a request, and return the response of the server, or its error.
 
         The time limit is for the complete answer, so that time remains for the next model.
         """
@@ -142,7 +150,10 @@ class LLMService:
 
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                data = await self._create(asked, streamed)
+                answer: Any = await self._client.chat.completions.create(
+                    model=self.model, extra_body=dict(self._extra_body), **asked
+                )
+                data = await _read(answer, streamed) if asked.get("stream") else _plain_data(answer)
             if data.get("error") and not (data.get("choices") or data.get("usage")):
                 return ServerError.within(data["error"])
             return read_completion(data, self.model)
@@ -159,23 +170,6 @@ class LLMService:
         except (ValueError, RecursionError):
             raise ModelUnavailable(f"{self.model} answered with no chat completion") from None
 
-    async def _create(
-        self, asked: dict[str, Any], streamed: StreamedCompletion
-    ) -> Mapping[str, Any]:
-        """Send a request, and return the completion as plain data."""
-        answer: Any = await self._client.chat.completions.create(
-            model=self.model, extra_body=dict(self._extra_body), **asked
-        )
-        if not asked.get("stream"):
-            return _plain_data(answer)
-        async with answer as stream:
-            if "event-stream" not in stream.response.headers.get("content-type", ""):
-                await stream.response.aread()  # the server does not stream
-                return _plain_data(stream.response.json())
-            async for chunk in stream:
-                streamed.add(_plain_data(chunk))
-        return streamed.completion()
-
     def _understood(
         self, error: ServerError, dialect: Dialect, *, beside_tools: bool
     ) -> LLMResponse:
@@ -183,20 +177,26 @@ class LLMService:
 
         If the server did not understand the request, later requests use a simpler dialect.
         """
-        meaning, status = error.meaning, error.status
+        status, words = error.status, error.text.lower()
         reason = self._without_key(error.text)
         problem = f"{self.model} answered {status}: {reason}".removesuffix(": ")
-        if meaning == "filtered":
+        if error.kinds & FILTERED:
             return LLMResponse(finish_reason="content_filter", model=self.model)
-        if meaning == "unreadable" and beside_tools:
+        if status >= 500 and NO_CALL in words and beside_tools:
             self._learn(dialect, replace(dialect, answers_beside_tools=False))
             return LLMResponse(finish_reason="unparsed", model=self.model)
-        if meaning == "too_long":
+        if any(said in words for said in TOO_LONG):
             raise ContextTooLong(problem, status=status)
-        if error.may_be_of_a_parameter and (simpler := dialect.without(error.text)) is not None:
-            self._learn(dialect, simpler)
-            raise ParameterDeclined(f"{self.model} declined a parameter: {reason}", status=status)
-        if meaning == "rejected":
+        names_format = "grammar" in words or "response_format" in words
+        if status in {400, 422} or (status >= 500 and names_format):  # some call it their failure
+            simpler = dialect.without(words)
+            if simpler is not None:
+                self._learn(dialect, simpler)
+                raise ParameterDeclined(
+                    f"{self.model} declined a parameter: {reason}", status=status
+                )
+        has_no_quota = "insufficient_quota" in error.kinds  # a 429 that no wait mends
+        if (status < 500 and status not in TRANSIENT) or has_no_quota:
             self._report(status, f"{problem}; `sommelier doctor` says what to do")
             raise ModelRejected(problem, status=status)
         raise ModelUnavailable(problem, status=status, retry_after=error.retry_after)
@@ -229,6 +229,17 @@ class LLMService:
     def _without_key(self, text: str) -> str:
         key = self._api_key
         return text.replace(key, "***") if key and len(key) >= SECRET_CHARS else text
+
+
+async def _read(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:
+    """Read a stream to its end, and return the completion as plain data."""
+    async with answer as stream:
+        if "event-stream" not in stream.response.headers.get("content-type", ""):
+            await stream.response.aread()  # the server does not stream
+            return _plain_data(stream.response.json())
+        async for chunk in stream:
+            streamed.add(_plain_data(chunk))
+    return streamed.completion()
 
 
 def _plain_data(answer: object) -> Mapping[str, Any]:

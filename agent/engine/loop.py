@@ -4,34 +4,26 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
-from agent.engine.drafts import Draft, Drafts, complete_part, draft_of
-from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, Stopped
+from agent.engine.drafts import Draft, Drafts
+from agent.engine.errors import LimitReached, ModelError, Outcome
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.models import ModelChain
-from agent.engine.parsing import ParseResult, parse_final_response, valid_part
-from agent.engine.reading import strip_thoughts, tool_calls_in_text
+from agent.engine.parsing import (
+    ParseResult,
+    parse_final_response,
+    tool_calls_in_text,
+    valid_part,
+)
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox
 
 T = TypeVar("T")
-
-Outcome = Literal[
-    "answered",
-    "salvaged",
-    "refusal",
-    "content_filter",
-    "exhausted",
-    "limit",
-    "deadline",
-    "model_error",
-    "stopped",
-]
 
 Progress = Callable[[Sequence[ToolCall]], str]
 """Returns the text that tells the waiting user what the called tools are doing."""
@@ -45,13 +37,6 @@ SCHEMA_RULE: Final = (
     "no text around it, no Markdown fence.\n"
 )
 """The end of a prompt that asks for a structured answer; the schema follows."""
-OUTCOMES: Final[Sequence[tuple[type[AgentError], Outcome]]] = (
-    (DeadlinePassed, "deadline"),
-    (Stopped, "stopped"),
-    (LimitReached, "limit"),
-    (ModelError, "model_error"),
-)
-"""The outcomes of turns that an error ended. Subclasses come first: the first match is used."""
 DRAFT_INTERVAL_SECONDS: Final = 0.2
 
 
@@ -122,9 +107,10 @@ async def generate_agentic_response(
             if initial_calls:  # as if a response of the model had made them
                 await turn.call_tools(LLMResponse(tool_calls=tuple(initial_calls)), progress)
             result = await turn.answer_with_retries(progress)
-        outcome, problem = _outcome_of_result(result), result.error
-    except (LimitReached, ModelError) as error:  # DeadlinePassed and Stopped are LimitReached
-        outcome, problem = _outcome_of_error(error), str(error)
+        failure: Outcome = "exhausted" if result.retryable else cast(Outcome, result.error_type)
+        outcome, problem = "answered" if result.ok else failure, result.error
+    except (LimitReached, ModelError) as error:
+        outcome, problem = error.outcome, str(error)
     return await turn.response(outcome, problem)
 
 
@@ -142,11 +128,11 @@ async def stream_agentic_response(
     Accept a subset of the arguments of `generate_agentic_response`, and the `interval_seconds`
     between drafts. If the caller stops iterating, the turn is cancelled.
     """
-    latest = _LatestDraft()
+    drafts: list[Callable[[], str]] = []
     turn = asyncio.create_task(
         generate_agentic_response(
             message,
-            run=replace(run, show_draft=latest.set),
+            run=replace(run, show_draft=drafts.append),
             contract=contract,
             tools=tools,
             images=images,
@@ -156,27 +142,13 @@ async def stream_agentic_response(
     try:
         while not turn.done():
             await asyncio.wait([turn], timeout=interval_seconds)
-            if not turn.done() and (text := latest.text()) and text != shown:
+            text = drafts[-1]() if drafts and not turn.done() else ""
+            if text and text != shown:
                 shown = text
                 yield Draft(text)
         yield await turn
     finally:
         turn.cancel()
-
-
-class _LatestDraft:
-    """The newest draft: a function that writes its text, called only when the text is read."""
-
-    def __init__(self) -> None:
-        self._write: Callable[[], str] | None = None
-
-    def set(self, write: Callable[[], str]) -> None:
-        """Replace the draft; this is the `show_draft` of a run."""
-        self._write = write
-
-    def text(self) -> str:
-        """Return the text of the draft, or an empty text if there is none yet."""
-        return self._write() if self._write else ""
 
 
 class _Turn(Generic[T]):
@@ -221,7 +193,7 @@ class _Turn(Generic[T]):
         while True:
             request = self._next_request()
             reply, span = await self.models.ask(self.chat, request, attempt=len(self.results))
-            if _is_truncated(reply):
+            if reply.is_truncated:
                 self.max_tokens = self.run.limits.larger_answer_limit(self.max_tokens)
             if not request.tools:  # without offered tools every reply is final
                 return reply, span
@@ -274,7 +246,7 @@ class _Turn(Generic[T]):
             draft = progress(calls)
             self.run.show_draft(lambda: draft)
         results = await self.toolbox.call_all(
-            calls, self.run, step=self.models.step, is_truncated=_is_truncated(reply)
+            calls, self.run, step=self.models.step, is_truncated=reply.is_truncated
         )
         self.chat.add_results(reply, calls, results)
         for result in results:
@@ -334,41 +306,13 @@ class _Turn(Generic[T]):
             return self.drafts.result()
         if outcome in {"refusal", "content_filter"}:
             return None
-        for reply, result in zip(reversed(self.replies), reversed(self.results), strict=True):
-            answer = self._answer_in(reply, result)
-            salvaged = await valid_part(self.contract.salvage, answer, self.contract, self.evidence)
+        for result in reversed(self.results):
+            salvaged = await valid_part(
+                self.contract.salvage, result.answer, self.contract, self.evidence
+            )
             if salvaged:
                 return salvaged
         return None
-
-    def _answer_in(self, reply: LLMResponse, result: ParseResult[T]) -> T | None:
-        """Return the answer of an attempt. If it was truncated, return its complete part."""
-        if result.error_type != "truncated":
-            return result.answer
-        value = complete_part(strip_thoughts(reply.content))
-        draft = draft_of(value, self.contract, self.evidence)
-        return draft.answer if draft else None
-
-
-def _is_truncated(reply: LLMResponse) -> bool:
-    """Return whether a response ended at the token limit."""
-    return reply.finish_reason == "length"
-
-
-def _outcome_of_error(error: AgentError) -> Outcome:
-    """Return the outcome of a turn that an error ended."""
-    return next(outcome for kind, outcome in OUTCOMES if isinstance(error, kind))
-
-
-def _outcome_of_result(result: ParseResult[Any]) -> Outcome:
-    """Return the outcome of a turn by the result of its last answer."""
-    if result.ok:
-        return "answered"
-    if result.error_type == "refusal":
-        return "refusal"
-    if result.error_type == "content_filter":
-        return "content_filter"
-    return "exhausted"
 
 
 def check_arguments(run: Run, contract: OutputContract[T]) -> None:

@@ -137,6 +137,11 @@ class LLMResponse:
     echo: Mapping[str, Any] = field(default_factory=dict)
     first_token_ns: int | None = None
 
+    @property
+    def is_truncated(self) -> bool:
+        """Return True if it ended at the token limit."""
+        return self.finish_reason == "length"
+
 
 class LLM(Protocol):
     """A language model, or what stands in for one."""
@@ -149,11 +154,6 @@ class LLM(Protocol):
     @property
     def base_url(self) -> str | None:
         """Return the address of its server, None if there is none or it is the usual one."""
-        ...
-
-    @property
-    def context_tokens(self) -> int | None:
-        """Return how many tokens the model takes in, None if that is not known."""
         ...
 
     async def generate_with_tools(
@@ -185,3 +185,13 @@ def without_images(message: Message) -> Message:
         for part in parts
     ]
     return message | {"content": "\n".join(shown)}
+
+
+def without_echoes(message: Message) -> Message:
+    """Return a message with nothing beside the words and the calls."""
+    plain = {name: value for name, value in message.items() if name not in ECHOED}
+    if calls := plain.get("tool_calls"):
+        plain["tool_calls"] = [
+            {name: value for name, value in call.items() if name not in ECHOED} for call in calls
+        ]
+    return plain

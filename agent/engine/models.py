@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.engine.conversation import TOKEN_BYTES, Conversation
+from agent.engine.conversation import Conversation
 from agent.engine.errors import (
     ContextTooLong,
     DeadlinePassed,
@@ -17,22 +17,14 @@ from agent.engine.errors import (
     ParameterDeclined,
     log_failure,
 )
-from agent.engine.messages import (
-    LLM,
-    LLMRequest,
-    LLMResponse,
-    Message,
-    Text,
-    Usage,
-    without_images,
-)
+from agent.engine.messages import LLM, LLMRequest, LLMResponse, Message, Text, Usage, without_images
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.retrying import BACKOFF
 
 LONGEST_WAIT_SECONDS: Final = 20.0
 TOKEN_CHARS: Final = 4
-"""Characters of a token, about: what was cut off is counted so."""
+"""Characters of a token, about: a request that was cut off is counted so."""
 MAX_DECLINED: Final = 7
 """The most parameters that servers may decline in one turn: there are no more."""
 
@@ -70,6 +62,7 @@ class ModelChain:
                     await asyncio.sleep(wait)
                 elif self._current + 1 < len(self.run.models):
                     self._current, failures = self._current + 1, 0
+                    chat.drop_echoes()
                 else:
                     raise
 
@@ -91,14 +84,11 @@ class ModelChain:
     async def _ask_once(
         self, chat: Conversation, request: LLMRequest, attempt: int
     ) -> tuple[LLMResponse, Span]:
+        """Send one request on a span of its own, and count the response."""
         run, model = self.run, self.run.models[self._current]
         run.require_request()
         self.step += 1
-        offered = tuple(tool.wire for tool in request.tools)
-        if model.context_tokens:
-            taken = (request.max_tokens or 0) + len(json.dumps(offered)) // TOKEN_BYTES
-            chat.fit(model.context_tokens - taken)
-        messages = chat.as_sent(self._current)
+        messages = chat.as_sent()
         parameters = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         with run.span.child(
             "llm.plan",
@@ -111,7 +101,7 @@ class ModelChain:
                 model=model.model,
                 model_parameters={k: v for k, v in parameters.items() if v is not None},
                 prompt=run.prompt,
-                tools=offered,
+                tools=tuple(tool.wire for tool in request.tools) if run.span.recording else (),
             )
             response = await self._send(model, messages, request, span)
             self._count(response, span)
@@ -172,9 +162,7 @@ def interrupted_response(
     """Return the response of a request that was cut off, with an estimate of what it took."""
     asked, said = json.dumps(messages, default=str), written[-1]() if written else ""
     used = Usage(len(asked) // TOKEN_CHARS, len(said) // TOKEN_CHARS)
-    return LLMResponse(
-        said, finish_reason="cut_off", usage=used, model=model.model, base_url=model.base_url
-    )
+    return LLMResponse(said, usage=used, model=model.model, base_url=model.base_url)
 
 
 def worth_a_wait(error: Exception) -> bool | float:

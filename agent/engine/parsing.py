@@ -1,40 +1,36 @@
 """A model's response -> ParseResult. Never an exception.
 
-An answer is held to its schema and the contract's rules, not to words in it; only what is nothing
-but a written tool call, placeholders or a copy of the schema is none, whatever the schema accepts.
+Strict JSON is tried first. What is repaired is the notation only (fences and prose around it, line
+breaks within strings, trailing commas, quotes, comments: JSON5), never a value, and never what was
+cut off. The value is held to its schema and the contract's rules, not to words in it; only what is
+nothing but a written tool call, placeholders or a copy of the schema is no answer in any case.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any, Final, Generic, TypeVar
 
+import pyjson5
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract, Problem, leaves
 from agent.engine.errors import log_failure
 from agent.engine.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
-from agent.engine.messages import LLMResponse
-from agent.engine.reading import (
-    CALL_MARK,
-    NotJson,
-    calls_of,
-    is_tool_call_in_text,
-    read_json,
-    strip_thoughts,
-)
+from agent.engine.messages import LLMResponse, ToolCall
 from agent.markdown import visible
+from agent.text import last_sentence_end, pattern
 
 T = TypeVar("T")
 
 TERMINAL: Final = frozenset({"refusal", "content_filter"})
 """Errors that asking again does not mend."""
-
 PLACEHOLDERS: Final = frozenset(
     {"...", "…", "string", "<string>", "text", "<text>", "placeholder", "todo", "tbd"}
-    | {"lorem ipsum", "your answer here", "insert text here"}
 )
-
 FINISH_PROBLEMS: Final = {
     "refusal": ("refusal", "the model declined to answer"),
     "content_filter": ("content_filter", "the answer was stopped by a content filter"),
@@ -48,6 +44,28 @@ WRITTEN_CALL: Final = (
     "a tool call was written as text and not executed; call tools through the tool interface, "
     "or answer with what is known",
 )
+
+TAG: Final = r"(?:think(?:ing)?|thought|reasoning)"
+THOUGHTS: Final = pattern(
+    rf"(?is)\A(?:\s*(?:<{TAG}>.*?(?:</{TAG}>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)))+"
+    rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # some servers keep the opening tag to themselves
+    r"|\A.*<\|channel\|>final[^<]*<\|message\|>"
+)
+LENIENT: Final = json.JSONDecoder(strict=False)
+"""JSON with line breaks and the like within strings."""
+CALL_MARK: Final = pattern(
+    r"<\|?tool_call|<｜tool|<tool_use|\[TOOL_CALLS\]|<function(?:[=_ ]|call)|<\|python_tag\|>"
+    r"|<invoke[\s>]|```tool_code|to=functions\."
+)
+"""The beginnings of tool calls that models write as text."""
+CALL_TAGS: Final = pattern(r"</?tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|```(?:json)?")
+"""Marks around a call that is written as JSON."""
+CONTROL: Final = pattern(r"[\x00-\x1f]")
+MISSING: Final = object()
+
+
+class NotJson(ValueError):
+    """The text holds no single JSON value; the message says why, without the text."""
 
 
 @dataclass(frozen=True)
@@ -84,25 +102,30 @@ async def parse_final_response(
     tool_names: Collection[str] = (),
 ) -> ParseResult[T]:
     """Read a final response, its finish reason considered first, and hold it to the contract."""
-    result = read_answer(response, contract, tool_names)
+    result = _read_answer(response, contract, tool_names)
+    if result.error_type == "truncated":
+        value = complete_part(strip_thoughts(response.content))
+        return replace(result, answer=partial_answer(value, contract, evidence))
     if result.error is not None or result.answer is None:
         return result
-    checked = await check(result.answer, contract, evidence, method=result.method)
-    if checked.error_type != "grounding":
-        return checked
-    trimmed = await valid_part(contract.trim, result.answer, contract, evidence, method="trimmed")
-    return trimmed or checked
+    checked = await _check(result.answer, contract, evidence)
+    if checked.error_type == "grounding":
+        trimmed = await valid_part(contract.trim, result.answer, contract, evidence)
+        if trimmed is not None:
+            return replace(trimmed, method="trimmed")
+    return replace(checked, method=result.method)
 
 
-def read_answer(
-    response: LLMResponse, contract: OutputContract[T], tool_names: Collection[str] = ()
+def _read_answer(
+    response: LLMResponse, contract: OutputContract[T], tool_names: Collection[str]
 ) -> ParseResult[T]:
     """Read the typed answer of a response; no rule of the contract is applied yet."""
     text = strip_thoughts(response.content)
     if unusable := _unusable(response, text):
         return _failed(*unusable)
+    result: ParseResult[T]
     try:
-        result: ParseResult[T] = _read(text, contract, tool_names)
+        result = _read(text, contract, tool_names)
     except NotJson as error:
         result = _failed("invalid_json", str(error))
     except RecursionError:
@@ -134,12 +157,10 @@ def _unusable(response: LLMResponse, text: str) -> tuple[str, str] | None:
 
 def _read(text: str, contract: OutputContract[T], tool_names: Collection[str]) -> ParseResult[T]:
     """Read a text as the contract wants it. Raises NotJson, or what validation does."""
-    if is_tool_call_in_text(text, tool_names):
+    if tool_calls_in_text(text, tool_names):
         return _failed(*WRITTEN_CALL)
     value, method = _value_of(text, contract)
-    if calls_of(value, tool_names):
-        return _failed(*WRITTEN_CALL)
-    if problem := problem_of_empty_answer(value, contract):
+    if problem := _problem_of_empty_answer(value, contract):
         return _failed("degenerate", problem)
     return ParseResult("", answer=contract.read(value), method=method)
 
@@ -151,16 +172,142 @@ def _value_of(text: str, contract: OutputContract[T]) -> tuple[object, str]:
         is_quoted = not contract.accepts_any_text and text.startswith('"')
         return read_text(text) or (text.strip('"') if is_quoted else text), "text"
     try:
-        return read_json(text, contract.opening)
+        is_array = contract.output.schema.get("type") == "array"
+        return read_json(text, "[]" if is_array else "{}")
     except NotJson:
         if (value := read_text(text)) is None:
             raise
         return value, "text"
 
 
-async def check(
-    answer: T, contract: OutputContract[T], evidence: Evidence, *, method: str = "strict"
-) -> ParseResult[T]:
+def strip_thoughts(text: str) -> str:
+    """Leave out what a model thought aloud before it answered."""
+    thoughts = THOUGHTS.match(text)
+    return text[thoughts.end() if thoughts else 0 :].strip()
+
+
+def read_json(text: str, brackets: str = "{}") -> tuple[object, str]:
+    """Return the one JSON value of a text, and how it was found: strict, embedded or repaired.
+
+    It has these brackets, unless it is the whole text. A part of an answer is not the answer:
+    behind a value that is broken, or cut off, none is looked for.
+
+    Raises:
+        NotJson: there is none, or more than one.
+    """
+    try:
+        return json.loads(text), "strict"
+    except (ValueError, RecursionError) as error:
+        problem = error
+    found: list[object] = []
+    start = text.find(brackets[0])
+    while start >= 0:
+        try:
+            value, end = LENIENT.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            break
+        if value and value not in found:
+            found.append(value)
+        start = text.find(brackets[0], end)
+    if len(found) > 1 or (found and start >= 0):
+        raise NotJson("the response holds more than one JSON value, exactly one is expected")
+    if found:
+        return found[0], "embedded"
+    if start < 0:
+        raise NotJson("the response holds no JSON")
+    try:
+        return pyjson5.loads(text[start : text.rfind(brackets[1]) + 1]), "repaired"
+    except (ValueError, RecursionError, pyjson5.Json5Exception):
+        kind = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+        raise NotJson(f"the response is not valid JSON ({clip(kind, 80)})") from None
+
+
+def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
+    """Return the tool calls of a text that holds nothing else, in JSON; none of any other text.
+
+    Servers whose template does not parse the calls of their model hand them on as text.
+    """
+    rest = CALL_TAGS.sub(" ", strip_thoughts(text)).strip()
+    calls: list[ToolCall] = []
+    while rest.startswith(("{", "[")) and len(calls) < lengths.TOOL_CALLS:
+        try:
+            value, end = LENIENT.raw_decode(rest)
+        except (ValueError, RecursionError):
+            return ()
+        for item in value if isinstance(value, list) else [value]:
+            if (call := _call(item, tool_names)) is None:
+                return ()
+            calls.append(call)
+        rest = rest[end:].strip(" ,\n")
+    return () if rest else tuple(calls)
+
+
+def partial_answer(
+    value: Mapping[str, Any] | None, contract: OutputContract[T], evidence: Evidence
+) -> T | None:
+    """Return the answer that a contract makes of a part of one, None if it makes none."""
+    try:
+        return contract.partial(value, evidence) if contract.partial and value is not None else None
+    except Exception as error:
+        log_failure("a part of an answer could not be read", error)
+        return None
+
+
+def complete_part(text: str) -> dict[str, Any] | None:
+    """Return the part of a JSON object that will not change while the rest is written.
+
+    A string that has not ended is cut after its last complete sentence. Return None if no object
+    has begun.
+    """
+    json_text = CONTROL.sub(" ", text[text.find("{") :]) if "{" in text else ""
+    try:
+        with_open_strings = from_json(json_text, allow_partial="trailing-strings")
+        without_open_strings = from_json(json_text, allow_partial=True)
+    except (ValueError, RecursionError):
+        return None
+    value = _cut_open_strings(with_open_strings, without_open_strings)
+    return value if isinstance(value, dict) else None
+
+
+def _cut_open_strings(value: Any, closed: Any) -> Any:
+    """Cut the strings of `value` that are missing in `closed` after their last sentence."""
+    if isinstance(value, str):
+        return value if closed == value else value[: last_sentence_end(value, len(value) - 1)]
+    if isinstance(value, dict):
+        known = closed if isinstance(closed, dict) else {}
+        return {key: _cut_open_strings(value[key], known.get(key, MISSING)) for key in value}
+    if isinstance(value, list):
+        pairs = zip_longest(value, closed if isinstance(closed, list) else [], fillvalue=MISSING)
+        return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
+    return value if closed is not MISSING else None
+
+
+def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:
+    if not isinstance(value, Mapping):
+        return None
+    inner = value.get("function")
+    called: Mapping[str, Any] = inner if isinstance(inner, Mapping) else value
+    name = called.get("name")
+    arguments = called.get("arguments", called.get("parameters"))
+    if not isinstance(name, str) or name not in tool_names or arguments is None:
+        return None
+    return ToolCall("", name, arguments if isinstance(arguments, str) else json.dumps(arguments))
+
+
+def _problem_of_empty_answer(value: object, contract: OutputContract[T]) -> str | None:
+    """Return feedback if an answer is a copy of the schema or contains only placeholders."""
+    copied = value.get("properties") if isinstance(value, Mapping) else None
+    names = contract.output.schema.get("properties", {}).keys()
+    if isinstance(copied, Mapping) and copied and copied.keys() <= names:
+        return "the answer is a copy of the schema; fill it with values"
+    sentences = [leaf for leaf in leaves(value) if isinstance(leaf, str) and " " in leaf.strip()]
+    placeholders = [leaf for leaf in leaves(value) if str(leaf).strip().lower() in PLACEHOLDERS]
+    if sentences or not placeholders:
+        return None
+    return f"the answer holds nothing but placeholders like `{placeholders[0]}`"
+
+
+async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
     """Hold a value that satisfies the schema to the contract's rules, and render it.
 
     A rule may raise ValueError instead of saying what is wrong. An answer is not accepted if a rule
@@ -184,8 +331,8 @@ async def check(
     if not problem and not text.strip():
         problem = "the answer has no text"
     if problem:
-        return ParseResult("", [], problem, kind, answer, method)
-    return ParseResult(text, contract.ids(answer), None, None, answer, method)
+        return ParseResult("", [], problem, kind, answer)
+    return ParseResult(text, contract.ids(answer), answer=answer)
 
 
 async def _result_of(problem: Problem | Awaitable[Problem]) -> Problem:
@@ -198,8 +345,6 @@ async def valid_part(
     answer: T | None,
     contract: OutputContract[T],
     evidence: Evidence,
-    *,
-    method: str = "strict",
 ) -> ParseResult[T] | None:
     """Return the part of an answer that `select` returns, if it is valid; else None."""
     try:
@@ -209,29 +354,9 @@ async def valid_part(
         return None
     if selected is None:
         return None
-    result = await check(selected, contract, evidence, method=method)
+    result = await _check(selected, contract, evidence)
     return result if result.ok else None
 
 
 def _failed(kind: str, problem: str) -> ParseResult[T]:
     return ParseResult("", [], problem, kind)
-
-
-def problem_of_empty_answer(value: object, contract: OutputContract[T]) -> str | None:
-    """Return feedback if an answer is a copy of the schema or contains only placeholders.
-
-    Single words, booleans and zeros do not count as content, because the schema may offer them.
-    """
-    copied = value.get("properties") if isinstance(value, Mapping) else None
-    names = contract.output.schema.get("properties", {}).keys()
-    if isinstance(copied, Mapping) and copied and copied.keys() <= names:
-        return "the answer is a copy of the schema; fill it with values"
-    found = list(leaves(value))
-    placeholders = [leaf for leaf in found if str(leaf).strip().lower() in PLACEHOLDERS]
-    if not placeholders or any(_says_something(leaf) for leaf in found if leaf not in placeholders):
-        return None
-    return f"the answer holds nothing but placeholders like `{clip(str(placeholders[0]), 20)}`"
-
-
-def _says_something(leaf: object) -> bool:
-    return " " in leaf.strip() if isinstance(leaf, str) else leaf is not True and bool(leaf)

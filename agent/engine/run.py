@@ -104,21 +104,16 @@ class Run(Generic[D]):
         models.
         """
         limits = self.limits if limits is None else limits
-        return replace(
-            self,
-            models=self.models if limits.requests else (),
-            history=history,
-            limits=limits,
-            ledger=Ledger(prices=self.ledger.prices, ceiling=limits, spent_before=spent_before),
-            show_draft=show_draft,
-            stop=stop or Stop(),
-            span=span,
-        )
+        models = self.models if limits.requests else ()
+        ledger = Ledger(prices=self.ledger.prices, spent_before=spent_before)
+        turn = replace(self, models=models, limits=limits, ledger=ledger, history=history)
+        return replace(turn, span=span, show_draft=show_draft, stop=stop or Stop())
 
     def for_tool(self, span: Span) -> "Run[D]":
         """Return the run for a tool, traced on `span`."""
-        bare = replace(self, instructions=INSTRUCTIONS, history=(), show_draft=None, stop=Stop())
-        return replace(bare, span=span)
+        return replace(
+            self, instructions=INSTRUCTIONS, history=(), show_draft=None, stop=Stop(), span=span
+        )
 
     def with_deadline(self) -> "Run[D]":
         """Return the run with its deadline set; needs a running event loop."""
@@ -136,6 +131,11 @@ class Run(Generic[D]):
         if self.deadline is None:
             return self.limits.seconds
         return max(0.0, self.deadline - asyncio.get_running_loop().time())
+
+    @property
+    def requests_left(self) -> int:
+        """Return how many further requests to models are allowed."""
+        return max(0, self.limits.requests - self.ledger.requests)
 
     def require_request(self) -> None:
         """Raise LimitReached if the turn may make no further request to a model."""

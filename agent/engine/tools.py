@@ -22,7 +22,6 @@ from agent.engine.errors import ToolError, log_failure
 from agent.engine.feedback import describe_validation_error, fence
 from agent.engine.messages import ToolCall, ToolSchema
 from agent.engine.run import Run
-from agent.engine.span import Span
 from agent.text import storable, truncate_at_boundary
 
 ERROR_PREFIX: Final = "Error: "
@@ -164,49 +163,44 @@ class Toolbox:
     ) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own."""
         name = call.name if call.name in self.names else "unknown"
+        metadata = {"step": step, "call_id": call.id}
         with run.span.child(
-            f"tool.{name}",
-            "tool",
-            input=call.arguments,
-            metadata={"step": step, "call_id": call.id},
+            f"tool.{name}", "tool", input=call.arguments, metadata=metadata
         ) as span:
-            result = _failed("truncated", TRUNCATED)
-            if not is_truncated:
-                result = await self._execute_call(call, run, span)
+            if is_truncated:
+                result = _failed("truncated", TRUNCATED)
+            elif (tool := self._tools_by_name.get(call.name)) is None:
+                listed = ", ".join(self.names) or "none"
+                problem = f"there is no tool {fence(call.name)}. Tools: {listed}"
+                result = _failed("unknown_tool", problem)
+            else:
+                result = await _execute(tool, call.arguments, run.for_tool(span))
             span.update(output=result.text)
             if result.error_type:
                 run.ledger.tool_errors += 1
                 span.update(level="ERROR", metadata={"error_type": result.error_type})
         return result
 
-    async def _execute_call(self, call: ToolCall, run: Run, span: Span) -> ToolResult:
-        """Validate the arguments of a call and run its tool; return a failure as a result."""
-        tool = self._tools_by_name.get(call.name)
-        if tool is None:
-            listed = ", ".join(self.names) or "none"
-            return _failed("unknown_tool", f"there is no tool {fence(call.name)}. Tools: {listed}")
-        if len(call.arguments) > lengths.ARGUMENTS:
-            problem = f"the arguments have more than {lengths.ARGUMENTS} characters"
-            return _failed("invalid_arguments", problem)
-        try:
-            arguments = tool.arguments_model.model_validate_json(_without_nulls(call.arguments))
-        except ValidationError as error:
-            return _failed("invalid_arguments", describe_validation_error(error))
-        return await _execute(tool, arguments, run.for_tool(span))
 
-
-async def _execute(tool: Tool, arguments: BaseModel, run: Run) -> ToolResult:
+async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
     """Run a tool within its time limit; return a failure as a result."""
     seconds = min(tool.seconds or run.limits.tool_seconds, run.seconds_left)
     max_chars = run.limits.result_chars
+    if len(arguments) > lengths.ARGUMENTS:
+        problem = f"the arguments have more than {lengths.ARGUMENTS} characters"
+        return _failed("invalid_arguments", problem)
+    try:
+        given = tool.arguments_model.model_validate_json(_without_nulls(arguments))
+    except ValidationError as error:
+        return _failed("invalid_arguments", describe_validation_error(error))
     try:
         async with asyncio.timeout(seconds) as limit:
-            output = await tool.invoke(arguments, run)
+            output = await tool.invoke(given, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
-        return ToolResult(truncate(as_text(output.content), max_chars), output.sources)
+        return ToolResult(as_text(output.content, max_chars), output.sources)
     except ToolError as error:
-        return _failed("tool_error", truncate(storable(str(error)), max_chars))
+        return _failed("tool_error", as_text(str(error), max_chars))
     except Exception as error:
         if limit.expired():  # else a TimeoutError is an error of the tool itself
             return _failed("timeout", f"{tool.name} took longer than {seconds:g} s")
@@ -235,16 +229,15 @@ def _failed(kind: str, problem: str) -> ToolResult:
     return ToolResult(f"{ERROR_PREFIX}{problem}", {}, kind)
 
 
-def as_text(content: object) -> str:
-    """Return a tool's content as the model reads it: a string as it is, everything else as JSON."""
+def as_text(content: object, max_chars: int) -> str:
+    """Return a tool's content as the model reads it: a string as it is, everything else as JSON.
+
+    Cut a text that is too long at the end of a paragraph or sentence, and note its length.
+    """
     if not isinstance(content, str):
         plain = to_jsonable_python(content, exclude_none=True)
         content = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-    return storable(content)
-
-
-def truncate(text: str, max_chars: int) -> str:
-    """Cut a text that is too long at the end of a paragraph or sentence, and note its length."""
+    text = storable(content)
     if len(text) <= max_chars:
         return text
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"

@@ -15,7 +15,6 @@ from urllib.parse import quote_plus, urlsplit
 from pydantic import AfterValidator, Field
 
 from agent.engine.errors import ToolError
-from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import translate
@@ -45,9 +44,9 @@ SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 
 SHOWN_RESULTS: Final = 8
 SHOWN_LINKS: Final = 3
-QUERIES_LIMITS: Final = Limits(seconds=40)
+QUERIES_SECONDS: Final = 40
 """The time that a slow model may take for the ten queries of the tool."""
-TOOL_SECONDS: Final = QUERIES_LIMITS.seconds + SEARCH_SECONDS
+TOOL_SECONDS: Final = QUERIES_SECONDS + SEARCH_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +232,12 @@ def find_places_tool(search: PlaceSearch | None = None) -> Tool:
             found = await find_places(
                 category,
                 place,
-                # Without a search provider, links made by rules will do: ask no model.
-                run=replace(run, limits=QUERIES_LIMITS, models=run.models if search else ()),
+                run=replace(
+                    run,
+                    limits=replace(run.limits, seconds=QUERIES_SECONDS),
+                    # Without a search provider, links made by rules will do: ask no model.
+                    models=run.models if search else (),
+                ),
                 wish=wish,
                 search=search,
             )

@@ -171,7 +171,7 @@ async def read_pictures(
     downloads: Sequence[Download], run: Run, catalogue: Catalogue
 ) -> Attachment:
     """Read the pictures of a message side by side; that counts in the run's ledger."""
-    remaining = max(1, run.ledger.requests_left(run.limits) - KEPT_BACK)
+    remaining = max(1, run.requests_left - KEPT_BACK)
     looked_at = downloads[: min(lengths.IMAGES, remaining)]
     readings = await asyncio.gather(*(_read(run, download=download) for download in looked_at))
     return await _attachment(readings, catalogue, len(downloads) - len(looked_at))

@@ -6,22 +6,20 @@ ledger equals what the server counted, and that OpenAI would accept each history
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import formatdate
 from typing import Any, Final
 
 import pytest
 from pydantic import BaseModel
 
 from agent.engine.contract import OutputContract
+from agent.engine.errors import Outcome
 from agent.engine.limits import Ledger, Limits
-from agent.engine.loop import Outcome, generate_agentic_response
+from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import LLMRequest
 from agent.engine.run import Run
 from agent.engine.tools import Tool, tool
-from agent.sommelier.answer import SOMMELIER
 from tests.doubles.model_server import (
     ModelServer,
     Script,
@@ -41,10 +39,8 @@ from tests.doubles.model_server import (
     tool_call,
     tool_calls,
 )
-from tests.doubles.server import JsonObject
 from tests.fakes import CHINON
 from tests.faults.turns import (
-    INFORMATIONAL,
     INVENTED,
     SEARCH,
     VALID,
@@ -172,8 +168,6 @@ CALLED: Final[Mapping[str, Sequence[Step]]] = {
 
 WRITTEN: Final[Mapping[str, str]] = {
     "a call as code": '```tool_code\nsearch_wines(styles=["red"])\n```',
-    "a bare call": 'search_wines(styles=["red"])',
-    "a step of ReAct": "Thought: hm\nAction: search_wines\nAction Input: {}",
 }
 """Calls that are not run: the model is told to use the interface of tools."""
 
@@ -378,30 +372,6 @@ class TestOtherModels:
         sent = [sorted(request.json.keys() & TOKENS) for request in model_server.requests]
         assert sent == [["max_completion_tokens"]] * 3 + [["max_tokens"]]
         await shared.close()
-
-    async def test_a_server_that_knows_a_schema_only_in_an_object_is_asked_so(
-        self, model_server: ModelServer
-    ) -> None:
-        declined = says(422, "response_format.type: Input should be 'text' or 'json_object'")
-        model_server.script(declined, answer_json(INFORMATIONAL))
-        assert (await turn(service(model_server, mode="json_schema"))).outcome == "answered"
-        asked = model_server.requests[-1].json
-        assert asked["response_format"]["type"] == "json_object"
-        assert "off_topic" in str(asked["response_format"]["schema"])
-        assert SOMMELIER.output.schema_text in asked["messages"][0]["content"]
-
-    async def test_a_date_to_come_back_at_is_waited_for(self, model_server: ModelServer) -> None:
-        came_back: list[float] = []
-
-        def on_time(_: JsonObject) -> Step:
-            came_back.append(time.time())
-            return answer(TEXT)
-
-        later = int(time.time()) + 2
-        too_early = error(503, headers={"Retry-After": formatdate(later, usegmt=True)})
-        model_server.script(search(), too_early, on_time)
-        assert (await turn(service(model_server))).outcome == "answered"
-        assert came_back[0] >= later
 
     @pytest.mark.parametrize(
         "settings",

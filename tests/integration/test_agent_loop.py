@@ -296,7 +296,7 @@ class TestMisuse:
         self, model_server: ModelServer, caplog: pytest.LogCaptureFixture
     ) -> None:
         class Broken:
-            model, base_url, context_tokens = "own", None, None
+            model, base_url = "own", None
 
             async def generate_with_tools(self, *_: object) -> LLMResponse:
                 raise RuntimeError("secret")

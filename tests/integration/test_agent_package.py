@@ -119,7 +119,7 @@ async def test_feedback_on_plain_text_does_not_speak_of_json(model_server: Model
 class Parrot:
     """A model of one's own, which has the members of the protocol and no others."""
 
-    model, base_url, context_tokens = "parrot", None, None
+    model, base_url = "parrot", None
 
     async def generate_with_tools(
         self, messages: Sequence[Message], request: LLMRequest

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.engine.contract import OutputContract
-from agent.engine.conversation import Conversation, tokens_of
+from agent.engine.conversation import Conversation
 from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import Message
@@ -190,17 +190,6 @@ async def test_a_talk_that_is_too_long_is_shortened_and_answered(
     await llm.close()
 
 
-async def test_where_the_context_is_known_the_first_request_fits(model_server: ModelServer) -> None:
-    model_server.default = OK
-    llm = LLMService(model="m", base_url=model_server.base_url, context_tokens=2048)
-    run = Run([llm], history=talk(100))
-    await generate_agentic_response("And now?", run=run, contract=OutputContract(str))
-    (request,) = model_server.requests
-    assert sum(map(tokens_of, request.json["messages"])) <= 2048 - run.limits.answer_tokens
-    assert request.json["messages"][-2]["content"].startswith("49 ")
-    await llm.close()
-
-
 OK = answer("Fine.")
 
 
@@ -212,25 +201,17 @@ def talk(messages: int) -> list[Message]:
     ]
 
 
-@given(
-    lengths=st.lists(st.integers(0, 400), max_size=30),
-    room=st.integers(0, 3000),
-    shorten=st.booleans(),
-)
+@given(st.lists(st.integers(0, 400), max_size=30))
 def test_what_is_left_of_a_talk_begins_with_the_person_and_ends_with_the_question(
-    lengths: list[int], room: int, shorten: bool
+    lengths: list[int],
 ) -> None:
     roles = ["user", "assistant"]
     history: list[Message] = [
         {"role": roles[at % 2], "content": "é" * length} for at, length in enumerate(lengths)
     ]
     chat = Conversation("Be brief.", history, "Which one?")
-    if shorten:
-        chat.shorten()
-    else:
-        chat.fit(room)
-    first, *left, last = chat.as_sent(0)
+    assert chat.shorten() == bool(lengths)
+    first, *left, last = chat.as_sent()
     assert (first["content"], last["content"]) == ("Be brief.", "Which one?")
     assert left == history[len(history) - len(left) :]
     assert not left or left[0]["role"] == "user"
-    assert shorten or not left or sum(map(tokens_of, chat.messages)) <= room

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.parsing import ParseResult
-from agent.engine.reading import NotJson, read_json
+from agent.engine.parsing import NotJson, ParseResult, read_json
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
@@ -78,7 +77,7 @@ ANY: OutputContract[dict[str, str]] = OutputContract(dict[str, str])
             '{"a": 1} {"a": 2}',
             "the response holds more than one JSON value, exactly one is expected",
         ),
-        ('{"a": ', "the response is not valid JSON (Expecting value at line 1 column 7)"),
+        ('{"a": ', "the response is not valid JSON (Expecting value: line 1 column 7"),
         ("[" * 100_000 + "{", "the response is not valid JSON (nested too deeply)"),
         ('{"outer": {"a": 1}', "the response is not valid JSON (Expecting ',' delimiter"),
     ],
@@ -133,9 +132,6 @@ def test_a_validator_or_reader_that_fails_is_no_exception(caplog: pytest.LogCapt
         '{"name": "look", "arguments": {}}',
         '[{"name": "look", "parameters": {}}]',
         '{"type": "function", "function": {"name": "look", "arguments": {}}}',
-        "look(city='Rome')",
-        "`functions.look()`",
-        "Action: look\nAction Input: Rome",
     ],
 )
 def test_a_written_call_is_no_answer_in_plain_text_either(raw: str) -> None:

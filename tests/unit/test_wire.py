@@ -38,7 +38,7 @@ def test_tokens_are_counted_as_the_server_gives_them(usage: Any, counted: Usage)
         ("maximum context length is 4096, 'max_completion_tokens'", None),
         ("temperature must be 1", replace(OPENAI, temperature=False)),
         ("response_format with tools", replace(OPENAI, format_beside_tools=False)),
-        ("no json_schema here", replace(OPENAI, schema_in_object=True)),
+        ("no json_schema here", replace(OPENAI, mode="json_object")),
         ("messages must alternate", None),
     ],
 )
@@ -58,7 +58,7 @@ def test_what_was_learned_is_not_learned_again() -> None:
         ({}, None),
         ({"retry-after": "0.25"}, 0.25),
         ({"retry-after": "-5"}, 0),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, None),
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
     ],
 )
