@@ -120,10 +120,13 @@ class TestAnswering:
         self, model_server: ModelServer
     ) -> None:
         model_server.script(answer("Lees are yeast [methods/sur-lie.md]."))
-        ledger = Ledger(requests=3, ceiling=Limits(requests=4))
+        ledger, limits = Ledger(requests=3), Limits(requests=4)
         async with open_model(model_server) as model:
             found = await answer_question(
-                QUESTION, run=Run([model], ledger=ledger), documents=FakeLibrary(), refine=True
+                QUESTION,
+                run=Run([model], ledger=ledger, limits=limits),
+                documents=FakeLibrary(),
+                refine=True,
             )
         assert (found.outcome, found.by_model) == ("answered", True)
         assert found.refinement.fallback_reason == "budget"
