@@ -1,5 +1,6 @@
 """The command line: machines for it, and `sommelier` in a process of its own or in this one."""
 
+import json
 import logging
 import os
 import shutil
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -84,13 +86,15 @@ def own_logging() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def sommelier_eval(*arguments: str) -> tuple[int, str, str]:
-    """The exit status, what was shown, and what was said beside it; raises what no one foresaw."""
+def sommelier_eval(*arguments: str) -> tuple[int, dict[str, Any], str]:
+    """The exit status, what `--save` wrote, and standard error; raises what no one foresaw."""
+    saved = Path("saved.json").absolute()
     with own_logging():
-        ran = CliRunner().invoke(app, ["eval", *arguments])
+        ran = CliRunner().invoke(app, ["eval", *arguments, "--save", str(saved)])
     if ran.exception and not isinstance(ran.exception, SystemExit):
         raise ran.exception
-    return ran.exit_code, ran.stdout, ran.stderr
+    written = json.loads(saved.read_text()) if saved.exists() else {}
+    return ran.exit_code, written, ran.stderr
 
 
 def sommelier_here(

@@ -4,9 +4,9 @@
 unknown expectation is an error: a misspelt one would never fail.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -15,12 +15,11 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     ValidationError,
-    model_validator,
 )
 
 from agent.engine.errors import AgentError
 from agent.sommelier.sommelier_prompts import ResponseType
-from agent.sommelier.wine import Allergen, Body, Colour, Currency, Food, Style, Sweetness
+from agent.sommelier.wine import Allergen, Body, Currency, Food, Style, Sweetness
 from agent.tables import StrictModel
 from agent.text import Language
 from agent.tracing.experiments import Item, item_id
@@ -40,14 +39,12 @@ class DatasetError(AgentError):
 class Expectation(StrictModel):
     """Rules for the last answer of a conversation; an absent rule is not checked.
 
-    A list of wine properties means any of its values; every wine of the answer is checked. The
-    language is the conversation's, unless `language` is another or `any_language` is set.
+    A list of wine properties means any of its values; every wine of the answer is checked.
     `without_notes` are words that a wine's notes in the catalogue must not have ("oak").
     `cheaper_than` and `about` count the wines of the previous answer from 1.
     """
 
     types: tuple[ResponseType, ...] = ()
-    language: Language | None = None
     any_language: bool = False
 
     min_wines: int | None = Field(default=None, ge=1)
@@ -57,16 +54,13 @@ class Expectation(StrictModel):
     min_price: float | None = Field(default=None, gt=0)
     max_price: float | None = Field(default=None, gt=0)
     currency: Currency = Currency.EUR
+    max_abv: float | None = Field(default=None, ge=0)
 
     styles: tuple[Style, ...] = ()
-    colours: tuple[Colour, ...] = ()
     sweetness: tuple[Sweetness, ...] = ()
-    bodies: tuple[Body, ...] = ()
     foods: tuple[Food, ...] = ()
     countries: tuple[Text, ...] = ()
-    regions: tuple[Text, ...] = ()
     grapes: tuple[Text, ...] = ()
-    max_abv: float | None = Field(default=None, ge=0)
 
     without_styles: tuple[Style, ...] = ()
     without_bodies: tuple[Body, ...] = ()
@@ -82,18 +76,6 @@ class Expectation(StrictModel):
 
     must_not_contain: tuple[Text, ...] = ()
     must_contain_any: tuple[Text, ...] = ()
-
-    @model_validator(mode="after")
-    def _can_be_met(self) -> Self:
-        for name, low, high in (
-            ("wines", self.min_wines, self.max_wines),
-            ("price", self.min_price, self.max_price),
-        ):
-            if low is not None and high is not None and low > high:
-                raise ValueError(f"min_{name} is above max_{name}: nothing can meet that")
-        if self.no_wines and self.min_wines:
-            raise ValueError("no_wines and min_wines: nothing can meet both")
-        return self
 
 
 class Conversation(BaseModel):
@@ -148,25 +130,14 @@ def read_conversations(path: Path) -> list[Conversation]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise DatasetError(f"{path} cannot be read: {reason}") from None
-    return require_unique_ids(
-        parse_conversation(line, f"line {number} of {path}")
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    )
-
-
-def require_unique_ids(conversations: Iterable[Conversation]) -> list[Conversation]:
-    """Return the conversations as a list.
-
-    Raises:
-        DatasetError: two of them have the same id.
-    """
-    by_id: dict[str, Conversation] = {}
-    for conversation in conversations:
-        if conversation.id in by_id:
-            raise DatasetError(f"two conversations have the id {conversation.id!r}")
-        by_id[conversation.id] = conversation
-    return list(by_id.values())
+    by_id = dict[str, Conversation]()
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            conversation = parse_conversation(line, f"line {number} of {path}")
+            if conversation.id in by_id:
+                raise DatasetError(f"two conversations have the id {conversation.id!r}")
+            by_id[conversation.id] = conversation
+    return [*by_id.values()]
 
 
 def parse_conversation(value: object, place: str) -> Conversation:
@@ -182,8 +153,7 @@ def parse_conversation(value: object, place: str) -> Conversation:
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, problem["loc"]))
-        reason = problem["msg"].removeprefix("Value error, ")
-        raise DatasetError(": ".join(filter(None, (place, field, reason)))) from None
+        raise DatasetError(": ".join(filter(None, (place, field, problem["msg"])))) from None
 
 
 def select(
@@ -196,15 +166,12 @@ def select(
     Raises:
         DatasetError: a condition is neither.
     """
-    wanted = [condition.partition("=")[::2] for condition in where]
-    for column, value in wanted:
+    found = list(conversations)
+    for condition in where:
+        column, _, value = condition.partition("=")
         if column not in ("language", "kind"):
-            raise DatasetError(f"--where is {column}={value}; write language=de, or kind=budget")
-    found = [
-        conversation
-        for conversation in conversations
-        if all(getattr(conversation, column) == value for column, value in wanted)
-    ]
+            raise DatasetError(f"--where is {condition}; write language=de, or kind=budget")
+        found = [conversation for conversation in found if getattr(conversation, column) == value]
     count = min(limit or len(found), len(found))
     return [found[place * len(found) // count] for place in range(count)]
 
@@ -212,16 +179,12 @@ def select(
 def item_of(dataset: str, case: Case) -> Item:
     """Return a case as an item of a dataset in Langfuse, with an id fixed by both."""
     data = case.model_dump(mode="json", exclude_defaults=True)
-    metadata: dict[str, Any] = {key: data[key] for key in ("id", "language", "kind") if key in data}
+    asked = {key: data[key] for key in ("messages", "history", "query") if key in data}
+    expected = data.get("expect", {})
     if isinstance(case, Question):
-        return Item(
-            item_id(dataset, case.id),
-            {"query": case.query},
-            {"sources": list(case.sources)},
-            metadata,
-        )
-    asked = {key: data[key] for key in ("messages", "history") if key in data}
-    return Item(item_id(dataset, case.id), asked, data.get("expect", {}), metadata)
+        expected = {"sources": list(case.sources)}
+    metadata = {key: data[key] for key in ("id", "language", "kind") if key in data}
+    return Item(item_id(dataset, case.id), asked, expected, metadata)
 
 
 def conversation_of(item: Item, dataset: str) -> Conversation:
@@ -230,24 +193,17 @@ def conversation_of(item: Item, dataset: str) -> Conversation:
     Raises:
         DatasetError: it is none of these, or its expectations are unknown.
     """
-    asked = item.input
+    asked: Any = item.input
+    place = f"item {item.id} of {dataset}"
     if isinstance(asked, str):
         asked = {"messages": [asked]}
     elif isinstance(asked, list):
-        messages = [message for message in asked if not _is_instruction(message)]
-        last = [_content(message) for message in messages[-1:]]
-        asked = {"messages": last, "history": messages[:-1]}
+        roles = ("user", "assistant")
+        said = [part for part in asked if isinstance(part, dict) and part.get("role") in roles]
+        asked = {"messages": [said[-1].get("content")], "history": said[:-1]} if said else None
     if not isinstance(asked, dict):
-        raise DatasetError(f"item {item.id} of {dataset} has no messages as its input")
-    known: dict[str, Any] = {"id": item.id, **item.metadata, **asked}
+        raise DatasetError(f"{place} has no messages as its input")
+    known = {"id": item.id, **item.metadata, **asked}
     if isinstance(item.expected, dict):
         known["expect"] = item.expected
-    return parse_conversation(known, f"item {item.id} of {dataset}")
-
-
-def _is_instruction(message: object) -> bool:
-    return isinstance(message, dict) and message.get("role") in ("system", "developer")
-
-
-def _content(message: object) -> object:
-    return message.get("content") if isinstance(message, dict) else message
+    return parse_conversation(known, place)

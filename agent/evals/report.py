@@ -14,6 +14,7 @@ from agent.numbers import percentile
 MAX_WORST: Final = 10
 MAX_REASON_CHARS: Final = 160
 FIGURES: Final = {
+    "by_model": "{:.0%} of turns",
     "seconds p50": "{:.1f} s",
     "seconds p95": "{:.1f} s",
     "requests": "{:.1f}",
@@ -34,7 +35,7 @@ class Average:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The results of a variant."""
+    """The results of a variant; `below` are the thresholds for quotes that it does not reach."""
 
     label: str
     items: int
@@ -42,23 +43,18 @@ class Summary:
     failed: int
     metrics: Mapping[str, Average]
     figures: Mapping[str, float]
+    below: Sequence[str]
     total_cost_usd: float
 
-    @property
-    def quotes(self) -> bool:
-        """Return whether this is a model that quotes, which has thresholds to pass."""
-        return not THRESHOLDS.keys().isdisjoint(self.metrics)
-
-    @property
-    def below(self) -> list[str]:
-        """Return the metrics of quotes that do not pass, those that never applied included."""
-        scores = {name: average.score for name, average in self.metrics.items()}
-        values = {**self.figures, **scores}
-        return [
-            name
-            for name, (_, passes, limit) in THRESHOLDS.items()
-            if not passes(values.get(name, 0.0), limit)
-        ]
+    def cell(self, name: str) -> str:
+        """Return the value of a metric or figure as text; empty if it never applied."""
+        if average := self.metrics.get(name):
+            text = f"{average.score:.0%} of {average.items}"
+        elif name in self.figures:
+            text = FIGURES[name].format(self.figures[name])
+        else:
+            return ""
+        return f"{text} ✗" if name in self.below else text
 
 
 def summaries(results: Sequence[Result]) -> list[Summary]:
@@ -79,8 +75,13 @@ def _summary(label: str, results: Sequence[Result]) -> Summary:
             metrics[name] = Average(fmean(scores), len(scores))
         if numbers := [found.figures[name] for found in outcomes if name in found.figures]:
             figures[name] = fmean(numbers)
-    for share in (50, 95):
-        figures[f"seconds p{share}"] = percentile(seconds, share / 100)
+    figures |= {f"seconds p{share}": percentile(seconds, share / 100) for share in (50, 95)}
+    values = figures | {name: average.score for name, average in metrics.items()}
+    below = [
+        name
+        for name, (_, passes, limit) in THRESHOLDS.items()
+        if not passes(values.get(name, 0.0), limit)
+    ]
     return Summary(
         label=label,
         items=len(results),
@@ -88,38 +89,26 @@ def _summary(label: str, results: Sequence[Result]) -> Summary:
         failed=sum(bool(result.failure) for result in results),
         metrics=metrics,
         figures=figures,
+        below=[] if THRESHOLDS.keys().isdisjoint(metrics) else below,
         total_cost_usd=sum(outcome.figures.get("cost_usd", 0.0) for outcome in outcomes),
     )
 
 
-def columns(found: Sequence[Summary]) -> list[str]:
-    """Return the columns of the table; thresholds have one where there are any."""
-    thresholds = ["Threshold"] if any(summary.quotes for summary in found) else []
-    return ["Metric", *thresholds, *(summary.label for summary in found)]
-
-
 def rows(found: Sequence[Summary]) -> Iterator[list[str]]:
-    """Yield the rows of the table: a metric or figure, then its value for each variant."""
-    has_thresholds = any(summary.quotes for summary in found)
+    """Yield the rows of the table: a metric or figure, then its value for each variant.
+
+    The limit that a metric of quotes has to pass is told beside its name.
+    """
+    yield ["Metric", *(summary.label for summary in found)]
+    is_quotes = any(not THRESHOLDS.keys().isdisjoint(summary.metrics) for summary in found)
     for name in NAMES:
-        cells = [_cell(summary, name) for summary in found]
+        cells = [summary.cell(name) for summary in found]
         if any(cells):
-            threshold = [THRESHOLDS[name][0] if name in THRESHOLDS else ""]
-            yield [name, *(threshold if has_thresholds else []), *(cell or "–" for cell in cells)]
-    blank = [""] if has_thresholds else []
-    yield ["all passed", *blank, *(f"{summary.passed} of {summary.items}" for summary in found)]
-    yield ["failed", *blank, *(str(summary.failed) for summary in found)]
-    yield ["cost in all", *blank, *(f"${summary.total_cost_usd:.2f}" for summary in found)]
-
-
-def _cell(summary: Summary, name: str) -> str:
-    if average := summary.metrics.get(name):
-        text = f"{average.score:.0%} of {average.items}"
-    elif name in summary.figures:
-        text = FIGURES[name].format(summary.figures[name])
-    else:
-        return ""
-    return f"{text} ✗" if summary.quotes and name in summary.below else text
+            limit = f" {THRESHOLDS[name][0]}" if is_quotes and name in THRESHOLDS else ""
+            yield [name + limit, *(cell or "–" for cell in cells)]
+    yield ["all passed", *(f"{summary.passed} of {summary.items}" for summary in found)]
+    yield ["failed", *(str(summary.failed) for summary in found)]
+    yield ["cost in all", *(f"${summary.total_cost_usd:.2f}" for summary in found)]
 
 
 def worst(results: Iterable[Result], variant: str) -> list[Result]:
@@ -149,10 +138,7 @@ def as_json(run: str, results: Sequence[Result]) -> dict[str, Any]:
     """Return all results, as plain data."""
     return {
         "run": run,
-        "variants": [
-            asdict(summary) | ({"below": summary.below} if summary.quotes else {})
-            for summary in summaries(results)
-        ],
+        "variants": [asdict(summary) for summary in summaries(results)],
         "results": [
             {
                 "variant": result.variant,

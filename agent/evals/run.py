@@ -28,8 +28,6 @@ from agent.tracing.records import ScoreRecord, TraceRecord
 from agent.turn import Reply, StoredMessage, answer_turn
 
 USER: Final = "eval"
-SCORE_PREFIX: Final = "eval_"
-"""Before a metric's name in the scores of a trace, which a turn has of its own too."""
 
 
 @dataclass(slots=True)
@@ -51,20 +49,10 @@ class Trial:
             self.traces.append(span.trace)
             yield span
 
-    def score(self, metric: str, value: float, reason: str = "") -> None:
-        """Score the last turn by a metric."""
-        if self.traces:
-            score = ScoreRecord(f"{SCORE_PREFIX}{metric}", value, "NUMERIC", reason)
-            self.traces[-1].scores[score.name] = score
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The answers of a variant to a case, with their marks and costs.
-
-    `figures` are numbers beside the marks, averaged in reports. `seconds` are
-    those of every turn.
-    """
+    """The answers of a variant to a case, with their marks, other numbers and seconds a turn."""
 
     marks: Mapping[str, Mark]
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -93,7 +81,7 @@ class Result:
 
 
 class Variant(Protocol):
-    """Something that answers cases. Its label names a model, a prompt or a response mode."""
+    """Something that answers cases; its label names a model, a prompt or a response mode."""
 
     @property
     def label(self) -> str:
@@ -113,12 +101,11 @@ async def evaluate(
     An exception in a case is its failure and ends nothing else.
     """
     slots = asyncio.Semaphore(concurrency)
-
-    async def attempt(variant: Variant, case: Case) -> Result:
-        async with slots:
-            return await _attempt(variant, Trial(run, variant.label, case))
-
-    tasks = [asyncio.create_task(attempt(variant, case)) for case in cases for variant in variants]
+    tasks = [
+        asyncio.create_task(_attempt(variant, Trial(run, variant.label, case), slots))
+        for case in cases
+        for variant in variants
+    ]
     try:
         for task in asyncio.as_completed(tasks):
             yield await task
@@ -127,24 +114,27 @@ async def evaluate(
             unfinished.cancel()
 
 
-async def _attempt(variant: Variant, trial: Trial) -> Result:
+async def _attempt(variant: Variant, trial: Trial, slots: asyncio.Semaphore) -> Result:
     failure = ""
     try:
-        outcome = await variant.attempt(trial)
+        async with slots:
+            outcome = await variant.attempt(trial)
     except Exception as error:
         failure = log_failure(f"case {trial.case.id} failed", error)
         outcome = Outcome(marks={"answered": Mark(0, f"failed: {failure}")})
-    for metric, mark in outcome.marks.items():
-        trial.score(metric, mark.score, mark.reason)
-    if outcome.seconds:
-        trial.score("seconds", sum(outcome.seconds) / len(outcome.seconds))
-        trial.score("cost_usd", outcome.figures.get("cost_usd", 0.0))
+    if trial.traces:
+        scores = trial.traces[-1].scores
+        scores |= {score.name: score for score in _scores(outcome)}
     return Result(trial.variant, trial.case, outcome, tuple(trial.traces), failure)
 
 
-def is_by_model(reply: Reply) -> bool:
-    """Tell whether a reply is a model's, and not the fallback's."""
-    return reply.spent.requests > 0 and reply.outcome in ("answered", "salvaged")
+def _scores(outcome: Outcome) -> Iterator[ScoreRecord]:
+    """Yield the scores of the last turn of a case; a turn has scores of its own too."""
+    for metric, mark in outcome.marks.items():
+        yield ScoreRecord(f"eval_{metric}", mark.score, "NUMERIC", mark.reason)
+    if outcome.seconds:
+        yield ScoreRecord("eval_seconds", fmean(outcome.seconds), "NUMERIC")
+        yield ScoreRecord("eval_cost_usd", outcome.figures.get("cost_usd", 0.0), "NUMERIC")
 
 
 def _figures(spent: Spent) -> dict[str, float]:
@@ -173,9 +163,13 @@ class SommelierVariant:
                 StoredMessage("assistant", reply.text, reply.wine_ids),
             ]
         observed = await self._observe(case, replies)
+        by_model = [
+            reply.spent.requests > 0 and reply.outcome in ("answered", "salvaged")
+            for reply in replies
+        ]
         return Outcome(
             marks=marks(observed, case),
-            figures=_figures(spent) | {"by_model": fmean(map(is_by_model, replies))},
+            figures=_figures(spent) | {"by_model": fmean(by_model)},
             texts=observed.texts,
             wine_ids=tuple(wine.id for wine in observed.wines),
             seconds=tuple(trace.root.seconds for trace in trial.traces),

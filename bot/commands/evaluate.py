@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,7 +27,6 @@ from agent.evals.dataset import (
     item_of,
     read_conversations,
     read_ground_truth,
-    require_unique_ids,
     select,
 )
 from agent.evals.run import QuotesVariant, Result, SommelierVariant, Variant, evaluate
@@ -41,10 +40,8 @@ from agent.tracing.experiments import Item, items_of, put_items, record
 from agent.tracing.records import TraceRecord
 from agent.turn import Deps, deps_of
 from bot.commands.output import (
-    AsJson,
     fail,
     open_settings,
-    print_json,
     printable,
     progress_bar,
     show,
@@ -81,7 +78,6 @@ Models = Annotated[
     typer.Option("--model", help="A model of the configured server; repeatable."),
 ]
 Save = Annotated[Path | None, typer.Option(help="A JSON file for every answer and score.")]
-Name = Annotated[str | None, typer.Option(help="The name of the run; its time is added.")]
 
 
 @app.command("run")
@@ -104,37 +100,31 @@ def run(
         typer.Option(help="Only those of this language or kind: language=de, kind=budget."),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, max=64, help="Conversations at a time.")] = 4,
-    name: Name = None,
     save: Save = None,
-    as_json: AsJson = False,
 ) -> None:
     """Run conversations through all models and prompts, and score the answers.
 
     Without a model, or as `--model fallback`, the rules that answer without a model are evaluated.
     """
     settings = open_settings()
-    names = list(dict.fromkeys(models or [settings.llm_model if settings.has_model else FALLBACK]))
-    if names != [FALLBACK]:
-        require_model(settings)
-    tried = list(dict.fromkeys(prompt or ()))
-    prompts = prompts_to_try(settings, tried) if tried else {"": prompts_in_use(settings)}
-    conversations = read_dataset(settings, dataset, where or (), limit)
+    names = dict.fromkeys(models or [settings.llm_model if settings.has_model else FALLBACK])
+    if names.keys() != {FALLBACK}:
+        _require_model(settings)
+    prompts = prompts_to_try(settings, prompt) if prompt else {"": prompts_in_use(settings)}
+    cases = read_dataset(settings, dataset, where or (), limit)
 
-    def variants(bench: Bench) -> list[Variant]:
-        return [
-            SommelierVariant(
-                f"{model} · {title}" if title else model,
-                bench.sommelier(model),
-                bench.catalogue,
-                bench.run_with(model, deps=Deps(prompts=texts)),
-            )
-            for model in names
-            for title, texts in prompts.items()
-        ]
+    def variants(bench: Bench) -> Iterator[Variant]:
+        for model in names:
+            for title, texts in prompts.items():
+                yield SommelierVariant(
+                    f"{model} · {title}" if title else model,
+                    bench.sommelier(model),
+                    bench.catalogue,
+                    bench.run_with(model, deps=Deps(prompts=texts)),
+                )
 
-    evaluation = Evaluation(settings, conversations, _title(name))
-    evaluation.run(variants, concurrency, starter=dataset == STARTER_SET)
-    evaluation.report(save, as_json=as_json)
+    is_starter = dataset == STARTER_SET
+    _evaluate(settings, cases, variants, starter=is_starter, concurrency=concurrency, save=save)
 
 
 @app.command("quotes")
@@ -148,47 +138,31 @@ def quotes(
         str | None,
         typer.Option(help="Ask this model first, and the others too where its quotes fail."),
     ] = None,
-    name: Name = None,
     save: Save = None,
-    as_json: AsJson = False,
 ) -> None:
     """Ask the models 24 questions with known answers, in all modes, and score the quotes."""
     settings = open_settings()
-    require_model(settings)
+    _require_model(settings)
     letters = list(dict.fromkeys(part.strip().upper() for part in modes.split(",")))
     if unknown := [letter for letter in letters if letter not in MODES]:
         fail(f"there is no response mode {unknown[0]!r}; use {', '.join(MODES)}", 2)
-    names = dict.fromkeys(models or [settings.llm_model])
 
-    def variants(bench: Bench) -> list[Variant]:
-        made: list[Variant] = []
-        for model in names:
+    def variants(bench: Bench) -> Iterator[Variant]:
+        for model in dict.fromkeys(models or [settings.llm_model]):
             for letter in letters:
-                mode = MODES[letter]
-                run = bench.run_with(model, mode)
-                made.append(QuotesVariant(f"{model} {letter}", run, bench.documents))
+                run = bench.run_with(model, MODES[letter])
+                yield QuotesVariant(f"{model} {letter}", run, bench.documents)
                 if first:
-                    special = bench.opened(model_of(settings, first, mode))
-                    deps = replace(deps_of(run), models={"quotes": special})
-                    routed = replace(run, deps=deps)
+                    special = bench.opened(model_of(settings, first, MODES[letter]))
+                    routed = replace(run, deps=replace(deps_of(run), models={"quotes": special}))
                     label = f"{first} first, {model} {letter}"
-                    made.append(QuotesVariant(label, routed, bench.documents))
-        return made
+                    yield QuotesVariant(label, routed, bench.documents)
 
-    evaluation = Evaluation(
-        settings, Dataset("sommelier-quotes", read_ground_truth()), _title(name)
-    )
-    evaluation.run(variants, 1, starter=True)
-    evaluation.report(save, as_json=as_json)
+    cases = Dataset("sommelier-quotes", read_ground_truth())
+    _evaluate(settings, cases, variants, starter=True, save=save)
 
 
-def _title(name: str | None) -> str:
-    """Return the unique name of a run."""
-    now = datetime.now().isoformat(" ", "milliseconds")
-    return f"{name} · {now}" if name else now
-
-
-def require_model(settings: Settings) -> None:
+def _require_model(settings: Settings) -> None:
     """End the command if no server with models is configured."""
     if not settings.has_model:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
@@ -209,7 +183,7 @@ def read_dataset(settings: Settings, name: str, where: Sequence[str], limit: int
     try:
         if name.startswith(LANGFUSE):
             items = _read_langfuse(settings, title)
-            found = require_unique_ids(conversation_of(item, title) for item in items)
+            found = [conversation_of(item, title) for item in items]
         else:
             title = f"sommelier-{Path(name).stem}"
             found = read_conversations(STARTER if name == STARTER_SET else Path(name))
@@ -280,76 +254,76 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
         yield Bench(settings, SqlCatalogue(sessions), documents, run, stack)
 
 
-Variants = Callable[[Bench], Sequence[Variant]]
+def _evaluate(
+    settings: Settings,
+    dataset: Dataset,
+    variants: Callable[[Bench], Iterator[Variant]],
+    *,
+    starter: bool,
+    save: Path | None,
+    concurrency: int = 1,
+) -> None:
+    """Answer every case with every variant, record and print the results, also after Ctrl-C.
 
+    Conversations about the `starter` wines are answered from a database of their own.
+    """
+    title, cases = datetime.now().isoformat(" ", "milliseconds"), dataset.cases
+    results, is_stopped = list[Result](), False
 
-@dataclass(slots=True)
-class Evaluation:
-    """One run: its results are recorded and reported, also when Ctrl-C ends it."""
-
-    settings: Settings
-    dataset: Dataset
-    title: str
-    results: list[Result] = field(default_factory=list)
-    stopped: bool = False
-
-    def run(self, variants: Variants, concurrency: int, *, starter: bool) -> None:
-        """Answer every case with every variant, and record the results in Langfuse."""
-        try:
-            asyncio.run(self._run(variants, concurrency, starter))
-        except KeyboardInterrupt:
-            self.stopped = True
-        if not self.results:
-            fail("nothing was evaluated", INTERRUPTED if self.stopped else 1)
-        if self.settings.has_langfuse:
-            self._record()
-
-    async def _run(self, variants: Variants, concurrency: int, starter: bool) -> None:
-        cases = self.dataset.cases
-        async with open_bench(self.settings, starter=starter) as bench:
-            made = variants(bench)
+    async def answer_all() -> None:
+        async with open_bench(settings, starter=starter) as bench:
+            made = [*variants(bench)]
             order = [(variant.label, case.id) for variant in made for case in cases]
-            results = evaluate(made, cases, run=self.title, concurrency=concurrency)
+            found = evaluate(made, cases, run=title, concurrency=concurrency)
             try:
                 with progress_bar("Asking") as progress:
-                    async for result in results:
-                        self.results.append(result)
-                        progress(len(self.results), len(order))
+                    async for result in found:
+                        results.append(result)
+                        progress(len(results), len(order))
             finally:
-                self.results.sort(key=lambda found: order.index((found.variant, found.case.id)))
+                results.sort(key=lambda result: order.index((result.variant, result.case.id)))
 
-    def _record(self) -> None:
-        """Record the results as experiments in Langfuse; warn if that fails."""
-        client, prepare = langfuse_of(self.settings), prepare_trace(self.settings)
-        name, items = self.dataset.name, self.dataset.items
-        traced: dict[str, dict[str, Sequence[TraceRecord]]] = {}
-        for result in self.results:
-            traces = [prepare(trace) for trace in result.traces]
-            traced.setdefault(result.variant, {})[result.case.id] = traces
-        try:
-            if not items:
-                items = {case.id: item_of(name, case) for case in self.dataset.cases}
-                put_items(client, name, [*items.values()], hide(self.settings))
-            recorded, url = record(client, name, self.title, items, traced)
-        except Exception as error:
-            log.warning("This run is not recorded: %s", unavailable(error))
-            return
-        lost = sum(map(len, traced.values())) - recorded
-        note = f", {lost} lost" if lost else ""
-        typer.echo(f"Langfuse: {recorded} recorded{note}, see {url}", err=True)
+    try:
+        asyncio.run(answer_all())
+    except KeyboardInterrupt:
+        is_stopped = True
+    if not results:
+        fail("nothing was evaluated", INTERRUPTED if is_stopped else 1)
+    if settings.has_langfuse:
+        _record(settings, dataset, title, results)
+    _report(title, results, save)
+    if is_stopped:
+        raise typer.Exit(INTERRUPTED)
 
-    def report(self, save: Path | None, *, as_json: bool) -> None:
-        """Print the results, and write them to a file if one is named."""
-        data = report.as_json(self.title, self.results)
-        if as_json:
-            print_json(data)
-        else:
-            found = report.summaries(self.results)
-            typer.echo(f"Evaluation {printable(self.title)}")
-            show(table(report.columns(found), report.rows(found)))
-            for line in report.worst_lines(self.results):
-                typer.echo(printable(line))
-        if save is not None:
-            write_file(save, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-        if self.stopped:
-            raise typer.Exit(INTERRUPTED)
+
+def _record(settings: Settings, dataset: Dataset, title: str, results: Sequence[Result]) -> None:
+    """Record the results as experiments in Langfuse; warn if that fails."""
+    client, prepare = langfuse_of(settings), prepare_trace(settings)
+    name, items = dataset.name, dataset.items
+    traced: dict[str, dict[str, Sequence[TraceRecord]]] = {}
+    for result in results:
+        traces = [prepare(trace) for trace in result.traces]
+        traced.setdefault(result.variant, {})[result.case.id] = traces
+    try:
+        if not items:
+            items = {case.id: item_of(name, case) for case in dataset.cases}
+            put_items(client, name, [*items.values()], hide(settings))
+        recorded, url = record(client, name, title, items, traced)
+    except Exception as error:
+        log.warning("This run is not recorded: %s", unavailable(error))
+        return
+    lost = len(results) - recorded
+    note = f", {lost} lost" if lost else ""
+    typer.echo(f"Langfuse: {recorded} recorded{note}, see {url}", err=True)
+
+
+def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
+    """Print the results, and write them to a file if one is named."""
+    header, *rows = report.rows(report.summaries(results))
+    typer.echo(f"Evaluation {title}")
+    show(table(header, rows))
+    for line in report.worst_lines(results):
+        typer.echo(printable(line))
+    if save is not None:
+        data = report.as_json(title, results)
+        write_file(save, json.dumps(data, indent=2, ensure_ascii=False) + "\n")

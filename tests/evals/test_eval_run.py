@@ -1,6 +1,7 @@
 """`sommelier eval run` over the real loop: planted failures are caught, and the run is reported."""
 
 import json
+import re
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from agent.evals.run import Outcome, Result, SommelierVariant, Trial, evaluate
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from agent.turn import Deps, Prompts
-from tests.commands import sommelier_eval
+from tests.commands import sommelier_eval, sommelier_here
 from tests.doubles.model_server import (
     ModelServer,
     Script,
@@ -182,17 +183,20 @@ def write(folder: Path, *conversations: Conversation) -> str:
     return str(path)
 
 
-def test_a_newcomer_evaluates_the_fallback(tmp_path: Path) -> None:
+def test_a_newcomer_evaluates_the_fallback(environment: dict[str, str], tmp_path: Path) -> None:
     file = tmp_path / "report.json"
-    status, shown, _ = sommelier_eval(
-        "run", "--where", "kind=budget", "--name", "first", "--save", str(file)
-    )
-    assert status == 0
-    assert "fallback" in shown
-    assert "100% of 6" in shown
-    report = json.loads(file.read_text())
-    assert len(report["results"]) == 6
-    assert report["run"].startswith("first · 20")
+    asked = ("--where", "kind=budget", "--save", str(file))
+    done = sommelier_here("eval", "run", *asked, environment=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"filters +100% of 6", done.stdout)
+    assert len(json.loads(file.read_text())["results"]) == 6
+
+
+def test_the_fallback_passes_most_of_the_starter_set() -> None:
+    status, saved, _ = sommelier_eval("run")
+    (summary,) = saved["variants"]
+    assert (status, summary["items"], summary["failed"]) == (0, 83, 0)
+    assert summary["passed"] >= 78
 
 
 @pytest.fixture
@@ -217,9 +221,9 @@ def test_versions_of_a_managed_prompt_are_compared(
     model_server.default = answer_json(INFORMATIONAL)
     asked = ["--prompt", "sommelier@1", "--prompt", "sommelier@production"]
     asked += ["--prompt", "repository", "--concurrency", "1"]
-    status, shown, _ = sommelier_eval("run", write(tmp_path, lamb()), *asked, "--json")
+    status, saved, _ = sommelier_eval("run", write(tmp_path, lamb()), *asked)
     assert status == 0
-    labels = [variant["label"] for variant in json.loads(shown)["variants"]]
+    labels = [variant["label"] for variant in saved["variants"]]
     names = ["sommelier@1", "sommelier@production", "repository"]
     assert labels == [f"gpt-4o · {name}" for name in names]
     systems = [request.json["messages"][0]["content"] for request in model_server.requests]
@@ -237,8 +241,8 @@ def test_versions_of_a_managed_prompt_are_compared(
     ],
 )
 def test_a_run_that_cannot_start_says_why_in_one_line(arguments: list[str], said: str) -> None:
-    status, shown, message = sommelier_eval("run", *arguments)
-    assert (status, shown) == (2, "")
+    status, saved, message = sommelier_eval("run", *arguments)
+    assert (status, saved) == (2, {})
     assert said in message
     assert len(message.strip().splitlines()) == 1
 
@@ -248,13 +252,14 @@ def test_an_interrupted_run_keeps_what_is_done(
 ) -> None:
     model_server.script(answer_json(INFORMATIONAL))
     model_server.default = Step(ending="silent", seconds=60)
-    path = write(tmp_path, lamb(id="one"), lamb(id="two"))
-    command = ["eval", "run", path, "--concurrency", "1", "--json"]
+    path, file = write(tmp_path, lamb(id="one"), lamb(id="two")), tmp_path / "report.json"
+    command = ["eval", "run", path, "--concurrency", "1", "--save", str(file)]
     here = environment | {"OPENAI_BASE_URL": model_server.base_url}
     with Process(*command, environment=here) as process:
         while len(model_server.requests) < 2 and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
-    results = json.loads(process.shown)["results"]
+    results = json.loads(file.read_text())["results"]
     assert [result["case"]["id"] for result in results] == ["one"]
+    assert re.search(r"answered +100% of 1", process.shown)

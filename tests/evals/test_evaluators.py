@@ -29,9 +29,9 @@ from tests.fakes import CHINON, RIOJA, SANCERRE
 OAKED = SANCERRE.model_copy(
     update={
         "id": "oaked",
-        "name": "Oaked",
+        "name": "Réserve",
         "notes": "Vanilla and butter.",
-        "grapes": ("Chardonnay",),
+        "grapes": ("Chardonnay", "Pinot Grigio"),
         "allergens": (Allergen.SULPHITES, Allergen.EGG),
         "body": Body.FULL,
         "colour": Colour.WHITE,
@@ -102,10 +102,6 @@ def test_the_starter_set_covers_six_languages_and_can_be_met() -> None:
         ([{"id": "a", "messages": ["x"], "expect": {"max_prize": 5}}], "expect.max_prize: "),
         ([{"id": "a", "messages": ["x"]}, "{"], "line 2 of .*: Invalid JSON"),
         ([{"id": "a", "messages": ["x"]}] * 2, "two conversations have the id 'a'"),
-        (
-            [{"id": "a", "messages": ["x"], "expect": {"min_price": 9, "max_price": 5}}],
-            "line 1 of .*: expect: min_price is above max_price",
-        ),
     ],
 )
 def test_a_wrong_line_is_named(lines: list[object], said: str, tmp_path: Path) -> None:
@@ -134,18 +130,13 @@ def test_a_faultless_answer_has_full_marks_and_an_absent_rule_none() -> None:
 def test_only_a_models_own_valid_answer_counts_as_answered() -> None:
     for outcome in ("salvaged", "fallback", "failed", "refused"):
         seen = observed(CHINON, outcome=outcome, error_types=("invalid_json", "exhausted"))
-        found = marks(seen, conversation(types=["recommendation"]))["answered"]
-        assert found == Mark(0, f"{outcome} after invalid_json, exhausted")
+        found = marks(seen, conversation(types=["recommendation"], max_price=25))
+        assert found["answered"] == Mark(0, f"{outcome} after invalid_json, exhausted")
+        assert ("filters" in found) == (outcome != "fallback")  # which is not the model's merit
     refused = Observed(reply=Reply(text="No.", outcome="refused"), texts=("No.",))
     assert score("answered", refused, types=["off_topic"]) == 1
     assert score("type", refused, types=["off_topic"]) == 1
     assert score("type", refused, types=["informational"]) == 0
-
-
-def test_an_answer_of_the_fallback_is_not_the_models_merit() -> None:
-    seen = observed(CHINON, outcome="fallback", error_types=("model_error",))
-    found = marks(seen, conversation(types=["recommendation"], max_price=25))
-    assert found == {"answered": Mark(0, "fallback after model_error")}
 
 
 def test_a_wine_that_is_unknown_or_not_shown_is_ungrounded() -> None:
@@ -175,12 +166,9 @@ def test_a_share_of_the_wines_keeps_the_budget(expect: dict[str, Any], expected:
     ("broken", "kept"),
     [
         ({"styles": ["red"]}, {"styles": ["white", "orange"]}),
-        ({"colours": ["red"]}, {"colours": ["white"]}),
         ({"sweetness": ["sweet"]}, {"sweetness": ["dry"]}),
-        ({"bodies": ["light"]}, {"bodies": ["full"]}),
         ({"foods": ["lamb"]}, {"foods": ["oysters", "lamb"]}),
         ({"countries": ["Spain"]}, {"countries": ["france"]}),
-        ({"regions": ["Rioja"]}, {"regions": ["SANCERRE"]}),
         ({"grapes": ["Riesling"]}, {"grapes": ["chardonnay"]}),
         ({"max_abv": 12}, {"max_abv": 14}),
         ({"without_styles": ["white"]}, {"without_styles": ["red"]}),
@@ -190,6 +178,7 @@ def test_a_share_of_the_wines_keeps_the_budget(expect: dict[str, Any], expected:
         ({"without_grapes": ["CHARDONNAY"]}, {"without_grapes": ["Merlot"]}),
         ({"without_allergens": ["egg"]}, {"without_allergens": ["milk"]}),
         ({"without_notes": ["vanilla"]}, {"without_notes": ["oak", "van"]}),
+        ({"without_grapes": ["Pinot Gris"]}, {"without_grapes": ["Cabernet Sauvignon"]}),
     ],
     ids=lambda expect: next(iter(expect)),
 )
@@ -200,25 +189,6 @@ def test_every_filter_catches_a_wine_that_breaks_it(
     assert found.score == 0
     assert found.reason.startswith(f"{OAKED.label}: ")
     assert score("filters", observed(OAKED), **kept) == 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "expect", "expected"),
-    [
-        ({"grapes": ("Shiraz",)}, {"grapes": ["Syrah"]}, 1),
-        ({"grapes": ("Pinot Grigio", "Glera")}, {"without_grapes": ["Pinot Gris"]}, 0),
-        ({"grapes": ("Cabernet Franc",)}, {"without_grapes": ["Cabernet Sauvignon"]}, 1),
-        ({"country": "USA"}, {"without_countries": ["United States"]}, 0),
-        ({"region": "Southern Rhône"}, {"regions": ["Rhone"]}, 1),
-        ({"region": "Riojana"}, {"regions": ["Rioja"]}, 0),
-        ({"notes": "No oak, fresh."}, {"without_notes": ["oak"]}, 1),
-        ({"notes": "No fruit, but oak."}, {"without_notes": ["oak"]}, 0),
-    ],
-)
-def test_a_value_counts_by_all_of_its_names(
-    changes: dict[str, Any], expect: dict[str, Any], expected: float
-) -> None:
-    assert score("filters", observed(CHINON.model_copy(update=changes)), **expect) == expected
 
 
 def test_a_follow_up_means_the_wines_of_the_previous_answer() -> None:
@@ -251,6 +221,7 @@ def test_the_report_is_one_table_and_the_worst_cases() -> None:
     ]
     table = {cells[0]: cells[1:] for cells in rows(summaries(results))}
     assert table == {
+        "Metric": ["a", "b"],
         "answered": ["67% of 3", "0% of 1"],
         "filters": ["75% of 2", "–"],
         "seconds p50": ["0.2 s", "0.0 s"],

@@ -70,16 +70,14 @@ def mine(tmp_path: Path) -> str:
     return str(path)
 
 
-NAMED = ("--name", "first")
 MODELS = ("--model", "gpt-4o", "--model", "gpt-4o-mini")
 
 
 def test_a_run_is_an_experiment_for_each_variant(configured: OtlpReceiver, mine: str) -> None:
-    status, shown, said = sommelier_eval("run", mine, *MODELS, *NAMED, "--json")
+    status, saved, said = sommelier_eval("run", mine, *MODELS)
     assert status == 0
     linked = configured.linked
-    run = json.loads(shown)["run"]
-    assert run.startswith("first · 20")
+    run = saved["run"]
     assert set(linked) == {f"{run} · gpt-4o", f"{run} · gpt-4o-mini"}
     items = {item["metadata"]["id"]: item["id"] for item in configured.items.values()}
     assert set(items) == {"one", "two"}
@@ -87,7 +85,7 @@ def test_a_run_is_an_experiment_for_each_variant(configured: OtlpReceiver, mine:
         (result["variant"], items[result["case"]["id"]]): {
             f"eval_{name}": mark["score"] for name, mark in result["marks"].items()
         }
-        for result in json.loads(shown)["results"]
+        for result in saved["results"]
     }
     for name, roots in linked.items():
         assert {root.experiment["item.id"] for root in roots} == set(items.values())
@@ -108,7 +106,7 @@ def test_unless_one_is_named_the_prompt_in_production_is_evaluated(
 ) -> None:
     text = repository_prompts()["sommelier"].text + "\nSpeak like a sailor."
     configured.prompts["sommelier"] = [Version(7, text, ["production"])]
-    status, _, _ = sommelier_eval("run", mine, "--model", "gpt-4o", "--json")
+    status, _, _ = sommelier_eval("run", mine, "--model", "gpt-4o")
     assert status == 0
     answers = [span for span in configured.spans if span.name == "llm.answer"]
     assert {span.metadata["prompt_version"] for span in answers} == {"langfuse:7"}
@@ -134,7 +132,7 @@ def test_a_dataset_made_of_turns_shows_in_langfuse_what_traces_show(
     path = tmp_path / "disliked.jsonl"
     said = {"id": "turn-7", "messages": ["A red? Write to anna@example.org"]}
     path.write_text(json.dumps(said | {"expect": {"must_not_contain": ["anna@example.org"]}}))
-    status, _, _ = sommelier_eval("run", str(path), "--model", "gpt-4o", "--json")
+    status, _, _ = sommelier_eval("run", str(path), "--model", "gpt-4o")
     (item,) = configured.items.values()
     ((root,),) = configured.linked.values()
     assert (status, item["input"]) == (0, asked)
@@ -146,17 +144,17 @@ def test_a_dataset_of_langfuse_is_run_and_linked(configured: OtlpReceiver) -> No
     configured.add("disliked", {"id": "item-7", "input": "What is tannin?"})
     configured.add("disliked", {"id": "old", "input": "gone", "status": "ARCHIVED"})
     configured.add("other", {"id": "another", "input": "not mine"})
-    status, shown, _ = sommelier_eval("run", "langfuse:disliked", "--model", "gpt-4o", "--json")
+    status, saved, _ = sommelier_eval("run", "langfuse:disliked", "--model", "gpt-4o")
     assert status == 0
-    assert [result["case"]["id"] for result in json.loads(shown)["results"]] == ["item-7"]
+    assert [result["case"]["id"] for result in saved["results"]] == ["item-7"]
     ((root,),) = configured.linked.values()
     assert root.experiment["item.id"] == "item-7"
     assert "POST /api/public/dataset-items" not in configured.requests
 
 
 def test_a_dataset_that_does_not_exist_ends_the_command(configured: OtlpReceiver) -> None:
-    status, shown, said = sommelier_eval("run", "langfuse:none")
-    assert (status, shown) == (1, "")
+    status, saved, said = sommelier_eval("run", "langfuse:none")
+    assert (status, saved) == (1, {})
     assert "'none' cannot be read: Langfuse answered HTTP 404" in said
 
 
@@ -165,9 +163,9 @@ def test_a_langfuse_that_fails_costs_a_warning_and_no_result(
     mode: Any, configured: OtlpReceiver, mine: str
 ) -> None:
     configured.mode = mode
-    status, shown, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--json")
+    status, saved, said = sommelier_eval("run", mine, "--model", "gpt-4o")
     assert status == 0
-    assert len(json.loads(shown)["results"]) == 2
+    assert len(saved["results"]) == 2
     assert "The repository's prompts are evaluated, not those in use: Langfuse " in said
     assert "This run is not recorded: Langfuse " in said
     assert "recorded, see" not in said
