@@ -183,7 +183,7 @@ def item_of(dataset: str, case: Case) -> Item:
     expected = data.get("expect", {})
     if isinstance(case, Question):
         expected = {"sources": list(case.sources)}
-    metadata = {key: data[key] for key in ("id", "language", "kind") if key in data}
+    metadata: dict[str, Any] = {key: data[key] for key in ("id", "language", "kind") if key in data}
     return Item(item_id(dataset, case.id), asked, expected, metadata)
 
 
