@@ -52,7 +52,6 @@ texts: $(VENV)/.dev  ## bring what is new in agent/locales/messages.pot into eve
 lock:  ## compile requirements/*.txt from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/main.txt
 	uv pip compile pyproject.toml --extra build --extra dev -c requirements/main.txt --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/dev.txt
-	uv pip compile pyproject.toml --extra local -c requirements/main.txt --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/local.txt
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) $(REAL) .mypy_cache .ruff_cache .pytest_cache

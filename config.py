@@ -194,7 +194,7 @@ class Settings(BaseSettings):
     speech_api_key: SecretStr | None = None
     """The key of that server."""
     embedding_model: str | None = None
-    """The model that makes vectors, by which documents are found; onnx:NAME runs one here."""
+    """The model that makes vectors, by which documents are found."""
     embedding_base_url: Url | None = None
     """The server of that model, if it is not that of OPENAI_BASE_URL."""
     embedding_api_key: SecretStr | None = None

@@ -62,7 +62,7 @@ class Corpus:
         topic = self._topics[self._chance.integers(TOPICS)]
         return unit(self._shared + topic + self._chance.normal(0, 1.5, DIMENSIONS))
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
         """Return the vectors of chunks in their order; of one text that of a question."""
         if len(texts) == 1:
             return [self.query_vector().tolist()]

@@ -2,13 +2,7 @@
 
 import httpx2
 
-from agent.documents.embedding import (
-    NOT_INSTALLED,
-    PREFIX,
-    EmbeddingService,
-    LocalEmbedding,
-    is_installed,
-)
+from agent.documents.embedding import EmbeddingService
 from agent.engine.limits import Ledger, Limits, Prices
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, ResponseMode, Usage
@@ -17,7 +11,7 @@ from agent.places.search import BraveSearch, PlaceSearch, SearxngSearch
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
 from agent.turn import Deps, Prompts
-from config import Purpose, Server, Settings, SettingsError, data_folder
+from config import Purpose, Server, Settings
 
 
 def run_of(
@@ -74,22 +68,13 @@ def model_of(
     )
 
 
-def embedder_of(settings: Settings) -> EmbeddingService | LocalEmbedding | None:
-    """Return the configured source of vectors; None if documents are searched by words only.
-
-    Raises:
-        SettingsError: EMBEDDING_MODEL needs a package that is not installed.
-    """
+def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> EmbeddingService | None:
+    """Return the configured source of vectors; None if documents are searched by words only."""
     name, server = settings.embedding_model, settings.server("embedding")
-    if name is not None and name.startswith(PREFIX):
-        if not is_installed():
-            raise SettingsError(f"EMBEDDING_MODEL: {NOT_INSTALLED}")
-        return LocalEmbedding(name.removeprefix(PREFIX), cache=data_folder() / "models")
     if name is None or server is None:
         return None
     base_url, api_key = server
-    seconds = settings.llm_timeout_seconds
-    return EmbeddingService(model=name, api_key=api_key, base_url=base_url, timeout_seconds=seconds)
+    return EmbeddingService(http, model=name, base_url=base_url, api_key=api_key)
 
 
 def transcriber_of(settings: Settings, http: httpx2.AsyncClient) -> AudioServer | None:

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.care.help import Help, help_texts
+from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
-from agent.documents.vectors import Embedder
 from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.places.find import find_places_tool
@@ -102,12 +102,13 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-        SettingsError: EMBEDDING_MODEL needs a package that is not installed, LLM_PRICES is no
-            list of prices, or CARE_TEXTS has a wrong form.
+        SettingsError: LLM_PRICES is no list of prices, or CARE_TEXTS has a wrong form.
     """
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_database(settings))
-        embedder = await stack.enter_async_context(open_embedder(settings))
+        http = httpx2.AsyncClient()
+        stack.push_async_callback(bounded, "the place search", http.aclose)
+        embedder = embedder_of(settings, http)
         documents = SqlDocumentStore(sessions, embedder)
         if embedder is not None:
             embedding = asyncio.create_task(attempt("embedding documents", documents.embed_missing))
@@ -115,8 +116,6 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         models, special = models_of(settings), special_models_of(settings)
         for model in (*models, *special.values()):
             stack.push_async_callback(bounded, "the model", model.close)
-        http = httpx2.AsyncClient()
-        stack.push_async_callback(bounded, "the place search", http.aclose)
         prompts = await stack.enter_async_context(open_prompts(settings))
         yield Resources(
             sessions=sessions,
@@ -175,17 +174,9 @@ async def require_newest_schema(engine: AsyncEngine) -> None:
 
 @asynccontextmanager
 async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
-    """Open the configured source of vectors; None if there is none.
-
-    Raises:
-        SettingsError: EMBEDDING_MODEL needs a package that is not installed.
-    """
-    embedder = embedder_of(settings)
-    try:
-        yield embedder
-    finally:
-        if embedder is not None:
-            await bounded("the embedding source", embedder.close)
+    """Open the configured source of vectors; None if there is none."""
+    async with httpx2.AsyncClient() as http:
+        yield embedder_of(settings, http)
 
 
 def help_of(settings: Settings) -> Help:

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from agent import text
 from agent.tables import StrictModel, read_toml
@@ -17,9 +17,9 @@ PLURAL: Final = text.pattern(r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиа
 """The endings that tell the singular of a word from its plural, in some languages."""
 
 
-def words(said: str) -> list[str]:
+def words(phrase: str) -> list[str]:
     """Return the words of a text in one spelling: no case, no accents, `o` for `ö`, `oe`, `ø`."""
-    return [TRANSLITERATED.sub(lambda found: found[0][0], word) for word in text.words(said)]
+    return [TRANSLITERATED.sub(lambda found: found[0][0], word) for word in text.words(phrase)]
 
 
 def stem(word: str) -> str:
@@ -28,22 +28,9 @@ def stem(word: str) -> str:
     return stripped if len(stripped) >= MIN_STEM else word
 
 
-def stems(said: str) -> list[str]:
+def stems(phrase: str) -> list[str]:
     """Return the words of a text without their plural endings."""
-    return [stem(word) for word in words(said)]
-
-
-def names_in(listed: str) -> tuple[str, ...]:
-    """Return the names of a list with commas, each in the spelling of `words`."""
-    return tuple(" ".join(words(name)) for name in listed.split(","))
-
-
-class Words(StrictModel):
-    """The content of `words.toml`: words that tell no two queries, or no two places, apart."""
-
-    filler: Annotated[frozenset[str], BeforeValidator(stems)]
-    common_in_names: Annotated[frozenset[str], BeforeValidator(words)]
-    countries: Annotated[frozenset[str], BeforeValidator(names_in)]
+    return [stem(word) for word in words(phrase)]
 
 
 class Category(StrictModel):
@@ -56,12 +43,6 @@ class Category(StrictModel):
     label: str
     hint: str
     phrases: Annotated[tuple[str, ...], Field(min_length=10, max_length=10)]
-
-
-@cache
-def common_words() -> Words:
-    """Return the words that tell nothing apart."""
-    return read_toml(Words, Path(__file__).with_name("words.toml"))
 
 
 @cache
@@ -112,5 +93,4 @@ def phrases(category: str, language: str) -> tuple[str, ...]:
     if language not in _names_abroad():
         return known
     name = name_in(language, category)
-    others = [phrase for phrase in known if stems(phrase) != stems(name)]
-    return (name, *others[:9])
+    return (name, *[phrase for phrase in known if stems(phrase) != stems(name)][:9])

@@ -5,7 +5,6 @@ Found addresses are shown, never fetched. Without a search provider the queries 
 
 import asyncio
 import logging
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +24,7 @@ from agent.places.queries import (
     generate_queries,
     on_one_line,
 )
-from agent.places.search import PlaceHit, PlaceSearch, Point
+from agent.places.search import PlaceHit, PlaceSearch
 from agent.text import pattern, words
 from agent.turn import Reply
 
@@ -37,9 +36,6 @@ MAX_RESULTS: Final = 20
 SEARCH_SECONDS: Final = 15.0
 """Seconds that all searches together may take."""
 RANK_CONSTANT: Final = 60
-KILOMETRES_OF_A_DEGREE: Final = 111.2
-COORDINATES: Final = pattern(r"(-?\d{1,2}(?:\.\d{1,8})?)\s*,\s*(-?\d{1,3}(?:\.\d{1,8})?)")
-"""A place that was sent as a location: degrees north and east."""
 SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 
 SHOWN_RESULTS: Final = 8
@@ -57,21 +53,11 @@ class FoundPlace:
     url: str
     snippet: str
     queries: tuple[str, ...]
-    point: Point | None = None
-    kilometres: float | None = None
-    """The distance from the location that was sent, if both are known."""
 
     @property
     def source_text(self) -> str:
         """Return the sources' own words, without the queries."""
-        return "\n".join(filter(None, (self.title, self.snippet, self.distance)))
-
-    @property
-    def distance(self) -> str:
-        """Return the distance in words; empty if it is not known."""
-        if self.kilometres is None:
-            return ""
-        return translate("distance", kilometres=f"{self.kilometres:.1f}")
+        return "\n".join(filter(None, (self.title, self.snippet)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +113,7 @@ async def find_places(
         return Places(queries, note=translate("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
         hits, errors = await _search_all(search, queries.queries, search_seconds)
-        found = sort_by_distance(merge_hits(hits), queries.place)
+        found = merge_hits(hits)
         metadata = {"found": len(found), "failed": len(errors)}
         retriever.update(output=[result.url for result in found], metadata=metadata)
         if errors:
@@ -159,7 +145,7 @@ async def _search_all(
     return {query: hits[query] for query in queries if query in hits}, errors
 
 
-def merge_hits(hits: Mapping[str, Sequence[PlaceHit]]) -> list[FoundPlace]:
+def merge_hits(hits: Mapping[str, Sequence[PlaceHit]]) -> tuple[FoundPlace, ...]:
     """Return the places of all hits, at most 20, the best first.
 
     Hits with one address, or with one site and title, are one place; the first hit gives its title,
@@ -176,8 +162,8 @@ def merge_hits(hits: Mapping[str, Sequence[PlaceHit]]) -> list[FoundPlace]:
             if query not in place.queries:
                 scores[url] += 1 / (RANK_CONSTANT + rank)
                 place = replace(place, queries=(*place.queries, query))
-            places[url] = replace(place, point=place.point or hit.point)
-    return sorted(places.values(), key=lambda place: -scores[place.url])[:MAX_RESULTS]
+            places[url] = place
+    return tuple(sorted(places.values(), key=lambda place: -scores[place.url])[:MAX_RESULTS])
 
 
 def keys_of(hit: PlaceHit) -> list[tuple[str, ...]]:
@@ -185,26 +171,6 @@ def keys_of(hit: PlaceHit) -> list[tuple[str, ...]]:
     parts = urlsplit(hit.url)
     site = SAME_SITE.sub("", (parts.hostname or "").rstrip("."))
     return [("address", site, parts.path.rstrip("/")), ("title", site, *words(hit.title))]
-
-
-def sort_by_distance(found: Sequence[FoundPlace], place: str) -> tuple[FoundPlace, ...]:
-    """Sort places by their distance from `place`, if that is a location."""
-    here = COORDINATES.fullmatch(place.strip())
-    if here is None:
-        return tuple(found)
-    start = float(here[1]), float(here[2])
-    measured = (
-        replace(result, kilometres=kilometres(start, result.point)) if result.point else result
-        for result in found
-    )
-    return tuple(sorted(measured, key=lambda at: (at.kilometres is None, at.kilometres or 0.0)))
-
-
-def kilometres(start: Point, end: Point) -> float:
-    """Return the approximate distance of two points that are near each other."""
-    north = end[0] - start[0]
-    east = (end[1] - start[1]) * math.cos(math.radians(start[0]))
-    return round(math.hypot(north, east) * KILOMETRES_OF_A_DEGREE, 1)
 
 
 CategoryName = Annotated[

@@ -8,6 +8,7 @@ response mode; an object that holds nothing but one list counts as that list. No
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from typing import Annotated, Final
 
@@ -23,27 +24,29 @@ from agent.markdown import visible
 from agent.places.categories import (
     categories,
     category_named,
-    common_words,
     phrases,
     stem,
     stems,
     words,
 )
 from agent.prompts import instructed, prompt_for
-from agent.text import pattern
+from agent.text import SPOKEN, common_words, pattern
 from agent.turn_trace import Outcome, error_types, record_outcome
 
 QUERY_COUNT: Final = 10
 REPAIRS: Final = 1
-UNREACHED: Final = frozenset({"model_error", "deadline"})
+UNREACHED: Final = frozenset({"model_error", "deadline", "limit"})
 LONGEST_QUERY: Final = 160
 LONGEST_PLACE: Final = 120
 SHOWN_PAIRS: Final = 4
 SAME: Final = 0.7
 """The share of their words by which two queries are one. At 0.6, without the place, "wine shop" and
 "natural wine shop" were one."""
-MIN_PREFIX: Final = 4
-"""Letters that a word shares with a name from the start: "Kölner Weinhandlung", "w Warszawie"."""
+FILLER: Final = """
+best top good great near nearby around local find list guide a bei beste bester besten bestes nella
+mejor mejores meilleur meilleure meilleurs meilleures migliore migliori melhor melhores w の で に
+"""
+"""Words that narrow no search, beside the commonest words of our languages."""
 
 PROMPT: Final = "Category: {name}. Place: {place}."
 WISH: Final = " Wish: {wish}."
@@ -60,7 +63,6 @@ EMPHASIS: Final = pattern(r"\*\*(.*?)\*\*|__(.*?)__|`(.*?)`")
 COMMENTARY: Final = pattern(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
 """A line that is no item: a fence, a heading, "Here they are:", "Enjoy!"."""
 NO_QUERY: Final = pattern(r"://|[{}<>|]")
-COORDINATE: Final = pattern(r"\d+[.,]\d+")
 QUOTES: Final = "\"'`“”„«»"
 
 
@@ -199,15 +201,10 @@ def invalid(queries: Sequence[str], place: str) -> str | None:
             return f"query {position} is empty"
         if len(query) > LONGEST_QUERY or NO_QUERY.search(query):
             return f"query {position} is no search query: {fence(query)}"
-    elsewhere = [
-        f"query {position}: {fence(query, 60)}"
-        for position, query in enumerate(queries, 1)
-        if not mentions(query, place)
-    ]
-    if elsewhere:
+    if elsewhere := [fence(query, 60) for query in queries if not mentions(query, place)]:
         return (
-            f"these do not name {fence(place)}, or name its country only; put the town or district "
-            f"into each: {'; '.join(elsewhere)}"
+            f"these do not name {fence(place)}; put the town or district into each: "
+            f"{'; '.join(elsewhere)}"
         )
     if pairs := duplicates(queries, place):
         listed = (f"{fence(one, 60)} = {fence(two, 60)}" for one, two in pairs[:SHOWN_PAIRS])
@@ -221,7 +218,7 @@ def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
     Case, accents, plurals, word order, words that narrow nothing ("best", "in") and the place tell
     no two queries apart.
     """
-    common = {*stems(place), *common_words().filler}
+    common = {*stems(place), *_fillers()}
     telling = {query: set(stems(query)) - common for query in queries}
 
     def are_same(one: str, two: str) -> bool:
@@ -232,36 +229,21 @@ def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
     return [(one, two) for one, two in combinations(queries, 2) if are_same(one, two)]
 
 
+@cache
+def _fillers() -> frozenset[str]:
+    common = (word for language in SPOKEN for word in common_words(language))
+    return frozenset(stems(" ".join([FILLER, *common])))
+
+
 def mentions(query: str, place: str) -> bool:
-    """Return whether a query names the place or a part of it; a place of no words is in all.
-
-    Of "Lyon, France" that is Lyon: the country alone is no place to look for a shop in. A name may
-    be spelled with its accents, without them, or with `oe` for `ö`; a postcode is a part too.
-    """
-    parts = [words(part) for part in COORDINATE.sub(" ", place).split(",")]
-    countries, found = common_words().countries, words(query)
-    towns = [part for part in parts if " ".join(part) not in countries]
-    for listed in (towns, parts):
-        if names := {word for part in listed for word in part if _is_telling(word)}:
-            return any(_is_named(name, found) for name in names)
-    return True
-
-
-def _is_telling(word: str) -> bool:
-    """Return whether few other places have a word in their names."""
-    common = common_words()
-    is_common = word in common.common_in_names or stem(word) in common.filler
-    is_short = len(word) < (4 if word.isdigit() else 2) and word.isascii()
-    return not is_common and not is_short
-
-
-def _is_named(name: str, found: Sequence[str]) -> bool:
-    prefix = stem(name) if len(stem(name)) > MIN_PREFIX else name
-    if name in found or (len(prefix) >= MIN_PREFIX and any(w.startswith(prefix) for w in found)):
-        return True
-    # Without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
-    pieces = {name[at : at + 2] for at in range(len(name) - 1)} or {name}
-    return not name.isascii() and any(piece in word for piece in pieces for word in found)
+    """Return whether a query names the place, with any ending; of "Lyon, France" that is Lyon."""
+    names = [word for word in words(place.partition(",")[0]) if len(word) > 1]
+    return not names or any(
+        # Without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
+        word.startswith(stem(name)) or (not name.isascii() and word[:2] in name)
+        for name in names
+        for word in words(query)
+    )
 
 
 def unmarked(items: Sequence[str]) -> list[str]:

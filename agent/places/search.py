@@ -29,9 +29,6 @@ BRAVE_URL: Final = "https://api.search.brave.com"
 ADVICE: Final = "check its address, its key and its limits; SearXNG must allow the json format"
 TAG: Final = pattern(r"<[^<>]*>")
 
-Point = tuple[float, float]
-"""Degrees north and east."""
-
 
 @dataclass(frozen=True, slots=True)
 class PlaceHit:
@@ -40,7 +37,6 @@ class PlaceHit:
     title: str
     url: str
     snippet: str = ""
-    point: Point | None = None
 
 
 class PlaceSearch(Protocol):
@@ -124,20 +120,11 @@ def _hits(results: object, snippet: str, limit: int) -> list[PlaceHit]:
             _plain(result.get("title"), LONGEST_TITLE),
             _address(result.get("url")),
             _plain(result.get(snippet), LONGEST_SNIPPET),
-            _point(result.get("latitude"), result.get("longitude")),
         )
         for result in results
         if isinstance(result, dict)
     )
     return [hit for hit in hits if hit.url and hit.title][:limit]
-
-
-def _point(latitude: object, longitude: object) -> Point | None:
-    with suppress(TypeError, ValueError):
-        north, east = float(str(latitude)), float(str(longitude))
-        if abs(north) <= 90 and abs(east) <= 180:
-            return north, east
-    return None
 
 
 def _address(value: object) -> str:

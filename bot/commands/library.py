@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, NoReturn, TypeVar
@@ -15,10 +14,8 @@ from agent.fallback import parse_query
 from agent.sommelier.cards import price_text
 from agent.sommelier.wine import Wine
 from bot.commands.output import (
-    AsJson,
     fail,
     open_settings,
-    print_json,
     printable,
     progress_bar,
     show,
@@ -26,8 +23,8 @@ from bot.commands.output import (
     with_database,
 )
 from bot.resources import open_embedder
-from config import Settings
-from db.documents import indexing
+from db.documents.indexing import AddReport
+from db.documents.indexing import add_documents as index_files
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
@@ -38,9 +35,7 @@ from db.wines.tables import SHOWN_PROBLEMS, CatalogueFileError, Problem
 
 T = TypeVar("T")
 
-MAX_FILE_BYTES: Final = 20_000_000
 SHOWN_WINES: Final = 5
-INTERRUPTED: Final = 130
 
 wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
 documents_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -56,7 +51,6 @@ def import_wines(
     without_samples: Annotated[
         bool, typer.Option("--without-samples", help="Take the starter wines out of stock.")
     ] = False,
-    encoding: Annotated[str | None, typer.Option(help="If it is not found: cp1250, ...")] = None,
 ) -> None:
     """Add or update the wines of a file; wines that left the file are out of stock.
 
@@ -66,7 +60,7 @@ def import_wines(
     settings = open_settings()
     asks = sys.stdin.isatty() and not yes
     try:
-        read = read_catalogue(file, encoding)
+        read = read_catalogue(file)
     except CatalogueFileError as error:
         _refuse(file, error.problems)
     if read.problems and not (yes or dry_run or asks):
@@ -165,55 +159,17 @@ def search_wines(
         typer.echo(f"{len(found.wines)} of {found.total} wines.")
 
 
-@wines_app.command("count")
-def count_wines() -> None:
-    """Show how many wines the catalogue holds."""
-    typer.echo(with_database(open_settings(), lambda sessions: SqlCatalogue(sessions).count()))
-
-
 @documents_app.command("add")
 def add_documents(
-    sources: Annotated[list[str], typer.Argument(help="Files, folders, or addresses of the web.")],
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Go on, and index what changes, until Ctrl-C.")
-    ] = False,
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders.")],
 ) -> None:
     """Index files and folders; what has not changed is left alone, what is unreadable reported."""
-    settings, report = open_settings(), indexing.AddReport()
-    pages = [source for source in sources if source.lower().startswith(("http://", "https://"))]
-    paths = [Path(source) for source in sources if source not in pages]
 
-    async def add(documents: SqlDocumentStore) -> None:
+    async def add(documents: SqlDocumentStore) -> AddReport:
         with progress_bar("Indexing") as progress:
-            await indexing.add_documents(
-                documents,
-                paths,
-                lambda done, total, path: progress(done, total),
-                MAX_FILE_BYTES,
-                report=report,
-            )
-        for page in pages:
-            await indexing.add_page(documents, page, MAX_FILE_BYTES, report)
-        _print_added(report)
-        if watch:
-            typer.echo("Watching; Ctrl-C ends it.")
-            await indexing.watch(partial(add_changed, documents), paths)
+            return await index_files(documents, paths, progress)
 
-    async def add_changed(documents: SqlDocumentStore) -> None:
-        _print_added(await indexing.add_documents(documents, paths, max_bytes=MAX_FILE_BYTES))
-
-    try:
-        _with_documents(settings, add)
-    except KeyboardInterrupt:
-        if not watch:
-            _print_added(report)
-            typer.echo("Stopped. What was added is kept; the same command goes on with the rest.")
-        raise typer.Exit(INTERRUPTED) from None
-    if report.problems and not (report.added or report.updated or report.unchanged):
-        raise typer.Exit(1)
-
-
-def _print_added(report: indexing.AddReport) -> None:
+    report = _with_documents(add)
     added, updated, unchanged = map(len, (report.added, report.updated, report.unchanged))
     typer.echo(f"{added} added, {updated} updated, {unchanged} unchanged.")
     if report.embedded:
@@ -222,15 +178,14 @@ def _print_added(report: indexing.AddReport) -> None:
         typer.echo(printable(f"Note: {note}"))
     for problem in report.problems:
         typer.echo(printable(f"Not added: {problem}"), err=True)
+    if report.problems and not added + updated + unchanged:
+        raise typer.Exit(1)
 
 
 @documents_app.command("list")
-def list_documents(as_json: AsJson = False) -> None:
+def list_documents() -> None:
     """Show every document, by path."""
-    stored = _with_documents(open_settings(), lambda documents: documents.documents())
-    if as_json:
-        print_json(stored)
-        return
+    stored = _with_documents(lambda documents: documents.documents())
     rows = (
         (entry.path, entry.title, entry.kind, str(entry.parts), f"{entry.added_at:%Y-%m-%d}")
         for entry in stored
@@ -248,7 +203,7 @@ def remove_documents(
     async def remove(documents: SqlDocumentStore) -> tuple[int, int]:
         return await documents.remove(path), await documents.count()
 
-    removed, left = _with_documents(open_settings(), remove)
+    removed, left = _with_documents(remove)
     if not removed:
         fail(f"there is no document {path}, and none below it; see `sommelier documents list`")
     typer.echo(f"{removed} removed, {left} left.")
@@ -259,14 +214,9 @@ def remove_documents(
 @documents_app.command("search")
 def search_documents(
     text: Annotated[str, typer.Argument(help="What the documents are to speak of.")],
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many passages at most.")] = 6,
-    as_json: AsJson = False,
 ) -> None:
     """Show the passages that fit best, without asking a model."""
-    found = _with_documents(open_settings(), lambda documents: documents.search([text], limit))
-    if as_json:
-        print_json([asdict(chunk) | {"location": chunk.location} for chunk in found])
-        return
+    found = _with_documents(lambda documents: documents.search([text]))
     for chunk in found:
         typer.echo(printable(f"{chunk.title} · {chunk.location} ({chunk.path})"))
         typer.echo(printable(f"{best_passage(chunk.text, text)}\n"))
@@ -274,7 +224,8 @@ def search_documents(
         typer.echo("No document speaks of this.")
 
 
-def _with_documents(settings: Settings, work: Callable[[SqlDocumentStore], Awaitable[T]]) -> T:
+def _with_documents(work: Callable[[SqlDocumentStore], Awaitable[T]]) -> T:
+    settings = open_settings()
 
     async def run(sessions: Sessions) -> T:
         async with open_embedder(settings) as embedder:

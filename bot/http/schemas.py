@@ -1,4 +1,4 @@
-"""The requests and responses of the HTTP API; `--json` prints responses of this form too.
+"""The requests and responses of the HTTP API.
 
 Everything that the domain's own models say (`Refinement`, `Citation`, `Snippet`) is sent as it is.
 """
@@ -7,19 +7,16 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    AliasGenerator,
     AliasPath,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
 )
-from pydantic.alias_generators import to_camel
 
 from agent import lengths
 from agent.documents.answer import Citation
 from agent.documents.passages import LONGEST_QUESTION
-from agent.documents.quotes import Snippet
 from agent.documents.refine import FallbackReason
 from agent.markdown import visible
 from agent.turn_trace import Outcome
@@ -116,17 +113,3 @@ class AskResponse(_Response):
         validation_alias=AliasPath("refinement", "fallback_reason"),
         description="Why the question was not refined; null if it was.",
     )
-
-
-class QuotesDocument(_Response):
-    """All passages of a query; `summary` is in the model's words if `byModel`."""
-
-    model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel))
-
-    query: str
-    snippets: list[Snippet] = Field(validation_alias="quotes")
-    summary: str
-    no_results: bool
-    by_model: bool
-    note: str
-    outcome: Outcome

@@ -7,8 +7,8 @@ libraries take a moment to load: import this where it is first needed.
 import asyncio
 import logging
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import bm25s
@@ -34,7 +34,6 @@ COMMON_WORD: Final = 1e-6
 """The weight of a word that half of the chunks hold, to which BM25 gives none."""
 RANK_CONSTANT: Final = 60
 """Of reciprocal rank fusion, from Cormack, Clarke and Buettcher (2009)."""
-MAX_PER_DOCUMENT: Final = 3
 
 UNSPACED: Final = pattern(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -66,38 +65,32 @@ def _terms_of_word(word: str) -> Iterator[str]:
 
 
 class WordIndex:
-    """Finds chunks by their words; searches see changes after `build`."""
+    """Finds chunks by their words; searches see changes after `build`.
+
+    `chunks` are the terms of the chunks, as numbers of words, by the numbers of the chunks.
+    """
 
     def __init__(self) -> None:
+        self.chunks: dict[int, array[int]] = {}
         self._vocabulary: dict[str, int] = {}
         self._ids_of_word: dict[str, list[int]] = {}
-        self._chunks: dict[int, array[int]] = {}
         self._built: tuple[bm25s.BM25, NDArray[np.int64]] | None = None
-
-    def numbers(self) -> Set[int]:
-        """Return the numbers of the chunks in the index."""
-        return self._chunks.keys()
-
-    def remove(self, numbers: Iterable[int]) -> None:
-        """Remove chunks."""
-        for number in numbers:
-            del self._chunks[number]
 
     def add(self, rows: Iterable[tuple[int, str, Sequence[str], str]]) -> None:
         """Add chunks by their number, title, headings and text."""
         for number, title, headings, text in rows:
             ids = self._ids(" ".join([title, *headings])) * HEADING_WEIGHT + self._ids(text)
-            self._chunks[number] = array("I", ids)
+            self.chunks[number] = array("I", ids)
 
     def build(self) -> None:
         """Index the chunks there are: 8 s for 100,000, as BM25 weighs each by all others."""
-        if not any(self._chunks.values()):
+        if not any(self.chunks.values()):
             self._built = None
             return
         index = bm25s.BM25(k1=SATURATION, method="robertson")
-        index.index((list(self._chunks.values()), self._vocabulary), show_progress=False)
+        index.index((list(self.chunks.values()), self._vocabulary), show_progress=False)
         np.maximum(index.scores["data"], COMMON_WORD, out=index.scores["data"])
-        self._built = index, np.fromiter(self._chunks, np.int64, len(self._chunks))
+        self._built = index, np.fromiter(self.chunks, np.int64, len(self.chunks))
 
     def search(self, query: str, limit: int) -> dict[int, float]:
         """Return the chunks that hold words of `query`, best match first.
@@ -105,27 +98,25 @@ class WordIndex:
         Each comes with its share of the best score. Words that half of the chunks hold are only
         looked for if `query` has no other.
         """
-        found = dict.fromkeys(terms(query))
-        ids = [self._vocabulary[term] for term in found if term in self._vocabulary]
+        ids = [
+            self._vocabulary[term]
+            for term in dict.fromkeys(terms(query))
+            if term in self._vocabulary
+        ]
         if self._built is None or not ids:
             return {}
         index, numbers = self._built
         scores = index.get_scores(ids[:MAX_QUERY_TERMS])
         telling = COMMON_WORD * MAX_QUERY_TERMS
         least = telling if scores.max() > telling else 0.0
-        best = _best(scores, limit, above=least)
-        return dict(
-            zip(numbers[best].tolist(), (scores[best] / scores.max()).tolist(), strict=True)
-        )
+        return _best(numbers, scores / scores.max(), limit, above=least / scores.max())
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = []
         for word in words(text):
             if (known := self._ids_of_word.get(word)) is None:
-                known = [
-                    self._vocabulary.setdefault(term, len(self._vocabulary))
-                    for term in _terms_of_word(word)
-                ]
+                found = _terms_of_word(word)
+                known = [self._vocabulary.setdefault(t, len(self._vocabulary)) for t in found]
                 if len(self._ids_of_word) < REMEMBERED:
                     self._ids_of_word[word] = known
             ids += known
@@ -133,30 +124,24 @@ class WordIndex:
 
 
 class VectorIndex:
-    """Finds chunks by vectors of length 1; searches see changes after `build`."""
+    """Finds chunks by vectors of length 1; searches see changes after `build`.
+
+    `chunks` are the vectors, 4 bytes a value, by the numbers of the chunks.
+    """
 
     def __init__(self) -> None:
-        self._vectors: dict[int, bytes] = {}
+        self.chunks: dict[int, bytes] = {}
         self._built = np.empty(0, np.int64), np.empty((0, 0), np.float32)
 
-    def numbers(self) -> Set[int]:
-        """Return the numbers of the chunks in the index."""
-        return self._vectors.keys()
-
-    def remove(self, numbers: Iterable[int]) -> None:
-        """Remove chunks."""
-        for number in numbers:
-            del self._vectors[number]
-
     def add(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Add chunks by their number and vector, 4 bytes a value."""
-        self._vectors.update((number, vector) for number, vector in rows)
+        """Add chunks by their number and vector."""
+        self.chunks.update(rows)
 
     def build(self) -> None:
         """Make one matrix of all vectors."""
-        matrix = np.frombuffer(b"".join(self._vectors.values()), "<f4")
-        count = len(self._vectors)
-        numbers = np.fromiter(self._vectors, np.int64, count)
+        matrix = np.frombuffer(b"".join(self.chunks.values()), "<f4")
+        count = len(self.chunks)
+        numbers = np.fromiter(self.chunks, np.int64, count)
         self._built = numbers, matrix.reshape(count, -1 if count else 0)
 
     def search(self, vector: Sequence[float], limit: int) -> dict[int, float]:
@@ -166,17 +151,19 @@ class VectorIndex:
             return {}
         # Not `@`: for so little, the threads of a BLAS library wait busily for each other.
         cosines = np.einsum("ij,j", vectors, np.asarray(vector, np.float32))
-        best = _best(cosines, limit)
-        return dict(zip(numbers[best].tolist(), cosines[best].tolist(), strict=True))
+        return _best(numbers, cosines, limit)
 
 
-def _best(scores: NDArray[np.float32], limit: int, above: float = -np.inf) -> NDArray[np.int64]:
-    """Return the places of the highest scores, best first; of equals the earliest."""
+def _best(
+    numbers: NDArray[np.int64], scores: NDArray[np.float32], limit: int, above: float = -np.inf
+) -> dict[int, float]:
+    """Return the chunks with the highest scores, best first; of equals the earliest."""
     places = np.flatnonzero(scores > above)
     if limit < len(places):
         found = scores[places]
         places = places[found >= np.partition(found, len(found) - limit)[-limit]]
-    return places[np.argsort(-scores[places], kind="stable")][:limit]
+    best = places[np.argsort(-scores[places], kind="stable")][:limit]
+    return dict(zip(numbers[best].tolist(), scores[best].tolist(), strict=True))
 
 
 def fuse(rankings: Iterable[Mapping[int, float]]) -> dict[int, float]:
@@ -194,20 +181,6 @@ def fuse(rankings: Iterable[Mapping[int, float]]) -> dict[int, float]:
     return {item: scores[item] for item in ranked}
 
 
-def spread(ranked: Sequence[int], limit: int, document_of: Callable[[int], str]) -> list[int]:
-    """Return the first `limit` items, few of each document unless nothing else matches."""
-    taken: Counter[str] = Counter()
-    chosen: list[int] = []
-    spare: list[int] = []
-    for item in ranked:
-        document = document_of(item)
-        taken[document] += 1
-        (chosen if taken[document] <= MAX_PER_DOCUMENT else spare).append(item)
-    kept = {*chosen[:limit], *spare[: max(limit - len(chosen), 0)]}
-    return [item for item in ranked if item in kept]
-
-
-_CHANGES: Final = select(LibraryRow.changes)
 _WORDS: Final = (
     select(ChunkRow.number, DocumentRow.title, ChunkRow.headings, ChunkRow.text)
     .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
@@ -225,9 +198,9 @@ class ChunkIndex:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._updating = asyncio.Lock()
-        self._changes: dict[object, int] = {}
         self._words = WordIndex()
         self._vectors: dict[tuple[str, int], VectorIndex] = {}
+        self._changes: dict[WordIndex | VectorIndex, int] = {}
 
     async def search(
         self, queries: Sequence[str], model: str, vectors: Sequence[Sequence[float]], limit: int
@@ -239,15 +212,9 @@ class ChunkIndex:
         kind = model, len(vectors[0]) if vectors else 0
         by_meaning = self._vectors.setdefault(kind, VectorIndex())
         async with self._updating:
-            # The rows may be newer than the counter: the next search then compares once more.
-            async with self._sessions() as session:
-                changes = await session.scalar(_CHANGES) or 0
-            if changes != self._changes.get("words"):
-                await self._update(self._words, _WORDS)
-                self._changes["words"] = changes
-            if vectors and changes != self._changes.get(kind):
+            await self._update(self._words, _WORDS)
+            if vectors:
                 await self._update(by_meaning, _vectors_of(*kind))
-                self._changes[kind] = changes
 
         def rank() -> dict[int, float]:
             rankings = [self._words.search(query, limit) for query in queries]
@@ -256,18 +223,24 @@ class ChunkIndex:
         return await asyncio.to_thread(rank)
 
     async def _update(self, index: WordIndex | VectorIndex, rows: Select[*tuple[Any, ...]]) -> None:
+        """Bring an index in step with its rows, if documents have changed."""
         number = rows.selected_columns[0]
         async with self._sessions() as session:
+            # The rows may be newer than the counter: the next search then compares once more.
+            changes = await session.scalar(select(LibraryRow.changes)) or 0
+            if changes == self._changes.get(index):
+                return
             stored = set(await session.scalars(rows.with_only_columns(number)))
-            known = set(index.numbers())
-            index.remove(known - stored)
-            if missing := stored - known:
+            for gone in index.chunks.keys() - stored:
+                del index.chunks[gone]
+            if missing := stored - index.chunks.keys():
                 # Numbers only grow, so new chunks are behind known ones.
                 new = rows.where(number >= min(missing)).execution_options(yield_per=ROWS_AT_ONCE)
                 async for part in (await session.stream(new)).partitions():
                     fresh = [tuple(row) for row in part if row[0] in missing]
                     await asyncio.to_thread(index.add, fresh)
         await asyncio.to_thread(index.build)
+        self._changes[index] = changes
 
 
 def _vectors_of(model: str, dimensions: int) -> Select[*tuple[Any, ...]]:

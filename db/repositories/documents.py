@@ -4,29 +4,18 @@ import asyncio
 import hashlib
 import logging
 import struct
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from sqlalchemy import (
-    BindParameter,
-    Row,
-    Select,
-    bindparam,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Row, delete, func, insert, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from agent.documents.embedding import Embedder, EmbeddingError
 from agent.documents.passages import Chunk, StoredDocument
-from agent.documents.vectors import Embedder, EmbeddingError, embed
 from agent.text import storable
-from db.documents.chunking import chunk
+from db.documents.chunking import Piece, chunk
 from db.documents.reading import Document
 from db.engine import Sessions, count_rows
 from db.models import ChunkRow, DocumentRow, loaded, table_of, utc_now
@@ -35,10 +24,10 @@ if TYPE_CHECKING:
     from db.documents.finding import ChunkIndex
 
 Fate = Literal["added", "updated", "unchanged"]
-Values = dict[str, object]
 
 CANDIDATES: Final = 50
-"""Chunks that each ranking offers at least."""
+"""The number of the best chunks from which a search chooses."""
+MAX_PER_DOCUMENT: Final = 3
 SEARCH_SECONDS: Final = 5.0
 INDEX_SECONDS: Final = 60.0
 """The time limit of the embedding source for a question, and for a batch of chunks."""
@@ -50,12 +39,17 @@ _CHANGE: Final = text("""
     INSERT INTO library (id, changes) VALUES (1, :count)
     ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
 """)
-
-_SET_VECTOR: Final = (
-    update(table_of(ChunkRow))
-    .where(table_of(ChunkRow).c.number == bindparam("of"))
-    .values(model=bindparam("model"), vector=bindparam("vector"))
-)
+_WITH_DOCUMENT: Final = select(
+    ChunkRow.number,
+    ChunkRow.document_id,
+    ChunkRow.position,
+    ChunkRow.headings,
+    ChunkRow.text,
+    DocumentRow.path,
+    DocumentRow.title,
+    DocumentRow.parts,
+    DocumentRow.content_hash,
+).join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +68,7 @@ class SqlDocumentStore:
     ) -> None:
         self._sessions = sessions
         self._embedder = embedder
+        self._model = embedder.name if embedder else ""
         self._now = now
         self._opened_index: ChunkIndex | None = None
         self._embedder_failed = False
@@ -83,10 +78,13 @@ class SqlDocumentStore:
         if not asked or limit < 1:
             return []
         vectors = await self._vectors_of(asked, SEARCH_SECONDS)
-        index = await self._index()
-        scores = await index.search(asked, self._model, vectors, max(CANDIDATES, limit * 5))
+        index, count = await self._index(), max(CANDIDATES, limit * 5)
+        ranked = await index.search(asked, self._model, vectors, count)
+        best = dict(list(ranked.items())[:count])
         async with self._sessions() as session:
-            return await _best_chunks(session, scores, limit)
+            rows = await session.execute(_WITH_DOCUMENT.where(ChunkRow.number.in_(best)))
+        found = {row.number: row for row in rows}
+        return _spread([(found[number], best[number]) for number in best if number in found], limit)
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         wanted = {path for path in paths if path == storable(path)}
@@ -95,21 +93,18 @@ class SqlDocumentStore:
             return set(await session.scalars(known))
 
     async def count(self) -> int:
-        count = select(func.count(DocumentRow.id))
         async with self._sessions() as session:
-            return await session.scalar(count) or 0
+            return await session.scalar(select(func.count(DocumentRow.id))) or 0
 
     async def documents(self) -> list[StoredDocument]:
-        rows = select(table_of(DocumentRow))
         async with self._sessions() as session:
-            documents = [loaded(StoredDocument, row) for row in await session.execute(rows)]
+            rows = await session.execute(select(table_of(DocumentRow)))
+        documents = [loaded(StoredDocument, row) for row in rows]
         return sorted(documents, key=lambda document: document.path)
 
     async def hashes(self) -> dict[str, str]:
         """Return the content hash of every document by its path."""
-        rows = select(DocumentRow.path, DocumentRow.content_hash)
-        async with self._sessions() as session:
-            return dict((await session.execute(rows)).all())
+        return {document.path: document.content_hash for document in await self.documents()}
 
     async def remove(self, path: str) -> int:
         """Remove the document at `path`, or all below it, and return their number."""
@@ -119,7 +114,7 @@ class SqlDocumentStore:
         below = DocumentRow.path.startswith(f"{wanted}/", autoescape=True)
         statement = delete(DocumentRow).where(or_(DocumentRow.path == wanted, below))
         async with self._sessions.begin() as session:
-            await count_change(session)
+            await _count_change(session)
             return await count_rows(session, statement)
 
     async def save(self, *documents: Document) -> list[Fate]:
@@ -127,10 +122,12 @@ class SqlDocumentStore:
 
         Return the fate of each document, in order. No two may have one path.
         """
-        now = self._now()
-        rows = await asyncio.to_thread(lambda: [_rows_of(item, now) for item in documents])
+        pieces = await asyncio.to_thread(lambda: [chunk(item.sections) for item in documents])
         async with self._sessions.begin() as session:
-            return [await _save(session, *row) for row in rows]
+            return [
+                await _save(session, document, parts, self._now())
+                for document, parts in zip(documents, pieces, strict=True)
+            ]
 
     async def embed_missing(self) -> int:
         """Give a vector to each chunk without one of this model, and return how many got one.
@@ -139,39 +136,39 @@ class SqlDocumentStore:
         """
         done = last = 0
         while self._embedder is not None:
-            wanted = _without_vector(self._model, last)
+            wanted = _WITH_DOCUMENT.where(
+                ChunkRow.model.is_distinct_from(self._model), ChunkRow.number > last
+            )
             async with self._sessions() as session:
-                rows = (await session.execute(wanted)).all()
-            vectors = await self._embedded([_embedded_text(row) for row in rows])
-            found = {
-                row.number: vector
+                found = await session.execute(wanted.order_by(ChunkRow.number).limit(BATCH))
+            rows = found.all()
+            vectors = await self._embedded(
+                ["\n".join([row.title, *row.headings, row.text]) for row in rows]
+            )
+            changed = [
+                {
+                    "number": row.number,
+                    "model": self._model,
+                    "vector": struct.pack(f"<{len(vector)}f", *vector),
+                }
                 for row, vector in zip(rows, vectors, strict=False)
-                if vector is not None
-            }
-            if not found:
+                if vector
+            ]
+            if not changed:
                 break
-            await self._save_vectors(found)
-            done, last = done + len(found), rows[-1].number
+            async with self._sessions.begin() as session:
+                await _count_change(session)
+                await session.execute(update(ChunkRow), changed)
+            done, last = done + len(changed), rows[-1].number
         return done
 
-    async def _save_vectors(self, vectors: dict[int, list[float]]) -> None:
-        """Store vectors by the numbers of their chunks, in place of other models' vectors."""
-        rows = [
-            {"of": number, "model": self._model, "vector": struct.pack(f"<{len(vector)}f", *vector)}
-            for number, vector in vectors.items()
-        ]
-        async with self._sessions.begin() as session:
-            await count_change(session)
-            await session.execute(_SET_VECTOR, rows)
-
-    async def _embedded(self, texts: Sequence[str]) -> Sequence[list[float] | None]:
-        """Return the vectors of texts; None for a text that the source refuses by itself."""
+    async def _embedded(self, texts: Sequence[str]) -> Sequence[list[float]]:
+        """Return the vectors of texts; empty for a text that the source refuses by itself."""
         if (vectors := await self._vectors_of(texts, INDEX_SECONDS)) or not texts:
             return vectors
-        found: list[list[float] | None] = []
+        found: list[list[float]] = []
         for text_ in texts:
-            one = await self._vectors_of([text_], SEARCH_SECONDS)
-            found.append(one[0] if one else None)
+            found += await self._vectors_of([text_], SEARCH_SECONDS) or [[]]
             if len(found) == MAX_REFUSED and not any(found):
                 break
         return found
@@ -181,7 +178,7 @@ class SqlDocumentStore:
         if self._embedder is None or not texts:
             return []
         try:
-            vectors = await embed(self._embedder, texts, seconds)
+            vectors = await self._embedder.embed(texts, seconds)
         except EmbeddingError as error:
             if not self._embedder_failed:
                 logger.warning("Documents are searched by words only: %s", error)
@@ -195,10 +192,6 @@ class SqlDocumentStore:
             self._opened_index = await asyncio.to_thread(_new_index, self._sessions)
         return self._opened_index
 
-    @property
-    def _model(self) -> str:
-        return self._embedder.name if self._embedder else ""
-
 
 def _new_index(sessions: Sessions) -> "ChunkIndex":
     from db.documents.finding import ChunkIndex  # noqa: PLC0415 - numpy, when first needed
@@ -206,7 +199,24 @@ def _new_index(sessions: Sessions) -> "ChunkIndex":
     return ChunkIndex(sessions)
 
 
-async def count_change(session: AsyncSession, chunks: int = 0) -> int:
+def _spread(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int) -> list[Chunk]:
+    """Return the first `limit` chunks, best first, few of each document unless nothing else fits.
+
+    Of files with one content only one counts: a copy would take the place of another answer.
+    """
+    first: dict[tuple[str, int], Chunk] = {}
+    for row, score in ranked:
+        found = loaded(Chunk, row, id=f"{row.document_id}-{row.position}", score=score)
+        first.setdefault((row.content_hash, row.position), found)
+    taken, chosen, spare = Counter[str](), list[Chunk](), list[Chunk]()
+    for found in first.values():
+        taken[found.path] += 1
+        (chosen if taken[found.path] <= MAX_PER_DOCUMENT else spare).append(found)
+    kept = [*chosen, *spare][:limit]
+    return [found for found in first.values() if found in kept]
+
+
+async def _count_change(session: AsyncSession, chunks: int = 0) -> int:
     """Count a change of the documents; return the number for the first of `chunks` new chunks.
 
     This comes first in a transaction: until it ends, nobody else can change documents.
@@ -215,16 +225,18 @@ async def count_change(session: AsyncSession, chunks: int = 0) -> int:
     return changes - chunks
 
 
-def document_id(path: str) -> str:
-    """Return the id of the document at `path`: stable, and short enough for a model to repeat."""
-    return hashlib.sha256(path.encode()).hexdigest()[:12]
-
-
-def _rows_of(document: Document, now: datetime) -> tuple[Values, list[Values]]:
-    """Return the row of a document and of its chunks, which have no numbers yet."""
-    owner, pieces = document_id(document.path), chunk(document.sections)
-    row: Values = {
-        "id": owner,
+async def _save(
+    session: AsyncSession, document: Document, pieces: Sequence[Piece], now: datetime
+) -> Fate:
+    # An id is stable, and short enough for a model to repeat.
+    document_id = hashlib.sha256(document.path.encode()).hexdigest()[:12]
+    first = await _count_change(session, len(pieces))
+    stored = await session.get(DocumentRow, document_id)
+    if stored and stored.content_hash == document.hash:
+        return "unchanged"
+    await session.execute(delete(DocumentRow).where(DocumentRow.id == document_id))
+    row = {
+        "id": document_id,
         "path": document.path,
         "title": document.title,
         "kind": document.kind,
@@ -233,86 +245,16 @@ def _rows_of(document: Document, now: datetime) -> tuple[Values, list[Values]]:
         "parts": len(pieces),
         "added_at": now,
     }
-    return row, [
+    await session.execute(insert(table_of(DocumentRow)), row)
+    chunks = [
         {
-            "document_id": owner,
-            "position": position,
+            "number": first + at,
+            "document_id": document_id,
+            "position": at + 1,
             "headings": list(piece.headings),
             "text": piece.text,
         }
-        for position, piece in enumerate(pieces, 1)
+        for at, piece in enumerate(pieces)
     ]
-
-
-async def _save(session: AsyncSession, row: Values, chunks: list[Values]) -> Fate:
-    first = await count_change(session, len(chunks))
-    same_path = DocumentRow.id == row["id"]
-    stored = await session.scalar(select(DocumentRow.content_hash).where(same_path))
-    if stored == row["content_hash"]:
-        return "unchanged"
-    await session.execute(delete(DocumentRow).where(same_path))
-    await session.execute(insert(table_of(DocumentRow)), row)
-    numbered = [values | {"number": number} for number, values in enumerate(chunks, first)]
-    await session.execute(insert(table_of(ChunkRow)), numbered)
-    return "added" if stored is None else "updated"
-
-
-def _without_vector(model: str, after: int) -> Select[*tuple[Any, ...]]:
-    """Select the next chunks, by their numbers, that have no vector of this model."""
-    return (
-        select(ChunkRow.number, DocumentRow.title, ChunkRow.headings, ChunkRow.text)
-        .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
-        .where(ChunkRow.model.is_distinct_from(model), ChunkRow.number > after)
-        .order_by(ChunkRow.number)
-        .limit(BATCH)
-    )
-
-
-def _embedded_text(row: Row[*tuple[Any, ...]]) -> str:
-    return "\n".join([row.title, *row.headings, row.text])
-
-
-_NUMBERS: Final[BindParameter[int]] = bindparam("numbers", expanding=True)
-_IS_OF_DOCUMENT: Final = DocumentRow.id == ChunkRow.document_id
-_SOURCES: Final = (
-    select(ChunkRow.number, ChunkRow.position, DocumentRow.id, DocumentRow.content_hash)
-    .join(DocumentRow, _IS_OF_DOCUMENT)
-    .where(ChunkRow.number.in_(_NUMBERS))
-)
-_COLUMNS: Final = (
-    *(ChunkRow.number, ChunkRow.document_id, ChunkRow.position, ChunkRow.headings, ChunkRow.text),
-)
-_CHUNKS: Final = (
-    select(*_COLUMNS, DocumentRow.path, DocumentRow.title, DocumentRow.parts)
-    .join(DocumentRow, _IS_OF_DOCUMENT)
-    .where(ChunkRow.number.in_(_NUMBERS))
-)
-
-
-async def _best_chunks(session: AsyncSession, scores: dict[int, float], limit: int) -> list[Chunk]:
-    """Return the best of the chunks with these scores, without copies of others."""
-    from db.documents.finding import spread  # noqa: PLC0415 - numpy, when first needed
-
-    sources = await session.execute(_SOURCES, {"numbers": list(scores)})
-    found = {row.number: row for row in sources}
-    first: dict[tuple[str, int], int] = {}
-    for number in filter(found.__contains__, scores):
-        # A file at two paths would take the place of another answer.
-        first.setdefault((found[number].content_hash, found[number].position), number)
-    best = spread(list(first.values()), limit, lambda number: found[number].id)
-    rows = {row.number: row for row in await session.execute(_CHUNKS, {"numbers": best})}
-    return [_to_chunk(rows[number], scores[number]) for number in best if number in rows]
-
-
-def _to_chunk(row: Row[*tuple[Any, ...]], score: float) -> Chunk:
-    return Chunk(
-        id=f"{row.document_id}-{row.position}",
-        document_id=row.document_id,
-        path=row.path,
-        title=row.title,
-        headings=tuple(row.headings),
-        position=row.position,
-        parts=row.parts,
-        text=row.text,
-        score=score,
-    )
+    await session.execute(insert(table_of(ChunkRow)), chunks)
+    return "updated" if stored else "added"

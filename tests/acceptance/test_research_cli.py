@@ -49,28 +49,24 @@ def test_without_a_model_ask_shows_the_best_passages_with_their_sources(
     home: dict[str, str],
 ) -> None:
     done = sommelier("ask", QUESTION, "--refine", environment=home)
-    assert done.returncode == 0
-    assert done.stderr == "The question was not refined: no language model is configured here.\n"
+    assert (done.returncode, done.stderr) == (0, "")
     lead, passage, *_ = done.stdout.split("\n\n")
     assert lead == "These are the best passages, word for word."
-    assert "\nNo language model is configured here.\n" in done.stdout
+    assert "No language model is configured here." in done.stdout
     assert flat(passage).removesuffix(" [1]") in starter(SUR_LIE)
-    sources = re.findall(r"^\[(\d)\] .* · .* \((.*)\)$", done.stdout, re.MULTILINE)
-    assert ("1", SUR_LIE) in sources
+    assert "\nSources\n[1] Sur lie: ageing on the lees · " in done.stdout
 
 
-def test_an_answer_as_json_names_the_refined_question_and_its_sources(
+def test_an_answer_comes_with_the_refined_question_and_its_sources(
     home: dict[str, str], model_server: ModelServer
 ) -> None:
     model_server.script(answer_json(REFINED), answer(f"{OWN} [{SUR_LIE}]"))
     settings = model_at(model_server)
-    done = sommelier_here("ask", QUESTION, "--refine", "--json", environment=home, **settings)
-    assert (done.returncode, done.stderr) == (0, "")
-    answered = json.loads(done.stdout)
-    assert answered["question"] == QUESTION
-    assert answered["answer"] == f"{OWN} [{SUR_LIE}]"
-    assert answered["refined_question"] == REFINED["refined_query"]
-    assert [citation["path"] for citation in answered["citations"]] == [SUR_LIE]
+    done = sommelier_here("ask", QUESTION, "--refine", environment=home, **settings)
+    also, own, sources = done.stdout.split("\n\n")
+    assert also == f"I also searched for: {REFINED['refined_query']}"
+    assert own == f"{OWN} [1]"
+    assert sources.startswith("Sources\n[1] Sur lie: ageing on the lees · ")
 
 
 def test_in_a_crisis_a_command_says_where_help_is(home: dict[str, str]) -> None:
@@ -92,15 +88,15 @@ def test_who_is_under_age_is_looked_up_nothing_and_who_is_pregnant_is_told(
 
 
 def test_quotes_stand_word_for_word_in_their_documents(home: dict[str, str]) -> None:
-    done = sommelier_here("quotes", "cork taint", "--json", environment=home)
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["noResults"], found["byModel"]) == (0, False, False)
-    assert len(found["snippets"]) == 3
-    for snippet in found["snippets"]:
-        assert flat(snippet["content"]) in starter("faults/cork-taint.md")
-        assert snippet["sourceTitle"] == "Cork taint"
-    assert found["summary"] == "These are the best passages, word for word."
-    assert found["note"] == "No language model is configured here."
+    done = sommelier_here("quotes", "cork taint", environment=home)
+    *quotes, summary, note = done.stdout.strip().split("\n\n")
+    assert len(quotes) == 3
+    for number, quote in enumerate(quotes, 1):
+        source, _, content = quote.partition("\n")
+        assert source.startswith(f"{number}. Cork taint · ")
+        assert flat(content) in starter("faults/cork-taint.md")
+    assert summary == "These are the best passages, word for word."
+    assert "No language model is configured here." in note
 
 
 def test_find_saves_ten_queries_and_shows_them_as_links(
@@ -108,25 +104,21 @@ def test_find_saves_ten_queries_and_shows_them_as_links(
 ) -> None:
     file = tmp_path / "queries.txt"
     done = sommelier_here("find", "wine bars", "Lyon", "--save", str(file), environment=home)
-    assert done.returncode == 0
-    assert done.stderr == f"Saved the queries to {file}.\n"
+    assert (done.returncode, done.stderr) == (0, f"Saved the queries to {file}.\n")
     queries = file.read_text("utf-8").splitlines()
     assert len(queries) == len(set(queries)) == 10
-    assert done.stdout.startswith("No place search is configured here")
-    assert [line for line in done.stdout.splitlines() if line in queries] == queries
+    assert "No place search is configured here" in done.stdout
+    assert all(f". {query} · " in done.stdout for query in queries)
     assert done.stdout.count("https://duckduckgo.com/?q=") == 10
 
 
 def test_find_merges_what_the_place_search_found(home: dict[str, str], web: Web) -> None:
-    done = sommelier_here(
-        "find", "WINE_SHOP", "Lyon", "--json", environment=home, SEARXNG_URL=web.base_url
+    done = sommelier_here("find", "WINE_SHOP", "Lyon", environment=home, SEARXNG_URL=web.base_url)
+    assert done.stdout.startswith(
+        "Wine shop · Lyon\n\n1. Cave des Halles · halles.example (https://halles.example/vins)\n"
+        "Wines of the Rhône.\nfound by 10 of 10 searches"
     )
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["note"]) == (0, "")
-    (place,) = found["results"]
-    assert (place["title"], place["url"]) == ("Cave des Halles", "https://halles.example/vins")
-    assert sorted(place["queries"]) == sorted(found["queries"]) == sorted(web.queries)
-    assert len(web.queries) == 10
+    assert len(web.queries) == len(set(web.queries)) == 10
 
 
 def test_a_failure_is_one_line_and_an_exit_status(
@@ -135,13 +127,13 @@ def test_a_failure_is_one_line_and_an_exit_status(
     model_server.script(answer("No."), answer("No."))
     down = {"DATABASE_URL": "postgresql+psycopg://u:secret@127.0.0.1:1/x"}
     asked: list[tuple[Sequence[str], dict[str, str], int, str]] = [
-        (("ask", " "), {}, 2, "the question has no words in it"),
-        (("ask", "x" * 1001), {}, 2, "the question has more than 1000 characters"),
+        (("ask", " "), {}, 2, "What should I look up?"),
+        (("ask", "x" * 1001), {}, 2, "That is too long for me to look up."),
         (("ask", QUESTION), down, 1, "The database x on 127.0.0.1:1 cannot be reached"),
         (("find", "pub", "Lyon"), {}, 2, "there is no category 'pub'"),
         (("find", "WINERY", "x" * 121), {}, 2, "the place has more than 120 characters"),
         (("find", "WINERY", "Lyon", "--save", str(tmp_path)), {}, 1, f"{tmp_path} cannot be"),
-        (("find", "WINERY", "Lyon"), model_at(model_server), 1, "no 10 distinct search queries"),
+        (("find", "WINERY", "Lyon"), model_at(model_server), 1, "I'm sorry, I could not think"),
     ]
     for arguments, settings, status, said in asked:
         done = sommelier_here(*arguments, environment=home, **settings)
@@ -160,8 +152,6 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     again = sommelier_here("documents", "add", "notes/broken.pdf", environment=home)
     listed = sommelier_here("documents", "list", environment=home)
     found = sommelier_here("documents", "search", "zebulon", environment=home)
-    as_json = sommelier_here("documents", "search", "zebulon", "--json", environment=home)
-    one = sommelier_here("documents", "search", "oak", "--limit", "1", "--json", environment=home)
     removed = sommelier_here("documents", "remove", "notes", environment=home)
     assert (added.returncode, added.stdout) == (0, "1 added, 0 updated, 0 unchanged.\n")
     assert added.stderr == "Not added: notes/broken.pdf is broken or cut off, or no PDF file\n"
@@ -171,10 +161,6 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     assert sum(row.startswith("starter/") for row in rows) == len(rows) - 2 >= 25
     assert found.stdout.startswith("The Zebulon grape · Section 1 of 1 (notes/zebulon.md)\n")
     assert "Zebulon ripens late." in found.stdout
-    (passage,) = json.loads(as_json.stdout)
-    assert (passage["path"], passage["location"]) == ("notes/zebulon.md", "Section 1 of 1")
-    assert passage["text"] == "Zebulon ripens late."
-    assert len(json.loads(one.stdout)) == 1
     assert removed.stdout == f"1 removed, {len(rows) - 2} left.\n"
 
 
@@ -198,7 +184,7 @@ def test_a_terminal_is_told_what_takes_a_moment(
     assert "100%" in said
     assert re.search(r"^\d{3} parts can be found by meaning now\.$", process.shown, re.MULTILINE)
     assert len(web.asked) > 250
-    assert set(web.keys) == {"Bearer none"}
+    assert set(web.keys) == {None}
 
 
 def no_results(body: dict[str, Any]) -> Step:

@@ -1,4 +1,4 @@
-"""Wines without a model: inline mode, links that begin a conversation, places by name."""
+"""Wines without a model: inline mode, and links that begin a conversation."""
 
 from tests.acceptance.test_end_to_end import CHAT, WINE, killed, running_here
 from tests.acceptance.test_follow_ups import answered, history, kept, labels
@@ -88,19 +88,3 @@ async def test_a_link_opens_the_bot_with_a_wine_and_says_where_somebody_came_fro
     roots = [span for span in otlp_receiver.spans if span.name == "turn"]
     starts = [span.metadata["start"] for span in roots if "start" in span.metadata]
     assert starts == [WINE, "table_7", "spring-2026", WINE]
-
-
-async def test_a_venue_is_a_place_by_its_name_and_a_location_is_not_kept(
-    bot_api: BotApi, environment: dict[str, str]
-) -> None:
-    where = {"latitude": 45.7, "longitude": 4.8}
-    venue = {"location": where, "title": "Bar *du* Coin", "address": "12 rue Mercière, Lyon"}
-    async with running_here(bot_api, environment):
-        bot_api.say("", chat_id=CHAT, location=where, venue=venue)
-        said = (await answered(bot_api, 1))["text"]
-        assert said.startswith("Wine shop · Bar *du* Coin, 12 rue Mercière, Lyon")
-        bot_api.say("", chat_id=CHAT, location=where)
-        assert "45.7000, 4.8000" in (await answered(bot_api, 2))["text"]
-    assert history(environment) == [
-        ("/find WINE_SHOP Bar *du* Coin, 12 rue Mercière, Lyon", "answered")
-    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from db.documents.indexing import AddReport, add_documents, load_starter_documents, watch
+from db.documents.indexing import AddReport, add_documents, load_starter_documents
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 
@@ -31,22 +31,17 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def write(name: str, text: str) -> None:
-    Path(name).parent.mkdir(exist_ok=True)
-    Path(name).write_text(text, encoding="utf-8")
-
-
 class TestStore:
     """What every database must do."""
 
     async def test_a_folder_is_added_with_its_metadata(
         self, store: SqlDocumentStore, folder: Path
     ) -> None:
-        seen: list[tuple[int, int, str]] = []
+        seen: list[tuple[int, int]] = []
         report = await add_documents(store, [folder], lambda *step: seen.append(step))
         loire, serving = "cellar notes/france/loire.md", "cellar notes/serving.txt"
         assert report == AddReport(added=[serving, loire])
-        assert seen == [(1, 2, serving), (2, 2, loire)]
+        assert seen == [(1, 2), (2, 2)]
         first, second = await store.documents()
         assert (first.path, first.title, first.kind) == (loire, "The Loire", "markdown")
         assert (first.size, first.parts, first.added_at) == (len(LOIRE), 2, NOON)
@@ -73,19 +68,6 @@ class TestStore:
             "Now about Chinon.",
             "Serve Muscadet cold.\n\nServe Chinon cool.",
         }
-
-    async def test_a_folder_is_watched(self, tmp_path: Path) -> None:
-        write(str(tmp_path / "notes" / "a.md"), "A.")
-        added = asyncio.Queue[None]()
-        watching = asyncio.create_task(
-            watch(lambda: added.put(None), [tmp_path / "notes"], seconds=0.01)
-        )
-        for name in ("b.md", "a.md"):
-            await asyncio.sleep(0.03)
-            assert added.empty()
-            write(str(tmp_path / "notes" / name), "It is changed now.")
-            await asyncio.wait_for(added.get(), 10)
-        watching.cancel()
 
     async def test_bad_files_are_reported_and_stop_nothing(
         self, store: SqlDocumentStore, folder: Path

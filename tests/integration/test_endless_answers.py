@@ -14,8 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from agent.documents.embedding import EmbeddingService
-from agent.documents.vectors import EmbeddingError, embed
+from agent.documents.embedding import EmbeddingError, EmbeddingService
 from agent.engine.errors import ModelError, ToolError
 from agent.places.search import BraveSearch, SearxngSearch
 from agent.senses.speech import AudioServer
@@ -68,10 +67,9 @@ def packed_twice() -> bytes:
 
 
 async def _embedding(url: str) -> None:
-    service = EmbeddingService(model="vectors", base_url=f"{url}/v1")
-    with suppress(EmbeddingError):
-        await embed(service, ["oak"], SECONDS)
-    await service.close()
+    async with httpx2.AsyncClient() as http:
+        with suppress(EmbeddingError):
+            await EmbeddingService(http, model="m", base_url=url).embed(["oak"], SECONDS)
 
 
 async def _langfuse(url: str) -> None:

@@ -1,0 +1,151 @@
+"""The work of /ask, /quotes and /find, and their messages in Markdown.
+
+Titles, passages, snippets and queries come from documents, models and the web: they are escaped.
+"""
+
+from typing import Final
+
+from agent.documents.answer import Answer, answer_question
+from agent.documents.passages import LONGEST_QUESTION, LookupResult
+from agent.documents.quotes import Quote, Quotes, find_quotes
+from agent.engine.run import Run
+from agent.i18n import current_language, translate
+from agent.markdown import escape, link
+from agent.places.categories import name_in
+from agent.places.find import FoundPlace, Places, find_places
+from agent.places.queries import QueryGenerationFailed
+from agent.text import truncate_at_boundary
+from agent.turn import Reply, guard_input
+from bot.resources import Resources
+
+SHOWN_PLACES: Final = 10
+SNIPPET_CHARS: Final = 200
+
+
+async def ask(question: str, run: Run, resources: Resources, *, refine: bool) -> Reply:
+    """Answer a question from the documents, each statement cited."""
+    text = guard_input(question, run.span)
+    answer = await answer_question(text, documents=resources.documents, run=run, refine=refine)
+    text = "\n\n".join(filter(None, [answer_text(answer), _sources(answer)]))
+    return await _reply(answer, text, resources)
+
+
+async def quote(query: str, run: Run, resources: Resources) -> Reply:
+    """Find passages that answer a query, word for word."""
+    text = guard_input(query, run.span)
+    documents, cache = resources.documents, resources.cache
+    found = await find_quotes(text, documents=documents, run=run, cache=cache)
+    return await _reply(found, "\n\n".join(quote_texts(found)), resources)
+
+
+async def _reply(found: LookupResult, text: str, resources: Resources) -> Reply:
+    if not found.chunks and not await resources.documents.count():
+        return Reply(text=translate("no_documents"))
+    return found.reply(text)
+
+
+async def find(category: str, place: str, run: Run, resources: Resources) -> Reply:
+    """Find places of a category, or ten searches for them."""
+    place = guard_input(place, run.span)
+    try:
+        found = await find_places(category, place, run=run, search=resources.search)
+    except QueryGenerationFailed as error:
+        return Reply(
+            text=translate("no_queries"),
+            outcome="failed",
+            retries=error.retry_count,
+            error_types=error.error_types,
+        )
+    return found.reply(place_texts(found)[0])
+
+
+def problem_of(question: str, usage: str) -> str:
+    """Return the sentence for a text that is no question, or too long; else empty."""
+    if len(question) > LONGEST_QUESTION:
+        return translate("question_too_long")
+    return "" if any(map(str.isalnum, question)) else usage
+
+
+def answer_text(answer: Answer) -> str:
+    """Return an answer with numbered footnotes, below the refined question if there is one."""
+    if answer.refined_question is None:
+        return escape(answer.footnoted)
+    also = translate("also_searched", question=_line(answer.refined_question))
+    return f"{also}\n\n{escape(answer.footnoted)}"
+
+
+def answer_texts(answer: Answer) -> list[str]:
+    """Return an answer with the passages of its sources, folded.
+
+    An answer without a model consists of the passages and does not repeat them.
+    """
+    sources = _sources(answer, with_passages=answer.by_model)
+    return ["\n\n".join(filter(None, [answer_text(answer), sources]))]
+
+
+def _sources(answer: Answer, *, with_passages: bool = False) -> str:
+    """Return the titles and sections of the footnotes; empty without any."""
+    lines = []
+    for cited in answer.citations:
+        lines.append(f"[{cited.number}] {_line(cited.title)} · {_line(cited.location)}")
+        if with_passages:
+            lines.append(quoted(cited.passage, "**>"))
+    return "\n".join([f"**{translate('sources')}**", *lines]) if lines else ""
+
+
+def quote_texts(found: Quotes) -> list[str]:
+    """Return each quote with its source, then the summary; the model's words are marked as such."""
+    shown = [_quote(number, quote) for number, quote in enumerate(found.quotes, start=1)]
+    summary = _in_model_words(found.summary) if found.by_model else escape(found.summary)
+    return [*shown, summary] if summary else shown
+
+
+def _quote(number: int, found: Quote) -> str:
+    source = f"**{number}. {_line(found.source_title)}** · {_line(found.source_location)}"
+    parts = [source, quoted(found.content), _in_model_words(found.relevance)]
+    return "\n".join(filter(None, parts))
+
+
+def _in_model_words(text: str) -> str:
+    """Return a text marked as the model's own words; empty if it is."""
+    return f"_{translate('model_words', text=_line(text))}_" if text.strip() else ""
+
+
+def place_texts(found: Places) -> list[str]:
+    """Return the places as links in their sources' words, if there are any, then the searches."""
+    head = f"**{label(found.queries.category)} · {_line(found.queries.place)}**"
+    lead = found.note or translate("searches")
+    if found.failed_searches and not found.note:
+        lead = translate("searches_failed", count=found.failed_searches)
+    searches = "\n".join(
+        f"{number}. {_line(search.query)} · {link(search.url)}"
+        for number, search in enumerate(found.links, start=1)
+    )
+    if not found.results:
+        return ["\n\n".join([head, lead, searches])]
+    shown = [_place(number, place, found) for number, place in enumerate(found.results, start=1)]
+    return ["\n\n".join([head, *shown[:SHOWN_PLACES]]), f"{lead}\n\n{searches}"]
+
+
+def _place(number: int, place: FoundPlace, found: Places) -> str:
+    lines = [
+        f"{number}. {_line(place.title)} · {link(place.url)}",
+        escape(truncate_at_boundary(" ".join(place.snippet.split()), SNIPPET_CHARS)),
+        translate("found_by", count=len(place.queries), all=len(found.queries.queries)),
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def label(category: str) -> str:
+    """Return a category's name in the user's language, capitalised."""
+    named = name_in(current_language(), category)
+    return named[0].upper() + named[1:]
+
+
+def quoted(text: str, mark: str = ">") -> str:
+    """Return a text as a quote; `**>` marks a folded one."""
+    return "\n".join(f"{mark} {escape(line)}" for line in text.strip().splitlines() if line.strip())
+
+
+def _line(text: str) -> str:
+    return escape(" ".join(text.split()))
