@@ -215,7 +215,7 @@ async def serve(
     """
     # FastAPI takes a while to load, and a terminal needs none of it.
     from bot.http.api import Api  # noqa: PLC0415
-    from bot.http.server import Webhook, http_app, listen, serve_http  # noqa: PLC0415
+    from bot.http.server import Webhook, http_app, listen, pages, serve_http  # noqa: PLC0415
 
     turns, routers, routes, webhook = app.conversation.turns, [], [], None
     async with AsyncExitStack() as stack:
@@ -232,14 +232,9 @@ async def serve(
             routes.append(await stack.enter_async_context(mcp_route(api)))
         if settings.admin_token is not None:
             routers.append(admin_page(settings, resources.sessions, settings.admin_token).router())
-        server = http_app(
-            metrics=turns.metrics,
-            backlog=app.conversation.repositories.inbox.backlog,
-            webhook=webhook,
-            routers=routers,
-            routes=routes,
-            token=settings.api_token,
-        )
+        backlog = app.conversation.repositories.inbox.backlog
+        routers.append(pages(turns.metrics, backlog, webhook))
+        server = http_app(routers, routes, settings.api_token)
         await serve_http(server, listen(settings.http_host, settings.http_port or 0), stop)
 
 

@@ -9,7 +9,7 @@ import httpx
 from fastapi import APIRouter
 from pydantic import SecretStr
 
-from bot.http.server import Webhook, http_app, listen, serve_http
+from bot.http.server import Webhook, http_app, listen, pages, serve_http
 from bot.metrics import Metrics
 from db.records import Backlog
 
@@ -65,7 +65,7 @@ async def serving(
 ) -> AsyncIterator[Running]:
     """The whole app, served until the end of the block."""
     metrics = metrics or Metrics()
-    app = http_app(metrics=metrics, backlog=backlog, webhook=webhook, routers=routers, token=token)
+    app = http_app([pages(metrics, backlog, webhook), *routers], token=token)
     stop, listener = asyncio.Event(), listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     served = serve_http(app, listener, stop, finish_seconds=finish_seconds)

@@ -12,7 +12,7 @@ from agent.tracing.errors import Unavailable
 from agent.tracing.recorder import keyed_hash
 from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database
-from bot.http.server import app_of, listen, serve_http
+from bot.http.server import http_app, listen, serve_http
 from bot.resources import open_engine, require_newest_schema
 from bot.tasks import stop_on_signals
 from bot.tracing import langfuse_api
@@ -131,4 +131,4 @@ async def _serve(settings: Settings, port: int) -> None:
         port = listener.getsockname()[1]
         typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")
         stop = stop_on_signals()
-        await serve_http(app_of([page.router()]), listener, stop)
+        await serve_http(http_app([page.router()]), listener, stop)

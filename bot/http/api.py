@@ -1,19 +1,19 @@
 """The HTTP API: the sommelier, answers from documents and quotes, for those who have the token."""
 
-import asyncio
+import json
 import secrets
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Response
 from fastapi.security import HTTPBearer
-from fastapi.sse import EventSourceResponse, format_sse_event
-from pydantic_core import to_json
+from fastapi.sse import format_sse_event
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from agent import lengths
 from agent.documents.answer import Answer, answer_question
+from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.quotes import Quotes, Snippet, find_quotes
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
 from agent.engine.messages import ToolCall
@@ -23,40 +23,86 @@ from agent.i18n import set_language
 from agent.markdown import visible
 from agent.sommelier.service import Answerer
 from agent.turn import AnswerFunction, Reply, deps_of, guard_input
-from bot.http.schemas import (
-    AskRequest,
-    AskResponse,
-    ChatRequest,
-    ChatResponse,
-    QueryRequest,
-    RewriteRequest,
-)
-from bot.http.server import UNAVAILABLE, log_type
+from agent.turn_trace import Outcome
+from bot.http.server import UNAVAILABLE
 from bot.question import Kind, Question
 from bot.resources import Resources
-from bot.telegram.drafts import DRAFT_SECONDS
 from bot.turn import TurnRunner
 
-SESSION: Final = "api"
-STREAM_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
-STILL_THERE: Final = format_sse_event(comment="still there")
-"""Keeps proxies from giving up a connection on which nothing comes."""
-ERRORS: Final[dict[int | str, dict[str, Any]]] = {
-    401: {"description": "There is no bearer token, or a wrong one."},
-    503: {"description": "The question could not be worked on."},
-}
-EVENTS: Final = {"text/event-stream": {"schema": {"type": "string"}}}
-CHAT_EVENTS: Final = (
-    "The answer. With `Accept: text/event-stream` it comes as events: `draft` ({text}), each in "
-    "place of the one before and only of what is grounded, then `done` (a ChatResponse) or `error` "
-    "({detail}). Closing the connection ends the work on it."
-)
-QUOTE_EVENTS: Final = (
-    "Events: `result` (a Snippet) for each passage, then `done` ({resultCount, summary, "
-    "processingTimeMs}); `summary` is in the model's words if one was asked."
-)
+Found = TypeVar("Found", Answer, Quotes)
 
-Found = Answer | Quotes | Refinement
+SESSION: Final = "api"
+MAX_HISTORY: Final = 50
+INTERNAL: Final = {"chunks", "retry_count", "error_types"}
+"""The fields of an answer that are not sent."""
+
+
+def clean(text: str) -> str:
+    """Return the text without invisible characters; refuse it if nothing is left."""
+    cleaned = visible(text).strip()
+    if not cleaned:
+        raise ValueError("must hold some words")
+    return cleaned
+
+
+Message = Annotated[str, Field(max_length=lengths.MESSAGE), AfterValidator(clean)]
+Query = Annotated[str, Field(max_length=LONGEST_QUESTION), AfterValidator(clean)]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ChatMessage(_Request):
+    """An earlier message of the conversation."""
+
+    role: Literal["user", "assistant"]
+    content: Message
+
+
+class ChatRequest(_Request):
+    """A message to the sommelier, and the conversation before it, oldest first."""
+
+    message: Message
+    history: list[ChatMessage] = Field(default=[], max_length=MAX_HISTORY)
+
+
+class ChatResponse(BaseModel):
+    """The sommelier's answer, in Markdown, and the wines in it.
+
+    `note` says why no model answered, or what is left of a budget.
+    """
+
+    answer: str
+    wine_ids: list[str]
+    note: str
+    outcome: Outcome
+
+
+class RewriteRequest(_Request):
+    """A question to be rewritten for the search."""
+
+    question: Query
+
+
+class AskRequest(RewriteRequest):
+    """A question to be answered from the documents.
+
+    `refine_prompt`: whether to search for a rewritten question too; null: as the server is set.
+    """
+
+    refine_prompt: bool | None = None
+
+
+class QueryRequest(_Request):
+    """A query to find passages for."""
+
+    query: Query
+
+
+async def set_request_language(accept_language: Annotated[str | None, Header()] = None) -> None:
+    """Answer in the language that the request accepts."""
+    set_language(accept_language)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,103 +116,87 @@ class Api:
 
     def router(self) -> APIRouter:
         """Return the routes that `bot.http.server.http_app` serves."""
-        router = APIRouter(
-            prefix="/api",
-            dependencies=[Depends(HTTPBearer(auto_error=False)), Depends(set_request_language)],
-            responses=ERRORS,
-        )
-        chat_events = {"description": CHAT_EVENTS, "content": EVENTS}
-        quote_events = {"description": QUOTE_EVENTS, "content": EVENTS}
-        router.post("/chat", response_model=ChatResponse, responses={200: chat_events})(self.chat)
+        checks = [Depends(HTTPBearer(auto_error=False)), Depends(set_request_language)]
+        router = APIRouter(prefix="/api", dependencies=checks)
+        router.post("/chat")(self.chat)
         router.post("/rag/rewrite")(self.rewrite)
-        router.post("/rag/ask")(self.ask)
-        quotes = router.post(
-            "/research/query", response_class=Response, responses={200: quote_events}
-        )
-        quotes(self.query)
+        router.post("/rag/ask", response_model_exclude=INTERNAL)(self.ask)
+        router.post("/research/query", response_class=Response)(self.query)
         return router
 
-    async def chat(
-        self, asked: ChatRequest, accept: Annotated[str, Header()] = ""
-    ) -> ChatResponse | EventSourceResponse:
+    async def chat(self, asked: ChatRequest) -> ChatResponse:
         """Ask the sommelier."""
-        if "text/event-stream" in accept:
-            return EventSourceResponse(self._chat_events(asked), headers=STREAM_HEADERS)
-        return await self._chat(asked)
-
-    async def _chat(
-        self, asked: ChatRequest, show: Callable[[Callable[[], str]], None] | None = None
-    ) -> ChatResponse:
         history = [message.model_dump() for message in asked.history]
 
         async def work(run: Run) -> Reply:
             # Concerns that the user stated before are found in the whole conversation.
-            deps = replace(deps_of(run), person=None)
-            run = replace(run, history=history, deps=deps, show_draft=show)
+            run = replace(run, history=history, deps=replace(deps_of(run), person=None))
             return await self.answerer.answer(asked.message, run)
 
         reply = await self._turn("chat", asked.message, work)
         if reply.outcome == "failed":
             raise HTTPException(503, UNAVAILABLE)
-        return ChatResponse.of(reply)
-
-    async def _chat_events(self, asked: ChatRequest) -> AsyncIterator[bytes]:
-        """Yield drafts as they form, then `done` or `error`. Closing ends the work."""
-        drafts, shown = deque[Callable[[], str]](maxlen=1), ""
-        answering = asyncio.create_task(self._chat(asked, drafts.append))
-        try:
-            while not (await asyncio.wait([answering], timeout=DRAFT_SECONDS))[0]:
-                draft = drafts[-1]() if drafts else ""
-                is_new, shown = draft not in ("", shown), draft or shown
-                yield event("draft", {"text": draft}) if is_new else STILL_THERE
-            yield event("done", answering.result())
-        except Exception as error:
-            log_type("/api/chat", error)
-            yield event("error", {"detail": UNAVAILABLE})
-        finally:
-            answering.cancel()
+        return ChatResponse(
+            answer=reply.text,
+            wine_ids=list(reply.wine_ids),
+            note=" ".join(reply.notes),
+            outcome=reply.outcome,
+        )
 
     async def rewrite(self, asked: RewriteRequest) -> Refinement:
         """Rewrite a question for the search; nothing is answered."""
-        enabled = self.resources.refinement is not False
+        question, enabled = asked.question, self.resources.refinement is not False
 
-        async def look_up(run: Run) -> Refinement:
-            question = guard_input(asked.question, run.span)
-            return await refine_question(question, run=run, enabled=enabled)
+        async def work(run: Run) -> Reply:
+            text = guard_input(question, run.span)
+            found = await refine_question(text, run=run, enabled=enabled)
+            return Reply(text=found.refined, answer=found)
 
-        def in_crisis(_: str) -> Refinement:
-            return Refinement(asked.question, asked.question, fallback_reason="refused")
-
-        reply = await self._look_up("rewrite", asked.question, look_up, in_crisis)
-        found: Refinement = reply.answer
+        reply = await self._turn("rewrite", question, work)
+        if reply.outcome == "care":
+            return Refinement(question, question, fallback_reason="refused")
+        found: Refinement = _answer_of(reply)
         return found
 
-    async def ask(self, asked: AskRequest) -> AskResponse:
+    async def ask(self, asked: AskRequest) -> Answer:
         """Answer a question from the documents, each statement with its source."""
+        documents = self.resources.documents
         refine = refinement_wanted(self.resources.refinement, asked.refine_prompt)
 
-        async def look_up(run: Run) -> Answer:
-            question = guard_input(asked.question, run.span)
-            documents = self.resources.documents
+        async def look_up(question: str, run: Run) -> Answer:
             return await answer_question(question, documents=documents, refine=refine, run=run)
 
-        in_crisis = partial(Answer.crisis_help, asked.question)
-        reply = await self._look_up("ask", asked.question, look_up, in_crisis)
-        note = " ".join(reply.notes)
-        return AskResponse.of(replace(reply.answer, note=note, outcome=reply.outcome))
+        return (await self._look_up("ask", asked.question, look_up, Answer.crisis_help))[0]
 
-    async def query(self, asked: QueryRequest) -> EventSourceResponse:
-        """Find passages, word for word; the events begin when all passages are checked."""
+    async def query(self, asked: QueryRequest) -> Response:
+        """Find passages, word for word.
 
-        async def look_up(run: Run) -> Quotes:
-            query = guard_input(asked.query, run.span)
-            documents, cache = self.resources.documents, self.resources.cache
+        The response holds server-sent events: a `result` for each passage, then `done`. They come
+        when all passages are checked.
+        """
+        documents, cache = self.resources.documents, self.resources.cache
+
+        async def look_up(query: str, run: Run) -> Quotes:
             return await find_quotes(query, documents=documents, cache=cache, run=run)
 
-        in_crisis = partial(Quotes.crisis_help, asked.query)
-        reply = await self._look_up("quotes", asked.query, look_up, in_crisis)
-        found = replace(reply.answer, note=" ".join(reply.notes))
-        return EventSourceResponse(quote_events(found, reply.seconds), headers=STREAM_HEADERS)
+        found, seconds = await self._look_up("quotes", asked.query, look_up, Quotes.crisis_help)
+        snippets = [Snippet.model_validate(quote, from_attributes=True) for quote in found.quotes]
+        events = [("result", snippet.model_dump(by_alias=True)) for snippet in snippets]
+        done = {
+            "resultCount": len(found.quotes),
+            "summary": " ".join(filter(None, [found.summary, found.note])),
+            "processingTimeMs": round(seconds * 1000),
+        }
+        # JSON in ASCII is one line for any reader.
+        lines = (
+            format_sse_event(event=name, data_str=json.dumps(data))
+            for name, data in (*events, ("done", done))
+        )
+        return Response(
+            b"".join(lines),
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store"},
+        )
 
     async def call_tool(self, tools: Toolbox, call: ToolCall) -> ToolResult:
         """Run a call of another program's agent as a turn; in a crisis the result is help."""
@@ -183,26 +213,26 @@ class Api:
         self,
         kind: Kind,
         text: str,
-        look_up: Callable[[Run], Awaitable[Found]],
-        in_crisis: Callable[[str], Found],
-    ) -> Reply:
-        """Run a turn that looks something up.
-
-        In a crisis the answer is what `in_crisis` makes of the help text.
+        look_up: Callable[[str, Run], Awaitable[Found]],
+        crisis_help: Callable[[str, str], Found],
+    ) -> tuple[Found, float]:
+        """Return what a turn looks up, or help in a crisis, and how many seconds it took.
 
         Raises:
             HTTPException: there is no answer.
         """
 
         async def work(run: Run) -> Reply:
-            return reply_of(await look_up(run))
+            found = await look_up(guard_input(text, run.span), run)
+            if isinstance(found, Answer):
+                return found.reply(found.text)
+            return found.reply("\n".join(quote.content for quote in found.quotes) or found.summary)
 
         reply = await self._turn(kind, text, work)
         if reply.outcome == "care":
-            return replace(reply, answer=in_crisis(reply.text))
-        if reply.answer is None:
-            raise HTTPException(503, UNAVAILABLE)
-        return reply
+            return crisis_help(text, reply.text), reply.seconds
+        note = " ".join(reply.notes)
+        return replace(_answer_of(reply), note=note, outcome=reply.outcome), reply.seconds
 
     async def _turn(self, kind: Kind, text: str, work: AnswerFunction) -> Reply:
         """Run a turn of no user: the budget of all holds, nothing is delivered."""
@@ -211,32 +241,7 @@ class Api:
         return await self.turns.run_turn(question, work)
 
 
-async def set_request_language(accept_language: Annotated[str | None, Header()] = None) -> None:
-    """Answer in the language that the request accepts."""
-    set_language(accept_language)
-
-
-def reply_of(found: Found) -> Reply:
-    """Return the reply of a turn that looked something up."""
-    if isinstance(found, Refinement):
-        return Reply(text=found.refined, answer=found)
-    if isinstance(found, Answer):
-        return found.reply(found.text)
-    return found.reply("\n".join(quote.content for quote in found.quotes) or found.summary)
-
-
-def quote_events(found: Quotes, seconds: float) -> Iterator[bytes]:
-    """Yield one `result` for each quote, then `done`."""
-    for quote in found.quotes:
-        yield event("result", Snippet.model_validate(quote, from_attributes=True))
-    done = {
-        "resultCount": len(found.quotes),
-        "summary": " ".join(filter(None, [found.summary, found.note])),
-        "processingTimeMs": round(seconds * 1000),
-    }
-    yield event("done", done)
-
-
-def event(name: str, data: object) -> bytes:
-    """Return a server-sent event whose data is one line for any reader."""
-    return format_sse_event(event=name, data_str=visible(to_json(data, by_alias=True).decode()))
+def _answer_of(reply: Reply) -> Any:
+    if reply.answer is None:
+        raise HTTPException(503, UNAVAILABLE)
+    return reply.answer

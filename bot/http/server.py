@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Final, TypeVar
+from typing import Final
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -26,8 +26,6 @@ from uvicorn import Config, Server
 from bot.metrics import CONTENT_TYPE, Metrics, Refusal
 from bot.updates.accept import Accept, read_update
 from db.records import Backlog
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +61,7 @@ class Webhook:
 
     async def receive(self, request: Request) -> Response:
         """Take one update. Nothing of the body is read before the secret is right."""
-        # Header values are bytes that Starlette reads as Latin-1.
-        given = request.headers.get(SECRET_HEADER, "").encode("latin-1")
-        if not given or not hmac.compare_digest(given, self.secret.get_secret_value().encode()):
+        if not is_secret(request.headers.get(SECRET_HEADER, ""), self.secret):
             raise self._refused("secret")
         update = read_update(await request.body())
         if update is None:
@@ -82,49 +78,58 @@ class Webhook:
         return HTTPException(*REFUSALS[reason])
 
 
-def http_app(
-    *,
+def is_secret(given: str, secret: SecretStr) -> bool:
+    """Return whether a header's value, which Starlette reads as Latin-1, is the secret."""
+    return hmac.compare_digest(given.encode("latin-1"), secret.get_secret_value().encode())
+
+
+def pages(
     metrics: Metrics,
     backlog: Callable[[], Awaitable[Backlog]],
     webhook: Webhook | None = None,
-    routers: Sequence[APIRouter] = (),
-    routes: Sequence[BaseRoute] = (),
-    token: SecretStr | None = None,
-) -> FastAPI:
-    """Return the app of everything that is served over HTTP.
+) -> APIRouter:
+    """Return the routes of health and metrics, and of the webhook if there is one."""
+    router = APIRouter(include_in_schema=False)
 
-    Updates are taken only with a `webhook`. Everything in `TOKEN_PATHS` needs the `token`.
-    """
-    pages = APIRouter(include_in_schema=False)
-
-    @pages.get("/healthz")
+    @router.get("/healthz")
     async def healthz() -> Response:
         """Tell that the process is alive."""
         return PlainTextResponse("alive\n")
 
-    @pages.get("/readyz")
+    @router.get("/readyz")
     async def readyz() -> Response:
         """Tell whether updates can be taken: 200, or 503 if the check fails or takes too long."""
-        if await call_within_limit("readiness", backlog):
-            return PlainTextResponse("ready\n")
-        return PlainTextResponse("not ready\n", status_code=503)
+        is_ready = await read_backlog(backlog) is not None
+        return PlainTextResponse("ready\n" if is_ready else "not ready\n", 200 if is_ready else 503)
 
-    @pages.get("/metrics")
+    @router.get("/metrics")
     async def show_metrics() -> Response:
         """Return the metrics, also when the backlog cannot be read, for then they matter most."""
-        metrics.backlog(await call_within_limit("the backlog", backlog))
+        metrics.backlog(await read_backlog(backlog))
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
     if webhook is not None:
-        pages.post(WEBHOOK_PATH)(webhook.receive)
-    app = app_of([pages, *routers], routes)
-    if token is not None:
-        app.add_middleware(RequireToken, token=token)
-    return app
+        router.post(WEBHOOK_PATH)(webhook.receive)
+    return router
 
 
-def app_of(routers: Sequence[APIRouter], routes: Sequence[BaseRoute] = ()) -> FastAPI:
-    """Return an app with these routes, which answers errors in JSON."""
+async def read_backlog(backlog: Callable[[], Awaitable[Backlog]]) -> Backlog | None:
+    """Return the backlog, None if it cannot be read within `CHECK_SECONDS`."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await backlog()
+    except Exception as error:
+        log.warning("HTTP: the backlog could not be read (%s)", type(error).__name__)
+        return None
+
+
+def http_app(
+    routers: Sequence[APIRouter], routes: Sequence[BaseRoute] = (), token: SecretStr | None = None
+) -> FastAPI:
+    """Return an app with these routes, which answers errors in JSON.
+
+    Everything in `TOKEN_PATHS` needs the `token`.
+    """
     app = FastAPI(
         routes=[*routes],
         title="Sommelier",
@@ -137,36 +142,26 @@ def app_of(routers: Sequence[APIRouter], routes: Sequence[BaseRoute] = ()) -> Fa
     )
     for router in routers:
         app.include_router(router)
+    if token is not None:
+        app.add_middleware(RequireToken, token=token)
     return app
 
 
+@dataclass(frozen=True, slots=True)
 class RequireToken:
     """Refuses requests without the bearer token, before anything of their body is read."""
 
-    def __init__(self, app: ASGIApp, token: SecretStr) -> None:
-        self._app = app
-        self._token = token.get_secret_value().encode()
+    app: ASGIApp
+    token: SecretStr
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        app: ASGIApp = self._app
+        app = self.app
         if scope["type"] == "http" and scope["path"].startswith(TOKEN_PATHS):
             scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-            # Header values are bytes that Starlette reads as Latin-1.
-            is_right = hmac.compare_digest(given.strip().encode("latin-1"), self._token)
-            if scheme.lower() != "bearer" or not is_right:
+            if scheme.lower() != "bearer" or not is_secret(given.strip(), self.token):
                 app = JSONResponse({"detail": UNAUTHORIZED}, 401, {"www-authenticate": "Bearer"})
         await app(scope, receive, send)
-
-
-async def call_within_limit(name: str, check: Callable[[], Awaitable[T]]) -> T | None:
-    """Return what `check` returns, None if it fails or takes more than `CHECK_SECONDS`."""
-    try:
-        async with asyncio.timeout(CHECK_SECONDS):
-            return await check()
-    except Exception as error:
-        log.warning("HTTP: %s could not be read (%s)", name, type(error).__name__)
-        return None
 
 
 async def show_failure(request: Request, error: Exception) -> JSONResponse:
@@ -204,42 +199,28 @@ async def serve_http(
     Returns when every request is answered; those that take more than `finish_seconds` are cut off
     with a 500. Signals are left to the caller.
     """
-    server = StoppableServer(app, stop, finish_seconds)
+    server = Server(
+        Config(
+            app,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",  # tracebacks hold what was asked; our handlers log the type
+            access_log=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            server_header=False,
+            timeout_keep_alive=75,  # longer than a proxy's 60: who opens is to close
+            timeout_graceful_shutdown=finish_seconds,
+        )
+    )
+    server.capture_signals = nullcontext  # type: ignore[assignment]
     log.info("HTTP on %s:%s", *listener.getsockname()[:2])
+    stopping = asyncio.create_task(stop.wait())
+    stopping.add_done_callback(lambda _: setattr(server, "should_exit", True))
     try:
         await server.serve([listener])
-    except asyncio.CancelledError:
-        if server.started:
-            await server.shutdown([listener])
-        raise
     finally:
+        stopping.cancel()
         # Uvicorn cancels what takes too long, but does not wait until it has ended.
         await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
         listener.close()
-
-
-class StoppableServer(Server):
-    """Uvicorn's server inside a running program: an event stops it, and it catches no signals."""
-
-    capture_signals = nullcontext  # type: ignore[assignment]
-
-    def __init__(self, app: FastAPI, stop: asyncio.Event, finish_seconds: int) -> None:
-        super().__init__(
-            Config(
-                app,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                log_level="critical",  # tracebacks hold what was asked; our handlers log the type
-                access_log=False,
-                limit_concurrency=MAX_CONNECTIONS,
-                server_header=False,
-                timeout_keep_alive=75,  # longer than a proxy's 60: who opens is to close
-                timeout_graceful_shutdown=finish_seconds,
-            )
-        )
-        self._stop = stop
-
-    async def on_tick(self, counter: int) -> bool:
-        """Tell whether to exit; uvicorn asks ten times a second."""
-        return await super().on_tick(counter) or self._stop.is_set()

@@ -86,33 +86,28 @@ def head(**headers: object) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-async def test_an_update_is_accepted_as_it_was_sent() -> None:
+ODD = f'{{"update_id": 7, "message": {{"text": "{PRIVATE}", "future": {"[" * 1500 + "]" * 1500}}}}}'
+
+
+@pytest.mark.parametrize(
+    ("body", "accepted"),
+    [(BODY, UPDATE), (ODD.encode(), {"update_id": 7, "message": {}})],
+    ids=["as it was sent", "by its id where it cannot be held"],
+)
+async def test_an_update_is_accepted(body: bytes, accepted: dict[str, object]) -> None:
     accept = Accepted()
     async with serving(accept) as running:
-        response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
+        response = await running.client.post(WEBHOOK_PATH, content=body, headers=GOOD)
         assert (response.status_code, response.text) == (200, "")
-        assert accept.updates == [UPDATE]
+        assert accept.updates == [accepted]
         assert running.refusals() == {}
-
-
-@pytest.mark.parametrize("odd", ["[" * 1500 + "]" * 1500, "9" * 6000, "[" * 300 + "]" * 300])
-async def test_of_an_update_that_cannot_be_held_the_id_is_accepted(odd: str) -> None:
-    accept = Accepted()
-    async with serving(accept) as running:
-        body = f'{{"update_id": 7, "message": {{"text": "{PRIVATE}", "future": {odd}}}}}'
-        response = await running.client.post(WEBHOOK_PATH, content=body.encode(), headers=GOOD)
-        assert response.status_code == 200
-        assert accept.updates == [{"update_id": 7, "message": {}}]
 
 
 REFUSED = {
     "no secret": (JSON, BODY, 403, "secret"),
-    "empty secret": (JSON | {SECRET_HEADER: ""}, BODY, 403, "secret"),
     "wrong secret": (JSON | {SECRET_HEADER: "wrong-secret-9d2e"}, BODY, 403, "secret"),
     "non-ASCII secret": (JSON | {SECRET_HEADER: "sécret-ключ"}, BODY, 403, "secret"),
     "endless nesting": (GOOD, b"[" * 500_000, 400, "malformed"),
-    "list": (GOOD, b"[" + BODY + b"]", 400, "malformed"),
-    "no update_id": (GOOD, json.dumps({"text": PRIVATE}).encode(), 400, "malformed"),
     "update_id true": (GOOD, b'{"update_id": true}', 400, "malformed"),
 }
 
@@ -158,12 +153,6 @@ async def test_an_update_that_cannot_be_stored_is_to_be_delivered_again(
     assert_nothing_told(caplog, response)
 
 
-async def test_without_a_secret_there_is_no_webhook() -> None:
-    async with serve() as running:
-        response = await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
-        assert response.status_code == 404
-
-
 async def test_a_process_that_is_not_ready_is_alive(caplog: pytest.LogCaptureFixture) -> None:
     answers = iter([Backlog(), None, Backlog()])
 
@@ -176,38 +165,26 @@ async def test_a_process_that_is_not_ready_is_alive(caplog: pytest.LogCaptureFix
         paths = ("/readyz", "/readyz", "/healthz", "/readyz")
         statuses = [(await running.client.get(path)).status_code for path in paths]
         assert statuses == [200, 503, 200, 200]
-    assert "readiness could not be read (DatabaseGone)" in caplog.text
+    assert "the backlog could not be read (DatabaseGone)" in caplog.text
     assert "password" not in caplog.text
 
 
-async def test_metrics_show_what_waits() -> None:
-    async def three_wait() -> Backlog:
-        return Backlog(waiting=3, oldest_seconds=12.5)
+async def test_metrics_show_what_waits_and_are_there_when_that_cannot_be_read() -> None:
+    answers = iter([Backlog(waiting=3, oldest_seconds=12.5)])
 
-    async with serving(backlog=three_wait) as running:
+    async def backlog() -> Backlog:
+        return next(answers, None) or await asyncio.Future()
+
+    async with serving(backlog=backlog) as running:
         running.metrics.update("accepted")
         response = await running.client.get("/metrics")
-        lines = response.text.splitlines()
+        later = (await running.client.get("/metrics")).text.splitlines()
+    lines = response.text.splitlines()
     assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert "sommelier_queue_depth 3.0" in lines
     assert "sommelier_queue_oldest_seconds 12.5" in lines
-    assert 'sommelier_updates_total{result="accepted"} 1.0' in lines
-
-
-@pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
-async def test_metrics_are_there_when_the_backlog_is_not(hangs: bool) -> None:
-    async def broken() -> Backlog:
-        if hangs:
-            await asyncio.Event().wait()
-        raise DatabaseGone
-
-    async with serving(backlog=broken) as running:
-        running.metrics.update("accepted")
-        response = await running.client.get("/metrics")
-        lines = response.text.splitlines()
-    assert response.status_code == 200
-    assert "sommelier_queue_depth NaN" in lines
-    assert 'sommelier_updates_total{result="accepted"} 1.0' in lines
+    assert "sommelier_queue_depth NaN" in later
+    assert 'sommelier_updates_total{result="accepted"} 1.0' in later
 
 
 async def test_200_comes_only_after_the_update_is_accepted_also_while_the_bot_stops() -> None:
@@ -247,18 +224,6 @@ async def test_a_connection_that_idles_does_not_hold_up_a_stop() -> None:
         await asyncio.wait_for(running.task, PATIENCE)
         silent.close()
         half.close()
-
-
-async def test_a_cancelled_server_closes_its_connections_and_frees_its_port() -> None:
-    async with serving() as running:
-        reader, writer = await running.raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        assert await status_of(reader) == 200
-        running.task.cancel()
-        assert (await asyncio.wait_for(reader.read(), PATIENCE)).endswith(b"alive\n")
-        writer.close()
-        with pytest.raises(asyncio.CancelledError):
-            await running.task
-        listen("127.0.0.1", running.port).close()
 
 
 def test_a_port_that_is_taken_is_said_in_one_line() -> None:

@@ -26,7 +26,7 @@ def test_the_public_names_are_sorted_and_there() -> None:
 
 def test_looking_something_up_loads_neither_telegram_nor_the_api() -> None:
     code = (
-        "import sys, bot.resources, bot.http.schemas, bot.commands.research;"
+        "import sys, bot.resources, bot.commands.research;"
         "print({'telegram', 'fastapi', 'openai'} & set(sys.modules))"
     )
     done = subprocess.run(
