@@ -12,9 +12,9 @@ from fastapi.sse import format_sse_event
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agent import lengths
-from agent.documents.answer import Answer, answer_question
+from agent.documents.answer import Answer
 from agent.documents.passages import LONGEST_QUESTION
-from agent.documents.quotes import Quotes, Snippet, find_quotes
+from agent.documents.quotes import Quotes, Snippet
 from agent.documents.refine import Refinement, refine_question, refinement_wanted
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
@@ -24,6 +24,7 @@ from agent.markdown import visible
 from agent.sommelier.service import Answerer
 from agent.turn import AnswerFunction, Reply, deps_of, guard_input
 from agent.turn_trace import Outcome
+from bot import look_ups
 from bot.http.server import UNAVAILABLE
 from bot.question import Kind, Question
 from bot.resources import Resources
@@ -160,13 +161,12 @@ class Api:
 
     async def ask(self, asked: AskRequest) -> Answer:
         """Answer a question from the documents, each statement with its source."""
-        documents = self.resources.documents
         refine = refinement_wanted(self.resources.refinement, asked.refine_prompt)
 
-        async def look_up(question: str, run: Run) -> Answer:
-            return await answer_question(question, documents=documents, refine=refine, run=run)
+        def work(run: Run) -> Awaitable[Reply]:
+            return look_ups.ask(asked.question, run, self.resources, refine=refine)
 
-        return (await self._look_up("ask", asked.question, look_up, Answer.crisis_help))[0]
+        return (await self._look_up("ask", asked.question, work, Answer.crisis_help))[0]
 
     async def query(self, asked: QueryRequest) -> Response:
         """Find passages, word for word.
@@ -174,12 +174,11 @@ class Api:
         The response holds server-sent events: a `result` for each passage, then `done`. They come
         when all passages are checked.
         """
-        documents, cache = self.resources.documents, self.resources.cache
 
-        async def look_up(query: str, run: Run) -> Quotes:
-            return await find_quotes(query, documents=documents, cache=cache, run=run)
+        def work(run: Run) -> Awaitable[Reply]:
+            return look_ups.quote(asked.query, run, self.resources)
 
-        found, seconds = await self._look_up("quotes", asked.query, look_up, Quotes.crisis_help)
+        found, seconds = await self._look_up("quotes", asked.query, work, Quotes.crisis_help)
         snippets = [Snippet.model_validate(quote, from_attributes=True) for quote in found.quotes]
         events = [("result", snippet.model_dump(by_alias=True)) for snippet in snippets]
         done = {
@@ -213,7 +212,7 @@ class Api:
         self,
         kind: Kind,
         text: str,
-        look_up: Callable[[str, Run], Awaitable[Found]],
+        work: AnswerFunction,
         crisis_help: Callable[[str, str], Found],
     ) -> tuple[Found, float]:
         """Return what a turn looks up, or help in a crisis, and how many seconds it took.
@@ -221,13 +220,6 @@ class Api:
         Raises:
             HTTPException: there is no answer.
         """
-
-        async def work(run: Run) -> Reply:
-            found = await look_up(guard_input(text, run.span), run)
-            if isinstance(found, Answer):
-                return found.reply(found.text)
-            return found.reply("\n".join(quote.content for quote in found.quotes) or found.summary)
-
         reply = await self._turn(kind, text, work)
         if reply.outcome == "care":
             return crisis_help(text, reply.text), reply.seconds
@@ -243,5 +235,5 @@ class Api:
 
 def _answer_of(reply: Reply) -> Any:
     if reply.answer is None:
-        raise HTTPException(503, UNAVAILABLE)
+        raise HTTPException(503, UNAVAILABLE if reply.outcome == "failed" else reply.text)
     return reply.answer
