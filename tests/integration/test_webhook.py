@@ -173,7 +173,10 @@ async def test_metrics_show_what_waits_and_are_there_when_that_cannot_be_read() 
     answers = iter([Backlog(waiting=3, oldest_seconds=12.5)])
 
     async def backlog() -> Backlog:
-        return next(answers, None) or await asyncio.Future()
+        for found in answers:
+            return found
+        await asyncio.Event().wait()
+        raise AssertionError
 
     async with serving(backlog=backlog) as running:
         running.metrics.update("accepted")
