@@ -26,7 +26,6 @@ from agent.engine.run import Run
 from agent.mcp import McpServers
 from agent.senses.pictures import read_pictures
 from agent.senses.sent_files import as_shown
-from agent.sommelier.attachment import TurnAttachment
 from agent.sommelier.history import messages_for_model
 from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, with_person
 from benchmarks.pictures import sketched
@@ -67,8 +66,8 @@ class Message:
         """Return the reply to the message, as the chat makes it."""
         attached, read = attached_in(history), ""
         if self.picture:
-            attachment = await read_pictures([self._shown], run, resources.repositories.wines)
-            attached, read = TurnAttachment(attachment), attachment.model_dump_json()
+            attached = await read_pictures([self._shown], run, resources.repositories.wines)
+            read = attached.model_dump_json()
         reply = await sommelier_of(resources, McpServers()).answer(self.text, run, attached)
         return replace(reply, attachment=read)
 

@@ -6,10 +6,9 @@ catalogue, are shown.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
@@ -41,15 +40,20 @@ STANDINGS: Final[Mapping[Standing, str]] = {
 }
 TOO_LITTLE: Final = "too little was read to know: ask the guest"
 CLOSEST: Final = 3
-SHOWN: Final = 15
-LONGEST_TEXT: Final = 300
+MAX_SHOWN: Final = 15
+MAX_QUERY_CHARS: Final = 300
+
+
+class NoArguments(BaseModel):
+    """The arguments of a tool that takes none."""
 
 
 class Attachment(BaseModel):
     """The content of the pictures or the file of a message.
 
     `unreadable` counts lines of a list that could not be read, `failed` pictures that could not,
-    `left_out` pictures that were too many. `seen` says what shows no wine.
+    `left_out` pictures that were too many. `seen` says what shows no wine. `is_new` tells that they
+    came with the message that is answered; it is not stored.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -60,6 +64,22 @@ class Attachment(BaseModel):
     unreadable: int = 0
     failed: int = 0
     left_out: int = 0
+    is_new: bool = Field(default=True, exclude=True)
+
+    @property
+    def is_new_list(self) -> bool:
+        """Return whether only wines of this attachment may be recommended."""
+        return self.is_new and self.shows == "wine_list"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return a sentence for every kind of lines or pictures that were not read."""
+        counts = {
+            "lines_unread": self.unreadable,
+            "pictures_unread": self.failed,
+            "pictures_left_out": self.left_out,
+        }
+        return tuple(translate(name, count=count) for name, count in counts.items() if count)
 
     async def known_in(self, catalogue: Catalogue, person: Person = NOBODY) -> "Attachment":
         """Return an attachment with facts of the catalogue, without wines that may not be shown."""
@@ -89,30 +109,13 @@ class Attachment(BaseModel):
             content["rule"] = ONLY_LISTED
         return ToolOutput(content, found)
 
-
-@dataclass(frozen=True, slots=True)
-class TurnAttachment:
-    """An attachment within a turn; `is_new` if it came with the message that is answered."""
-
-    attachment: Attachment
-    is_new: bool = True
-
-    @property
-    def is_list(self) -> bool:
-        """Return True if only wines of this attachment may be recommended."""
-        return self.is_new and self.attachment.shows == "wine_list"
-
     def tool(self, catalogue: Catalogue) -> Tool:
         """Return the tool that shows a model what was read, with facts of the catalogue."""
 
         async def read_pictures(arguments: NoArguments, run: Run) -> ToolOutput:
-            return await self.attachment.for_model(catalogue, person_in(run))
+            return await self.for_model(catalogue, person_in(run))
 
         return Tool(READ_PICTURES, TELL, NoArguments, read_pictures)
-
-
-class NoArguments(BaseModel):
-    """The arguments of a tool that takes none."""
 
 
 def _row(wine: ReadWine) -> dict[str, Any]:
@@ -165,7 +168,7 @@ async def same_wines(read: ReadWine, catalogue: Catalogue) -> list[Wine]:
 
     Those of its vintage come first, then those with the most similar names.
     """
-    query = WineQuery(text=read.label[:LONGEST_TEXT], in_stock_only=False, limit=12)
+    query = WineQuery(text=read.label[:MAX_QUERY_CHARS], in_stock_only=False, limit=12)
     found = (await catalogue.search(query)).wines
     differing = {wine.id: _differing_words(read, wine) for wine in found}
     same = [wine for wine in found if differing[wine.id] is not None]
@@ -194,31 +197,9 @@ async def with_ours(read: ReadWine, catalogue: Catalogue) -> ReadWine:
     return read.model_copy(update={"known_id": known.id}) if known else read
 
 
-async def describe_pictures(attachment: Attachment, catalogue: Catalogue, person: Person) -> Reply:
-    """Return a reply with what was read from the pictures, and for a label the wines we have."""
-    attachment = await attachment.known_in(catalogue, person)
-    if not attachment.wines:
-        return Reply(text=translate("nothing_read"))
-    if attachment.shows != "labels":
-        return Reply(text=_list_text(attachment))
-    read = [await _label_text(wine, catalogue, person) for wine in attachment.wines]
-    ids = dict.fromkeys(wine.id for _, wines in read for wine in wines)
-    return Reply(text="\n\n".join(text for text, _ in read), wine_ids=tuple(ids))
-
-
-async def _label_text(
-    read: ReadWine, catalogue: Catalogue, person: Person
-) -> tuple[str, Sequence[Wine]]:
-    """Return the text of a label with its wine in our catalogue or the closest ones, and these."""
-    standing, wines = await in_cellar(read, catalogue, person)
-    lines = [f"**{escape(read.label)}**", escape(read_line(read)), translate(standing)]
-    lines += [f"- **{escape(wine.label)}** · {escape(facts_line(wine))}" for wine in wines]
-    return "\n".join(lines), wines
-
-
 async def _closest(read: ReadWine, catalogue: Catalogue, person: Person) -> list[Wine]:
     """Return wines similar to one that we do not have; none if its label tells no facts."""
-    label_query = parse_query(f"{read.region}; {read.name}; {read.line}"[:LONGEST_TEXT])
+    label_query = parse_query(f"{read.region}; {read.name}; {read.line}"[:MAX_QUERY_CHARS])
     filters = {
         "grapes": label_query.grapes,
         "regions": label_query.regions,
@@ -232,21 +213,26 @@ async def _closest(read: ReadWine, catalogue: Catalogue, person: Person) -> list
     return list((await find_wines(catalogue, query, person)).wines)
 
 
-def _list_text(attachment: Attachment) -> str:
+async def describe_pictures(attachment: Attachment, catalogue: Catalogue, person: Person) -> Reply:
+    """Return a reply with what was read from the pictures, and for a label the wines we have."""
+    read = (await attachment.known_in(catalogue, person)).wines
+    if not read:
+        return Reply(text=translate("nothing_read"))
+    if attachment.shows != "labels":
+        return Reply(text=_list_text(read))
+    texts, ids = list[str](), list[str]()
+    for wine in read:
+        standing, ours = await in_cellar(wine, catalogue, person)
+        lines = [f"**{escape(wine.label)}**", escape(read_line(wine)), translate(standing)]
+        lines += [f"- **{escape(own.label)}** · {escape(facts_line(own))}" for own in ours]
+        texts.append("\n".join(lines))
+        ids += [own.id for own in ours]
+    return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))
+
+
+def _list_text(wines: Sequence[ReadWine]) -> str:
     """Write the wines of a list as they were read, as many as a person reads."""
-    rows = [
-        f"- {escape(wine.label)} · {escape(read_line(wine))}" for wine in attachment.wines[:SHOWN]
-    ]
-    if further := len(attachment.wines) - len(rows):
-        rows.append(translate("further_wines", count=further))
-    return "\n\n".join([translate("list_read", count=len(attachment.wines)), "\n".join(rows)])
-
-
-def unread_notes(attachment: Attachment) -> tuple[str, ...]:
-    """Return a sentence for every kind of lines or pictures that could not be or were not read."""
-    counts = {
-        "lines_unread": attachment.unreadable,
-        "pictures_unread": attachment.failed,
-        "pictures_left_out": attachment.left_out,
-    }
-    return tuple(translate(name, count=count) for name, count in counts.items() if count)
+    rows = [f"- {escape(wine.label)} · {escape(read_line(wine))}" for wine in wines[:MAX_SHOWN]]
+    if more := len(wines) - len(rows):
+        rows.append(translate("further_wines", count=more))
+    return "\n\n".join([translate("list_read", count=len(wines)), "\n".join(rows)])

@@ -9,9 +9,6 @@ from agent.markdown import escape
 from agent.sommelier.wine import OWN, VEGAN, AnyWine, ReadWine, Wine, money, names
 from agent.text import pattern, words
 
-SURE: Final = {"likely": "read_likely", "unsure": "read_unsure"}
-MARK_UPS: Final = (1.1, 20.0)
-"""Between how many times our price a list's is told as such; a greater one was misread."""
 TITLE: Final = pattern(r"\A\*\*([0-9]{1,2}\. .+)\*\*\n")
 """The title of a card, with its number."""
 
@@ -48,15 +45,14 @@ def read_line(wine: ReadWine) -> str:
         money(price, wine.currency) if price is not None else ""
         for price in (wine.price, wine.glass_price)
     )
-    times, ours = wine.times_ours or 0, price_text(wine.known) if wine.known else ""
+    ours = price_text(wine.known) if wine.known and wine.is_listed else ""
     facts = [
         translate("of_list" if wine.is_listed else "of_label"),
-        translate(SURE[wine.sure]) if wine.sure in SURE else "",
+        translate(f"read_{wine.sure}") if wine.sure != "certain" else "",
         wine.region,
         bottle,
         translate("by_the_glass", price=glass) if glass else "",
-        translate("in_cellar", price=ours) if ours and wine.is_listed else "",
-        f"×\N{NO-BREAK SPACE}{times:.1f}" if MARK_UPS[0] <= times <= MARK_UPS[1] else "",
+        translate("in_cellar", price=ours) if ours else "",
     ]
     return " · ".join(fact for fact in facts if fact)
 
@@ -68,13 +64,11 @@ def price_text(wine: Wine) -> str:
 
 def country_name(country: str) -> str:
     """Return the name of a country in the language of the turn; its own if it has none there."""
-    known = (_codes().get(name) for name in names("countries", country))
-    code = next(filter(None, known), "")
-    return (
-        _territories(current_language()).get(code, country)
-        if current_language() != "en"
-        else country
-    )
+    if current_language() == "en":
+        return country
+    codes = (_codes().get(name) for name in names("countries", country))
+    code = next(filter(None, codes), "")
+    return _territories(current_language()).get(code, country)
 
 
 @cache

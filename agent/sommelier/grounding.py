@@ -64,7 +64,7 @@ class Grounds:
         wines = named or self.wines
         told = [*self.texts, *(one.source_text for one in wines)]
         wrong_scores = {*scores(prose)} - self.own_numbers.union(*map(scores, told))
-        known = self.own_numbers.union(*map(strengths, told), (one.abv for one in named))
+        known = self.own_numbers.union(*map(strengths, told), (one.facts.abv for one in named))
         wrong_strengths = strengths(prose) - known if named else ()
         return [
             *(wrong for one in said for wrong in self._wrong_amounts(one, prose, wine)),

@@ -60,7 +60,7 @@ def care_in(run: Run) -> Care:
 def may_be_shown(wine: AnyWine, person: Person) -> bool:
     """Return whether a person may drink a wine and has not said that they never drink it."""
     care = person.care
-    if "grapes" in care.allergies or care.allergies.intersection(wine.allergens):
+    if "grapes" in care.allergies or care.allergies.intersection(wine.facts.allergens):
         return False
     if care.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
         return False
@@ -69,7 +69,7 @@ def may_be_shown(wine: AnyWine, person: Person) -> bool:
 
 def is_without_alcohol(wine: AnyWine, max_abv: float = MAX_ABV) -> bool:
     """Return whether a wine counts as alcohol-free."""
-    return wine.style == Style.ALCOHOL_FREE and (wine.abv or 0) <= max_abv
+    return wine.style == Style.ALCOHOL_FREE and (wine.facts.abv or 0) <= max_abv
 
 
 def narrow(query: WineQuery, person: Person) -> WineQuery:

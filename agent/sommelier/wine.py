@@ -78,11 +78,10 @@ class _Currencies(StrictModel):
     signs: dict[Currency, str]
     words: dict[str, str]
 
-    @model_validator(mode="after")
-    def _rates_are_complete(self) -> Self:
-        if missing := set(Currency) - self.euros.keys():
-            raise ValueError(f"currencies.toml lacks a rate for {', '.join(sorted(missing))}")
-        return self
+
+@cache
+def _currencies() -> _Currencies:
+    return read_toml(_Currencies, Path(__file__).with_name("currencies.toml"))
 
 
 def in_euros(amount: float, currency: Currency) -> float:
@@ -109,115 +108,26 @@ def currency_words() -> Mapping[str, frozenset[Currency]]:
     return named | {currency.lower(): frozenset({currency}) for currency in Currency}
 
 
-@cache
-def _currencies() -> _Currencies:
-    file = Path(__file__).with_name("currencies.toml")
-    return read_toml(_Currencies, file)
-
-
-class Style(StrEnum):
-    """The style of a wine; every wine has exactly one."""
-
-    RED = "red"
-    WHITE = "white"
-    ROSE = "rose"
-    ORANGE = "orange"
-    SPARKLING = "sparkling"
-    SWEET = "sweet"
-    FORTIFIED = "fortified"
-    ALCOHOL_FREE = "alcohol_free"
-
-
-class Colour(StrEnum):
-    """The colour in the glass, for styles that come in several."""
-
-    RED = "red"
-    WHITE = "white"
-    ROSE = "rose"
-    ORANGE = "orange"
-
-
-class Sweetness(StrEnum):
-    """Residual sugar as tasted, driest first."""
-
-    BONE_DRY = "bone_dry"
-    DRY = "dry"
-    OFF_DRY = "off_dry"
-    MEDIUM = "medium"
-    SWEET = "sweet"
-    LUSCIOUS = "luscious"
-
-
-class Body(StrEnum):
-    """Weight on the palate, lightest first."""
-
-    LIGHT = "light"
-    MEDIUM_LIGHT = "medium_light"
-    MEDIUM = "medium"
-    MEDIUM_FULL = "medium_full"
-    FULL = "full"
-
-
-class Level(StrEnum):
-    """Strength of acidity or tannin; `none` is for wines without tannin."""
-
-    NONE = "none"
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-
-
-class Food(StrEnum):
-    """The foods that a wine suits. Pairings are data of the catalogue, never a model's guess."""
-
-    LAMB = "lamb"
-    BEEF = "beef"
-    PORK = "pork"
-    VEAL = "veal"
-    POULTRY = "poultry"
-    DUCK = "duck"
-    GAME = "game"
-    CHARCUTERIE = "charcuterie"
-    BARBECUE = "barbecue"
-    STEW = "stew"
-    BURGERS = "burgers"
-    FISH = "fish"
-    OILY_FISH = "oily_fish"
-    SHELLFISH = "shellfish"
-    OYSTERS = "oysters"
-    SUSHI = "sushi"
-    PASTA = "pasta"
-    PIZZA = "pizza"
-    RISOTTO = "risotto"
-    VEGETABLES = "vegetables"
-    SALAD = "salad"
-    MUSHROOMS = "mushrooms"
-    TOMATO = "tomato"
-    EGGS = "eggs"
-    SPICY = "spicy"
-    CURRY = "curry"
-    ASIAN = "asian"
-    TAPAS = "tapas"
-    HARD_CHEESE = "hard_cheese"
-    SOFT_CHEESE = "soft_cheese"
-    GOAT_CHEESE = "goat_cheese"
-    BLUE_CHEESE = "blue_cheese"
-    FRUIT_DESSERT = "fruit_dessert"
-    CREAMY_DESSERT = "creamy_dessert"
-    CHOCOLATE = "chocolate"
-    NUTS = "nuts"
-    APERITIF = "aperitif"
-
-
-class Allergen(StrEnum):
-    """The allergens that a label must declare, fining agents included."""
-
-    SULPHITES = "sulphites"
-    EGG = "egg"
-    MILK = "milk"
-    FISH = "fish"
-
-
+Style = StrEnum("Style", "RED WHITE ROSE ORANGE SPARKLING SWEET FORTIFIED ALCOHOL_FREE")
+"""The style of a wine; every wine has exactly one."""
+Colour = StrEnum("Colour", "RED WHITE ROSE ORANGE")
+"""The colour in the glass, for styles that come in several."""
+Sweetness = StrEnum("Sweetness", "BONE_DRY DRY OFF_DRY MEDIUM SWEET LUSCIOUS")
+"""Residual sugar as tasted, driest first."""
+Body = StrEnum("Body", "LIGHT MEDIUM_LIGHT MEDIUM MEDIUM_FULL FULL")
+"""Weight on the palate, lightest first."""
+Level = StrEnum("Level", "NONE LOW MEDIUM HIGH")
+"""Strength of acidity or tannin; `none` is for wines without tannin."""
+Food = StrEnum(
+    "Food",
+    "LAMB BEEF PORK VEAL POULTRY DUCK GAME CHARCUTERIE BARBECUE STEW BURGERS FISH OILY_FISH "
+    "SHELLFISH OYSTERS SUSHI PASTA PIZZA RISOTTO VEGETABLES SALAD MUSHROOMS TOMATO EGGS SPICY "
+    "CURRY ASIAN TAPAS HARD_CHEESE SOFT_CHEESE GOAT_CHEESE BLUE_CHEESE FRUIT_DESSERT "
+    "CREAMY_DESSERT CHOCOLATE NUTS APERITIF",
+)
+"""The foods that a wine suits. Pairings are data of the catalogue, never a model's guess."""
+Allergen = StrEnum("Allergen", "SULPHITES EGG MILK FISH")
+"""The allergens that a label must declare, fining agents included."""
 NOT_VEGAN: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
 VEGAN: Final = "vegan"
 OWN: Final = "own:"
@@ -253,10 +163,7 @@ class Wine(BaseModel):
 
     @property
     def label(self) -> str:
-        """Return producer, name and vintage, as a person would say it.
-
-        Nobody knows of their own bottle that it has none.
-        """
+        """Return producer, name and vintage; a guest's own bottle may just lack its vintage."""
         title = self.name if self.producer in self.name else f"{self.producer} {self.name}"
         unknown = "" if self.id.startswith(OWN) else "NV"
         return f"{title} {self.vintage or unknown}".strip()
@@ -326,10 +233,10 @@ Sureness = Literal["certain", "likely", "unsure"]
 
 
 class ReadWine(BaseModel):
-    """A wine as a label or a wine list has it, which somebody showed: none of the catalogue.
+    """A wine as read from a label or a wine list that somebody showed.
 
-    Of what could not be read nothing stands here. `line` is as it is written there. `known_id` is
-    the same wine in the catalogue, if it is there, and `known` that wine, once it was looked up.
+    `line` is the text there. `known_id` is the id of this wine in the catalogue, if it is there,
+    and `known` that wine once it was looked up.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -373,27 +280,9 @@ class ReadWine(BaseModel):
         return self.known or Wine.model_construct(**self.model_dump(include=read), country="")
 
     @property
-    def allergens(self) -> tuple[Allergen, ...]:
-        """Return what it is known to contain; no list says that."""
-        return self.known.allergens if self.known else ()
-
-    @property
-    def abv(self) -> float | None:
-        """Return its alcohol, where that is known."""
-        return self.known.abv if self.known else None
-
-    @property
     def is_listed(self) -> bool:
         """Tell whether it is on a wine list."""
         return self.id.startswith(LISTED)
-
-    @property
-    def times_ours(self) -> float | None:
-        """Return how many times our price the list's is, None where one of them is not known."""
-        ours = self.known.price_in_euros if self.known else None
-        if not (self.price and self.currency and ours):
-            return None
-        return in_euros(self.price, self.currency) / ours
 
 
 AnyWine = Wine | ReadWine

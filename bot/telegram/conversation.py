@@ -10,7 +10,7 @@ from telegram.ext import BaseHandler, ContextTypes
 
 from agent.engine.run import Run
 from agent.i18n import translate
-from agent.sommelier.attachment import Attachment, TurnAttachment
+from agent.sommelier.attachment import Attachment
 from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Answerer
 from agent.tracing.recorder import trace_id_of
@@ -131,7 +131,7 @@ class Conversation:
         picture: Attachment | None = None,
     ) -> Reply:
         """Return the answer to a text and to the contents of its picture."""
-        attached = TurnAttachment(picture) if picture else attached_in(history)
+        attached = picture or attached_in(history)
         run = replace(run, history=messages_for_model(history))
         text = "" if text == PICTURE else text
         return await self.answerer.answer(text, run, attached)
@@ -201,13 +201,13 @@ class Conversation:
         return is_undone or is_retry()
 
 
-def attached_in(history: Sequence[StoredMessage]) -> TurnAttachment | None:
+def attached_in(history: Sequence[StoredMessage]) -> Attachment | None:
     """Return the contents of the last pictures of a conversation, if there were any."""
     stored = next((message.attachment for message in reversed(history) if message.attachment), "")
     if not stored:
         return None
     try:
-        return TurnAttachment(Attachment.model_validate_json(stored), is_new=False)
+        return Attachment.model_validate_json(stored).model_copy(update={"is_new": False})
     except ValidationError:  # of an earlier release
         return None
 
