@@ -6,7 +6,7 @@ Links and cited paths must come from tools, and figures in prose must be in the 
 """
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -54,21 +54,29 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
     """
     if response.concern == "crisis":
         return response.concern
-    described = {wine.wine_id: wine.description for wine in reversed(response.wines)}
-    wines = shown_wines(response.wines, evidence)
-    texts = [response.intro, *(described[wine.id] for wine in wines), response.closing]
-    numbered, notes = with_footnotes(texts, evidence)
-    named = [with_names(text, evidence) for text in numbered]
-    intro, *descriptions, closing = (in_markdown(text, evidence) for text in named)
-    cards = (
+    found = ((_wine(wine.wine_id, evidence), wine.description) for wine in response.wines)
+    cards = [(wine, description) for wine, description in found if wine]
+    texts = [response.intro, *(description for _, description in cards), response.closing]
+    numbered, notes = _with_footnotes(texts, evidence)
+    intro, *descriptions, closing = (in_markdown(text, evidence) for text in numbered)
+    shown = (
         wine_text(wine, description, f"{number}. ", asked=evidence.user_texts)
-        for number, (wine, description) in enumerate(zip(wines, descriptions, strict=True), start=1)
+        for number, ((wine, _), description) in enumerate(zip(cards, descriptions, strict=True), 1)
     )
-    return "\n\n".join(part for part in (intro, *cards, closing, notes) if part)
+    return "\n\n".join(part for part in (intro, *shown, closing, notes) if part)
 
 
 def in_markdown(text: str, evidence: Evidence) -> str:
-    """Return a model's text as Markdown that shows it as it is; addresses of sources are links."""
+    """Return a model's text as Markdown that shows it as it is; addresses of sources are links.
+
+    `{wine:ID}` is replaced by the wine's name, or removed if the wine is unknown.
+    """
+
+    def name(placeholder: Match) -> str:
+        wine = _wine(placeholder[1].strip(), evidence)
+        return wine.label if wine else ""
+
+    text = PLACEHOLDER.sub(name, text)
     parts, end, links = list[str](), 0, evidence.links
     for found in live(text):
         if (address := text[found.start : found.end]) in links:
@@ -77,17 +85,7 @@ def in_markdown(text: str, evidence: Evidence) -> str:
     return QUOTE_LINE.sub("> ", "".join([*parts, escape(text[end:])]))
 
 
-def with_names(text: str, evidence: Evidence) -> str:
-    """Return a text with `{wine:ID}` replaced by the wine's name, or removed if it is unknown."""
-
-    def name(placeholder: Match) -> str:
-        wine = _wine(placeholder[1].strip(), evidence)
-        return wine.label if wine else ""
-
-    return PLACEHOLDER.sub(name, text)
-
-
-def with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[str], str]:
+def _with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[str], str]:
     """Replace cited paths by numbers; return the texts, and the documents' titles as Markdown."""
     chunks = [found for found in evidence.sources.values() if isinstance(found, Chunk)]
     if not chunks:
@@ -97,16 +95,9 @@ def with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[s
     return numbered.split(SEPARATOR), "\n".join(titles)
 
 
-def shown_wines(wines: Iterable[WineRecommendation], evidence: Evidence) -> list[AnyWine]:
-    """Return the facts of recommended wines without duplicates and unknown ids."""
-    ids = dict.fromkeys(wine.wine_id for wine in wines)
-    found = (_wine(wine_id, evidence) for wine_id in ids)
-    return [wine for wine in found if wine]
-
-
 def wine_ids(response: SommelierResponse) -> list[str]:
-    """Return the ids of the wines that a response shows, without duplicates."""
-    return list(dict.fromkeys(wine.wine_id for wine in response.wines))
+    """Return the ids of the wines that a response shows."""
+    return [wine.wine_id for wine in response.wines]
 
 
 def semantic_problem(response: SommelierResponse) -> str | None:
@@ -119,7 +110,7 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
     if response.concern == "crisis":
         return None
     for position, wine in enumerate(response.wines):
-        if problem := ungrounded_wine(wine, evidence):
+        if problem := _ungrounded_wine(wine, evidence):
             return f"wines.{position}: {problem}"
     grounds = Grounds(evidence, frozenset(wine_ids(response)))
     described = ((wine.description, wine.wine_id) for wine in response.wines)
@@ -132,7 +123,7 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
 def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
     """Return the first path, address, wine or figures in a text that no evidence supports."""
     evidence = grounds.evidence
-    rules = (unretrieved_path, unknown_address, unknown_placeholder)
+    rules = (unretrieved_path, unknown_address, _unknown_placeholder)
     if problem := next(filter(None, (rule(text, evidence) for rule in rules)), None):
         return problem
     wine = _wine(wine_id, evidence)
@@ -142,19 +133,19 @@ def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
     return None
 
 
-def ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None:
+def _ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None:
     """Return why a wine may not be recommended: no tool returned it, or it is not on the list."""
     found = _wine(wine.wine_id, evidence)
     if found is None:
-        return (
-            f"no tool returned a wine with the id {fence(wine.wine_id)}; {_allowed_ids(evidence)}"
-        )
-    if not _is_listed(found) and any(map(_is_listed, evidence.sources.values())):
-        return f"{fence(found.label)} is not on the guest's wine list; {_allowed_ids(evidence)}"
-    return None
+        problem = f"no tool returned a wine with the id {fence(wine.wine_id)}"
+    elif not _is_listed(found) and any(map(_is_listed, evidence.sources.values())):
+        problem = f"{fence(found.label)} is not on the guest's wine list"
+    else:
+        return None
+    return f"{problem}; {_allowed_ids(evidence)}"
 
 
-def unknown_placeholder(text: str, evidence: Evidence) -> str | None:
+def _unknown_placeholder(text: str, evidence: Evidence) -> str | None:
     """Return a problem with the first `{wine:ID}` whose wine no tool returned, or None."""
     for found in PLACEHOLDER.finditer(text):
         if not _wine(found[1].strip(), evidence):
@@ -201,24 +192,25 @@ def _allowed_ids(evidence: Evidence) -> str:
     return f"recommend only wines with these ids: {', '.join(ids[-MAX_NAMED_IDS:])}"
 
 
-def without_ungrounded(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
-    """Return a response without sentences that no evidence supports."""
-    grounds = Grounds(evidence, frozenset(wine_ids(response)))
+def grounded_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
+    """Return a response without wines and sentences that no evidence supports."""
+    wines = [wine for wine in response.wines if not _ungrounded_wine(wine, evidence)]
+    grounds = Grounds(evidence, frozenset(wine.wine_id for wine in wines))
 
     def supported(text: str, wine_id: str = "") -> str:
         if not _problem(text, wine_id, grounds):
             return text
-        return sentences_that(lambda said: not _problem(said, wine_id, grounds), text)
+        return sentences_that(lambda sentence: not _problem(sentence, wine_id, grounds), text)
 
-    wines = [
+    described = [
         wine.model_copy(update={"description": supported(wine.description, wine.wine_id)})
-        for wine in response.wines
+        for wine in wines
     ]
     texts = {"intro": supported(response.intro), "closing": supported(response.closing)}
-    return response.model_copy(update={**texts, "wines": wines})
+    return response.model_copy(update={**texts, "wines": described})
 
 
-def prose(response: SommelierResponse) -> str:
+def _prose(response: SommelierResponse) -> str:
     """Return the prose of a response: its intro, descriptions and closing."""
     texts = (response.intro, *(wine.description for wine in response.wines), response.closing)
     return " ".join(text for text in texts if text)
@@ -229,10 +221,9 @@ def trim(response: SommelierResponse, evidence: Evidence) -> SommelierResponse |
 
     All its wines must have been found, and at least half of its prose must remain.
     """
-    if any(ungrounded_wine(wine, evidence) for wine in response.wines):
-        return None
-    rest = without_ungrounded(response, evidence)
-    return rest if 2 * len(prose(rest)) >= len(prose(response)) else None
+    rest = grounded_part(response, evidence)
+    is_enough = 2 * len(_prose(rest)) >= len(_prose(response))
+    return rest if is_enough and len(rest.wines) == len(response.wines) else None
 
 
 def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
@@ -240,13 +231,12 @@ def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierRespons
 
     If no prose remains, the intro lists the names of the wines.
     """
-    wines = [wine for wine in response.wines if not ungrounded_wine(wine, evidence)]
-    if response.wines and not wines:
+    rest = grounded_part(response, evidence)
+    if response.wines and not rest.wines:
         return None
-    rest = without_ungrounded(response.model_copy(update={"wines": wines}), evidence)
-    if wines and not prose(rest):
-        intro = ", ".join(wine.label for wine in shown_wines(wines, evidence))
-        return rest.model_copy(update={"intro": intro})
+    if rest.wines and not _prose(rest):
+        names = ", ".join(f"{{wine:{wine_id}}}" for wine_id in wine_ids(rest))
+        return rest.model_copy(update={"intro": names})
     return rest
 
 
@@ -260,10 +250,7 @@ def draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierRespo
         response = SommelierResponse.model_validate(UNKNOWN | known | {"wines": named})
     except ValidationError:
         return None
-    if response.concern != "none":
-        return None
-    wines_found = [wine for wine in response.wines if not ungrounded_wine(wine, evidence)]
-    return without_ungrounded(response.model_copy(update={"wines": wines_found}), evidence)
+    return grounded_part(response, evidence) if response.concern == "none" else None
 
 
 SOMMELIER: Final = OutputContract(

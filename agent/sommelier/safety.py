@@ -7,7 +7,7 @@ a search has none.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, cast, get_args
+from typing import Final, get_args
 
 from agent.care.concerns import Care
 from agent.engine.run import Run
@@ -90,19 +90,26 @@ async def find_wines(
     If nothing is within their usual budget, the search is made without that limit. For a person who
     should better not drink, alcohol-free wines come first.
     """
-    found = await _search(catalogue, narrow(query, person), person, like)
+
+    async def search(narrowed: WineQuery) -> WineSearchResult:
+        found = await (catalogue.similar(like, narrowed) if like else catalogue.search(narrowed))
+        wines = tuple(wine for wine in found.wines if may_be_shown(wine, person))
+        hidden = len(found.wines) - len(wines)
+        return found.model_copy(update={"wines": wines, "total": found.total - hidden})
+
+    found = await search(narrow(query, person))
     if not found.wines and any(fact.kind == "budget" for fact in person.facts):
         unlimited = tuple(fact for fact in person.facts if fact.kind != "budget")
-        person = replace(person, facts=unlimited)
-        found = await _search(catalogue, narrow(query, person), person, like)
+        found = await search(narrow(query, replace(person, facts=unlimited)))
     found = _cut_to_query(found, query)
     is_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
     if not person.care.is_cautious or like or is_free:
         return found
-    alcohol_free = _alcohol_free(narrow(query, person), MAX_ABV).model_copy(
-        update={"limit": OFFERED_FIRST}
-    )
-    return _merged(await _search(catalogue, alcohol_free, person), found, query.limit)
+    free = await search(_alcohol_free(narrow(query, person), MAX_ABV))
+    first = {wine.id: wine for wine in free.wines[:OFFERED_FIRST]}
+    wines = [*(first | {wine.id: wine for wine in found.wines}).values()][: query.limit]
+    total = max(found.total, len(wines))
+    return found.model_copy(update={"wines": tuple(wines), "total": total})
 
 
 async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Person) -> list[Wine]:
@@ -110,47 +117,29 @@ async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Perso
     return [wine for wine in await catalogue.get(wine_ids) if may_be_shown(wine, person)]
 
 
-async def _search(
-    catalogue: Catalogue, query: WineQuery, person: Person, like: str = ""
-) -> WineSearchResult:
-    found = await (catalogue.similar(like, query) if like else catalogue.search(query))
-    wines = tuple(wine for wine in found.wines if may_be_shown(wine, person))
-    hidden = len(found.wines) - len(wines)
-    return found.model_copy(update={"wines": wines, "total": found.total - hidden})
-
-
 def _cut_to_query(found: WineSearchResult, query: WineQuery) -> WineSearchResult:
     """Cut a result to the limit of a search, and its notes to the filters that the search has."""
+    asked = {*query.model_fields_set, *(["price"] if any(query.price_limits) else [])}
     missed = {
         wine_id: names
         for wine_id, missing in found.missed.items()
-        if (names := tuple(name for name in missing if getattr(query, name)))
+        if (names := tuple(name for name in missing if name in asked))
     }
-    asked = {*query.model_fields_set, *(["price"] if any(query.price_limits) else [])}
     relax = {name: count for name, count in found.relax.items() if name in asked}
     wines = found.wines[: query.limit]
     return found.model_copy(update={"wines": wines, "missed": missed, "relax": relax})
 
 
-def _merged(first: WineSearchResult, then: WineSearchResult, limit: int) -> WineSearchResult:
-    """Join two results, each wine once."""
-    ids = {wine.id for wine in first.wines}
-    wines = (*first.wines, *(wine for wine in then.wines if wine.id not in ids))[:limit]
-    return WineSearchResult(
-        wines=wines, total=max(then.total, len(wines)), relax=then.relax, missed=then.missed
-    )
-
-
 def _without_hated(query: WineQuery, taste: Taste) -> WineQuery:
     """Add filters for wines that a person never drinks; `may_be_shown` removes all others."""
-    filters: dict[str, object] = {"limit": MAX_VALUES} if taste.hates else {}
+    filters = dict[str, tuple[str, ...]]()
     for wanted, _ in taste.hates:
         (name, values), *others = wanted.items()
         if not others and name in EXCLUDABLE:
             excluding = f"without_{name}"
-            known = cast("Sequence[str]", filters.get(excluding, getattr(query, excluding)))
+            known = filters.get(excluding) or getattr(query, excluding)
             filters[excluding] = tuple(dict.fromkeys((*known, *values)))[:MAX_VALUES]
-    return query.with_filters(filters)
+    return query.with_filters({**filters, "limit": MAX_VALUES}) if taste.hates else query
 
 
 def _preferring(query: WineQuery, taste: Taste) -> WineQuery:
@@ -162,7 +151,7 @@ def _preferring(query: WineQuery, taste: Taste) -> WineQuery:
     named = query.model_fields_set - {"text", "limit", "order", "in_stock_only", "currency"}
     if query.order != "match" or (query.text and not named):
         return query
-    liked: dict[str, tuple[str, ...]] = {}
+    liked = dict[str, tuple[str, ...]]()
     for wanted, _ in taste.likes:
         for name, values in wanted.items():
             is_open = name in get_args(SoftFilter) and not getattr(query, name)

@@ -114,8 +114,10 @@ class SommelierResponse(BaseModel):
     closing: Closing = Field(default="", description="A short last sentence, or empty.")
 
     @model_validator(mode="after")
-    def _intro_beside_wines_is_short(self) -> Self:
+    def _tidy(self) -> Self:
+        """Show no wine twice, and cut the intro beside wines."""
         if self.wines:
+            self.wines = [*{wine.wine_id: wine for wine in self.wines}.values()]
             self.intro = truncate_at_boundary(self.intro, INTRO_BESIDE_WINES_CHARS)
         return self
 

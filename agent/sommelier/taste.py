@@ -1,5 +1,6 @@
 """Read what a person told of their taste from the facts that are stored of them."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
@@ -37,22 +38,17 @@ def read(value: str) -> Wanted:
 
 def taste_of(facts: Iterable[Fact]) -> Taste:
     """Return the taste that facts tell; ratings count as likes where more like than dislike."""
-    hates, likes = list[tuple[Wanted, str]](), list[tuple[Wanted, str]]()
-    rated, budget = dict[str, int](), None
+    told: dict[str, list[tuple[Wanted, str]]] = {"hate": [], "like": []}
+    ratings, budget = Counter[str](), None
     for fact in facts:
-        match fact.kind:
-            case "hate":
-                hates.append((read(fact.value), fact.original_text))
-            case "like":
-                likes.append((read(fact.value), fact.original_text))
-            case "rated":
-                rated[fact.value] = rated.get(fact.value, 0) + (
-                    1 if fact.original_text == "+" else -1
-                )
-            case "budget":
-                budget = budget_of(fact.value)
-    likes += [(read(value), "") for value, count in rated.items() if count > 0]
-    return Taste(tuple(hates), tuple(likes), budget)
+        if fact.kind in told:
+            told[fact.kind].append((read(fact.value), fact.original_text))
+        elif fact.kind == "rated":
+            ratings[fact.value] += 1 if fact.original_text == "+" else -1
+        elif fact.kind == "budget":
+            budget = budget_of(fact.value)
+    liked = ((read(value), "") for value, count in ratings.items() if count > 0)
+    return Taste(tuple(told["hate"]), (*told["like"], *liked), budget)
 
 
 def budget_of(value: str) -> Budget:
@@ -94,11 +90,9 @@ def _is(wine: Wine, name: str, values: Sequence[str]) -> bool:
 
 def _comes_of(wine: Wine, kind: Kind, values: Sequence[str]) -> bool:
     """Tell whether a wine is of a grape, region or country; by its label if no grape is known."""
-    wanted = {key(kind, value) for value in values}
-    if kind == "countries":
-        return key(kind, wine.country) in wanted
-    if kind == "grapes" and wine.grapes:
-        return bool(wanted & {key(kind, grape) for grape in wine.grapes})
+    if kind == "countries" or (kind == "grapes" and wine.grapes):
+        own = (wine.country,) if kind == "countries" else wine.grapes
+        return not {key(kind, value) for value in values}.isdisjoint(key(kind, one) for one in own)
     text = wine.label if kind == "grapes" else f"{wine.region} / {wine.appellation} / {wine.name}"
     known = (name for value in values for name in names(kind, value))
     return any(f" {name} " in f" {folded(text)} " for name in known)

@@ -1,15 +1,13 @@
 """The tools that look into the catalogue."""
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
-from agent.engine.span import Span
 from agent.engine.tools import Tool, ToolOutput
 from agent.sommelier.safety import find_wines, get_wines, note, person_in
 from agent.sommelier.serving import drinking_years, serving
@@ -50,21 +48,21 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         if query.like and not await catalogue.get([query.like]):
             raise ToolError("there is no wine with the id of `like`; search without it")
         person, name = person_in(run), "retrieve.similar" if query.like else "retrieve.wines"
-        with retrieving(name, query, run) as span:
+        filters = query.model_dump(mode="json", exclude_defaults=True)
+        with run.span.child(name, "retriever", input=filters) as span:
             result = await find_wines(catalogue, query, person, like=query.like)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return search_output(result, query, person, deps_of(run).given_ids)
+        return _search_output(result, query, person, deps_of(run).given_ids)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, person_in(run))
-        unknown = set(arguments.wine_ids) - {wine.id for wine in wines}
         if not wines:
             raise ToolError(NO_WINE.format(why=note(person_in(run))).rstrip("; "))
         year = datetime.now(UTC).year
         content: dict[str, Any] = {"year": year, "wines": [in_full(wine) for wine in wines]}
-        if unknown:
+        if unknown := len({*arguments.wine_ids} - {wine.id for wine in wines}):
             # The number only: ids that the model wrote must not become evidence.
-            content["unknown"] = len(unknown)
+            content["unknown"] = unknown
         return ToolOutput(content, by_id(wines))
 
     return [
@@ -73,18 +71,12 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
     ]
 
 
-def retrieving(name: str, query: BaseModel, run: Run) -> AbstractContextManager[Span]:
-    """Open a span for a search, below the span of the running tool."""
-    filters = query.model_dump(mode="json", exclude_defaults=True)
-    return run.span.child(name, "retriever", input=filters)
-
-
 def in_full(wine: Wine) -> dict[str, Any]:
     """Return the facts of a wine with those that guests ask about next: serving and vegan."""
     return wine_record(wine) | serving(wine) | {"vegan": wine.vegan}
 
 
-def search_output(
+def _search_output(
     result: WineSearchResult, query: WineQuery, person: Person, given_ids: set[str]
 ) -> ToolOutput:
     """Return a search result for the model: wines, soft filters that they miss, what was left out.

@@ -6,7 +6,7 @@ import pytest
 
 from agent.engine.contract import Evidence
 from agent.i18n import use_language
-from agent.sommelier.answer import grounding_problem, render, salvage, without_ungrounded
+from agent.sommelier.answer import grounded_part, grounding_problem, render, salvage
 from agent.sommelier.cards import facts_line
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency
@@ -155,7 +155,7 @@ def test_a_price_holds_in_its_own_currency(text: str, currency: str) -> None:
 
 def test_a_sentence_goes_and_the_others_stay() -> None:
     answer = recommend(GOOD, intro="Two reds for lamb. It costs €9. Enjoy!")
-    assert without_ungrounded(answer, EVIDENCE).intro == "Two reds for lamb. Enjoy!"
+    assert grounded_part(answer, EVIDENCE).intro == "Two reds for lamb. Enjoy!"
 
 
 def test_an_unknown_id_is_answered_with_the_known_ones() -> None:
