@@ -10,7 +10,7 @@ from agent.care.concerns import read_care
 from agent.engine.run import Run, ShowDraft
 from agent.engine.span import Span
 from agent.i18n import FAHRENHEIT, in_fahrenheit, is_language_chosen, set_language, translate
-from agent.memory.changes import with_change_notes
+from agent.memory.wording import with_change_notes
 from agent.text import language_of
 from agent.tracing.recorder import Recorder
 from agent.turn import (

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from agent.fallback import wine_called
-from agent.sommelier.serving import best_years
+from agent.sommelier.serving import drinking_years
 from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
 from agent.text import pattern, words
 from agent.turn import Bottles, Fact
@@ -28,23 +28,19 @@ def read_bottles(text: str) -> Bottles | None:
     The number in front is their count, 1 if there is none, and the last one the price of each.
     """
     tokens = _TOKEN.findall(text[: 2 * MAX_NAME])
-    currency = next((CURRENCIES[token.lower()] for token in tokens if _is_sign(token)), None)
-    tokens = [token for token in tokens if not _is_sign(token)]
-    count = 1
+    currency = next(
+        (CURRENCIES[sign] for sign in map(str.lower, tokens) if sign in CURRENCIES), None
+    )
+    tokens = [token for token in tokens if token.lower() not in CURRENCIES]
+    count, price = 1, None
     if tokens and tokens[0].isdecimal() and 0 < int(tokens[0]) <= MAX_BOTTLES:
         count = int(tokens.pop(0))
-    price = None
     if len(tokens) > 1 and _NUMBER.search(tokens[-1]) and (currency or not _is_year(tokens[-1])):
         price = float(tokens.pop().replace(",", "."))
-    year = next((int(token) for token in tokens if _is_year(token)), None)
-    name = " ".join(token for token in tokens if not _is_year(token))[:MAX_NAME]
+    name = " ".join(tokens)[:MAX_NAME]
     if not any(map(str.isalpha, name)):
         return None
-    return bottles_of(guess_wine(name, year, price, currency or Currency.EUR), count)
-
-
-def _is_sign(token: str) -> bool:
-    return token.lower() in CURRENCIES
+    return bottles_of(guess_wine(name, price=price, currency=currency or Currency.EUR), count)
 
 
 def _is_year(token: str) -> bool:
@@ -58,14 +54,12 @@ def bottles_of(wine: Wine, count: int, **facts: Any) -> Bottles:
     return Bottles(key=folded(own.label), wine=known, count=count, **facts)
 
 
-def guess_wine(
-    name: str,
-    year: int | None = None,
-    price: float | None = None,
-    currency: Currency = Currency.EUR,
-) -> Wine:
+def guess_wine(name: str, price: float | None = None, currency: Currency = Currency.EUR) -> Wine:
     """Return a wine with the facts that its name tells; a red one if the name tells no style."""
-    title = name[:1].upper() + name[1:]
+    parts = name.split()
+    year = next((int(part) for part in parts if _is_year(part)), None)
+    title = " ".join(part for part in parts if not _is_year(part)) or name
+    title = title[:1].upper() + title[1:]
     facts: dict[str, Any] = {"vintage": year, "price": price, "currency": currency}
     known = wine_called(title, OWN, **facts) or wine_called(title, OWN, Style.RED, **facts)
     assert known is not None  # noqa: S101 - with a style there always is one
@@ -91,28 +85,22 @@ def take_bottles(bottles: Sequence[Bottles], name: str, count: int | None) -> Bo
     never more than there are.
     """
     name_words = set(words(name))
-    in_stock = bottles_in_stock(bottles)
 
     def rank(item: Bottles) -> int:
         return len(name_words.intersection(words(wine_of(item).label)))
 
-    by_id = next((item for item in in_stock if f"{OWN}{item.id}" == name.strip()), None)
-    found = by_id or max(in_stock, key=rank, default=None)
-    if found is None or not (by_id or rank(found)):
-        return None
-    return replace(found, count=-min(found.count, count or found.count))
+    in_stock = bottles_in_stock(bottles)
+    by_id = [item for item in in_stock if f"{OWN}{item.id}" == name.strip()]
+    found = by_id or sorted(filter(rank, in_stock), key=rank, reverse=True)
+    return replace(found[0], count=-min(found[0].count, count or found[0].count)) if found else None
 
 
 def drinking_window(bottles: Bottles) -> tuple[int, int] | None:
     """Return the first and last year in which a wine is at its best; None if unknown."""
-    wine = wine_of(bottles)
     first, last = bottles.drink_from, bottles.drink_until
-    if first and last:
-        return first, last
-    if wine.vintage is None:
-        return (first or last or 0, last or first or 0) if first or last else None
-    begin, end = best_years(wine)
-    return first or wine.vintage + begin, last or wine.vintage + end
+    begin, end = drinking_years(wine_of(bottles)) or (last, first)
+    window = first or begin, last or end
+    return (window[0], window[1]) if window[0] and window[1] else None
 
 
 def state_of(bottles: Bottles, year: int) -> Literal["young", "ready", "late", "unknown"]:
@@ -125,11 +113,10 @@ def state_of(bottles: Bottles, year: int) -> Literal["young", "ready", "late", "
 
 def due_in(bottles: Sequence[Bottles], facts: Sequence[Fact], year: int) -> list[Bottles]:
     """Return the bottles whose best years begin or end in this one, and were not yet due in it."""
-    known = {fact.value for fact in facts if fact.kind == "setting"}
     return [
         item
         for item in bottles_in_stock(bottles)
-        if year in (drinking_window(item) or ()) and due_fact(item, year).value not in known
+        if year in (drinking_window(item) or ()) and due_fact(item, year) not in facts
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 from zlib import crc32
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agent.care.concerns import ALLERGIES
 from agent.engine.errors import ToolError
@@ -18,7 +18,6 @@ from agent.fallback import parse_query
 from agent.memory.cellar import (
     MAX_BOTTLES,
     MAX_NAME,
-    YEARS,
     bottles_in_stock,
     bottles_of,
     drinking_window,
@@ -29,10 +28,10 @@ from agent.memory.cellar import (
 from agent.memory.taste import MAX_NOTE, contradicted_facts, facts_in, new_facts
 from agent.sommelier.safety import may_be_shown, person_in
 from agent.sommelier.wine import Currency, wine_record
-from agent.sommelier.wine_tools import by_id
+from agent.sommelier.wine_tools import NoArguments, by_id
 from agent.tables import StrictModel
 from agent.text import words
-from agent.turn import Bottles, Change, Fact, Person
+from agent.turn import Change, Fact, Person
 
 REMEMBER: Final = (
     "Keep a lasting fact of the guest: hate (a wine they never drink), like, allergy, budget "
@@ -63,15 +62,8 @@ Kind = Literal["hate", "like", "allergy", "budget", "note"]
 Value = Annotated[str, Field(min_length=2, max_length=MAX_NOTE)]
 
 
-class Remember(StrictModel):
-    """Arguments of remember."""
-
-    kind: Kind
-    value: Value
-
-
-class Forget(StrictModel):
-    """Arguments of forget."""
+class FactArguments(StrictModel):
+    """Arguments of remember and forget."""
 
     kind: Kind
     value: Value
@@ -87,23 +79,17 @@ class ChangeCellar(StrictModel):
     currency: Currency = Currency.EUR
 
 
-class OwnCellar(BaseModel):
-    """Arguments of own_cellar: none."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
 def memory_tools() -> list[Tool]:
     """Return remember, forget, change_cellar and own_cellar."""
     return [
-        Tool("remember", REMEMBER, Remember, remember),
-        Tool("forget", FORGET, Forget, forget),
+        Tool("remember", REMEMBER, FactArguments, remember),
+        Tool("forget", FORGET, FactArguments, forget),
         Tool("change_cellar", CHANGE_CELLAR, ChangeCellar, change_cellar),
-        Tool("own_cellar", OWN_CELLAR, OwnCellar, own_cellar),
+        Tool("own_cellar", OWN_CELLAR, NoArguments, own_cellar),
     ]
 
 
-async def remember(arguments: Remember, run: Run) -> ToolOutput:
+async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
     """Return a change that adds a fact and removes the facts that contradict it.
 
     Raises:
@@ -116,7 +102,7 @@ async def remember(arguments: Remember, run: Run) -> ToolOutput:
     return _change_output("remembered", change)
 
 
-async def forget(arguments: Forget, run: Run) -> ToolOutput:
+async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
     """Return a change that removes the facts that match the arguments.
 
     Raises:
@@ -129,7 +115,7 @@ async def forget(arguments: Forget, run: Run) -> ToolOutput:
     return _change_output("forgotten", Change(user_id=person.user_id, unlearned=removed))
 
 
-def _matches(fact: Fact, arguments: Forget) -> bool:
+def _matches(fact: Fact, arguments: FactArguments) -> bool:
     """Return whether the kind and at least one word match; for a budget the kind is enough."""
     if fact.kind != arguments.kind:
         return False
@@ -146,7 +132,8 @@ async def change_cellar(arguments: ChangeCellar, run: Run) -> ToolOutput:
     """
     person = _require_person(run)
     if arguments.action == "add":
-        bottles = _parse_bottles(arguments)
+        wine = guess_wine(arguments.wine, arguments.price, arguments.currency)
+        bottles = bottles_of(wine, arguments.count)
     elif taken := take_bottles(person.bottles, arguments.wine, arguments.count):
         bottles = taken
     else:
@@ -154,29 +141,25 @@ async def change_cellar(arguments: ChangeCellar, run: Run) -> ToolOutput:
     return _change_output("cellar changed", Change(user_id=person.user_id, bottles=(bottles,)))
 
 
-async def own_cellar(arguments: OwnCellar, run: Run) -> ToolOutput:
+async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     """Return the wines that the guest owns, how many bottles of each, and when to drink them.
 
     Raises:
         ToolError: the guest has no bottles, or none that they may be shown.
     """
     person = person_in(run)
-    # Ignore the facts, so that a guest sees owned wines that they hate; `care` has the allergies.
-    person_without_facts = replace(person, facts=())
-    found = [
-        item
-        for item in bottles_in_stock(person.bottles)
-        if may_be_shown(wine_of(item), person_without_facts)
-    ][:MAX_LISTED]
+    # Without facts, so that a guest sees owned wines that they hate; `care` has the allergies.
+    drinker = replace(person, facts=())
+    owned = ((item, wine_of(item)) for item in bottles_in_stock(person.bottles))
+    found = [(item, wine) for item, wine in owned if may_be_shown(wine, drinker)][:MAX_LISTED]
     if not found:
         raise ToolError(NO_CELLAR)
-    wines = [wine_of(item) for item in found]
     records = [
         wine_record(wine)
         | {"bottles": item.count, "usually_best": drinking_window(item), "note": item.note}
-        for item, wine in zip(found, wines, strict=True)
+        for item, wine in found
     ]
-    return ToolOutput({"owned_by_the_guest": records}, by_id(wines))
+    return ToolOutput({"owned_by_the_guest": records}, by_id(wine for _, wine in found))
 
 
 def _require_person(run: Run) -> Person:
@@ -191,7 +174,7 @@ def _require_person(run: Run) -> Person:
     return person
 
 
-def _parse_facts(arguments: Remember) -> tuple[Fact, ...]:
+def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
     """Parse a value into facts of its kind; hates of several things become a fact for each.
 
     Raises:
@@ -224,16 +207,6 @@ def _allergies_in(value: str) -> set[str]:
     value_words = set(words(value))
     named = {name for name in ALLERGIES if name in value_words or f"{name}s" in value_words}
     return parsed | named
-
-
-def _parse_bottles(arguments: ChangeCellar) -> Bottles:
-    """Return the bottles to add; the first year among the words of `wine` is the vintage."""
-    parts = arguments.wine.split()
-    year = next((int(part) for part in parts if part.isdecimal() and int(part) in YEARS), None)
-    name_parts = parts if year is None else [part for part in parts if part != str(year)]
-    name = " ".join(name_parts) or arguments.wine
-    wine = guess_wine(name, year, arguments.price, arguments.currency)
-    return bottles_of(wine, arguments.count)
 
 
 def _change_output(action: str, change: Change) -> ToolOutput:

@@ -1,14 +1,21 @@
-"""Sentences about a person's taste and cellar, in the current language."""
+"""Sentences about a person's taste and cellar, and about the changes of them in a turn."""
 
 from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
+from agent.fallback import parse_query
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.memory.cellar import bottles_in_stock, drinking_window, state_of, wine_of
+from agent.memory.taste import excluded, new_facts
 from agent.sommelier.taste import budget_of, read
-from agent.sommelier.wine import Currency, money
-from agent.turn import Bottles, Fact
+from agent.sommelier.wine import money
+from agent.turn import Bottles, Change, Fact, Person, Reply, changed
+
+MAX_READ: Final = 300
+"""Characters of a message that is read for what it rules out."""
 
 UNKNOWN_WINDOW_END: Final = 9999
 """Sorts a wine of which no best years are known behind all others."""
@@ -38,14 +45,18 @@ def _subject(fact: Fact) -> str:
 
 def learned(facts: Iterable[Fact]) -> str:
     """Return the sentence that confirms facts; empty without any."""
-    said = ", ".join(escape(in_words(fact)) for fact in facts)
-    return translate("memory_learned", facts=said) if said else ""
+    listed = _listed(facts)
+    return translate("memory_learned", facts=listed) if listed else ""
 
 
 def unlearned(facts: Iterable[Fact]) -> str:
     """Return the sentence that confirms forgotten facts; empty without any."""
-    said = ", ".join(escape(in_words(fact)) for fact in facts)
-    return translate("memory_unlearned", facts=said) if said else ""
+    listed = _listed(facts)
+    return translate("memory_unlearned", facts=listed) if listed else ""
+
+
+def _listed(facts: Iterable[Fact]) -> str:
+    return ", ".join(escape(in_words(fact)) for fact in facts)
 
 
 def cellar(bottles: Iterable[Bottles], year: int, heading: str) -> str:
@@ -54,33 +65,68 @@ def cellar(bottles: Iterable[Bottles], year: int, heading: str) -> str:
 
 
 def whole_cellar(bottles: Iterable[Bottles], year: int) -> str:
-    """Return all that a person owns, the wines with least time left first, and its price."""
+    """Return all that a person owns, the wines with least time left first."""
     found = bottles_in_stock([*bottles])
     if not found:
         return translate("cellar_none")
     found.sort(key=lambda item: ((drinking_window(item) or (0, UNKNOWN_WINDOW_END))[1], item.key))
-    lines = [translate("cellar_all", count=str(sum(item.count for item in found)))]
-    lines += [line(item, year) for item in found]
-    paid = dict[Currency, float]()
-    for item in found:
-        wine = wine_of(item)
-        if wine.price is not None:
-            paid[wine.currency] = paid.get(wine.currency, 0) + wine.price * item.count
-    if paid:
-        sums = ", ".join(money(amount, currency) for currency, amount in paid.items())
-        lines.append(translate("cellar_paid", paid=sums))
-    return "\n".join(lines)
+    count = sum(item.count for item in found)
+    return cellar(found, year, translate("cellar_all", count=str(count)))
 
 
 def line(bottles: Bottles, year: int) -> str:
     """Return how many bottles there are of which wine, their price, and when to drink them."""
     wine, window, state = wine_of(bottles), drinking_window(bottles), state_of(bottles, year)
-    note = [translate("memory_note", what=escape(bottles.note))] if bottles.note else []
-    if not bottles.count:
-        return " · ".join([f"**{escape(wine.label)}**", translate("cellar_gone"), *note])
-    facts = [f"{bottles.count} × **{escape(wine.label)}**"]
-    if wine.price is not None:
-        facts.append(translate("cellar_each", price=money(wine.price, wine.currency)))
-    if window is not None and state != "unknown":
-        facts.append(translate(f"cellar_{state}", year=str(window[0 if state == "young" else 1])))
-    return " · ".join([*facts, *note])
+    name = f"**{escape(wine.label)}**"
+    if bottles.count:
+        facts = [f"{bottles.count} × {name}"]
+        if wine.price is not None:
+            facts.append(translate("cellar_each", price=money(wine.price, wine.currency)))
+        if window is not None:
+            end = window[0 if state == "young" else 1]
+            facts.append(translate(f"cellar_{state}", year=str(end)))
+    else:
+        facts = [name, translate("cellar_gone")]
+    if bottles.note:
+        facts.append(translate("memory_note", what=escape(bottles.note)))
+    return " · ".join(facts)
+
+
+def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) -> Reply:
+    """Return a reply that tells the changes of its turn, and what else might be remembered.
+
+    Its changes are one, which can be undone under `undo_id` unless that is 0. What the message
+    rules out is suggested as a fact where nobody suggested any.
+    """
+    if not person.user_id:
+        return reply
+    change = Change(
+        user_id=person.user_id,
+        learned=tuple(fact for made in reply.changes for fact in made.learned),
+        unlearned=tuple(fact for made in reply.changes for fact in made.unlearned),
+        bottles=tuple(item for made in reply.changes for item in made.bottles),
+        undo_id=undo_id,
+    )
+    is_changed = bool(change.learned or change.unlearned or change.bottles)
+    facts = reply.suggested_facts
+    if not facts and reply.wines and len(message) <= MAX_READ:
+        facts = tuple(excluded(parse_query(message)))
+    return replace(
+        reply,
+        changes=(change,) if is_changed else (),
+        notes=(*reply.notes, *told(change, person)),
+        suggested_facts=new_facts(facts, (*person.facts, *change.learned)),
+    )
+
+
+def told(change: Change, person: Person) -> list[str]:
+    """Return the sentences that confirm a change; those about bottles say how many there are."""
+    after, keys = changed(person, change), {item.key for item in change.bottles}
+    bottles = [item for item in after.bottles if item.key in keys]
+    year = datetime.now(UTC).year
+    parts = (
+        learned(change.learned),
+        unlearned(change.unlearned),
+        cellar(bottles, year, translate("cellar_added")) if bottles else "",
+    )
+    return [part for part in parts if part]

@@ -18,7 +18,7 @@ from agent.markdown import escape
 from agent.sommelier.cards import facts_line, read_line
 from agent.sommelier.safety import find_wines, may_be_shown, note, person_in
 from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, money, wine_record
-from agent.sommelier.wine_tools import in_full
+from agent.sommelier.wine_tools import NoArguments, in_full
 from agent.text import words
 from agent.turn import NOBODY, Person, Reply
 
@@ -42,10 +42,6 @@ TOO_LITTLE: Final = "too little was read to know: ask the guest"
 CLOSEST: Final = 3
 MAX_SHOWN: Final = 15
 MAX_QUERY_CHARS: Final = 300
-
-
-class NoArguments(BaseModel):
-    """The arguments of a tool that takes none."""
 
 
 class Attachment(BaseModel):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
@@ -27,6 +27,10 @@ NO_WINE = "there is no wine with these ids; use search_wines to find ids; {why}"
 def by_id(wines: Iterable[Wine]) -> dict[str, object]:
     """Return wines as evidence, by id."""
     return {wine.id: wine for wine in wines}
+
+
+class NoArguments(BaseModel):
+    """The arguments of a tool that takes none."""
 
 
 class GetWine(StrictModel):

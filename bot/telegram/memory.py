@@ -15,7 +15,6 @@ from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, f
 from agent.i18n import in_every_language, translate
 from agent.memory import wording
 from agent.memory.cellar import bottles_in_stock, read_bottles, take_bottles
-from agent.memory.changes import told
 from agent.memory.taste import contradicted_facts, facts_in, new_facts
 from agent.sommelier.taste import taste_of, written
 from agent.text import fold
@@ -212,7 +211,7 @@ class MemoryCommands:
         undo_id = update.update_id
         change = Change(user_id=user_id, undo_id=undo_id, **fields)
         known = Person(bottles=tuple(await self.talk.bottles(update)), user_id=user_id)
-        if said := told(change, known):
+        if said := wording.told(change, known):
             await self.talk.say(update, "\n\n".join(said), undo_button(undo_id))
             await self.talk.store_change(change)
         else:

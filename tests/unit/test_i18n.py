@@ -29,6 +29,7 @@ BUILT = (
     "fallback_acidity_",
     "fallback_cheapest",
     "fallback_dearest",
+    "read_",
     "pairing_",
     "command_",
     "start_",

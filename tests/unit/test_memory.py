@@ -18,15 +18,15 @@ from agent.memory.cellar import (
     take_bottles,
     wine_of,
 )
-from agent.memory.changes import with_change_notes
 from agent.memory.taste import facts_in
 from agent.memory.tools import memory_tools
+from agent.memory.wording import with_change_notes
 from agent.sommelier.wine import Currency, Style
 from agent.turn import Change, Deps, Fact, Person, Reply
 from tests.fakes import CHINON
 
-BAROLO = replace(bottles_of(guess_wine("Barolo", 2016, 45), 6), id=1)
-CHABLIS = replace(bottles_of(guess_wine("Chablis", 2021), 2), id=2)
+BAROLO = replace(bottles_of(guess_wine("Barolo 2016", 45), 6), id=1)
+CHABLIS = replace(bottles_of(guess_wine("Chablis 2021"), 2), id=2)
 HATE = Fact("hate", "grapes=Chardonnay", "Chardonnay")
 ADA = Person(user_id=7, facts=(HATE, Fact("budget", "20 EUR")), bottles=(BAROLO, CHABLIS))
 
