@@ -22,7 +22,7 @@ FINISH_REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "interrupted"),
 }
 """Finish reasons of other servers, in the words of OpenAI; `interrupted` is ours."""
-WRITTEN: Final = ("content", "refusal", "reasoning", *ECHOED)
+WRITTEN: Final = ("content", "refusal", *ECHOED)
 """Fields of a message that a stream brings in pieces."""
 
 
@@ -40,7 +40,6 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
         refusal=_text(message.get("refusal")) or None,
         usage=_usage(_mapping(data.get("usage"))),
         model=storable(str(data.get("model") or model)),
-        has_reasoning=bool(message.get("reasoning_content") or message.get("reasoning")),
         echo=_echo(message),
     )
 

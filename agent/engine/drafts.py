@@ -39,9 +39,9 @@ class Drafts(Generic[T]):
     _text: Text = field(default=lambda: "")
     _last: tuple[Mapping[str, Any] | None, ParseResult[T] | None] = (None, None)
 
-    @property
-    def on_text(self) -> OnText | None:
-        """Return the callback for a response that begins, None if no drafts are wanted."""
+    def listener(self) -> OnText | None:
+        """Return the callback for the next response, None if no drafts are wanted of it."""
+        self._text = lambda: ""
         can_be_drafted = self.contract.partial is not None or self.contract.is_drafted_as_text
         return self._start if self.run.show_draft is not None and can_be_drafted else None
 
@@ -50,6 +50,10 @@ class Drafts(Generic[T]):
         self._text, self._last = text, (None, None)
         if self.run.show_draft is not None:
             self.run.show_draft(lambda: draft.text if (draft := self.result()) else "")
+
+    def written(self) -> str:
+        """Return the text that the model has written so far."""
+        return self._text()
 
     def result(self) -> ParseResult[T] | None:
         """Return the part of the answer that may be shown now; None if there is none."""

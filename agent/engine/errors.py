@@ -22,16 +22,9 @@ import traceback
 from typing import ClassVar, Literal
 
 Outcome = Literal[
-    "answered",
-    "salvaged",
-    "refusal",
-    "content_filter",
-    "exhausted",
-    "limit",
-    "deadline",
-    "model_error",
-    "stopped",
-]
+    "answered", "salvaged", "refusal", "content_filter", "exhausted",
+    "limit", "deadline", "model_error", "stopped",
+]  # fmt: skip
 """The outcome of a turn."""
 
 log = logging.getLogger(__name__)

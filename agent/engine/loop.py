@@ -13,18 +13,14 @@ from agent.engine.errors import LimitReached, ModelError, Outcome
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.models import ModelChain
-from agent.engine.parsing import (
-    ParseResult,
-    parse_final_response,
-    tool_calls_in_text,
-    valid_part,
-)
+from agent.engine.parsing import ParseResult, parse_final_response, tool_calls_in_text, valid_part
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox
 
 T = TypeVar("T")
 
+Tools = Sequence[Tool | Callable[..., object]] | Toolbox
 Progress = Callable[[Sequence[ToolCall]], str]
 """Returns the text that tells the waiting user what the called tools are doing."""
 
@@ -37,7 +33,6 @@ SCHEMA_RULE: Final = (
     "no text around it, no Markdown fence.\n"
 )
 """The end of a prompt that asks for a structured answer; the schema follows."""
-DRAFT_INTERVAL_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +68,7 @@ async def generate_agentic_response(
     *,
     run: Run,
     contract: OutputContract[T],
-    tools: Sequence[Tool | Callable[..., object]] | Toolbox = (),
+    tools: Tools = (),
     images: Sequence[str] = (),
     initial_calls: Sequence[ToolCall] = (),
     sources: Mapping[str, object] = MappingProxyType({}),
@@ -97,18 +92,27 @@ async def generate_agentic_response(
     Raises:
         TypeError: `run` has no model, or `contract` is not an OutputContract.
     """
-    check_arguments(run, contract)
-    toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
-    run = run.with_deadline()
-    turn = _Turn(run, contract, toolbox, message, images)
+    if not isinstance(contract, OutputContract):
+        raise TypeError(f"contract must be like OutputContract(str), not {contract!r}")
+    if not isinstance(run, Run) or not run.models:
+        raise TypeError(f"run must have a model, like Run([LLMService(model=...)]), not {run!r}")
+    instructions = system_prompt(str(run.instructions), contract)
+    chat = Conversation(instructions, run.history, message, images)
+    turn = _Turn(run.with_deadline(), contract, tools, chat, progress)
     turn.evidence.sources.update(sources)
+    outcome: Outcome = "exhausted"
     try:
         async with run.stop.watch():
             if initial_calls:  # as if a response of the model had made them
-                await turn.call_tools(LLMResponse(tool_calls=tuple(initial_calls)), progress)
-            result = await turn.answer_with_retries(progress)
-        failure: Outcome = "exhausted" if result.retryable else cast(Outcome, result.error_type)
-        outcome, problem = "answered" if result.ok else failure, result.error
+                await turn.call_tools(LLMResponse(tool_calls=tuple(initial_calls)))
+            for _ in range(run.limits.structured_output_max_retries + 1):
+                reply, span = await turn.answer_after_tools()
+                result = await turn.parse(reply, span)
+                if not result.retryable:
+                    outcome = "answered" if result.ok else cast(Outcome, result.error_type)
+                    break
+                turn.chat.add_feedback(reply, result, contract.feedback)
+        problem = turn.results[-1].error
     except (LimitReached, ModelError) as error:
         outcome, problem = error.outcome, str(error)
     return await turn.response(outcome, problem)
@@ -119,9 +123,9 @@ async def stream_agentic_response(
     *,
     run: Run,
     contract: OutputContract[T],
-    tools: Sequence[Tool | Callable[..., object]] | Toolbox = (),
+    tools: Tools = (),
     images: Sequence[str] = (),
-    interval_seconds: float = DRAFT_INTERVAL_SECONDS,
+    interval_seconds: float = 0.2,
 ) -> AsyncIterator[Draft | AgenticResponse[T]]:
     """Yield a draft of the answer whenever its text has changed, then the response.
 
@@ -129,13 +133,10 @@ async def stream_agentic_response(
     between drafts. If the caller stops iterating, the turn is cancelled.
     """
     drafts: list[Callable[[], str]] = []
+    showing = replace(run, show_draft=drafts.append)
     turn = asyncio.create_task(
         generate_agentic_response(
-            message,
-            run=replace(run, show_draft=drafts.append),
-            contract=contract,
-            tools=tools,
-            images=images,
+            message, run=showing, contract=contract, tools=tools, images=images
         )
     )
     shown = ""
@@ -158,34 +159,21 @@ class _Turn(Generic[T]):
         self,
         run: Run,
         contract: OutputContract[T],
-        toolbox: Toolbox,
-        message: str,
-        images: Sequence[str],
+        tools: Tools,
+        chat: Conversation,
+        progress: Progress | None,
     ) -> None:
-        self.run, self.contract, self.toolbox = run, contract, toolbox
-        instructions = system_prompt(str(run.instructions), contract)
-        self.chat = Conversation(instructions, run.history, message, images)
-        self.evidence = Evidence(
-            user_texts=self.chat.texts_by("user"),
-            assistant_texts=self.chat.texts_by("assistant"),
-        )
-        self.models = ModelChain(run)
+        self.run, self.contract, self.chat, self.progress = run, contract, chat, progress
+        self.toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
+        told, said = chat.texts_by("user"), chat.texts_by("assistant")
+        self.evidence = Evidence(user_texts=told, assistant_texts=said)
         self.drafts = Drafts(run, contract, self.evidence)
+        self.models = ModelChain(run, self.drafts.written)
         self.max_tokens = run.limits.answer_tokens
         self.replies: list[LLMResponse] = []
         self.results: list[ParseResult[T]] = []
 
-    async def answer_with_retries(self, progress: Progress | None) -> ParseResult[T]:
-        """Return the first result that needs no retry, or the last one if no retry remains."""
-        while True:
-            reply, span = await self.answer_after_tools(progress)
-            result = await self.parse(reply, span)
-            is_last = len(self.results) > self.run.limits.structured_output_max_retries
-            if result.ok or not result.retryable or is_last:
-                return result
-            self.chat.add_feedback(reply, result, self.contract.feedback)
-
-    async def answer_after_tools(self, progress: Progress | None) -> tuple[LLMResponse, Span]:
+    async def answer_after_tools(self) -> tuple[LLMResponse, Span]:
         """Ask the models, and run the tools they call, until there is a final answer.
 
         If the answer was truncated, raise the token limit for the next one.
@@ -197,20 +185,20 @@ class _Turn(Generic[T]):
                 self.max_tokens = self.run.limits.larger_answer_limit(self.max_tokens)
             if not request.tools:  # without offered tools every reply is final
                 return reply, span
-            if not reply.tool_calls and (
-                calls := tool_calls_in_text(reply.content, self.toolbox.names)
-            ):
-                reply = replace(reply, content="", tool_calls=calls)
             if not reply.tool_calls:
-                return reply, span
-            await self.call_tools(reply, progress)
+                calls = tool_calls_in_text(reply.content, self.toolbox.names)
+                if not calls:
+                    return reply, span
+                reply = replace(reply, content="", tool_calls=calls)
+            await self.call_tools(reply)
 
     def _next_request(self) -> LLMRequest:
         """Return the next request: with tools, the response format, or both.
 
         Tools are offered while enough requests remain for this attempt and its retries, and not
         after a format error. The response format is omitted if the model should have called a
-        tool: some servers disable tools when a format is set.
+        tool: some servers disable tools when a format is set. A "degenerate" answer, which repeats
+        the one before or holds placeholders, tells no cause.
         """
         limits, ledger = self.run.limits, self.run.ledger
         remaining_attempts = limits.structured_output_max_retries - len(self.results) + 1
@@ -218,7 +206,8 @@ class _Turn(Generic[T]):
             ledger.tool_calls < limits.tool_calls
             and ledger.requests + remaining_attempts < limits.requests
         )
-        error = self._last_error()
+        errors = [result.error_type for result in self.results]
+        error = next((error for error in reversed(errors) if error != "degenerate"), None)
         tools = self.toolbox.schemas if may_call and error not in FORMAT_ERRORS else ()
         omit_format = bool(tools) and error in TOOL_MISSING_ERRORS and ledger.tool_calls == 0
         return LLMRequest(
@@ -226,24 +215,14 @@ class _Turn(Generic[T]):
             output=None if omit_format else self.contract.output_format(self.evidence),
             max_tokens=self.max_tokens,
             temperature=self.contract.temperature,
-            on_text=self.drafts.on_text,
+            on_text=self.drafts.listener(),
         )
 
-    def _last_error(self) -> str | None:
-        """Return the type of the newest error except "degenerate", which tells no cause.
-
-        A degenerate answer repeats the previous one, or holds placeholders instead of content.
-        """
-        for result in reversed(self.results):
-            if result.error_type != "degenerate":
-                return result.error_type
-        return None
-
-    async def call_tools(self, reply: LLMResponse, progress: Progress | None) -> None:
+    async def call_tools(self, reply: LLMResponse) -> None:
         """Run the calls of a response, and add their results to the messages and the evidence."""
         calls = self.chat.with_unique_ids(reply.tool_calls)
-        if self.run.show_draft is not None and progress is not None:
-            draft = progress(calls)
+        if self.run.show_draft is not None and self.progress is not None:
+            draft = self.progress(calls)
             self.run.show_draft(lambda: draft)
         results = await self.toolbox.call_all(
             calls, self.run, step=self.models.step, is_truncated=reply.is_truncated
@@ -279,20 +258,26 @@ class _Turn(Generic[T]):
         shown = await self._result_to_show(outcome)
         if shown and outcome not in {"answered", "stopped"}:
             outcome = "salvaged"
-        errors = (result.error_type for result in self.results)
-        answers = [_as_message(shown, self.contract)] if shown else []
-        return AgenticResponse(
-            text=shown.text if shown else "",
+        response: AgenticResponse[T] = AgenticResponse(
+            text="",
             outcome=outcome,
             ledger=self.run.ledger,
-            wine_ids=tuple(shown.wine_ids) if shown else (),
-            answer=shown.answer if shown else None,
             error=problem,
-            error_types=tuple(error for error in errors if error),
+            error_types=tuple(result.error_type for result in self.results if result.error_type),
             retry_count=max(0, len(self.results) - 1),
             models=tuple(dict.fromkeys(reply.model for reply in self.replies)),
-            messages=(*self.chat.added, *answers),
+            messages=tuple(self.chat.added),
             sources=self.evidence.sources,
+        )
+        if shown is None:
+            return response
+        written = "" if shown.answer is None else self.contract.write(shown.answer)
+        return replace(
+            response,
+            text=shown.text,
+            wine_ids=tuple(shown.wine_ids),
+            answer=shown.answer,
+            messages=(*response.messages, {"role": "assistant", "content": written or shown.text}),
         )
 
     async def _result_to_show(self, outcome: Outcome) -> ParseResult[T] | None:
@@ -307,20 +292,12 @@ class _Turn(Generic[T]):
         if outcome in {"refusal", "content_filter"}:
             return None
         for result in reversed(self.results):
-            salvaged = await valid_part(
+            part = await valid_part(
                 self.contract.salvage, result.answer, self.contract, self.evidence
             )
-            if salvaged:
-                return salvaged
+            if part:
+                return part
         return None
-
-
-def check_arguments(run: Run, contract: OutputContract[T]) -> None:
-    """Raise TypeError if the run has no model, or if `contract` is not an OutputContract."""
-    if not isinstance(contract, OutputContract):
-        raise TypeError(f"contract must be like OutputContract(str), not {contract!r}")
-    if not isinstance(run, Run) or not run.models:
-        raise TypeError(f"run must have a model, like Run([LLMService(model=...)]), not {run!r}")
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
@@ -332,9 +309,3 @@ def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
     if contract.accepts_any_text or schema in instructions:
         return instructions
     return f"{instructions}\n\n{SCHEMA_RULE}{schema}"
-
-
-def _as_message(result: ParseResult[T], contract: OutputContract[T]) -> Message:
-    """Return a valid answer as a message for the history of later turns."""
-    written = "" if result.answer is None else contract.write(result.answer)
-    return {"role": "assistant", "content": written or result.text}

@@ -131,7 +131,6 @@ class LLMResponse:
     refusal: str | None = None
     usage: Usage = field(default_factory=Usage)
     model: str = ""
-    has_reasoning: bool = False
     mode: str = ""
     base_url: str | None = None
     echo: Mapping[str, Any] = field(default_factory=dict)
@@ -141,6 +140,14 @@ class LLMResponse:
     def is_truncated(self) -> bool:
         """Return True if it ended at the token limit."""
         return self.finish_reason == "length"
+
+    @property
+    def output(self) -> object:
+        """Return it as an admin reads it in the trace; an invalid answer is kept raw."""
+        if not self.tool_calls:
+            return self.refusal if self.refusal is not None else self.content
+        calls = [{"name": call.name, "arguments": call.arguments} for call in self.tool_calls]
+        return {"content": self.content, "tool_calls": calls}
 
 
 class LLM(Protocol):

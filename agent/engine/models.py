@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from agent.engine.conversation import Conversation
@@ -37,6 +37,8 @@ class ModelChain:
     """
 
     run: Run
+    written: Text
+    """Returns the text that the model of the current request has written so far."""
     step: int = 0
     _current: int = 0
     _declined: int = 0
@@ -104,6 +106,8 @@ class ModelChain:
                 tools=tuple(tool.wire for tool in request.tools) if run.span.recording else (),
             )
             response = await self._send(model, messages, request, span)
+            if request.on_text is not None and run.show_draft is not None:
+                run.show_draft(lambda: "")  # The whole answer is parsed at once: no draft of it.
             self._count(response, span)
         return response, span
 
@@ -116,20 +120,12 @@ class ModelChain:
             DeadlinePassed: there was no response by the deadline of the turn.
             ModelError: the model failed.
         """
-        written: list[Text] = []
-        if (on_text := request.on_text) is not None:
-
-            def listen(text: Text) -> None:
-                written.append(text)
-                on_text(text)
-
-            request = replace(request, on_text=listen)
         try:
             async with asyncio.timeout_at(self.run.deadline):
-                response = await model.generate_with_tools(messages, request)
+                return await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
-            if on_text is not None:
-                self._count(interrupted_response(model, messages, written), span)
+            if request.on_text is not None:
+                self._count(self._interrupted(model, messages), span)
             raise
         except ModelError:
             raise
@@ -138,16 +134,19 @@ class ModelChain:
         except Exception as error:  # of a model that is no LLMService
             kind = log_failure("a model failed", error)
             raise ModelRejected(f"the model failed ({kind})") from None
-        if on_text is not None and self.run.show_draft is not None:
-            self.run.show_draft(lambda: "")  # The whole answer is parsed at once: no draft of it.
-        return response
+
+    def _interrupted(self, model: LLM, messages: Sequence[Message]) -> LLMResponse:
+        """Return the response of a request that was cut off, with an estimate of what it took."""
+        asked, written = json.dumps(messages, default=str), self.written()
+        usage = Usage(len(asked) // TOKEN_CHARS, len(written) // TOKEN_CHARS)
+        return LLMResponse(written, usage=usage, model=model.model, base_url=model.base_url)
 
     def _count(self, response: LLMResponse, span: Span) -> None:
         """Add a response to the ledger, and put it onto its span."""
         costs = self.run.ledger.add(response)
         span.update(
             model=response.model or None,
-            output=as_output(response),
+            output=response.output,
             usage=response.usage,
             cost_usd=sum(costs.values()),
             costs=costs,
@@ -156,26 +155,9 @@ class ModelChain:
         )
 
 
-def interrupted_response(
-    model: LLM, messages: Sequence[Message], written: Sequence[Text]
-) -> LLMResponse:
-    """Return the response of a request that was cut off, with an estimate of what it took."""
-    asked, said = json.dumps(messages, default=str), written[-1]() if written else ""
-    used = Usage(len(asked) // TOKEN_CHARS, len(said) // TOKEN_CHARS)
-    return LLMResponse(said, usage=used, model=model.model, base_url=model.base_url)
-
-
 def worth_a_wait(error: Exception) -> bool | float:
     """Tell whether to ask the same model again, and after how many seconds if its server said."""
     if not isinstance(error, ModelUnavailable) or isinstance(error, ModelTimeout):
         return False
     told = error.retry_after
     return True if told is None else told <= LONGEST_WAIT_SECONDS and told
-
-
-def as_output(response: LLMResponse) -> object:
-    """Return a response as an admin reads it in the trace; an invalid answer is kept raw."""
-    if not response.tool_calls:
-        return response.refusal if response.refusal is not None else response.content
-    calls = [{"name": call.name, "arguments": call.arguments} for call in response.tool_calls]
-    return {"content": response.content, "tool_calls": calls}

@@ -3,7 +3,7 @@
 Strict JSON is tried first. What is repaired is the notation only (fences and prose around it, line
 breaks within strings, trailing commas, quotes, comments: JSON5), never a value, and never what was
 cut off. The value is held to its schema and the contract's rules, not to words in it; only what is
-nothing but a written tool call, placeholders or a copy of the schema is no answer in any case.
+nothing but a written tool call or placeholders is no answer in any case.
 """
 
 import json
@@ -128,8 +128,6 @@ def _read_answer(
         result = _read(text, contract, tool_names)
     except NotJson as error:
         result = _failed("invalid_json", str(error))
-    except RecursionError:
-        result = _failed("invalid_json", "the response is nested too deeply")
     except ValidationError as error:
         result = _failed("schema", describe_validation_error(error))
     except Exception as error:  # of a validator, or of the contract's `read_text`
@@ -148,11 +146,7 @@ def _unusable(response: LLMResponse, text: str) -> tuple[str, str] | None:
         return FINISH_PROBLEMS[finish]
     if len(response.content) > lengths.ANSWER:
         return "too_long", f"the response has more than {lengths.ANSWER} characters"
-    if text:
-        return None
-    is_thought = response.has_reasoning or response.content.strip()
-    holds = "holds only reasoning and no answer" if is_thought else "is empty"
-    return "empty", f"the response {holds}"
+    return None if text else ("empty", "the response holds no answer")
 
 
 def _read(text: str, contract: OutputContract[T], tool_names: Collection[str]) -> ParseResult[T]:
@@ -160,8 +154,8 @@ def _read(text: str, contract: OutputContract[T], tool_names: Collection[str]) -
     if tool_calls_in_text(text, tool_names):
         return _failed(*WRITTEN_CALL)
     value, method = _value_of(text, contract)
-    if problem := _problem_of_empty_answer(value, contract):
-        return _failed("degenerate", problem)
+    if found := _placeholder(value):
+        return _failed("degenerate", f"the answer holds nothing but placeholders like `{found}`")
     return ParseResult("", answer=contract.read(value), method=method)
 
 
@@ -189,37 +183,24 @@ def strip_thoughts(text: str) -> str:
 def read_json(text: str, brackets: str = "{}") -> tuple[object, str]:
     """Return the one JSON value of a text, and how it was found: strict, embedded or repaired.
 
-    It has these brackets, unless it is the whole text. A part of an answer is not the answer:
-    behind a value that is broken, or cut off, none is looked for.
+    It is the whole text, or has these brackets. A part of a broken answer is not looked for.
 
     Raises:
         NotJson: there is none, or more than one.
     """
-    try:
-        return json.loads(text), "strict"
-    except (ValueError, RecursionError) as error:
-        problem = error
-    found: list[object] = []
-    start = text.find(brackets[0])
-    while start >= 0:
+    inner = text[text.find(brackets[0]) : text.rfind(brackets[1]) + 1]
+    problem = ""
+    for read, method in ((json.loads, "strict"), (LENIENT.decode, "embedded")):
         try:
-            value, end = LENIENT.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            break
-        if value and value not in found:
-            found.append(value)
-        start = text.find(brackets[0], end)
-    if len(found) > 1 or (found and start >= 0):
-        raise NotJson("the response holds more than one JSON value, exactly one is expected")
-    if found:
-        return found[0], "embedded"
-    if start < 0:
+            return read(inner if problem else text), method
+        except (ValueError, RecursionError) as error:
+            problem = clip(str(error), 80)
+    if brackets[0] not in text:
         raise NotJson("the response holds no JSON")
     try:
-        return pyjson5.loads(text[start : text.rfind(brackets[1]) + 1]), "repaired"
+        return pyjson5.loads(inner), "repaired"
     except (ValueError, RecursionError, pyjson5.Json5Exception):
-        kind = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
-        raise NotJson(f"the response is not valid JSON ({clip(kind, 80)})") from None
+        raise NotJson(f"the response is not one valid JSON value ({problem})") from None
 
 
 def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
@@ -227,19 +208,15 @@ def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall
 
     Servers whose template does not parse the calls of their model hand them on as text.
     """
-    rest = CALL_TAGS.sub(" ", strip_thoughts(text)).strip()
-    calls: list[ToolCall] = []
-    while rest.startswith(("{", "[")) and len(calls) < lengths.TOOL_CALLS:
+    values: list[object] = []
+    for part in CALL_TAGS.split(strip_thoughts(text)):
         try:
-            value, end = LENIENT.raw_decode(rest)
+            value = json.loads(part) if part.strip() else []
         except (ValueError, RecursionError):
             return ()
-        for item in value if isinstance(value, list) else [value]:
-            if (call := _call(item, tool_names)) is None:
-                return ()
-            calls.append(call)
-        rest = rest[end:].strip(" ,\n")
-    return () if rest else tuple(calls)
+        values += value if isinstance(value, list) else [value]
+    calls = [_call(value, tool_names) for value in values[: lengths.TOOL_CALLS]]
+    return tuple(call for call in calls if call is not None) if None not in calls else ()
 
 
 def partial_answer(
@@ -294,17 +271,11 @@ def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:
     return ToolCall("", name, arguments if isinstance(arguments, str) else json.dumps(arguments))
 
 
-def _problem_of_empty_answer(value: object, contract: OutputContract[T]) -> str | None:
-    """Return feedback if an answer is a copy of the schema or contains only placeholders."""
-    copied = value.get("properties") if isinstance(value, Mapping) else None
-    names = contract.output.schema.get("properties", {}).keys()
-    if isinstance(copied, Mapping) and copied and copied.keys() <= names:
-        return "the answer is a copy of the schema; fill it with values"
-    sentences = [leaf for leaf in leaves(value) if isinstance(leaf, str) and " " in leaf.strip()]
-    placeholders = [leaf for leaf in leaves(value) if str(leaf).strip().lower() in PLACEHOLDERS]
-    if sentences or not placeholders:
-        return None
-    return f"the answer holds nothing but placeholders like `{placeholders[0]}`"
+def _placeholder(value: object) -> str | None:
+    """Return a placeholder of an answer that contains no sentence beside placeholders."""
+    strings = [leaf.strip() for leaf in leaves(value) if isinstance(leaf, str)]
+    found = [leaf for leaf in strings if leaf.lower() in PLACEHOLDERS]
+    return found[0] if found and not any(" " in leaf for leaf in strings) else None
 
 
 async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
@@ -319,8 +290,6 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
         if not problem and (problem := await _result_of(contract.grounding(answer, evidence))):
             kind = "grounding"
         text = "" if problem else visible(contract.render(answer, evidence))
-    except RecursionError:
-        return _failed("invalid_json", "the response is nested too deeply")
     except ValueError as error:
         return _failed("semantic", clip(str(error), SHOWN_ERROR_CHARS))
     except Exception as error:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Final, get_origin, get_type_hints
+from typing import Any, Final, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import to_jsonable_python
@@ -27,6 +27,8 @@ from agent.text import storable, truncate_at_boundary
 ERROR_PREFIX: Final = "Error: "
 NAMED_KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 TRUNCATED: Final = "this call was cut off at the token limit; call again with shorter arguments"
+SLIMMED: Final = frozenset({"title", "minLength", "maxLength", "minItems", "maxItems"})
+"""Keywords of a schema that tell the model nothing."""
 ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is known"
 
 
@@ -56,7 +58,7 @@ class Tool:
 
     The function receives an instance of this model, or its fields by name if `passes_fields`. A
     plain function runs in a thread, which cannot be cancelled: write functions that may hang as
-    coroutines. A parameter annotated `Run` receives the turn's run, traced on the tool's span; the
+    coroutines. A parameter named `run` receives the turn's run, traced on the tool's span; the
     model does not see this parameter. A call may take `seconds`, by default the limit of the run.
     """
 
@@ -73,31 +75,21 @@ class Tool:
         return ToolSchema(self.name, self.description, _schema_of(self.arguments_model))
 
     @cached_property
-    def _run_parameters(self) -> tuple[str, ...]:
+    def _takes_run(self) -> bool:
         # Cached: reading a signature takes as long as all the rest of a call.
-        parameters = inspect.signature(self.function).parameters
-        return tuple(name for name in parameters if _is_run(parameters[name].annotation))
+        return "run" in inspect.signature(self.function).parameters
 
     async def invoke(self, arguments: BaseModel, run: Run) -> object:
         """Call the function. Raises what it raises."""
-        positional: tuple[object, ...] = () if self.passes_fields else (arguments,)
-        keywords: dict[str, object] = dict.fromkeys(self._run_parameters, run)
+        given = [] if self.passes_fields else [arguments]
+        named: dict[str, object] = {"run": run} if self._takes_run else {}
         if self.passes_fields:
-            keywords |= {
-                name: getattr(arguments, name) for name in self.arguments_model.model_fields
-            }
+            named |= {name: getattr(arguments, name) for name in type(arguments).model_fields}
         if inspect.iscoroutinefunction(self.function):
-            return await self.function(*positional, **keywords)
-        output = await asyncio.to_thread(self.function, *positional, **keywords)
+            return await self.function(*given, **named)
+        output = await asyncio.to_thread(self.function, *given, **named)
         # A lambda or another callable may return a coroutine though it is no coroutine function.
         return await output if inspect.isawaitable(output) else output
-
-
-def _is_run(annotation: object) -> bool:
-    # Annotations are strings in modules that import `annotations` from __future__.
-    if isinstance(annotation, str):
-        return annotation == "Run" or annotation.startswith("Run[")
-    return annotation is Run or get_origin(annotation) is Run
 
 
 def tool(function: Callable[..., object]) -> Tool:
@@ -118,7 +110,7 @@ def tool(function: Callable[..., object]) -> Tool:
         if parameter.name not in hints:
             raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
         default = ... if parameter.default is parameter.empty else parameter.default
-        if not _is_run(parameter.annotation):
+        if parameter.name != "run":
             fields[parameter.name] = (hints[parameter.name], default)
     with warnings.catch_warnings():  # about parameters named like methods: "copy", "schema"
         warnings.simplefilter("ignore", UserWarning)
@@ -243,32 +235,25 @@ def as_text(content: object, max_chars: int) -> str:
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
 
 
-LENGTH_KEYWORDS: Final = ("minLength", "maxLength", "minItems", "maxItems")
-
-
 @lru_cache(128)
 def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
-    """Return the schema of a tool's arguments; making one takes a millisecond."""
-    return _slim(arguments.model_json_schema())
+    """Return the schema of a tool's arguments; making one takes a millisecond.
 
-
-def _slim(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without parts that cost tokens and tell the model nothing.
-
-    Removes titles, lengths, empty defaults, the null of optional types and the class docstring.
-    Moves an enum to where it is used, without its docstring.
+    Leave out parts that cost tokens and tell the model nothing: titles, lengths, empty defaults,
+    the null of optional types and the class docstring. Move an enum to where it is used.
     """
-    definitions = schema.get("$defs", {})
+    schema = arguments.model_json_schema()
+    definitions = schema.pop("$defs", {})
+    schema.pop("description", None)
     enums = {f"#/$defs/{name}": kind for name, kind in definitions.items() if "enum" in kind}
     others = {name: kind for name, kind in definitions.items() if "enum" not in kind}
-    own = {key: value for key, value in schema.items() if key not in ("description", "$defs")}
-    slim: dict[str, Any] = _slim_part(own | ({"$defs": others} if others else {}), enums)
+    slim: Mapping[str, Any] = _slim(schema | ({"$defs": others} if others else {}), enums)
     return slim
 
 
-def _slim_part(node: Any, enums: Mapping[str, Any]) -> Any:
+def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
     if isinstance(node, list):
-        return [_slim_part(item, enums) for item in node]
+        return [_slim(item, enums) for item in node]
     if not isinstance(node, dict):
         return node
     if enum := enums.get(str(node.get("$ref"))):
@@ -278,9 +263,8 @@ def _slim_part(node: Any, enums: Mapping[str, Any]) -> Any:
     if len(alternatives) == 1:
         node = alternatives[0] | {key: value for key, value in node.items() if key != "anyOf"}
     return {
-        key: _slim_part(value, enums)
+        key: _slim(value, enums)
         for key, value in node.items()
-        if not (key == "title" and isinstance(value, str))
-        and not (key in LENGTH_KEYWORDS and isinstance(value, int))
+        if not (key in SLIMMED and isinstance(value, str | int))
         and not (key == "default" and value in (None, [], ""))
     }
