@@ -214,13 +214,12 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class ChatRow(Base):
-    """The state of a chat, learned while sending to it."""
+    """A chat from which somebody wrote, or to which the bot sent."""
 
     __tablename__ = "chats"
 
     chat_id: Mapped[Key]
     unreachable_since: Mapped[datetime | None]
-    unreachable_reason: Mapped[str | None]
     migrated_to: Mapped[BigInt | None]
 
 
@@ -299,24 +298,21 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class PersonRow(Base):
-    """A user who wrote, or whom an admin allowed or blocked before they did.
+    """What was decided of a user, and what they were told.
 
-    `warned_on` is the day of the last warning that their budget is nearly used up, `introduced_on`
-    that on which admins were asked whether to let them in.
+    `access` is an admin's decision. `warned_on` is the day of the last warning that their budget is
+    nearly used up, `introduced_on` that on which admins were asked whether to let them in.
     """
 
     __tablename__ = "people"
 
     user_id: Mapped[Key]
     access: Mapped[str | None]
-    first_seen: Mapped[datetime | None]
-    last_seen: Mapped[datetime | None]
-    chat_id: Mapped[BigInt | None]
     warned_on: Mapped[date | None]
     introduced_on: Mapped[date | None]
 
 
-class FactRow(Base):
+class FactRow(MappedAsDataclass, Base, kw_only=True):
     """A fact that a user stated about themselves, or that follows from their verdict on a turn.
 
     `turn_id` is the rated turn, 0 for a stated fact; `said` holds the user's words. A fact of the
@@ -333,7 +329,7 @@ class FactRow(Base):
     chat_id: Mapped[Key] = mapped_column(default=0)
     said: Mapped[str] = mapped_column(default="")
     at: Mapped[datetime]
-    until: Mapped[datetime | None]
+    until: Mapped[datetime | None] = mapped_column(default=None)
 
 
 class BottleRow(Base):

@@ -184,7 +184,7 @@ class AdminCommands:
         return await broadcasts.begin(broadcast_id, messages)
 
     async def _chats(self) -> list[int]:
-        return await self.talk.repositories.people.private_chats(only_allowed=self.only_allowed)
+        return await self.talk.repositories.chats.private(only_allowed=self.only_allowed)
 
     async def _admins_press(self, update: Update) -> tuple[CallbackQuery, int, str] | None:
         """Return a press with the id and the word of its button; None if no admin pressed."""

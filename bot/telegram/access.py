@@ -2,12 +2,11 @@
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Final, Literal
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
 
 from telegram import Update, User
-from telegram.constants import ChatType
 
 from agent import lengths
 from agent.i18n import translate, use_language
@@ -23,13 +22,10 @@ log = logging.getLogger(__name__)
 Entry = Literal["welcome", "blocked", "stranger", "first_time"]
 """No admin has decided on a stranger; admins are asked the first time."""
 
-SEEN_AGAIN: Final = timedelta(hours=1)
-MAX_SEEN: Final = 10_000
-
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Decides for every update whether it is answered, and stores who wrote.
+    """Decides for every update whether it is answered.
 
     Admins are always answered, blocked users never. With `allow_list` other users are answered only
     if an admin allowed them; strangers get their id to give to an admin, in a group only if they
@@ -40,7 +36,6 @@ class Access:
     admin_ids: Collection[int] = ()
     allow_list: bool = False
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    _seen: dict[tuple[int, bool], datetime] = field(default_factory=dict)
 
     async def lets_in(self, update: Update) -> bool:
         """Return whether to answer an update; tell those who are not let in."""
@@ -51,7 +46,6 @@ class Access:
         if entry == "blocked":
             log.info("User %s is blocked: update %s is ignored", user.id, update.update_id)
             return False
-        await self._store_seen(update, user)
         if entry == "welcome":
             return True
         if entry == "first_time" and not user.is_bot:  # an account that many write through
@@ -88,19 +82,6 @@ class Access:
             await acknowledge(update.callback_query, words)
         elif speaks_to_bot(update):
             await self.talk.say(update, words)
-
-    async def _store_seen(self, update: Update, user: User) -> None:
-        """Store that a user wrote, once an hour."""
-        chat, now = update.effective_chat, self.now()
-        private = chat.id if chat is not None and chat.type == ChatType.PRIVATE else None
-        # Whoever was seen in a group has not shown their private chat yet.
-        key = user.id, private is not None
-        if key in self._seen and now - self._seen[key] < SEEN_AGAIN:
-            return
-        if len(self._seen) >= MAX_SEEN:
-            self._seen.clear()
-        await self.talk.repositories.people.seen(user.id, private, now)
-        self._seen[key] = now
 
 
 def shown_name(name: str) -> str:

@@ -188,7 +188,7 @@ class Sender:
             message.edits = None
             return True
         if chats is not None and kind_of(error) == "unreachable":
-            await _try_to_store(lambda: chats.unreachable(chat_id, str(error)), chat_id)
+            await _try_to_store(lambda: chats.unreachable(chat_id), chat_id)
         return False
 
 

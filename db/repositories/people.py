@@ -1,11 +1,12 @@
 """People and chats: access, conversations, the facts and bottles of users."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from datetime import date, datetime, timedelta
 from typing import Final, cast
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, delete, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import storable
@@ -21,6 +22,7 @@ from db.models import (
     TurnRow,
     insert,
     upsert,
+    values_of,
 )
 from db.records import Access
 from db.repositories.privacy import forget, forget_elsewhere
@@ -32,34 +34,17 @@ UNDOABLE: Final = timedelta(days=30)
 CHANGE: Final = TypeAdapter(Change)
 SAFETY: Final = "safety"
 """The kind of a fact that excludes wines in one chat."""
-FACT: Final[dict[str, object]] = {"turn_id": 0, "chat_id": 0, "said": "", "until": None}
-"""The columns of a fact that most have in common."""
 IS_SAFETY: Final = FactRow.kind == SAFETY
 
 
 class PeopleRepository(SqlRepository):
-    """Stores the users of the bot, and whether they may use it. Writes commit."""
-
-    async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
-        """Store that a user wrote; `chat_id` is their private chat if they wrote there."""
-        async with self._sessions.begin() as session:
-            row = insert(session, PersonRow).values(
-                user_id=user_id, first_seen=at, last_seen=at, chat_id=chat_id
-            )
-            changes = {
-                "first_seen": func.coalesce(PersonRow.first_seen, row.excluded.first_seen),
-                "last_seen": row.excluded.last_seen,
-                "chat_id": func.coalesce(row.excluded.chat_id, PersonRow.chat_id),
-            }
-            await session.execute(
-                row.on_conflict_do_update(index_elements=["user_id"], set_=changes)
-            )
+    """Stores which users may use the bot, and what they were told once. Writes commit."""
 
     async def access(self, user_id: int) -> Access | None:
         """Return whether an admin allowed or blocked a user; None if neither."""
+        query = select(PersonRow.access).where(PersonRow.user_id == user_id)
         async with self._sessions() as session:
-            row = await session.get(PersonRow, user_id)
-        return cast("Access | None", row.access) if row else None
+            return cast("Access | None", await session.scalar(query))
 
     async def decide(self, user_id: int, access: Access) -> None:
         """Allow or block a user, also one who never wrote."""
@@ -70,28 +55,17 @@ class PeopleRepository(SqlRepository):
     async def warned(self, user_id: int, day: date) -> bool:
         """Store that a user is warned of their budget; return True the first time that day."""
         earlier = PersonRow.warned_on.is_(None) | (PersonRow.warned_on < day)
-        return await self._first(user_id, {"warned_on": day}, earlier)
+        return await self._is_first(user_id, {"warned_on": day}, earlier)
 
     async def introduced(self, user_id: int, day: date) -> bool:
         """Store that admins are asked about a user; return True the first time."""
-        never = PersonRow.introduced_on.is_(None)
-        return await self._first(user_id, {"introduced_on": day}, never)
-
-    async def private_chats(self, *, only_allowed: bool = False) -> list[int]:
-        """Return the reachable private chats of users who are not blocked, for a broadcast."""
-        welcome = PersonRow.access.is_distinct_from("blocked")
-        if only_allowed:
-            welcome = PersonRow.access == "allowed"
-        query = (
-            select(PersonRow.chat_id)
-            .join(ChatRow, ChatRow.chat_id == PersonRow.chat_id, isouter=True)
-            .where(PersonRow.chat_id.is_not(None), welcome, ChatRow.unreachable_since.is_(None))
-            .order_by(PersonRow.user_id)
+        return await self._is_first(
+            user_id, {"introduced_on": day}, PersonRow.introduced_on.is_(None)
         )
-        async with self._sessions() as session:
-            return [chat_id for chat_id in await session.scalars(query) if chat_id]
 
-    async def _first(self, user_id: int, note: dict[str, date], new: ColumnElement[bool]) -> bool:
+    async def _is_first(
+        self, user_id: int, note: dict[str, date], new: ColumnElement[bool]
+    ) -> bool:
         """Store a note; return True for the first of several replicas that does."""
         async with self._sessions.begin() as session:
             row = insert(session, PersonRow).values(user_id=user_id, **note)
@@ -99,23 +73,53 @@ class PeopleRepository(SqlRepository):
             return await session.scalar(noted.returning(PersonRow.user_id)) is not None
 
 
+class ChatRepository(SqlRepository):
+    """Stores which chats can be reached, and where groups moved."""
+
+    async def reachable(self, chat_id: int) -> None:
+        """Store that a chat can be reached: a user wrote from there."""
+        async with self._sessions() as session:
+            row = await session.get(ChatRow, chat_id)
+        # This is asked with every message, and nearly always there is nothing to write.
+        if row is None or row.unreachable_since is not None:
+            await self._set(chat_id, unreachable_since=None)
+
+    async def unreachable(self, chat_id: int) -> None:
+        """Store that the bot was blocked there, or that the chat is gone."""
+        await self._set(chat_id, unreachable_since=self._now())
+
+    async def _set(self, chat_id: int, unreachable_since: datetime | None) -> None:
+        row = {"chat_id": chat_id, "unreachable_since": unreachable_since}
+        async with self._sessions.begin() as session:
+            await session.execute(upsert(session, ChatRow, "unreachable_since"), row)
+
+    async def migrated(self, chat_id: int, to: int) -> None:
+        """Store that a group became a supergroup with another id; its conversation goes along."""
+        known = select(FactRow.user_id, FactRow.value).where(IS_SAFETY, FactRow.chat_id == to)
+        fact = tuple_(FactRow.user_id, FactRow.value)
+        is_there = IS_SAFETY & (FactRow.chat_id == chat_id) & fact.in_(known)
+        async with self._sessions.begin() as session:
+            moved = {"chat_id": chat_id, "migrated_to": to}
+            await session.execute(upsert(session, ChatRow, "migrated_to"), moved)
+            await session.execute(delete(FactRow).where(is_there))
+            for row in (MessageRow, FactRow, TurnRow):
+                await session.execute(update(row).where(row.chat_id == chat_id).values(chat_id=to))
+
+    async def private(self, *, only_allowed: bool = False) -> Sequence[int]:
+        """Return the reachable private chats of users who are not blocked, for a broadcast.
+
+        The id of a private chat is that of its user.
+        """
+        access = "allowed" if only_allowed else "blocked"
+        decided = ChatRow.chat_id.in_(select(PersonRow.user_id).where(PersonRow.access == access))
+        is_open = (ChatRow.chat_id > 0) & ChatRow.unreachable_since.is_(None)
+        query = select(ChatRow.chat_id).where(is_open, decided if only_allowed else ~decided)
+        async with self._sessions() as session:
+            return (await session.scalars(query.order_by(ChatRow.chat_id))).all()
+
+
 class MessageRepository(SqlRepository):
     """Stores the conversations of chats, and of topics where there are topics."""
-
-    async def create(
-        self,
-        chat_id: int,
-        role: Role,
-        content: str,
-        wine_ids: Sequence[str] = (),
-        *,
-        turn_id: int | None = None,
-        thread_id: int = 0,
-    ) -> None:
-        """Store one message, once per role and `turn_id` if given."""
-        message = StoredMessage(role, content, tuple(wine_ids), thread_id=thread_id)
-        async with self._sessions.begin() as session:
-            await store_messages(session, chat_id, [message], turn_id, self._now())
 
     async def recent(
         self, chat_id: int, limit: int = 20, *, thread_id: int = 0
@@ -126,7 +130,7 @@ class MessageRepository(SqlRepository):
             .join(TurnRow, TurnRow.turn_id == MessageRow.turn_id, isouter=True)
             .where(_is_in(chat_id, thread_id))
             .order_by(MessageRow.id.desc())
-            .limit(max(limit, 0))
+            .limit(limit)
         )
         async with self._sessions() as session:
             rows = (await session.execute(newest)).all()
@@ -152,11 +156,8 @@ class MessageRepository(SqlRepository):
         """Delete the messages of a conversation's last turn; False if `turn_id` is not its last."""
         is_here = _is_in(chat_id, thread_id)
         newest = select(MessageRow.turn_id).where(is_here).order_by(MessageRow.id.desc()).limit(1)
-        async with self._sessions.begin() as session:
-            if await session.scalar(newest) != turn_id:
-                return False
-            await session.execute(delete(MessageRow).where(is_here, MessageRow.turn_id == turn_id))
-        return True
+        theirs = delete(MessageRow).where(is_here, MessageRow.turn_id == turn_id)
+        return bool(await self._write(theirs.where(newest.scalar_subquery() == turn_id)))
 
 
 def _is_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
@@ -171,12 +172,10 @@ async def store_messages(
     now: datetime,
 ) -> None:
     """Store messages of a turn, once, under the present id of their chat."""
-    if chat_id < 0:
-        chat = await session.get(ChatRow, chat_id)
-        chat_id = chat.migrated_to if chat and chat.migrated_to is not None else chat_id
+    chat = await session.get(ChatRow, chat_id)
     rows = [
         {
-            "chat_id": chat_id,
+            "chat_id": (chat.migrated_to if chat else None) or chat_id,
             "role": message.role,
             "content": storable(message.content),
             "wine_ids": [storable(wine_id) for wine_id in message.wine_ids],
@@ -188,41 +187,6 @@ async def store_messages(
         for message in messages
     ]
     await session.execute(insert(session, MessageRow).on_conflict_do_nothing(), rows)
-
-
-class ChatRepository(SqlRepository):
-    """Stores which chats can be reached, and where groups moved."""
-
-    async def unreachable(self, chat_id: int, reason: str) -> None:
-        """Store that the bot was blocked there, or that the chat is gone."""
-        async with self._sessions.begin() as session:
-            since, reason = self._now(), storable(reason)
-            await _set(session, chat_id, unreachable_since=since, unreachable_reason=reason)
-
-    async def reachable(self, chat_id: int) -> None:
-        """Store that a chat can be reached again: a user wrote from there."""
-        async with self._sessions() as session:
-            row = await session.get(ChatRow, chat_id)
-        # This is asked with every message, and nearly always there is nothing to write.
-        if row is not None and row.unreachable_since is not None:
-            async with self._sessions.begin() as session:
-                await _set(session, chat_id, unreachable_since=None, unreachable_reason=None)
-
-    async def migrated(self, chat_id: int, to: int) -> None:
-        """Store that a group became a supergroup with another id; its conversation goes along."""
-        known = select(FactRow.user_id, FactRow.value).where(IS_SAFETY, FactRow.chat_id == to)
-        fact = tuple_(FactRow.user_id, FactRow.value)
-        async with self._sessions.begin() as session:
-            await _set(session, chat_id, migrated_to=to)
-            is_there = IS_SAFETY & (FactRow.chat_id == chat_id) & fact.in_(known)
-            await session.execute(delete(FactRow).where(is_there))
-            for row in (MessageRow, FactRow, TurnRow):
-                await session.execute(update(row).where(row.chat_id == chat_id).values(chat_id=to))
-
-
-async def _set(session: AsyncSession, chat_id: int, **columns: datetime | str | int | None) -> None:
-    row = insert(session, ChatRow).values(chat_id=chat_id, **columns)
-    await session.execute(row.on_conflict_do_update(index_elements=["chat_id"], set_=columns))
 
 
 class CareRepository(SqlRepository):
@@ -239,10 +203,13 @@ class CareRepository(SqlRepository):
 
     async def save(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
         """Store concerns and allergies with the time until which they hold; None means for ever."""
-        shared = {"chat_id": chat_id, "user_id": user_id, "kind": SAFETY, "at": self._now()}
-        rows = [shared | {"value": name, "until": until} for name, until in told.items()]
+        now = self._now()
         async with self._sessions.begin() as session:
-            await session.execute(upsert(session, FactRow), [FACT | row for row in rows])
+            for name, until in told.items():
+                fact = FactRow(
+                    user_id=user_id, kind=SAFETY, value=name, chat_id=chat_id, at=now, until=until
+                )
+                await _save_fact(session, fact)
 
     async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
         """Forget the concerns and allergies of a chat, except `but`."""
@@ -274,35 +241,25 @@ class MemoryRepository(SqlRepository):
     async def undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it is deleted, or another user's."""
         async with self._sessions() as session:
-            said = await session.scalar(select(FactRow.said).where(_of_undo(user_id, undo_id)))
+            said = await session.scalar(select(FactRow.said).where(_is_undo(user_id, undo_id)))
         return None if said is None else CHANGE.validate_json(said)
 
     async def bottles(self, user_id: int) -> list[Bottles]:
         """Return the wines that a user owns or owned; the last changed ones come last."""
         query = select(BottleRow).where(BottleRow.user_id == user_id)
         async with self._sessions() as session:
-            rows = (await session.scalars(query.order_by(BottleRow.at, BottleRow.id))).all()
-        return [
-            Bottles(
-                id=row.id,
-                key=row.key,
-                wine=row.wine,
-                count=row.count,
-                drink_from=row.drink_from,
-                drink_until=row.drink_until,
-                note=row.note,
-            )
-            for row in rows
-        ]
+            rows = await session.scalars(query.order_by(BottleRow.at, BottleRow.id))
+            names = [field.name for field in fields(Bottles)]
+            return [Bottles(**{name: getattr(row, name) for name in names}) for row in rows]
 
     async def remind(
         self, user_id: int, month: Fact, told: Sequence[Fact], messages: Sequence[OutboxRow]
     ) -> bool:
         """Store a month's reminder of a user, to be sent; return False if it was stored before."""
         now = self._now()
-        row = {"user_id": user_id, "kind": month.kind, "value": month.value, "at": now}
+        row = FactRow(user_id=user_id, kind=month.kind, value=month.value, at=now)
         async with self._sessions.begin() as session:
-            noted = insert(session, FactRow).values(FACT | row)
+            noted = insert(session, FactRow).values(values_of(row))
             is_new = noted.on_conflict_do_nothing().returning(FactRow.user_id)
             if await session.scalar(is_new) is None:
                 return False
@@ -310,60 +267,58 @@ class MemoryRepository(SqlRepository):
             session.add_all(messages)
         return True
 
-    async def owners(self, without: Collection[str]) -> list[int]:
+    async def owners(self, without: Collection[str]) -> Sequence[int]:
         """Return the users who own bottles, and have none of these settings."""
         setting = (FactRow.kind == "setting") & FactRow.value.in_(without)
         others = select(FactRow.user_id).where(setting)
         owning = (BottleRow.count > 0) & BottleRow.user_id.not_in(others)
         async with self._sessions() as session:
-            return list(await session.scalars(select(BottleRow.user_id).where(owning).distinct()))
+            return (await session.scalars(select(BottleRow.user_id).where(owning).distinct())).all()
 
 
 async def change(session: AsyncSession, changes: Sequence[Change], now: datetime) -> None:
     """Apply the changes of a turn, in the transaction that stores the turn, so only once."""
     for wanted in changes:
         made = await _undone(session, wanted) if wanted.undoes else wanted
+        user_id = made.user_id
         for fact in made.unlearned:
-            await _unlearn(session, made.user_id, fact)
+            await _unlearn(session, user_id, fact)
         for fact in made.learned:
-            await _learn(session, made.user_id, fact, now)
+            value, said = storable(fact.value), storable(fact.original_text)
+            row = FactRow(user_id=user_id, kind=fact.kind, value=value, said=said, at=now)
+            await _save_fact(session, row)
         for bottles in made.bottles:
-            await _add(session, made.user_id, bottles, now)
+            await _add(session, user_id, bottles, now)
         if made.undo_id:
             await _save_undo(session, made, now)
         if made.forget:
-            await forget(session, made.user_id, made.forget)
+            await forget(session, user_id, made.forget)
             await forget_elsewhere(session, made.forget, now)
 
 
-async def _learn(session: AsyncSession, user_id: int, fact: Fact, now: datetime) -> None:
-    row = {"user_id": user_id, "kind": fact.kind, "value": storable(fact.value), "at": now}
-    await session.execute(
-        upsert(session, FactRow), FACT | row | {"said": storable(fact.original_text)}
-    )
+async def _save_fact(session: AsyncSession, fact: FactRow) -> None:
+    await session.execute(upsert(session, FactRow), values_of(fact))
 
 
-def _of_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
+def _is_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
     this = (FactRow.kind == UNDO) & (FactRow.value == str(undo_id))
     return (FactRow.user_id == user_id) & this
 
 
-async def _save_undo(session: AsyncSession, change: Change, now: datetime) -> None:
+async def _save_undo(session: AsyncSession, made: Change, now: datetime) -> None:
     """Store a change so that it can be undone; delete those that are too old."""
-    theirs = (FactRow.user_id == change.user_id) & (FactRow.kind == UNDO)
+    theirs = (FactRow.user_id == made.user_id) & (FactRow.kind == UNDO)
     await session.execute(delete(FactRow).where(theirs, FactRow.at < now - UNDOABLE))
-    row = {"user_id": change.user_id, "kind": UNDO, "value": str(change.undo_id), "at": now}
-    said = storable(CHANGE.dump_json(change).decode())
-    await session.execute(upsert(session, FactRow), FACT | row | {"said": said})
+    said = storable(CHANGE.dump_json(made).decode())
+    row = FactRow(user_id=made.user_id, kind=UNDO, value=str(made.undo_id), said=said, at=now)
+    await _save_fact(session, row)
 
 
-async def _undone(session: AsyncSession, change: Change) -> Change:
+async def _undone(session: AsyncSession, wanted: Change) -> Change:
     """Return the inverse of a stored change and delete it; an empty change if it is not stored."""
-    this = delete(FactRow).where(_of_undo(change.user_id, change.undoes)).returning(FactRow.said)
+    this = delete(FactRow).where(_is_undo(wanted.user_id, wanted.undoes)).returning(FactRow.said)
     said = await session.scalar(this)
-    if said is None:
-        return Change(user_id=change.user_id)
-    return CHANGE.validate_json(said).inverse
+    return CHANGE.validate_json(said).inverse if said else Change(user_id=wanted.user_id)
 
 
 async def _unlearn(session: AsyncSession, user_id: int, fact: Fact) -> None:

@@ -123,7 +123,7 @@ async def forget(session: AsyncSession, user_id: int, user: str) -> dict[str, in
     counts["updates"] = await count_rows(session, emptied)
     owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered", "retry"])
     is_decided = PersonRow.access.is_not(None)
-    nothing = dict.fromkeys(("first_seen", "last_seen", "chat_id", "warned_on", "introduced_on"))
+    nothing = dict.fromkeys(("warned_on", "introduced_on"))
     person = update(PersonRow).where(owned[PersonRow], is_decided)
     await session.execute(person.values(nothing))
     owned[PersonRow] &= ~is_decided

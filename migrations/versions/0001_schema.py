@@ -182,7 +182,6 @@ def _create_messages() -> None:
         "chats",
         key("chat_id"),
         moment("unreachable_since", nullable=True),
-        *optional("unreachable_reason"),
         *optional("migrated_to", type_=sa.BigInteger),
     )
 
@@ -209,9 +208,6 @@ def _create_people() -> None:
         "people",
         key("user_id"),
         *optional("access"),
-        moment("first_seen", nullable=True),
-        moment("last_seen", nullable=True),
-        *optional("chat_id", type_=sa.BigInteger),
         *optional("warned_on", "introduced_on", type_=sa.Date),
     )
     op.create_table(

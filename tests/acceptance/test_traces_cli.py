@@ -12,10 +12,10 @@ import pytest
 
 from agent.evals import dataset
 from agent.tracing.masking import mask
+from agent.turn import StoredMessage
 from db.engine import Sessions, create_engine
 from db.models import TurnRow
 from db.records import EndedTurn
-from db.repositories.people import MessageRepository
 from db.repositories.traces import SqlTraceStore, TraceRows
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.commands import empty_home, sommelier_here
@@ -33,29 +33,23 @@ async def fill(url: str) -> None:
     now = datetime.now(UTC)
     engine = create_engine(url)
     sessions = Sessions(engine)
-    messages, turns = MessageRepository(sessions), TurnRepository(sessions)
-    for turn_id, question, answer in (
-        (1, "hello", "Hello!"),
-        (2, "a red for lamb?", "Try the Guigal."),
-        (3, "and a white?", "Sorry."),
+    turns = TurnRepository(sessions)
+    for turn_id, trace_id, retries, question, answer in (
+        (1, GOOD, 0, "hello", "Hello!"),
+        (2, RETRIED, 1, "a red for lamb?", "Try the Guigal."),
+        (3, FAILED, 2, "and a white?", "Sorry."),
     ):
-        await messages.create(CHAT, "user", question, turn_id=turn_id)
-        await messages.create(CHAT, "assistant", answer, ["guigal"], turn_id=turn_id)
-    await messages.create(7, "user", "somebody else", turn_id=99)
-    for turn_id, trace_id, retries in ((1, GOOD, 0), (2, RETRIED, 1), (3, FAILED, 2)):
-        await turns.save(
-            EndedTurn(
-                TurnRow(
-                    turn_id=turn_id,
-                    chat_id=CHAT,
-                    user_id=ADA,
-                    at=now - (4 - turn_id) * HOUR,
-                    outcome="answered",
-                    retries=retries,
-                    trace_id=trace_id,
-                )
-            )
+        row = TurnRow(
+            turn_id=turn_id,
+            chat_id=CHAT,
+            user_id=ADA,
+            at=now - (4 - turn_id) * HOUR,
+            outcome="answered",
+            retries=retries,
+            trace_id=trace_id,
         )
+        said = StoredMessage("user", question), StoredMessage("assistant", answer, ("guigal",))
+        await turns.save(EndedTurn(row, said))
     feedback = FeedbackRepository(sessions, rows=TraceRows(hide=mask))
     await feedback.rate(2, "disliked")
     await feedback.reason(2, "wrong_wine")

@@ -28,7 +28,12 @@ from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
 from db.records import EndedTurn, Spending
 from db.repositories.broadcasts import Broadcasts
-from db.repositories.people import CareRepository, MessageRepository, PeopleRepository
+from db.repositories.people import (
+    CareRepository,
+    ChatRepository,
+    MessageRepository,
+    PeopleRepository,
+)
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import TurnRepository
 from tests.databases import migrated_sqlite
@@ -73,6 +78,7 @@ class Rooms:
     def __post_init__(self) -> None:
         self.messages = MessageRepository(self.sessions)
         self.people = PeopleRepository(self.sessions)
+        self.chats = ChatRepository(self.sessions)
         self.turns = TurnRepository(self.sessions, now=self.clock)
         self.traces = SqlTraceStore(self.sessions)
         self.broadcasts = Broadcasts(self.sessions)
@@ -255,26 +261,15 @@ class TestAccess:
         assert bot_api.sent(GROUP) == [translate("not_let_in", id=BEA)]
         assert bot_api.sent(ADMIN) == [ASKED]
 
-    async def test_who_writes_is_kept_once_an_hour(self, bot_api: BotApi, rooms: Rooms) -> None:
-        seen: list[tuple[int, int | None]] = []
-
-        class Noting(PeopleRepository):
-            async def seen(self, user_id: int, chat_id: int | None, at: datetime) -> None:
-                seen.append((user_id, chat_id))
-
-        rooms.people = Noting(rooms.sessions)
+    async def test_private_chats_are_known_once_somebody_wrote_there(
+        self, bot_api: BotApi, rooms: Rooms
+    ) -> None:
         async with rooms.open(bot_api):
-            for number, minutes in enumerate((0, 59, 2), 1):
-                rooms.clock.at += timedelta(minutes=minutes)
-                bot_api.say("/new", BEA)
-                await bot_api.wait_for_message(number, BEA)
-            for number in (1, 2):
-                bot_api.say("/new@sommelier_test_bot", GROUP, CHAT)
-                await bot_api.wait_for_message(number, GROUP)
-            # Where broadcasts go is known from the first private message on.
-            bot_api.say("/new", CHAT)
-            await bot_api.wait_for_message(1, CHAT)
-        assert seen == [(BEA, BEA), (BEA, BEA), (CHAT, None), (CHAT, CHAT)]
+            bot_api.say("/new", BEA)
+            bot_api.say("/new@sommelier_test_bot", GROUP, CHAT)
+            await bot_api.wait_for_message(1, BEA)
+            await bot_api.wait_for_message(1, GROUP)
+        assert await rooms.chats.private() == [BEA]
 
 
 def edited(text: str, chat_id: int) -> JsonObject:
@@ -538,7 +533,7 @@ def command_entity(command: str) -> JsonObject:
 async def test_for_others_the_commands_of_admins_do_not_exist(
     bot_api: BotApi, rooms: Rooms
 ) -> None:
-    await rooms.people.seen(CHAT, CHAT, EVENING)
+    await rooms.chats.reachable(CHAT)
     broadcast_id = await rooms.broadcasts.draft("Closed on Monday.", ADMIN)
     commands = ["/stats", "/trace", "/allow 42", "/block 42", "/clearcare 42", "/broadcast Hello"]
     async with rooms.open(bot_api):
@@ -558,7 +553,7 @@ class TestBroadcast:
         self, bot_api: BotApi, rooms: Rooms
     ) -> None:
         for person in (ADMIN, 31, 32, 33, 34):
-            await rooms.people.seen(person, person, EVENING)
+            await rooms.chats.reachable(person)
         await rooms.people.decide(33, "blocked")
         bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
         async with rooms.open(bot_api):
@@ -583,7 +578,7 @@ class TestBroadcast:
         assert (kept.state, kept.sent, kept.failed) == ("sent", 3, 1)
 
     async def test_cancelled_it_reaches_nobody(self, bot_api: BotApi, rooms: Rooms) -> None:
-        await rooms.people.seen(31, 31, EVENING)
+        await rooms.chats.reachable(31)
         async with rooms.open(bot_api):
             source = edited("From another message", ADMIN)
             bot_api.say("/broadcast", ADMIN, reply_to_message=source)

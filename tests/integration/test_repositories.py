@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery
-from agent.turn import StoredMessage
+from agent.turn import Role, StoredMessage
 from db.engine import Sessions
-from db.repositories.people import MessageRepository
+from db.repositories.people import MessageRepository, store_messages
 from db.repositories.privacy import SqlPersonalData
 from db.wines.catalogue import SqlCatalogue
 
@@ -28,6 +28,14 @@ def catalogue(cellar_sessions: Sessions) -> Catalogue:
 @pytest.fixture
 def messages(sessions: Sessions) -> MessageRepository:
     return MessageRepository(sessions, now=lambda: NOON)
+
+
+async def create(
+    messages: MessageRepository, chat_id: int, role: Role, text: str, wine_ids: Sequence[str] = ()
+) -> None:
+    message = StoredMessage(role, text, tuple(wine_ids))
+    async with messages._sessions.begin() as session:
+        await store_messages(session, chat_id, [message], None, NOON)
 
 
 async def similar(catalogue: Catalogue, wine_id: str, **query: Any) -> list[str]:
@@ -106,8 +114,8 @@ class TestRepositories:
         )
 
     async def test_messages_come_back_oldest_first(self, messages: MessageRepository) -> None:
-        await messages.create(CHAT, "user", "A red for lamb?")
-        await messages.create(CHAT, "assistant", "Côte-Rôtie 🍷", ["jamet", "guigal"])
+        await create(messages, CHAT, "user", "A red for lamb?")
+        await create(messages, CHAT, "assistant", "Côte-Rôtie 🍷", ["jamet", "guigal"])
         assert await messages.recent(CHAT) == [
             StoredMessage("user", "A red for lamb?", (), NOON),
             StoredMessage("assistant", "Côte-Rôtie 🍷", ("jamet", "guigal"), NOON),
@@ -118,8 +126,8 @@ class TestRepositories:
         self, messages: MessageRepository, sessions: Sessions
     ) -> None:
         for number in range(50):
-            await messages.create(OTHER_CHAT, "user", f"zanzibar {number}")
-            await messages.create(CHAT, "user", f"quebracho {number}")
+            await create(messages, OTHER_CHAT, "user", f"zanzibar {number}")
+            await create(messages, CHAT, "user", f"quebracho {number}")
         await SqlPersonalData(sessions).forget(OTHER_CHAT, "hash")
         kept = await files_of(sessions)
         assert b"quebracho" in kept
@@ -128,9 +136,9 @@ class TestRepositories:
     async def test_forgetting_deletes_one_chat_and_says_how_much(
         self, messages: MessageRepository
     ) -> None:
-        await messages.create(CHAT, "user", "one")
-        await messages.create(CHAT, "assistant", "two")
-        await messages.create(OTHER_CHAT, "user", "stays")
+        await create(messages, CHAT, "user", "one")
+        await create(messages, CHAT, "assistant", "two")
+        await create(messages, OTHER_CHAT, "user", "stays")
         assert await messages.forget(CHAT) == 2
         assert await messages.forget(CHAT) == 0
         assert await messages.recent(CHAT) == []

@@ -228,29 +228,24 @@ class TestFeedback:
 class TestPeople:
     async def test_access_is_what_an_admin_decided_last(self, people: PeopleRepository) -> None:
         assert await people.access(ADA) is None
-        await people.seen(ADA, ADA, NOON)
-        assert await people.access(ADA) is None
         await people.decide(ADA, "blocked")
-        assert await people.access(ADA) == "blocked"
         await people.decide(ADA, "allowed")
-        await people.seen(ADA, ADA, NOON)
         assert await people.access(ADA) == "allowed"
 
     async def test_a_broadcast_reaches_private_chats_that_are_open(
         self, people: PeopleRepository, sessions: Sessions
     ) -> None:
-        for user_id in (1, 2, 3, 4):
-            await people.seen(user_id, user_id, NOON)
-        await people.seen(5, None, NOON)
-        await people.seen(1, None, NOON)
+        chats = ChatRepository(sessions)
+        for chat_id in (1, 2, 3, 4, GROUP):
+            await chats.reachable(chat_id)
         await people.decide(2, "blocked")
         await people.decide(4, "allowed")
-        chats = ChatRepository(sessions)
-        await chats.unreachable(3, "blocked by the user")
-        assert await people.private_chats() == [1, 4]
-        assert await people.private_chats(only_allowed=True) == [4]
+        await people.decide(5, "allowed")
+        await chats.unreachable(3)
+        assert await chats.private() == [1, 4]
+        assert await chats.private(only_allowed=True) == [4]
         await chats.reachable(3)
-        assert await people.private_chats() == [1, 3, 4]
+        assert await chats.private() == [1, 3, 4]
 
     async def test_a_person_is_warned_once_a_day_whoever_asks(
         self, people: PeopleRepository
