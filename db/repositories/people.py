@@ -105,7 +105,7 @@ class ChatRepository(SqlRepository):
             for row in (MessageRow, FactRow, TurnRow):
                 await session.execute(update(row).where(row.chat_id == chat_id).values(chat_id=to))
 
-    async def private(self, *, only_allowed: bool = False) -> Sequence[int]:
+    async def private(self, *, only_allowed: bool = False) -> list[int]:
         """Return the reachable private chats of users who are not blocked, for a broadcast.
 
         The id of a private chat is that of its user.
@@ -115,7 +115,7 @@ class ChatRepository(SqlRepository):
         is_open = (ChatRow.chat_id > 0) & ChatRow.unreachable_since.is_(None)
         query = select(ChatRow.chat_id).where(is_open, decided if only_allowed else ~decided)
         async with self._sessions() as session:
-            return (await session.scalars(query.order_by(ChatRow.chat_id))).all()
+            return list(await session.scalars(query.order_by(ChatRow.chat_id)))
 
 
 class MessageRepository(SqlRepository):

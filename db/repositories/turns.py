@@ -314,8 +314,9 @@ async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> No
     ids = {wine_id for listed in await session.scalars(shown) for wine_id in listed}
     blends = await session.scalars(select(WineRow.grapes).where(WineRow.id.in_(ids)))
     said = "+" if turn.verdict == "liked" else "-"
-    known = {"user_id": turn.user_id, "kind": RATED, "turn_id": turn.turn_id}
-    session.add_all(
-        FactRow(**known, value=f"grapes={grape}", said=said, at=now)
-        for grape in sorted({grapes[0] for grapes in blends if grapes})
-    )
+    for grape in sorted({grapes[0] for grapes in blends if grapes}):
+        value = f"grapes={grape}"
+        fact = FactRow(
+            user_id=turn.user_id, kind=RATED, turn_id=turn.turn_id, value=value, said=said, at=now
+        )
+        session.add(fact)
