@@ -21,7 +21,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from bot import announcing
-from bot.leading import LocalLocks
+from bot.leading import Locks
 from bot.resources import open_database
 from config import load_settings
 from tests.doubles.bot_api import TOKEN, BotApi
@@ -109,7 +109,7 @@ async def price_of_a_turn(folder: Path) -> Price:
         async with open_database(load_settings(None, environment)):
             pass  # To stock it takes longer than all that is counted.
         # Rounds would run beside each turn of a machine that is slow enough.
-        locks = patch.object(LocalLocks, "look_seconds", 3600)
+        locks = patch.object(Locks, "look_seconds", 3600)
         with price.counting(), locks, patch.object(announcing, "LOOK_SECONDS", 3600):
             async with whole_bot(environment):
                 for number in range(1, MOST_TURNS + 1):

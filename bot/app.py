@@ -25,6 +25,7 @@ from bot.budgets import Budget, Budgets
 from bot.care import SafetyService
 from bot.exporter import Exporter
 from bot.forgetting import Forgetting
+from bot.leading import Locks
 from bot.metrics import Metrics
 from bot.outgoing import ButtonRows
 from bot.question import Question, RunningTurns
@@ -62,7 +63,6 @@ from db.repositories.turns import exported_turns
 
 if TYPE_CHECKING:
     from bot.admin.page import AdminPage
-    from bot.leading import Locks
 
 TRACED: Final = "the service for traces"
 STATS_RETENTION: Final = timedelta(days=90)
@@ -85,7 +85,7 @@ async def open_app(
     resources: Resources,
     token: str,
     *,
-    locks: "Locks | None" = None,
+    locks: Locks | None = None,
     telegram: LocalTelegram | None = None,
 ) -> AsyncIterator[App]:
     """Open the bot; `telegram`, if given, replaces Telegram's servers (in a terminal)."""

@@ -2,19 +2,13 @@
 
 import asyncio
 import fcntl
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Any, Final
 
 from bot.tasks import Task, run_tasks, unless
 from db.repositories.inbox import Inbox
-
-if TYPE_CHECKING:
-    from bot.updates.replicas import ReplicaLocks
-
-
-Locks: TypeAlias = "LocalLocks | ReplicaLocks"
 
 LEADER: Final = "/leader"
 """The name of the leader's lock; no lane is called so."""
@@ -51,29 +45,45 @@ def single_process(database_url: str) -> Iterator[None]:
         yield
 
 
-class LocalLocks:
-    """The locks of lanes where there is no other process: all are ours."""
+class Locks:
+    """The locks of lanes where there is no other process: all are ours.
 
-    look_seconds: Final = 5.0
-    """Seconds between searches for updates that an operator retries."""
+    Replicas share those of `bot.updates.replicas`.
+    """
+
+    look_seconds: float = 5.0
+    """Seconds between searches for lanes that nobody runs: for updates that an operator retries."""
 
     def __init__(self, inbox: Inbox) -> None:
-        self.unowned = inbox.lanes
+        self._inbox = inbox
 
-    def lock(self, lane: str) -> AbstractAsyncContextManager[bool]:
-        """Hold a lane; yield True."""
-        return nullcontext(True)
-
-    async def stop(self, wanted: Mapping[str, int]) -> bool:
-        """Have other processes stop turns: there are none."""
-        return False
+    @asynccontextmanager
+    async def lock(self, lane: str) -> AsyncIterator[bool]:
+        """Lock a lane for the block; yield False if another process has locked it."""
+        yield True
 
     def lost(self, lane: str) -> asyncio.Event:
-        """Return an event that is set when the lock of a lane was lost: never."""
+        """Return an event that is set when this process loses the lock of a lane."""
         return asyncio.Event()
 
+    async def stop(self, wanted: Mapping[str, int]) -> bool:
+        """Ask other processes to stop turns; return whether a turn of that chat has begun there."""
+        return False
 
-def while_leading(locks: "Locks", tasks: Sequence[Task]) -> Task:
+    async def notices(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield the notices of other processes for ever: a lane, or turns to stop."""
+        await asyncio.Event().wait()
+        yield {}  # pragma: no cover
+
+    async def unowned(self) -> list[str]:
+        """Return the lanes that have work but no process."""
+        return await self._inbox.lanes()
+
+    async def close(self) -> None:
+        """Release every lock."""
+
+
+def while_leading(locks: Locks, tasks: Sequence[Task]) -> Task:
     """Return a task that runs others while this process leads."""
 
     async def run(stop: asyncio.Event) -> None:

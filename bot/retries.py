@@ -5,12 +5,11 @@ from typing import Final, TypeVar
 
 from agent.engine.errors import log_failure
 from agent.retrying import Backoff, retry
+from db.engine import is_transient
 
 R = TypeVar("R")
 T = TypeVar("T")
 
-PERMANENT_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors of the call itself: a database that is away raises others."""
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
 
@@ -22,7 +21,7 @@ async def try_briefly(call: Callable[[], Awaitable[R]], default: T, problem: str
     """
 
     async def try_some_times() -> R:
-        return await retry(call, tries=BRIEF_TRIES, on=_is_transient, backoff=DATABASE_BACKOFF)
+        return await retry(call, tries=BRIEF_TRIES, on=is_transient, backoff=DATABASE_BACKOFF)
 
     return await call_or_default(try_some_times, default, problem)
 
@@ -43,8 +42,4 @@ async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
         Exception: the call itself is wrong, so that trying again would not help.
     """
     what = "A call of the database"
-    return await retry(call, tries=None, on=_is_transient, backoff=DATABASE_BACKOFF, what=what)
-
-
-def _is_transient(error: Exception) -> bool:
-    return not isinstance(error, PERMANENT_ERRORS)
+    return await retry(call, tries=None, on=is_transient, backoff=DATABASE_BACKOFF, what=what)

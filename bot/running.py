@@ -5,7 +5,6 @@
 
 import asyncio
 import gc
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -18,7 +17,7 @@ from agent.fallback.words import lexicon
 from agent.tracing.recorder import keyed_hash
 from bot.announcing import Announcing
 from bot.app import STATS_RETENTION, App, admin_page, open_app
-from bot.leading import LocalLocks, single_process, while_leading
+from bot.leading import Locks, single_process, while_leading
 from bot.question import RunningTurns
 from bot.resources import Resources, open_resources
 from bot.tasks import (
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from bot.http.api import Api
-    from bot.leading import Locks
-    from bot.updates.replicas import ReplicaLocks
 
 UPDATE_RETENTION: Final = timedelta(days=7)
 """The time after which the record of an answered update is deleted."""
@@ -59,7 +56,7 @@ FORGET_PEOPLE_SECONDS: Final = 5.0
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
     """Answer people in Telegram until SIGTERM or SIGINT, or until `stop` is set.
 
-    If turns do not end in time, the process ends at once: another process resumes them.
+    Turns that do not end in time are cancelled: the next start or another process resumes them.
 
     Raises:
         AlreadyRunning: another process answers from this SQLite file.
@@ -86,11 +83,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
             await asyncio.to_thread(lexicon)
         gc.freeze()  # these objects live until the end: the collector need not look at them
         await run_tasks(tasks, stop)
-        if await lanes.finish(settings.shutdown_seconds):
-            return
-        if app.exporter is not None:
-            await bounded("tracing", app.exporter.round)
-        os._exit(0)
+        await lanes.finish(settings.shutdown_seconds)
 
 
 async def load_words_later() -> None:
@@ -100,11 +93,11 @@ async def load_words_later() -> None:
     gc.freeze()
 
 
-def locks_of(settings: Settings, inbox: Inbox) -> "Locks":
+def locks_of(settings: Settings, inbox: Inbox) -> Locks:
     """Return the locks of lanes, which several processes share on Postgres."""
     url = settings.database_url.get_secret_value()
     if url.startswith("sqlite"):
-        return LocalLocks(inbox)
+        return Locks(inbox)
     from bot.updates.replicas import ReplicaLocks  # noqa: PLC0415 - loads psycopg
 
     return ReplicaLocks(url)
@@ -112,7 +105,7 @@ def locks_of(settings: Settings, inbox: Inbox) -> "Locks":
 
 @asynccontextmanager
 async def open_lanes(
-    settings: Settings, app: App, locks: "Locks"
+    settings: Settings, app: App, locks: Locks
 ) -> AsyncIterator[tuple[Lanes, Sequence[Task]]]:
     """Open the lanes; yield them and their tasks."""
     conversation, tasks = app.conversation, list[Task]()
@@ -127,25 +120,22 @@ async def open_lanes(
     )
     look = lanes.schedule_unowned
     tasks.append(every(locks.look_seconds, "looking for lanes that nobody runs", look))
-    if isinstance(locks, LocalLocks):
+    if type(locks) is Locks:
         for queue in (conversation.repositories.trace_queue, conversation.repositories.score_queue):
             await attempt("looking for traces that wait", queue.resume)
-    else:
-        listening = partial(listen_to_replicas, locks, lanes, conversation.turns.running)
-        tasks.append(cancelled_at_stop(listening))
+    tasks.append(cancelled_at_stop(partial(listen, locks, lanes, conversation.turns.running)))
     try:
         yield lanes, tasks
     finally:
-        await lanes.close()
-        if not isinstance(locks, LocalLocks):
-            await bounded("the locks of lanes", locks.close)
+        await bounded("turns", lanes.close)
+        await bounded("the locks of lanes", locks.close)
 
 
-async def listen_to_replicas(locks: "ReplicaLocks", lanes: Lanes, running: RunningTurns) -> None:
-    """Restart or stop turns when other processes notify us of a correction or of Stop."""
+async def listen(locks: Locks, lanes: Lanes, running: RunningTurns) -> None:
+    """Correct or stop turns when other processes notify us."""
     async for notice in locks.notices():
         if "lane" in notice:
-            await lanes.check_corrections(notice["lane"])
+            lanes.notice(notice["lane"])
         else:
             running.stop(**notice)
 

@@ -50,7 +50,9 @@ class Unstorable(ValueError):
     """The database rejects a value; a retry would not help."""
 
 
-TRANSIENT_ERRORS: Final = (OperationalError, InterfaceError, PoolTimeout, DatabaseUnavailable)
+TRANSIENT_ERRORS: Final = (
+    *(OperationalError, InterfaceError, PoolTimeout, DatabaseUnavailable, OSError),
+)
 """Errors of a database that is away, locked or full: a retry may help."""
 
 

@@ -22,7 +22,7 @@ from agent.turn import Change, Fact, Reply
 from bot.announcing import Announcing
 from bot.app import App
 from bot.forgetting import Forgetting
-from bot.leading import LocalLocks
+from bot.leading import Locks
 from bot.outgoing import ButtonRows
 from bot.question import Question
 from bot.resources import Repositories, Resources
@@ -232,7 +232,7 @@ async def running(
     app = App(
         application=application, conversation=conversation, forgetting=forgetting, exporter=None
     )
-    async with open_lanes(settings, app, LocalLocks(repositories.inbox)) as (lanes, looking):
+    async with open_lanes(settings, app, Locks(repositories.inbox)) as (lanes, looking):
         serving = asyncio.create_task(serve())
         try:
             yield lanes

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from telegram import Bot, Update
 from telegram.ext import ApplicationHandlerStop
 
-from agent.i18n import translate, use_language
 from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import Conversation
 from bot.telegram.settings import speak_with
@@ -52,18 +51,6 @@ class Dispatcher:
             text = update.effective_message.text or ""
             await speak_with(self.talk, update)
             await self.talk.turns.give_up(self.talk.build_question(update, text), error)
-
-    async def acknowledge_press(self, payload: Payload) -> None:
-        """Tell the user who pressed a button that it is handled in a moment.
-
-        Raises:
-            TelegramError: Telegram refuses that.
-        """
-        query = section(payload, "callback_query")
-        with use_language(str(section(query, "from").get("language_code") or "")):
-            await self.application.bot.answer_callback_query(
-                str(query.get("id")), translate("one_moment")
-            )
 
     def is_readable(self, payload: Payload) -> bool:
         """Return whether the library can make an update of a payload."""

@@ -57,6 +57,8 @@ GONE: Final = (
     "rights to send",
 )
 """Texts of a 400, in lower case, that mean the same as a 403: the chat cannot be reached."""
+RECORD_SECONDS: Final = 4.0
+"""Seconds for which a stop waits until a message on its way is recorded."""
 NO_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 NEVER_SENT: Final = (
     httpx2.ConnectError,
@@ -110,25 +112,24 @@ class Sender:
         turn.messages += messages
         return Delivery()
 
-    async def deliver(
-        self,
-        messages: Sequence[OutboxRow],
-        check_ownership: Callable[[], Awaitable[None]] | None = None,
-    ) -> Delivery:
+    async def deliver(self, messages: Sequence[OutboxRow]) -> Delivery:
         """Send messages in order, and record each at once. Never raises a Telegram error.
 
         After an error the messages that `follow` are not tried, except after an ambiguous error,
-        when the first may have arrived. `check_ownership` raises if another process has taken over
-        the messages.
+        when the first may have arrived. If this is cancelled, a message on its way is recorded
+        first, since the next start would send it again.
         """
         delivery, failed = Delivery(), None
-        for number, message in enumerate(messages):
+        for message in messages:
             if failed and message.follows:
                 sent = Delivery(error=failed)
             else:
-                if number and check_ownership is not None:
-                    await check_ownership()
-                sent = await self._deliver_message(message)
+                delivering = asyncio.create_task(self._deliver_message(message))
+                try:
+                    sent = await asyncio.shield(delivering)
+                except asyncio.CancelledError:
+                    await asyncio.wait([delivering], timeout=RECORD_SECONDS)
+                    raise
             failed = sent.error if sent.error != "ambiguous" else None
             delivery += sent
         if delivery.error and delivery.tries:

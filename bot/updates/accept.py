@@ -4,20 +4,18 @@ Nothing of an update but its id is parsed here, so none can keep the others from
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import httpx2
-from pydantic_core import from_json
 from telegram.error import InvalidToken
 
 from agent import lengths
 from agent.retrying import Backoff, retry
-from agent.text import pattern
 from bot.telegram.connection import AnyApplication
 from bot.updates.bursts import LARGEST_ID, STOPPED
 from db.records import Payload
@@ -30,14 +28,10 @@ ALLOWED_UPDATES: Final = (
     *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
     *("inline_query", STOPPED),
 )
-MOST_AT_ONCE: Final = 100
 POLL: Final = timedelta(seconds=30)
 TIMEOUT: Final = httpx2.Timeout(10, read=POLL.total_seconds() + 10)
 BACKOFF: Final = Backoff(first_wait=1.0, max_wait=30.0)
 WATCH_SECONDS: Final = 60.0
-UNREADABLE_PAYLOAD: Final[Payload] = {"message": {}}
-"""The content that replaces that of an update which cannot be stored; it is set aside then."""
-UPDATE_ID: Final = pattern(r'"update_id"\s{0,9}:\s{0,9}([0-9]{1,19})')
 
 CONFLICT: Final = (
     "Telegram answers 409 Conflict: another process is polling with this bot's token, "
@@ -60,29 +54,14 @@ class NotFetched(Exception):
         self.wait = wait
 
 
-def read_json(body: bytes) -> object:
-    """Return the value of a JSON text.
-
-    Raises:
-        ValueError: it is not JSON, or nested too deeply to be worked with.
-    """
-    return from_json(body.decode("utf-8", "replace"), allow_inf_nan=False)
-
-
 def read_update(body: bytes) -> Payload | None:
-    """Return the update in a text; if it cannot be read, its id alone. None without an id."""
+    """Return the update in a JSON text, None if it is no update."""
     try:
-        update = read_json(body)
-    except ValueError:
-        found = UPDATE_ID.search(body.decode("utf-8", "replace"))
-        update = found and {"update_id": int(found[1]), **UNREADABLE_PAYLOAD}
-    return cast("Payload", update) if update_id_of(update) is not None else None
-
-
-def update_id_of(update: object) -> int | None:
-    """Return the id of an update, None for anything else."""
+        update = json.loads(body.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
     found = update.get("update_id") if isinstance(update, dict) else None
-    return found if type(found) is int and 0 <= found <= LARGEST_ID else None
+    return update if type(found) is int and 0 <= found <= LARGEST_ID else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,34 +98,10 @@ class Poller:
                 log.error("No updates: %s. Next try in %.1f s", why, wait)  # noqa: TRY400
                 await self.sleep(wait)
 
-    async def _fetch(self, offset: int, limit: int = MOST_AT_ONCE) -> list[Payload]:
-        """Return the next updates; if one of them is no valid JSON, the first alone."""
-        status, body = await self._request(offset, limit)
-        try:
-            answer = read_json(body)
-        except ValueError:
-            if status == HTTPStatus.OK and limit > 1:
-                return await self._fetch(offset, 1)
-            if update := read_update(body):
-                return [update]
-            raise NotFetched(f"Telegram's answer {status} is not JSON") from None
-        if not isinstance(answer, dict):
-            raise NotFetched(f"Telegram's answer {status} is no JSON object")
-        found = answer.get("result")
-        if answer.get("ok") is not True or not isinstance(found, list):
-            raise _refusal(status, answer)
-        updates = [update for update in found if update_id_of(update) is not None]
-        if len(updates) < len(found):
-            log.error("%s updates have no id and are left out", len(found) - len(updates))
-        if found and not updates:
-            raise NotFetched("Telegram sends no updates but something else")
-        return updates
-
-    async def _request(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Return the status and the body of Telegram's answer."""
+    async def _fetch(self, offset: int) -> list[Payload]:
+        """Return the next updates."""
         wanted = {
             "offset": offset,
-            "limit": limit,
             "timeout": POLL.total_seconds(),
             "allowed_updates": ALLOWED_UPDATES,
         }
@@ -154,17 +109,26 @@ class Poller:
             body = await lengths.body_of(response, lengths.TELEGRAM_BYTES)
         if body is None:
             raise NotFetched(f"Telegram answers with over {lengths.TELEGRAM_BYTES} bytes")
-        return response.status_code, body
+        try:
+            answer = json.loads(body.decode("utf-8", "replace"))
+        except ValueError:
+            answer = None
+        result = answer.get("result") if isinstance(answer, dict) else None
+        if not isinstance(result, list):
+            raise _refusal(response.status_code, answer)
+        return result
 
 
-def _refusal(status: int, answer: dict[str, Any]) -> Exception:
+def _refusal(status: int, answer: Any) -> Exception:
     if status in (401, 404):
         return TokenRejected()
     if status == 409:
         return NotFetched(CONFLICT)
-    parameters = answer.get("parameters")
-    wait = parameters.get("retry_after") if isinstance(parameters, dict) else None
-    return NotFetched(f"Telegram answers {status}", wait if isinstance(wait, int) else None)
+    try:
+        wait = float(answer["parameters"]["retry_after"])
+    except (LookupError, TypeError, ValueError):
+        wait = None
+    return NotFetched(f"Telegram answers {status} without updates", wait)
 
 
 async def introduce(application: AnyApplication) -> None:

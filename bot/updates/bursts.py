@@ -1,12 +1,10 @@
 """Group the updates that make one turn. They are raw JSON, in which any field may be malformed."""
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent import lengths
 from bot.telegram.render import utf16_units
-from db.models import UpdateRow
 from db.records import Payload
 
 LARGEST_BURST: Final = 50
@@ -15,17 +13,16 @@ GROUP_SECONDS: Final = 1
 LARGEST_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
-FORWARD: Final = "forward_"
-"""The prefix of the fields of a forwarded message; those before Bot API 7 had other names."""
 INLINE: Final = "inline_query"
 """The update of a user who types after the bot's name in any chat; it is soon outdated."""
 STOPPED: Final = "stopped_message_generation"
 """The update of the Stop button under a draft; python-telegram-bot does not know it."""
 ALBUM: Final = "album"
 """The field of a merged message with the files of all, in their order."""
+FORWARDED: Final = "forward_origin"
 BY_BOTS: Final = ("via_bot", "sender_business_bot")
 """The fields of a message that a bot made: inline, or writing for a business account."""
-UNQUOTED: Final = (*BY_BOTS, "entities", "caption", "caption_entities")
+UNQUOTED: Final = (FORWARDED, *BY_BOTS, "entities", "caption", "caption_entities")
 KINDS: Final = (
     *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
     STOPPED,
@@ -50,21 +47,15 @@ def lane_of(payload: Payload) -> str:
     waits for nothing. A follow-up button ("n:…") is a question, and waits in the lane of the chat.
     """
     chat_id, message = chat_of(payload), message_in(payload)
-    kind = str(section(payload, "callback_query").get("data", "")).partition(":")[0]
+    button = str(section(payload, "callback_query").get("data", "")).partition(":")[0]
     command = str(section(payload, "message").get("text", ""))[:64].partition(" ")[0].lower()
     command = command.partition("@")[0]
     if STOPPED in payload or command == STOP:
         return f"stop-{chat_id}"
-    if (kind and not is_follow_up(payload)) or command in QUICK_COMMANDS:
+    if button not in ("", FOLLOW_UP) or command in QUICK_COMMANDS:
         return f"aside-{chat_id}"
     topic = as_int(message.get("message_thread_id")) if message.get("is_topic_message") else 0
     return f"{chat_id}.{topic}" if topic else str(chat_id)
-
-
-def is_follow_up(payload: Payload) -> bool:
-    """Return whether an update is the press of a follow-up button."""
-    pressed = str(section(payload, "callback_query").get("data", ""))
-    return pressed.startswith(f"{FOLLOW_UP}:")
 
 
 def message_in(payload: Payload) -> Payload:
@@ -84,31 +75,8 @@ def as_int(value: object) -> int:
     return value if type(value) is int and abs(value) <= LARGEST_ID else 0
 
 
-def group_burst(
-    updates: Sequence[UpdateRow], burst: timedelta, is_readable: Callable[[Payload], bool]
-) -> list[UpdateRow]:
-    """Return the updates, from the first on, that are one turn; an unreadable one is alone.
-
-    They are of one album, or follow each other within `burst`.
-    """
-    group = [*updates[:1]]
-    if not (is_part_of_burst(group[0].payload) and is_readable(group[0].payload)):
-        return group
-    for later in updates[1:LARGEST_BURST]:
-        album = message_in(later.payload).get("media_group_id")
-        is_album = album and album == message_in(group[-1].payload).get("media_group_id")
-        # Updates that were fetched together were received at the same moment: only a `burst` that
-        # is set makes them one.
-        is_quick = burst and later.received_at - group[-1].received_at <= burst
-        is_one = _continues(group[-1].payload, later.payload) and (is_album or is_quick)
-        if not (is_one and is_readable(later.payload)):
-            break
-        group.append(later)
-    return group
-
-
 def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
-    """Return whether an update belongs to the turn of these, which runs.
+    """Return whether an update belongs to the turn of these, which has sent nothing yet.
 
     It does if it edits one of their messages, or if their user writes more; in a group, where
     they may speak to others, only within a second.
@@ -117,17 +85,12 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
         ids = {as_int(message_in(payload).get("message_id")) for payload in payloads}
         is_edit = as_int(edited.get("message_id")) in ids - {0}
         return is_edit and is_part_of_burst({"message": edited})
-    if not 0 < len(payloads) < LARGEST_BURST or not is_part_of_burst(payloads[0]):
+    if len(payloads) >= LARGEST_BURST or not all(map(is_part_of_burst, (payloads[0], later))):
         return False
-    seconds = as_int(message_in(later).get("date")) - as_int(message_in(payloads[-1]).get("date"))
-    is_for_us = chat_of(later) > 0 or seconds <= GROUP_SECONDS
-    return is_for_us and _continues(payloads[-1], later)
-
-
-def _continues(earlier: Payload, later: Payload) -> bool:
-    one, other = message_in(earlier), message_in(later)
-    is_same_user = all(one.get(name) == other.get(name) for name in ("from", "message_thread_id"))
-    return is_same_user and is_part_of_burst(later)
+    last, new = message_in(payloads[-1]), message_in(later)
+    seconds = as_int(new.get("date")) - as_int(last.get("date"))
+    is_same_user = all(last.get(name) == new.get(name) for name in ("from", "message_thread_id"))
+    return is_same_user and (chat_of(later) > 0 or seconds <= GROUP_SECONDS)
 
 
 def is_part_of_burst(payload: Payload) -> bool:
@@ -145,20 +108,12 @@ def comes_in_parts(payload: Payload) -> bool:
 
 def is_forwarded(message: Payload) -> bool:
     """Return whether a message was forwarded."""
-    return any(name.startswith(FORWARD) and message[name] is not None for name in message)
+    return message.get(FORWARDED) is not None
 
 
 def is_foreign(message: Payload) -> bool:
     """Return whether the words are not the sender's: it was forwarded, or made by a bot."""
-    by_bot = any(message.get(name) is not None for name in BY_BOTS)
-    return is_forwarded(message) or by_bot
-
-
-def words_of(message: Payload) -> tuple[str, Sequence[Any]]:
-    """Return the text or caption of a message, and its entities if they are a list."""
-    kind, marks = ("text", "entities") if message.get("text") else ("caption", "caption_entities")
-    found = message.get(marks)
-    return str(message.get(kind) or ""), found if isinstance(found, list) else ()
+    return any(message.get(name) is not None for name in (FORWARDED, *BY_BOTS))
 
 
 def merge(payloads: Sequence[Payload]) -> Payload:
@@ -179,14 +134,12 @@ def merge_messages(messages: Sequence[Payload]) -> dict[str, Any]:
     """
     if not all(map(is_foreign, messages)):
         messages = [_quoted(message) if is_foreign(message) else message for message in messages]
-    words, entities = _words(messages)
-    merged = dict(messages[-1]) | ({"text": words, "entities": entities} if words else {})
+    text, entities = _words(messages)
+    merged = dict(messages[-1]) | ({"text": text, "entities": entities} if text else {})
     if len(files := [file for message in messages if (file := file_in(message))]) > 1:
         merged[ALBUM] = files
-    for message in messages:
-        if "reply_to_message" in message:
-            return merged | {"reply_to_message": message["reply_to_message"]}
-    return merged
+    replied = next((found for message in messages if (found := message.get("reply_to_message"))), 0)
+    return merged | ({"reply_to_message": replied} if replied else {})
 
 
 def file_in(message: Payload) -> Payload:
@@ -198,27 +151,23 @@ def file_in(message: Payload) -> Payload:
 
 def _quoted(message: Payload) -> Payload:
     """Return a message of others with its text as a quote."""
-    words = words_of(message)[0][: lengths.MESSAGE]
-    plain = {
-        name: value
-        for name, value in message.items()
-        if name not in UNQUOTED and not name.startswith(FORWARD)
-    }
-    return plain | {"text": "\n".join(f"> {line}" for line in words.splitlines())}
+    lines = str(message.get("text") or message.get("caption") or "")[: lengths.MESSAGE].splitlines()
+    plain = {name: value for name, value in message.items() if name not in UNQUOTED}
+    return plain | {"text": "\n".join(f"> {line}" for line in lines)}
 
 
 def _words(messages: Sequence[Payload]) -> tuple[str, list[dict[str, Any]]]:
     """Return the text of messages, a line each, with its entities, cut at the limit of one."""
     text, entities = "", list[dict[str, Any]]()
     for message in messages:
-        words, marks = words_of(message)
-        remaining = lengths.MESSAGE - len(text) - bool(text)
-        if not words or remaining <= 0:
-            continue
-        text += "\n" if text else ""
-        start, words = utf16_units(text), words[:remaining]
-        end = utf16_units(words)
-        whole = [mark for mark in marks if mark["offset"] + as_int(mark.get("length")) <= end]
-        entities += [{**mark, "offset": mark["offset"] + start} for mark in whole]
-        text += words
-    return text, entities[: lengths.ENTITIES]
+        kind = "text" if message.get("text") else "caption"
+        marks = message.get("entities" if kind == "text" else "caption_entities") or ()
+        if words := str(message.get(kind) or ""):
+            text += "\n" if text else ""
+            start = utf16_units(text)
+            entities += [{**m, "offset": m["offset"] + start} for m in marks]
+            text += words
+    text = text[: lengths.MESSAGE]
+    end = utf16_units(text)
+    whole = [mark for mark in entities if mark["offset"] + as_int(mark.get("length")) <= end]
+    return text, whole[: lengths.ENTITIES]

@@ -16,13 +16,14 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final, LiteralString
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from agent.retrying import Backoff, retry
-from bot.retries import retry_forever
+from bot.leading import Locks
 from db.engine import POSTGRES_OPTIONS
 
 log = logging.getLogger(__name__)
@@ -36,13 +37,13 @@ taken back its locks by then."""
 
 SETTLE_SECONDS: Final = LOOK_SECONDS * LOOKS
 ANSWER_SECONDS: Final = 5
-NOTICE_SECONDS: Final = 0.1
-"""Seconds to wait for more notices after the first; psycopg polls ten times a second meanwhile."""
 QUICK_RETRY: Final = Backoff(first_wait=0.2)
 SERVER_KEEPALIVE: Final = (
     "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
 )
 """Options by which the server notices within about 11 s that our machine is gone."""
+AWAY: Final = (psycopg.Error, OSError)
+"""Errors of a Postgres that is away."""
 
 TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 RELEASE: Final = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
@@ -52,7 +53,7 @@ WHERE NOT pg_try_advisory_lock(hashtextextended(lane, 0))
 """
 UNOWNED: Final = """
 SELECT lane, pg_backend_pid() FROM updates
-WHERE state IN ('waiting', 'answered', 'retry') AND lane IS NOT NULL
+WHERE state IN ('waiting', 'answered') AND lane IS NOT NULL
 GROUP BY lane
 HAVING hashtextextended(lane, 0) NOT IN (
     SELECT (classid::bigint << 32) | objid::bigint
@@ -62,12 +63,11 @@ HAVING hashtextextended(lane, 0) NOT IN (
 )
 ORDER BY min(update_id) LIMIT 1000
 """
-CHANNEL: Final = "lanes"
 NOTIFY: Final = "SELECT pg_notify('lanes', %s)"
 STOP: Final = """
 SELECT pg_notify('lanes', %s), EXISTS (
-    SELECT FROM updates
-    WHERE chat_id = %s AND state IN ('waiting', 'answered') AND tries > 0 AND lane NOT LIKE '/%%'
+    SELECT FROM updates WHERE chat_id = %s AND tries > 0
+    AND state IN ('waiting', 'answered') AND lane !~ '^(stop|aside)'
 )
 """
 POOLED: Final = (
@@ -76,10 +76,10 @@ POOLED: Final = (
 )
 
 
-class ReplicaLocks:
+class ReplicaLocks(Locks):
     """The locks of lanes that this process holds, all by one connection to Postgres at `url`."""
 
-    look_seconds: Final = LOOK_SECONDS
+    look_seconds = LOOK_SECONDS
 
     def __init__(self, url: str) -> None:
         given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
@@ -87,8 +87,8 @@ class ReplicaLocks:
         self._address = make_conninfo("", **given | POSTGRES_OPTIONS | {"options": options})
         self._connection: psycopg.AsyncConnection | None = None
         self._using = asyncio.Lock()
-        self._held: set[str] = set()
-        self._lost: dict[str, asyncio.Event] = {}
+        self._held = dict[str, asyncio.Event]()
+        """The lanes whose locks we hold, each with an event that is set when it is lost."""
         self._pid = 0
         """The server process of our connection; 0 before the first."""
         self._seen: Counter[str] | None = None
@@ -99,31 +99,35 @@ class ReplicaLocks:
 
         That process is then notified that updates arrived. Wait if Postgres is away.
         """
-        ((acquired,),) = await retry_forever(lambda: self._execute(TAKE, lane))
+
+        def is_away(error: Exception) -> bool:
+            return isinstance(error, AWAY)
+
+        take = partial(self._execute, TAKE, lane)
+        ((acquired,),) = await retry(take, tries=None, on=is_away, what="Locking a lane")
         if acquired:
-            self._held.add(lane)
+            self._held[lane] = asyncio.Event()
         else:
             # If the notice is lost, a correction in the update becomes a turn of its own.
-            with suppress(psycopg.Error, OSError):
+            with suppress(*AWAY):
                 await self._execute(NOTIFY, json.dumps({"lane": lane}))
         try:
             yield acquired
         finally:
-            if lane in self._held:
-                self._held.discard(lane)
+            if self._held.pop(lane, None):
                 # Without a connection the lock is gone already.
-                with suppress(psycopg.Error, OSError):
+                with suppress(*AWAY):
                     await self._execute(RELEASE, lane)
 
     def lost(self, lane: str) -> asyncio.Event:
         """Return an event that is set when this process loses the lock of a lane."""
-        return self._lost.setdefault(lane, asyncio.Event())
+        return self._held[lane]
 
     async def stop(self, wanted: Mapping[str, int]) -> bool:
         """Ask other processes to stop turns; return whether a turn of that chat has begun."""
         try:
             ((_, has_begun),) = await self._execute(STOP, json.dumps(wanted), wanted.get("chat_id"))
-        except (psycopg.Error, OSError) as error:
+        except AWAY as error:
             log.warning("No other process could be asked to stop: %s", type(error).__name__)
             return False
         return bool(has_begun)
@@ -137,13 +141,11 @@ class ReplicaLocks:
             try:
                 connecting = psycopg.AsyncConnection.connect(self._address, autocommit=True)
                 async with await connecting as connection:
-                    await connection.execute(f"LISTEN {CHANNEL}")
-                    while True:
-                        await _readable(connection.fileno())
-                        async for notice in connection.notifies(timeout=NOTICE_SECONDS):
-                            if notice.pid != self._pid:
-                                yield json.loads(notice.payload)
-            except (psycopg.Error, OSError) as error:
+                    await connection.execute("LISTEN lanes")
+                    async for notice in connection.notifies():
+                        if notice.pid != self._pid:
+                            yield json.loads(notice.payload)
+            except AWAY as error:
                 log.warning("Notices of other processes are lost: %s", type(error).__name__)
                 await asyncio.sleep(LOOK_SECONDS)
 
@@ -155,7 +157,7 @@ class ReplicaLocks:
         Raises:
             OSError, psycopg.Error: Postgres is away.
         """
-        rows = await retry(lambda: self._execute(UNOWNED), tries=2, backoff=QUICK_RETRY)
+        rows = await retry(partial(self._execute, UNOWNED), tries=2, backoff=QUICK_RETRY)
         if any(pid != self._pid for _, pid in rows):
             log.error(POOLED)
         lanes = [lane for lane, _ in rows]
@@ -167,10 +169,10 @@ class ReplicaLocks:
 
     async def close(self) -> None:
         """Close the connection, and so release every lock."""
-        if self._connection is not None:
-            with suppress(psycopg.Error, OSError):
-                await self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*AWAY):
+                await connection.close()
 
     async def _execute(self, statement: LiteralString, *values: object) -> Sequence[Any]:
         """Return the rows of a statement; close the connection if there is no answer.
@@ -193,23 +195,11 @@ class ReplicaLocks:
         connecting = psycopg.AsyncConnection.connect(self._address, autocommit=True)
         self._connection = connection = await connecting
         if self._pid:
-            lost = await connection.execute(TAKE_BACK, [sorted(self._held)])
-            gone = {lane for (lane,) in await lost.fetchall()}
-            self._held -= gone
-            for lane in gone & self._lost.keys():
-                self._lost.pop(lane).set()
+            taken = await connection.execute(TAKE_BACK, [[*self._held]])
+            for (lane,) in await taken.fetchall():
+                self._held.pop(lane).set()
             await asyncio.sleep(SETTLE_SECONDS)
         # Asked for by SQL: behind a pooler the protocol tells another number.
         (row,) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
         self._pid = row[0]
         return connection
-
-
-async def _readable(file: int) -> None:
-    """Wait until a file can be read."""
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(file, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(file)

@@ -92,7 +92,7 @@ async def test_what_another_took_meanwhile_is_not_let_go_for_it(start: Start, ur
         async with other.lock("7") as theirs:
             assert theirs
             await one.unowned()
-            assert one._held == set()
+            assert one._held == {}
             async with third.lock("7") as free:
                 assert not free
 
@@ -132,7 +132,9 @@ async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_s
         assert heard[0] == {"lane": "7"}
         assert not await other.stop(asked)
         engine = create_engine(url)
-        await Inbox(Sessions(engine)).begin(1)
+        inbox = Inbox(Sessions(engine))
+        (row,) = await inbox.list_waiting("7")
+        await inbox.begin(row, tries=1)
         assert await other.stop(asked)
         await engine.dispose()
         await eventually(lambda: heard[-1] == asked, seconds=5, otherwise=lambda: f"{heard}")

@@ -18,15 +18,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from agent.engine.limits import Ledger, Spent
 from agent.retrying import Backoff
 from agent.turn import StoredMessage
-from bot.leading import LocalLocks
+from bot.leading import Locks
 from bot.metrics import Metrics
 from bot.outgoing import Delivery
 from bot.pending import pending_turn
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.sender import Sender
 from bot.updates import lanes as lanes_module
-from bot.updates.bursts import chat_of, group_burst, is_same_turn
-from bot.updates.lanes import SUSPECT_TRIES, Lane, Lanes, row_of
+from bot.updates.bursts import chat_of, is_same_turn
+from bot.updates.lanes import SUSPECT_TRIES, Lane, Lanes
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
 from db.records import EndedTurn
@@ -77,7 +77,7 @@ def dispatching(handle: Handle) -> Dispatcher:
     return cast("Dispatcher", FakeDispatcher(handle))
 
 
-class HeldLocks(LocalLocks):
+class HeldLocks(Locks):
     """Locks that another process may hold."""
 
     def __init__(self, inbox: Inbox, is_free: Callable[[], bool]) -> None:
@@ -113,15 +113,9 @@ class FakeSender:
         self.may_send = asyncio.Event()
         self.may_send.set()
 
-    async def deliver(
-        self,
-        messages: Sequence[OutboxRow],
-        check_ownership: Callable[[], Awaitable[None]] | None = None,
-    ) -> Delivery:
+    async def deliver(self, messages: Sequence[OutboxRow]) -> Delivery:
         for message in messages:
             await self.may_send.wait()
-            if check_ownership is not None and message is not messages[0]:
-                await check_ownership()
             if self.dies_after is not None and len(self.sent) >= self.dies_after:
                 raise Killed
             self.sent.append(message.html)
@@ -213,7 +207,7 @@ def world(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> World:
         inbox=inbox,
         sender=cast("Sender", sender),
         dispatcher=cast("Dispatcher", dispatcher),
-        locks=LocalLocks(inbox),
+        locks=Locks(inbox),
         metrics=Metrics(),
         burst_window=BURST,
         max_tries=3,
@@ -254,43 +248,29 @@ async def test_a_turn_waits_for_the_rest_of_what_is_forwarded(world: World) -> N
 PHOTO = {"photo": [{"file_id": "x"}], "media_group_id": "album"}
 
 
+GROUP = {"id": -7, "type": "group"}
+
+
 @pytest.mark.parametrize(
-    ("first", "second", "after", "are_one"),
+    ("first", "later", "is_one"),
     [
-        ({"text": "a red"}, {"text": "for lamb"}, 800, True),
-        ({"text": "a red"}, {"text": "for lamb"}, 801, False),
-        ({"text": "a red"}, {"text": "/ask me"}, 10, False),
-        ({"text": "/ask me"}, {"text": "a red"}, 10, False),
-        ({"text": "a red"}, {"text": "a white", "from": {"id": 8}}, 10, False),
-        (
-            {"text": "a", "message_thread_id": 1},
-            {"text": "b", "message_thread_id": 2},
-            10,
-            False,
-        ),
-        (PHOTO, {**PHOTO, "caption": "these labels"}, 2000, True),
+        ({"text": "a red"}, {"text": "white, sorry", "date": 60}, True),
+        ({"text": "a red"}, {"text": "/ask sur lie"}, False),
+        ({"text": "/ask sur lie"}, {"text": "a red"}, False),
+        ({"text": "a red"}, {"text": "mine", "from": {"id": 8}}, False),
+        ({"text": "a red"}, {"text": "there", "message_thread_id": 5}, False),
+        ({"text": "a red", "chat": GROUP}, {"text": "for lamb", "chat": GROUP, "date": 1}, True),
+        ({"text": "a red", "chat": GROUP}, {"text": "hi, Bea", "chat": GROUP, "date": 2}, False),
+        (PHOTO, {**PHOTO, "caption": "these labels"}, True),
     ],
 )
-def test_messages_of_one_user_sent_in_one_go_are_one_turn(
-    first: dict[str, Any], second: dict[str, Any], after: int, are_one: bool
+def test_who_writes_more_before_an_answer_is_sent_gets_one(
+    first: dict[str, Any], later: dict[str, Any], is_one: bool
 ) -> None:
-    rows = [row_of(message(1, **first)), row_of(message(2, **second))]
-    rows[0].received_at, rows[1].received_at = START, START + timedelta(milliseconds=after)
-    group = group_burst(rows, BURST, lambda payload: True)
-    assert len(group) == 1 + are_one
+    assert is_same_turn([message(1, **first)], message(2, **later)) == is_one
 
 
-@pytest.mark.parametrize(
-    ("later", "is_one"),
-    [
-        ({"text": "white, sorry"}, True),
-        ({"text": "/ask sur lie"}, False),
-        ({"text": "mine", "from": {"id": 8}}, False),
-        ({"text": "there", "message_thread_id": 5}, False),
-    ],
-)
-def test_the_same_user_corrects_a_turn_that_runs(later: dict[str, Any], is_one: bool) -> None:
-    assert is_same_turn([message(1, "a red")], message(2, **later)) == is_one
+def test_an_edit_belongs_to_the_turn_of_its_message_alone() -> None:
     assert is_same_turn([message(1, "a red")], edit(2, 1, "a white"))
     assert not is_same_turn([message(1, "a red")], edit(2, 9, "an earlier one"))
 
@@ -298,7 +278,6 @@ def test_the_same_user_corrects_a_turn_that_runs(later: dict[str, Any], is_one: 
 async def test_an_edit_of_what_still_waits_changes_it(world: World) -> None:
     await world.hear(1, "a red")
     await world.lanes.accept([edit(2, 1, "a white")])
-    assert world.lanes.calls == [LANE]
     await world.run()
     assert world.texts() == ["a white"]
 
@@ -379,8 +358,7 @@ async def test_turns_that_may_have_killed_the_process_run_alone(world: World) ->
 
     for chat in chats:
         await world.hear(chat, "/ask", chat={"id": chat, "type": "private"})
-        for _ in range(SUSPECT_TRIES):
-            await world.inbox.begin(chat)
+        await world.inbox.begin(await stored(world, chat), tries=SUSPECT_TRIES)
     turns = replace(world.lanes, dispatcher=dispatching(handle))
     await asyncio.gather(*(run_lane(turns, str(chat)) for chat in chats))
     assert (len(done), most) == (3, 1)
@@ -439,15 +417,14 @@ async def test_a_turn_that_another_process_has_begun_is_neither_stored_nor_sent(
 ) -> None:
     async def handle(payload: Mapping[str, Any]) -> None:
         say("Chinon")
-        await world.inbox.begin(1)  # by who took the lane over
+        await world.inbox.begin(await stored(world, 1), tries=2)  # by who took the lane over
 
     await world.hear(1, "/ask")
     free = [True]
     locks = HeldLocks(world.inbox, lambda: bool(free) and free.pop())
     await run_lane(replace(world.lanes, dispatcher=dispatching(handle), locks=locks))
     assert (world.sender.sent, (await stored(world, 1)).state) == ([], "waiting")
-    begun = await world.inbox.begin(1)
-    assert begun is not None
+    begun = await world.inbox.begin(await stored(world, 1), tries=3)
     assert (begun.outbox, begun.update.epoch) == (None, 3)
 
 
@@ -497,7 +474,7 @@ async def test_a_lane_goes_on_if_the_confirmation_of_setting_aside_is_lost(
         say("Chinon")
 
     await world.hear(1, "poison")
-    await world.hear(2, "a red", after=60_000)
+    await world.hear(2, "/ask", after=60_000)
     dispatcher = cast("Dispatcher", Apologizing(handle))
     async with asyncio.timeout(10):
         await run_lane(replace(world.lanes, dispatcher=dispatcher))
@@ -511,9 +488,7 @@ async def test_a_failed_commit_does_not_claim_the_ids_of_other_messages(
     failing = fail_commits(engine, is_stored=False)
     for number in (1, 2):
         await world.hear(number, "/ask")
-    first, second = await world.inbox.begin(1), await world.inbox.begin(2)
-    assert first is not None
-    assert second is not None
+    first, second = [await world.inbox.begin(await stored(world, n), tries=1) for n in (1, 2)]
     messages = [OutboxRow(chat_id=CHAT, html="Chinon")]
     failing.append(True)
     with pytest.raises(OperationalError):
@@ -560,21 +535,6 @@ class TestWaking:
         await eventually(lambda: len(most) == 9, seconds=20, otherwise=lambda: str(most))
         await lanes.close()
         assert max(most) == 3
-
-    async def test_a_stop_waits_for_the_record_of_a_message_on_its_way(self, world: World) -> None:
-        async def handle(payload: Mapping[str, Any]) -> None:
-            say("one", "two")
-
-        world.sender.may_send.clear()
-        lanes = world.awake(dispatcher=dispatching(handle))
-        await lanes.accept([message(1, "/ask")])
-        await eventually(lambda: bool(lanes._sending), seconds=20, otherwise=str)
-        stopping = asyncio.create_task(lanes.finish(0.01))
-        await asyncio.sleep(0.1)
-        assert not stopping.done()
-        world.sender.may_send.set()
-        assert not await stopping
-        assert world.sender.sent == ["one"]
 
     async def test_what_another_process_holds_is_left_to_it_and_looked_for(
         self, world: World
