@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 from httpx2 import Limits
+from sqlalchemy import select
 from starlette.responses import JSONResponse, Response
 from telegram.ext import ExtBot
 
@@ -19,7 +20,8 @@ from bot.telegram.connection import LIMITS, TelegramRequests
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Sender
 from db.engine import Sessions
-from db.models import ChatRow
+from db.models import ChatRow, OutboxRow
+from db.repositories.inbox import Inbox
 from db.repositories.people import ChatRepository
 from tests.doubles.bot_api import CHAT, BotApi, Fault
 from tests.doubles.server import eventually
@@ -230,6 +232,24 @@ async def test_after_a_message_that_may_have_arrived_the_rest_is_sent(
     delivery = await sender.send(Destination(CHAT), parts(3))
     assert [text[0] for text in telegram.sent()] == ["1", "2", "3"]
     assert (delivery.error, delivery.tries, len(delivery.message_ids)) == ("ambiguous", 3, 2)
+
+
+async def test_a_message_on_its_way_is_recorded_when_the_bot_stops(
+    telegram: Telegram, bot: ExtBot[Any], sessions: Sessions
+) -> None:
+    telegram.delay("sendMessage", 0.3)
+    messages = [OutboxRow(chat_id=CHAT, html=text) for text in ("Chinon", "Rioja")]
+    async with sessions.begin() as session:
+        session.add_all(messages)
+    sending = asyncio.create_task(Sender(bot, outbox=Inbox(sessions)).deliver(messages))
+    await eventually(
+        lambda: bool(telegram.calls_of("sendMessage")), seconds=30, otherwise=lambda: "not asked"
+    )
+    sending.cancel()
+    await asyncio.wait([sending])
+    async with sessions() as session:
+        ids = [*await session.scalars(select(OutboxRow.message_id).order_by(OutboxRow.id))]
+    assert (telegram.sent(), ids) == (["Chinon"], [telegram.messages()[0]["message_id"], None])
 
 
 async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits) -> None:
