@@ -149,7 +149,7 @@ TURN = (
 )
 
 
-async def test_a_press_during_an_answer_is_heard_at_once_and_waits_for_its_turn(
+async def test_a_press_during_an_answer_waits_for_its_turn(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     environment |= {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
@@ -162,8 +162,6 @@ async def test_a_press_during_an_answer_is_heard_at_once_and_waits_for_its_turn(
             lambda: len(model_server.requests) == 3, seconds=60, otherwise=lambda: "not asked"
         )
         bot_api.press(first, data(first, "Cheaper"))
-        assert await toasted(bot_api, 1) == "One moment …"
-        assert len(bot_api.sent(CHAT)) == 1
         bot_api.say("/stop", chat_id=CHAT)
         await answered(bot_api, 3)
     said = [words for words, _ in history(environment)]
