@@ -1,15 +1,17 @@
 """Tell from certain phrases who should be offered no alcohol, and who is allergic. Pure.
 
 This is the first of three layers, and the only one without a model: a short list of phrases in
-`phrases.toml`, in which ordinary talk does not ring. The model adds the concerns that it notices,
-and every search is narrowed for them; neither lifts what stands here.
+`phrases.toml` that do not occur in ordinary talk. The model adds the concerns that it notices, and
+every search is narrowed for them; neither removes a concern that is found here.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
+
+from pydantic import BeforeValidator
 
 from agent.tables import StrictModel, read_toml
 from agent.text import FORWARDED, Match, Pattern, Spoken, fold, pattern
@@ -33,24 +35,8 @@ YOUNGEST: Final = 8
 """From how many years on a number may be the age of somebody who writes."""
 MAX_CHARS: Final = 4096
 _TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,!?;:\n]")
-_DIGITS: Final = pattern("[0-9]+")
 _MARK: Final = "[.,!?;:\n]"
-
-
-class _Phrases(StrictModel):
-    """The content of `phrases.toml`: words that count everywhere, and the phrases of a concern."""
-
-    fillers: str
-    clauses: str
-    numbers: str
-    denials: str
-    allergies: dict[Allergy | Literal["allergic", "first"], str]
-    concerns: dict[Concern, dict[Spoken, list[str]]]
-
-
-@cache
-def _phrases() -> _Phrases:
-    return read_toml(_Phrases, Path(__file__).with_name("phrases.toml"))
+_I_AM: Final = "(?:i am|i m|im)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +120,23 @@ def read_care(text: str, full_age: int = FULL_AGE) -> Care:
 
     `full_age` is the age in years from which wine is offered.
     """
+    phrases = _phrases()
     tokens = " ".join(_TOKEN.findall(fold(text[:MAX_CHARS].replace(FORWARDED, ""))))
     clauses = f" . {tokens} . "
     found = {
         concern: language
-        for concern, language, phrase in _patterns()
+        for concern, language, phrase in phrases.patterns
         for match in phrase.finditer(clauses)
         if not match["denied"] and (concern != "under_age" or _is_minor(match, full_age))
     }
     stated = frozenset(concern for concern in CONCERNS if concern in found)
     worst = gravest(stated)
-    allergies = dict(_allergies(clauses))
+    allergies = {
+        allergy: bool(match["first"])
+        for allergy, allergic in phrases.allergy_patterns.items()
+        for match in allergic.finditer(clauses)
+        if phrases.denials.isdisjoint(match[0].split())
+    }
     return Care(
         stated=stated,
         allergies=frozenset(allergies),
@@ -161,74 +153,79 @@ def read_care_in_talk(messages: Iterable[str], full_age: int = FULL_AGE) -> Care
     return care
 
 
-@cache
-def _patterns() -> tuple[tuple[Concern, Spoken, Pattern], ...]:
-    phrases = _phrases()
-    fillers, ends = (
-        "|".join(sorted({*listed.split()})) for listed in (phrases.fillers, phrases.clauses)
-    )
-    macros = {
-        ".. ": "..",
-        "..": r"(?:\w+ ){0,3}",
-        "~": f"(?:(?:{fillers}) ){{0,2}}",
-        "{end}": f"(?:{_MARK}|{ends})",
-        "{next}": f"(?:{ends})",
-        "{start}": f"{_MARK} ",
-        "{age}": f"(?:[0-9]{{1,2}}|{'|'.join(_numbers())})",
-        "{im}": "(?:i am|i m|im)",
-    }
-    denied = f"(?P<denied> (?:{'|'.join(_denials())}))?"
-
-    def expanded(phrase: str) -> str:
-        for name, source in macros.items():
-            phrase = phrase.replace(name, source)
-        return phrase
-
-    return tuple(
-        (concern, language, pattern(f"{denied} (?:{'|'.join(map(expanded, listed))}) "))
-        for concern in CONCERNS
-        for language, listed in phrases.concerns[concern].items()
-    )
-
-
-@cache
-def _numbers() -> Mapping[str, int]:
-    """Return the numbers that are written as words, from eight to twenty."""
-    lines = _phrases().numbers.strip().splitlines()
-    return {
-        word.replace("_", " "): number
-        for line in lines
-        for number, word in enumerate(line.split(), start=YOUNGEST)
-    }
-
-
 def _is_minor(match: Match, full_age: int) -> bool:
     """Return whether the age of a match, if it names one, is below the legal age."""
-    named = [int(digits) for digits in _DIGITS.findall(match[0]) if len(digits) <= 2]
-    named += [number for word, number in _numbers().items() if f" {word} " in match[0]]
-    return not named or any(YOUNGEST <= number < full_age for number in named)
+    named = [int(word) for word in match[0].split() if word.isdecimal() and len(word) <= 2]
+    named += [age for word, age in _phrases().ages.items() if f" {word} " in match[0]]
+    return not named or any(YOUNGEST <= age < full_age for age in named)
 
 
-def _allergies(clauses: str) -> Iterator[tuple[Allergy, bool]]:
-    """Yield each allergy that is stated, and whether it is that of the person who writes."""
-    for allergy, source in _allergy_patterns().items():
-        for match in source.finditer(clauses):
-            if _denials().isdisjoint(match[0].split()):
-                yield allergy, bool(match["first"])
+_Words = Annotated[frozenset[str], BeforeValidator(str.split)]
+
+
+class _Phrases(StrictModel):
+    """The content of `phrases.toml`: words that count everywhere, and the phrases of a concern."""
+
+    fillers: _Words
+    clauses: _Words
+    numbers: str
+    denials: _Words
+    allergies: dict[Allergy | Literal["allergic", "first"], str]
+    concerns: dict[Concern, dict[Spoken, list[str]]]
+
+    @cached_property
+    def ages(self) -> Mapping[str, int]:
+        """Return the numbers that are written as words, from eight to twenty."""
+        return {
+            word.replace("_", " "): number
+            for line in self.numbers.strip().splitlines()
+            for number, word in enumerate(line.split(), start=YOUNGEST)
+        }
+
+    @cached_property
+    def patterns(self) -> Sequence[tuple[Concern, Spoken, Pattern]]:
+        """Return a pattern for each concern and language, the gravest concern first."""
+        denied = f"(?P<denied> (?:{_any(self.denials)}))?"
+        return [
+            (concern, language, pattern(f"{denied} (?:{_any(map(self._expanded, phrases))}) "))
+            for concern in CONCERNS
+            for language, phrases in self.concerns[concern].items()
+        ]
+
+    def _expanded(self, phrase: str) -> str:
+        """Return a phrase as a pattern; the file tells what its signs stand for."""
+        ends = _any(self.clauses)
+        signs = {
+            ".. ": "..",
+            "..": r"(?:\w+ ){0,3}",
+            "~": f"(?:(?:{_any(self.fillers)}) ){{0,2}}",
+            "{end}": f"(?:{_MARK}|{ends})",
+            "{next}": f"(?:{ends})",
+            "{start}": f"{_MARK} ",
+            "{age}": f"(?:[0-9]{{1,2}}|{_any(self.ages)})",
+            "{im}": _I_AM,
+        }
+        for sign, source in signs.items():
+            phrase = phrase.replace(sign, source)
+        return phrase
+
+    @cached_property
+    def allergy_patterns(self) -> Mapping[Allergy, Pattern]:
+        """Return a pattern for each allergen."""
+        first = self.allergies["first"].replace("{im}", _I_AM)
+        before = rf" (?:(?:(?P<first>{first})|{_any(self.denials)}) (?:\w+ ){{0,2}}?)?"
+        told = self.allergies["allergic"]
+        return {
+            name: pattern(rf"{before}(?:(?:{told}) (?:\w+ ){{0,3}}?(?:{of})|(?:{of}) ?(?:{told})) ")
+            for name, of in ((name, self.allergies[name]) for name in ALLERGIES)
+        }
+
+
+def _any(words: Iterable[str]) -> str:
+    """Return the source of a pattern that matches any of these."""
+    return "|".join(sorted(words))
 
 
 @cache
-def _denials() -> frozenset[str]:
-    return frozenset(_phrases().denials.split())
-
-
-@cache
-def _allergy_patterns() -> Mapping[Allergy, Pattern]:
-    known = _phrases().allergies
-    first = known["first"].replace("{im}", "i am|i m|im")
-    before = rf" (?:(?:(?P<first>{first})|{'|'.join(_denials())}) (?:\w+ ){{0,2}}?)?"
-    told = known["allergic"]
-    return {
-        name: pattern(rf"{before}(?:(?:{told}) (?:\w+ ){{0,3}}?(?:{of})|(?:{of}) ?(?:{told})) ")
-        for name, of in ((name, known[name]) for name in ALLERGIES)
-    }
+def _phrases() -> _Phrases:
+    return read_toml(_Phrases, Path(__file__).with_name("phrases.toml"))

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.doubles.forms import Upload, form, parse_body
+from tests.doubles.forms import Upload, parameters_of
 from tests.doubles.server import JsonObject, LoopbackServer, eventually, hang_up
 from tests.doubles.telegram_chats import (
     MAX_TEXT,
@@ -369,10 +369,9 @@ class BotApi(LoopbackServer):
 
     async def _received(self, request: Request) -> Call:
         asked = request.path_params["method"]
-        content_type = request.headers.get("content-type", "")
-        params, files = parse_body(content_type, await request.body())
+        params, files = await parameters_of(request)
         method = self._names.get(asked.lower(), asked)
-        call = Call(method, form(request.url.query) | params, files)
+        call = Call(method, params, files)
         self.calls.append(call)
         return call
 

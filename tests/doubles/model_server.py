@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from tests.doubles.forms import Upload, parse_body
+from tests.doubles.forms import Upload, parameters_of
 from tests.doubles.openai_rules import history_error, strict_error
 from tests.doubles.server import HalfResponse, JsonObject, LoopbackServer, gone, hang_up
 
@@ -242,7 +242,7 @@ class ModelServer(LoopbackServer):
             raise AssertionError(f"requests beyond the script, by their last message: {last}")
 
     async def _transcribe(self, request: Request) -> Response:
-        params, files = parse_body(request.headers["content-type"], await request.body())
+        params, files = await parameters_of(request)
         self.recordings.append(Recording(params, files["file"]))
         step = self._heard.popleft() if self._heard else error(500)
         if step.seconds:
