@@ -51,6 +51,16 @@ SANCERRE = Wine(
     price=29,
     foods=(Food.GOAT_CHEESE, Food.OYSTERS),
 )
+FREE = Wine(
+    id="null-riesling",
+    producer="Kolonne Null",
+    name="Riesling",
+    country="Germany",
+    grapes=("Riesling",),
+    style=Style.ALCOHOL_FREE,
+    price=9,
+    foods=(Food.LAMB,),
+)
 
 
 @dataclass

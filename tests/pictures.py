@@ -53,5 +53,5 @@ def opened(data: bytes) -> Image.Image:
 
 def read(shows: str, *wines: JsonObject, **fields: Any) -> Step:
     """What a model says of a picture; of a wine its line is its other parts."""
-    lined = [{"line": " ".join(str(part) for part in each.values()), **each} for each in wines]
+    lined = [{"line": " ".join(str(part) for part in wine.values()), **wine} for wine in wines]
     return answer_json({"shows": shows, "wines": lined, **fields})

@@ -16,23 +16,15 @@ from agent.engine.run import Run
 from agent.fallback import Fallback
 from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Sommelier
-from agent.sommelier.wine import Allergen, Style, Wine
+from agent.sommelier.wine import Allergen, Wine
 from agent.turn import Deps, Fact, Person, Reply, StoredMessage
 from bot.telegram.render import from_html, to_telegram_html
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
-from tests.fakes import CHINON, RIOJA, FakeCatalogue
+from tests.fakes import CHINON, FREE, RIOJA, FakeCatalogue
 from tests.faults.turns import INFORMATIONAL, VALID, service
 from tests.library import SUR_LIE, FakeLibrary
 
 FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
-FREE = Wine(
-    id="null-riesling",
-    producer="Kolonne Null",
-    name="Riesling",
-    country="Germany",
-    style=Style.ALCOHOL_FREE,
-    price=9,
-)
 WITH_EGG = CHINON.model_copy(update={"id": "egg-chinon", "allergens": (Allergen.EGG,)})
 WINES = (CHINON, RIOJA, FREE, WITH_EGG)
 GET = tool_call("get_wine", {"wine_ids": [wine.id for wine in WINES]})
@@ -68,6 +60,12 @@ def saying(text: str, *wine_ids: str, description: str = "Fresh.") -> Step:
     wines = [{"wine_id": wine_id, "description": description} for wine_id in wine_ids]
     kind: dict[str, Any] = VALID if wines else INFORMATIONAL
     return answer_json(kind | {"intro": text, "wines": wines, "closing": ""})
+
+
+def tool_results(server: ModelServer) -> str:
+    """Return what the tools told the model."""
+    messages = (message for request in server.requests for message in request.json["messages"])
+    return "".join(str(message["content"]) for message in messages if message["role"] == "tool")
 
 
 def links_in(reply: Reply) -> list[str]:
@@ -172,27 +170,20 @@ async def test_a_minor_is_shown_nothing_with_alcohol_whatever_the_model_does(
         "a red, I am grown up", model_server, GET, search, insisting, person=person
     )
     assert set(reply.wine_ids) <= {FREE.id}
-    for request in model_server.requests:
-        for message in request.json["messages"]:
-            if message["role"] == "tool":
-                assert CHINON.id not in str(message["content"])
+    assert CHINON.id not in tool_results(model_server)
 
 
-async def test_a_minor_whom_only_the_model_notices_is_shown_no_alcohol(
-    model_server: ModelServer,
+@pytest.mark.parametrize(
+    ("concern", "person"), [("under_age", None), ("none", MINORS[1])], ids=["noticed", "denied"]
+)
+async def test_a_model_adds_a_concern_and_cannot_lift_one(
+    model_server: ModelServer, concern: str, person: Person | None
 ) -> None:
-    noticed = answer_json(
-        VALID | {"concern": "under_age", "wines": [{"wine_id": CHINON.id}, {"wine_id": FREE.id}]}
-    )
-    reply = await reply_to("mam 15 lat, czerwone", model_server, GET, noticed)
+    wines = [{"wine_id": CHINON.id}, {"wine_id": FREE.id}]
+    answer = answer_json(VALID | {"concern": concern, "wines": wines})
+    reply = await reply_to("mam 15 lat, czerwone", model_server, GET, answer, person=person)
     assert reply.wine_ids == (FREE.id,)
     assert "Chinon" not in reply.text
-
-
-async def test_a_model_cannot_lift_a_concern(model_server: ModelServer) -> None:
-    lifting = answer_json(VALID | {"concern": "none"})
-    reply = await reply_to("a red", model_server, GET, lifting, person=MINORS[1])
-    assert set(reply.wine_ids) <= {FREE.id}
 
 
 async def test_an_allergy_leaves_out_a_wine_whatever_the_model_asks_for(
@@ -201,14 +192,8 @@ async def test_an_allergy_leaves_out_a_wine_whatever_the_model_asks_for(
     insisting = saying("The best is this one.", WITH_EGG.id, RIOJA.id)
     reply = await reply_to("a red", model_server, GET, insisting, person=ALLERGIC)
     assert WITH_EGG.id not in reply.wine_ids
-    results = [
-        str(message["content"])
-        for request in model_server.requests
-        for message in request.json["messages"]
-        if message["role"] == "tool"
-    ]
-    assert results
-    assert not any(WITH_EGG.id in result for result in results)
+    assert RIOJA.id in (results := tool_results(model_server))
+    assert WITH_EGG.id not in results
 
 
 async def test_a_wine_shown_before_an_allergy_was_told_is_not_shown_again(

@@ -14,7 +14,7 @@ from agent.engine.run import Run
 from agent.sommelier.history import messages_for_model
 from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier
-from agent.sommelier.wine import Food, Style, Wine
+from agent.sommelier.wine import Wine
 from agent.turn import Deps, Person, Reply, StoredMessage
 from bot.care import SafetyService
 from bot.telegram.noticed import NoticedButtons, care_buttons
@@ -24,21 +24,11 @@ from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.doubles.server import eventually
-from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
+from tests.fakes import CHINON, FREE, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import VALID, search, service
 from tests.library import FakeLibrary
 from tests.running import RecordingTracer, Sources, running
 
-FREE = Wine(
-    id="null-riesling",
-    producer="Kolonne Null",
-    name="Riesling",
-    country="Germany",
-    grapes=("Riesling",),
-    style=Style.ALCOHOL_FREE,
-    price=9,
-    foods=(Food.LAMB,),
-)
 PHOTO = [{"file_id": "1", "file_unique_id": "1", "width": 1, "height": 1}]
 
 
@@ -53,7 +43,7 @@ async def reply_to(
     root, model = root_span(), service(server)
     run = Run(
         [model],
-        history=messages_for_model([StoredMessage("user", each) for each in said[:-1]]),
+        history=messages_for_model([StoredMessage("user", text) for text in said[:-1]]),
         span=root,
     )
     with root:
@@ -92,7 +82,7 @@ async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
     assert (reply.outcome, reply.wine_ids, [*reply.concerns]) == ("care", (), ["crisis"])
     assert "findahelpline.com" in reply.text
     assert "Chinon" not in reply.text
-    assert [each.output for each in root.children if each.name == "guard.care"] == [["crisis"]]
+    assert [span.output for span in root.children if span.name == "guard.care"] == [["crisis"]]
     model_server.script(
         answer_json({"response_type": "informational", "intro": "", "concern": "crisis"})
     )
@@ -118,16 +108,10 @@ async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
         assert reply.text.startswith(Help().notice_for(Care(stated=frozenset({concern}))))
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "My sister is pregnant and comes to dinner, lamb for all. What do I serve?",
-        "Meine Schwester ist schwanger und kommt zum Essen, es gibt Lamm.",
-    ],
-)
 async def test_who_is_pregnant_at_the_table_takes_no_wine_from_the_others(
-    model_server: ModelServer, said: str
+    model_server: ModelServer,
 ) -> None:
+    said = "My sister is pregnant and comes to dinner, lamb for all. What do I serve?"
     searches: list[dict[str, Any]] = [
         {"alcohol_free": True},
         {"styles": ["red"], "foods": ["lamb"]},
@@ -138,11 +122,9 @@ async def test_who_is_pregnant_at_the_table_takes_no_wine_from_the_others(
     reply, _ = await reply_to(said, server=model_server)
     assert (reply.outcome, reply.wine_ids) == ("answered", (FREE.id, CHINON.id))
     assert reply.text.startswith("For your lamb")
-    prompt = str(model_server.requests[0].json["messages"][0]["content"])
-    assert "`concern` is for the guest who writes" in prompt
 
 
-@pytest.mark.parametrize("concern", ["None", None, "no crisis", ["none"], 3])
+@pytest.mark.parametrize("concern", ["None", None, "no crisis", 3])
 async def test_a_model_that_names_a_concern_at_random_spoils_no_answer(
     model_server: ModelServer, concern: object
 ) -> None:
@@ -166,17 +148,20 @@ class Listener:
 
 
 @pytest.fixture
-async def cares(tmp_path: Path) -> AsyncIterator[CareRepository]:
-    engine = await migrated_sqlite(tmp_path / "cares.sqlite3")
-    yield CareRepository(Sessions(engine))
+async def sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
+    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
+    yield Sessions(engine)
     await engine.dispose()
 
 
 @pytest.fixture
-async def messages(tmp_path: Path) -> AsyncIterator[MessageRepository]:
-    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield MessageRepository(Sessions(engine))
-    await engine.dispose()
+def cares(sessions: Sessions) -> CareRepository:
+    return CareRepository(sessions)
+
+
+@pytest.fixture
+def messages(sessions: Sessions) -> MessageRepository:
+    return MessageRepository(sessions)
 
 
 async def say(bot_api: BotApi, *texts: str, **message: Any) -> None:
@@ -270,30 +255,21 @@ async def test_help_is_said_without_the_answerer(
     assert {turn.scores["outcome"] for turn in tracer.turns} == {"care"}
 
 
-@pytest.mark.parametrize("told", ["I'm 15"])
 async def test_nothing_is_looked_up_for_who_must_not_drink(
-    bot_api: BotApi, messages: MessageRepository, cares: CareRepository, told: str
+    bot_api: BotApi, messages: MessageRepository, cares: CareRepository
 ) -> None:
     tracer, safety = RecordingTracer(), SafetyService(cares=cares)
     sources = Sources(documents=FakeLibrary())
     async with running(bot_api, Listener(), messages, tracer, sources=sources, safety=safety):
-        await say(
-            bot_api, told, "/ask what does sur lie mean?", "/quotes sur lie", "/find wine bar Lyon"
-        )
+        await say(bot_api, "I'm 15", "/ask what is sur lie?", "/quotes lie", "/find wine bar Lyon")
     assert [turn.scores["outcome"] for turn in tracer.turns][1:] == ["care"] * 3
 
 
-async def by_rules(message: str, care: Care, *said: str) -> Reply:
-    earlier = messages_for_model([StoredMessage("user", each) for each in said])
+async def test_the_fallback_knows_what_was_told_before_too() -> None:
     sommelier = Sommelier(catalogue=FakeCatalogue((CHINON, RIOJA, FREE)))
-    return await sommelier.answer(
-        message, Run(history=earlier, deps=Deps(person=Person(care=care)))
-    )
-
-
-async def test_the_house_knows_what_was_told_before_too() -> None:
-    reply = await by_rules("a red for lamb", Care(remembered=frozenset({"under_age"})))
+    minor = Person(care=Care(remembered=frozenset({"under_age"})))
+    reply = await sommelier.answer("a red for lamb", Run(deps=Deps(person=minor)))
     assert reply.wine_ids == (FREE.id,)
     assert "under 18" in reply.text
-    reply = await by_rules("a red for lamb", Care())
+    reply = await sommelier.answer("a red for lamb", Run(deps=Deps(person=Person())))
     assert FREE.id not in reply.wine_ids

@@ -11,24 +11,21 @@ from agent.fallback import unambiguous_query
 from agent.i18n import translate
 from agent.memory.tools import memory_tools
 from agent.prompts import repository_prompts
-from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
-from agent.turn import Deps, Fact, Person, Reply, StoredMessage
+from agent.turn import Deps, Fact, Person, Reply
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, hang, refusal
 from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import INVENTED, QUESTION, VALID, search, service, valid
 
 
 async def reply_to(
-    message: str, *models: LLMService, limits: Limits | None = None, history: int = 0
+    message: str, *models: LLMService, limits: Limits | None = None
 ) -> tuple[Reply, SpanRecord]:
     root = root_span()
-    earlier = messages_for_model([StoredMessage("user", "Hello")] * history)
-    run = Run(models, limits=limits or Limits(), history=earlier, span=root)
+    run = Run(models, limits=limits or Limits(), span=root)
     with root:
-        sommelier = Sommelier(catalogue=FakeCatalogue())
-        reply = await asked(sommelier, message, run)
+        reply = await asked(Sommelier(catalogue=FakeCatalogue()), message, run)
     for model in models:
         await model.close()
     return reply, root
@@ -106,10 +103,6 @@ async def test_a_refusal_is_answered_courteously_and_not_by_rules(
     [
         ("a red for lamb", "No language model is", "My language model is"),
         ("Rotwein zum Lamm", "Hier ist kein Sprachmodell", "Mein Sprachmodell"),
-        ("un rouge pour l'agneau", "Aucun modèle de langue", "Mon modèle de langue"),
-        ("un tinto para cordero", "Aquí no hay ningún modelo", "Mi modelo de lenguaje"),
-        ("un rosso per l'agnello", "Qui non è configurato", "Il mio modello linguistico"),
-        ("rode wijn bij lam", "Hier is geen taalmodel", "Mijn taalmodel"),
     ],
 )
 async def test_the_fallback_says_in_the_language_of_the_guest_why_it_answers(
