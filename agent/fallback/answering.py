@@ -4,7 +4,7 @@ An answer says first how the request was read, so that a misreading is seen and 
 the end what was not understood.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -12,15 +12,10 @@ from agent.documents.passages import DocumentStore
 from agent.engine.messages import Message
 from agent.engine.span import NO_SPAN, Span
 from agent.fallback.library import Passage, passage_for
-from agent.fallback.merging import Context, exchanges_of, request_of
+from agent.fallback.merging import CENT, Context, exchanges_of, request_of
 from agent.fallback.request import Request, read_request
 from agent.fallback.searching import Found, find, query_of
-from agent.fallback.wording import (
-    describe_request,
-    describe_wine,
-    field_in_words,
-    limit_name,
-)
+from agent.fallback.wording import describe_request, describe_wine, field_in_words
 from agent.fallback.words import pairings
 from agent.i18n import current_language, translate, use_language
 from agent.markdown import escape
@@ -33,7 +28,6 @@ from agent.turn import NOBODY, Fact, Person, Reply
 
 ENOUGH: Final = 3
 """Wines that an answer shows."""
-MOST_RELAXED: Final = 2
 COMPARING: Final = frozenset({"cheaper", "dearer", "lighter", "fuller", "drier", "sweeter", "like"})
 """Cues that only mean something beside wines that were shown."""
 
@@ -98,8 +92,11 @@ class Fallback:
             wanted = {"styles": ("alcohol_free",)}
             request = message = replace(message, wanted=wanted, is_question=False)
         look_up = LookUp(kind_of(message, context), request, message, context)
-        if look_up.kind == "question":
-            return replace(look_up, passage=await self._passage(message, span))
+        if look_up.kind == "question" and self._documents is not None:
+            with span.child("retrieve.documents", "retriever", input=message.text) as retrieval:
+                passage = await passage_for(message.text, message.language, self._documents)
+                retrieval.update(output=[passage.chunk.id] if passage else [])
+            return replace(look_up, passage=passage)
         if look_up.kind != "wines":
             return look_up
         query = query_of(request, context)
@@ -108,15 +105,6 @@ class Fallback:
             found = await find(self._catalogue, request, context, person)
             retrieval.update(output=[wine.id for wine in found.wines])
         return replace(look_up, found=found)
-
-    async def _passage(self, message: Request, span: Span) -> Passage | None:
-        """Return the passage of the documents that answers a question best."""
-        if self._documents is None:
-            return None
-        with span.child("retrieve.documents", "retriever", input=message.text) as retrieval:
-            passage = await passage_for(message.text, message.language, self._documents)
-            retrieval.update(output=[passage.chunk.id] if passage else [])
-        return passage
 
 
 def needs_no_alcohol(message: Request, person: Person) -> bool:
@@ -147,35 +135,36 @@ def kind_of(message: Request, context: Context) -> Kind:
 def reply_to(look_up: LookUp) -> Reply:
     """Return the answer to a message, from what was found for it."""
     request, message, context = look_up.request, look_up.message, look_up.context
-    read = translate(
-        "fallback_read", request=escape(describe_request(request) or translate("fallback_any"))
-    )
+    kind: ResponseType = "informational" if message.is_about_wine else "off_topic"
     match look_up.kind:
-        case "why":
-            return _shown(" ".join(filter(None, (read, _why(request)))), context.shown, request)
-        case "details":
-            if wines := context.meant(message):
-                return _shown(translate("fallback_details"), wines, message)
-            return _told(translate("fallback_which" if context.shown else "fallback_nothing_shown"))
-        case "question":
-            return _quoted(look_up.passage, message)
         case "wines":
-            reply = _found(read, look_up, look_up.found or Found())
-            return replace(reply, suggested_facts=_facts(message))
+            reply = _found(look_up, look_up.found or Found())
+        case "why":
+            reply = _shown(f"{_read(request)} {_why(request)}".strip(), context.shown, request)
+        case "details" if wines := context.meant(message):
+            reply = _shown(translate("fallback_details"), wines, message)
+        case "details":
+            reply = _say(translate("fallback_which" if context.shown else "fallback_nothing_shown"))
+        case "question" if look_up.passage is not None:
+            reply = _say(_quoted(look_up.passage))
+        case "question":
+            reply = _say(translate("fallback_only"), "informational" if message.says_what else kind)
         case "help":
             lead = translate("fallback_nothing_shown") if message.cues & COMPARING else ""
-            is_known = message.is_about_wine or message.is_greeting
-            text = f"{lead} {translate('fallback_help')}".strip()
-            return _told(text, "informational" if is_known else "off_topic")
+            reply = _say(f"{lead} {translate('fallback_help')}".strip(), kind)
+    return reply
 
 
-def _quoted(passage: Passage | None, message: Request) -> Reply:
-    """Answer a question by a passage of the documents, word for word, with its source."""
-    if passage is None:
-        is_known = message.is_about_wine or message.says_what
-        return _told(translate("fallback_only"), "informational" if is_known else "off_topic")
+def _read(request: Request) -> str:
+    """Say how a request was read."""
+    words = describe_request(request) or translate("fallback_any")
+    return translate("fallback_read", request=escape(words))
+
+
+def _quoted(passage: Passage) -> str:
+    """Return a passage of the documents, word for word, with its source."""
     quoted = "\n".join(f"> {escape(line)}" for line in passage.text.splitlines() if line.strip())
-    return _told("\n\n".join((translate("fallback_passage"), quoted, source_of(passage))))
+    return "\n\n".join((translate("fallback_passage"), quoted, source_of(passage)))
 
 
 def source_of(passage: Passage) -> str:
@@ -183,17 +172,23 @@ def source_of(passage: Passage) -> str:
     return f"[1] {escape(f'{passage.chunk.title} · {passage.chunk.location}')}"
 
 
-def _told(text: str, kind: ResponseType = "informational") -> Reply:
+def _say(text: str, kind: ResponseType = "informational") -> Reply:
     """Return an answer without wines."""
     return Reply(text=text, answer=SommelierResponse(response_type=kind, intro=text))
 
 
-def _found(read: str, look_up: LookUp, found: Found) -> Reply:
-    """Show the wines that were found, below how the request was read."""
+def _found(look_up: LookUp, found: Found) -> Reply:
+    """Show the wines that were found, below how the request was read.
+
+    What the message rules out may be remembered of who asks.
+    """
     request, message = look_up.request, look_up.message
-    notes = _notes(message)
+    read, notes = _read(request), "\n\n".join(_notes(message))
+    facts = (Fact("hate", written({out.field: (out.value,)}), out.said) for out in message.without)
+    suggested = tuple({fact.key: fact for fact in facts}.values())
     if not found.wines:
-        return _told("\n\n".join((read, _nothing(request, look_up.context, found), *notes)))
+        text = "\n\n".join(filter(None, (read, _nothing(request, look_up.context), notes)))
+        return replace(_say(text), suggested_facts=suggested)
     missed = ", ".join(escape(field_in_words(name, request)) for name in found.missed)
     begun = (
         translate("fallback_similar", name=escape(found.like.label)) if found.like else "",
@@ -201,34 +196,24 @@ def _found(read: str, look_up: LookUp, found: Found) -> Reply:
         "" if "foods" in found.missed else _why(request),
     )
     intro = "\n\n".join(filter(None, (read, " ".join(filter(None, begun)))))
-    return _shown(intro, found.wines[:ENOUGH], request, message, "\n\n".join(notes))
+    reply = _shown(intro, found.wines[:ENOUGH], request, message.text, notes)
+    return replace(reply, suggested_facts=suggested)
 
 
 def _shown(
-    intro: str,
-    wines: Sequence[Wine],
-    request: Request,
-    message: Request | None = None,
-    closing: str = "",
+    intro: str, wines: Sequence[Wine], request: Request, asked: str = "", closing: str = ""
 ) -> Reply:
-    """Return an answer that shows wines, described for a request if it found them.
+    """Return an answer that shows wines, described for a request.
 
     The notes of a wine are told too where English is spoken, in which they are written.
     """
-    told = [describe_wine(wine, request if message else None) for wine in wines]
-    asked, notes = [(message or request).text], [wine.notes for wine in wines]
-    if current_language() == "en":
-        texts = [f"{text}\n{note}".strip() for text, note in zip(told, notes, strict=True)]
-    else:
-        texts = told
-    cards = (
-        wine_text(wine, escape(text), f"{number}. ", asked=asked)
-        for number, (wine, text) in enumerate(zip(wines, texts, strict=True), start=1)
-    )
-    described = [
-        WineRecommendation(wine_id=wine.id, description=text)
-        for wine, text in zip(wines, told, strict=True)
-    ]
+    described, cards = list[WineRecommendation](), list[str]()
+    for number, wine in enumerate(wines, start=1):
+        text = describe_wine(wine, request)
+        described.append(WineRecommendation(wine_id=wine.id, description=text))
+        notes = f"\n{wine.notes}" if wine.notes and current_language() == "en" else ""
+        card = wine_text(wine, escape(text + notes), f"{number}. ", asked=asked or request.text)
+        cards.append(card)
     return Reply(
         text="\n\n".join(filter(None, (intro, *cards, closing))),
         wine_ids=tuple(wine.id for wine in wines),
@@ -246,35 +231,23 @@ def _why(request: Request) -> str:
     return translate(f"pairing_{pairing}") if pairing else ""
 
 
-def _nothing(request: Request, context: Context, found: Found) -> str:
-    """Say that nothing fits, and what there would be with one wish less."""
+def _nothing(request: Request, context: Context) -> str:
+    """Say that nothing fits, and why if that is known."""
     if "cheaper" in request.cues and request.price.high is not None:
-        price = money(round(request.price.high + 0.01, 2), request.price.currency)
+        price = money(round(request.price.high + CENT, 2), request.price.currency)
         return translate("fallback_no_cheaper", price=price)
     if request.name:
         return translate("fallback_no_name", name=escape(request.name))
-    if request.cues and context.seen:
-        return translate("fallback_all_shown")
-    counts = sorted(found.relax.items(), key=lambda item: -item[1])
-    limits = ((limit_name(name), count) for name, count in counts)
-    told = [
-        translate("fallback_relax", limit=limit, count=count) for limit, count in limits if limit
-    ]
-    return " ".join((translate("fallback_nothing"), *told[:MOST_RELAXED]))
+    is_further = request.cues and context.seen
+    return translate("fallback_all_shown" if is_further else "fallback_nothing")
 
 
-def _notes(message: Request) -> list[str]:
-    """Return what is to be known besides: what was not understood, what no label tells."""
-    words = ", ".join(f"“{escape(word)}”" for word in message.unknown)
-    notes = (
-        translate("fallback_currency") if message.price.is_unknown else "",
-        translate("fallback_allergens") if message.allergens else "",
-        translate("fallback_unknown", words=words) if words else "",
-    )
-    return [note for note in notes if note]
-
-
-def _facts(message: Request) -> tuple[Fact, ...]:
-    """Return what a message rules out, as facts that may be remembered of who asks."""
-    facts = (Fact("hate", written({out.field: (out.value,)}), out.said) for out in message.without)
-    return tuple({fact.key: fact for fact in facts}.values())
+def _notes(message: Request) -> Iterator[str]:
+    """Yield what is to be known besides: what was not understood, what no label tells."""
+    if message.price.is_unknown:
+        yield translate("fallback_currency")
+    if message.allergens:
+        yield translate("fallback_allergens")
+    if message.unknown:
+        words = ", ".join(f"“{escape(word)}”" for word in message.unknown)
+        yield translate("fallback_unknown", words=words)

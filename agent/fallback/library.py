@@ -38,40 +38,34 @@ Topic = tuple[str, ...]
 async def passage_for(question: str, language: str, documents: DocumentStore) -> Passage | None:
     """Return the passage that answers a question best; None if none speaks of what it asks."""
     topics, others = _topics(question, language)
-    if not (topics or others):
+    wanted = [*topics, *others]
+    if not wanted:
         return None
     asked = " ".join(word for topic in topics for word in topic)
     chunks = await documents.search([question, asked or question], limit=MOST_CHUNKS)
-    wanted = [*topics, *others]
     ranked = sorted(chunks, key=lambda chunk: -_share(wanted, f"{chunk.title} {chunk.location}"))
-    found = next((chunk for chunk in ranked if _answers(topics or others, chunk)), None)
-    return Passage(_best_paragraph(wanted, found.text), found) if found else None
+    least = LEAST if topics else 1
+    for chunk in ranked:
+        if _share(topics or others, chunk.source_text) >= least:
+            return Passage(_best_paragraph(wanted, chunk.text), chunk)
+    return None
 
 
 def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
     """Return what a question is about in English, as far as that is known, and its other words."""
     said = tokens(question)
     spans = scan(said, language)
-    names = [name for span in spans for field in NAMES for name in span.values(field)]
-    topics = [tuple(words(name)) for name in names]
+    topics = [tuple(words(name)) for span in spans for key in NAMES for name in span.values(key)]
     grammar = [span for span in spans if "mark" in span.meanings and not span.has("serving")]
-    skipped = {place for span in grammar for place in range(span.start, span.end)}
-    others: list[Topic] = []
+    skipped = {place for span in grammar for place in span.places}
     common = common_words(language) | stop_words()
+    others: list[Topic] = []
     for place, token in enumerate(said):
         word = next(iter(words(token.written)), "")
-        if place in skipped or len(word) < SHORTEST or word in common:
-            continue
-        if known := _terms_of(word):
-            topics.append(known)
-        others.append((word,))
+        if place not in skipped and len(word) >= SHORTEST and word not in common:
+            topics += filter(None, [_terms_of(word)])
+            others.append((word,))
     return list(dict.fromkeys(topics)), list(dict.fromkeys(others))
-
-
-def _answers(topics: Sequence[Topic], chunk: Chunk) -> bool:
-    """Return whether a chunk speaks of enough of what is asked."""
-    is_known = any(_terms_of(topic[0]) or len(topic) > 1 for topic in topics)
-    return _share(topics, chunk.source_text) >= (LEAST if is_known else 1)
 
 
 def _share(topics: Sequence[Topic], text: str) -> float:
@@ -90,9 +84,8 @@ def _best_paragraph(topics: Sequence[Topic], text: str) -> str:
 @cache
 def _terms() -> Mapping[str, Topic]:
     """Return the words of wine in every language, with the English words for each."""
-    table = read_toml(dict[str, str], FOLDER / "terms.toml")
     found: dict[str, Topic] = {}
-    for english, said in table.items():
+    for english, said in read_toml(dict[str, str], FOLDER / "terms.toml").items():
         topic = tuple(english.split())
         for word in (*topic, *said.split()):
             found[word] = tuple(dict.fromkeys((*found.get(word, ()), *topic)))
@@ -101,7 +94,5 @@ def _terms() -> Mapping[str, Topic]:
 
 def _terms_of(word: str) -> Topic:
     """Return the English words that a word of wine stands for; `*` in the table is any ending."""
-    if found := _terms().get(word):
-        return found
     heads = (f"{word[:length]}*" for length in range(len(word), 2, -1))
-    return next((_terms()[head] for head in heads if head in _terms()), ())
+    return next((_terms()[key] for key in (word, *heads) if key in _terms()), ())

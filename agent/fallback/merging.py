@@ -6,21 +6,20 @@ from typing import Final
 
 from agent.engine.messages import Message
 from agent.fallback.prices import ANY_PRICE, Price
-from agent.fallback.request import SCALES, Exclusion, Request, read_request
+from agent.fallback.request import SCALES, Request, read_request
 from agent.sommelier.history import ids_shown_in
 from agent.sommelier.wine import Wine
 
 LAST: Final = 6
 """Messages before this one that count."""
 CENT: Final = 0.01
-COMPARISONS: Final[Mapping[str, tuple[str, str, int, tuple[str, ...]]]] = {
-    "lighter": ("bodies", "body", -1, ("light", "medium_light")),
-    "fuller": ("bodies", "body", 1, ("medium_full", "full")),
-    "drier": ("sweetness", "sweetness", -1, ("bone_dry", "dry")),
-    "sweeter": ("sweetness", "sweetness", 1, ("off_dry", "medium", "sweet")),
+COMPARISONS: Final = {
+    "lighter": ("bodies", "body", False),
+    "fuller": ("bodies", "body", True),
+    "drier": ("sweetness", "sweetness", False),
+    "sweeter": ("sweetness", "sweetness", True),
 }
-"""The field of a search and the fact of a wine that a cue is about, the direction it asks for, and
-the steps that it wants where no wine was shown."""
+"""The field of a search and the fact of a wine that a cue is about, and if it wants more of it."""
 KINDS: Final = ("styles", "colours", "grapes", "countries", "regions")
 
 Exchange = tuple[str, tuple[str, ...]]
@@ -76,6 +75,7 @@ def merge(before: Request, new: Request, context: Context) -> Request:
         return compared(replace(new, allergens=allergens), context)
     kept = {name: values for name, values in before.wanted.items() if not _is_replaced(name, new)}
     out = [old for old in before.without if old.value not in new.values(old.field)]
+    without = {(one.field, one.value): one for one in (*out, *new.without)}
     is_priced = new.price != ANY_PRICE
     merged = replace(
         new,
@@ -83,15 +83,11 @@ def merge(before: Request, new: Request, context: Context) -> Request:
         dishes=new.dishes or before.dishes,
         price=new.price if is_priced else before.price,
         max_abv=before.max_abv if new.max_abv is None else new.max_abv,
-        without=_distinct((*out, *new.without)),
+        without=tuple(without.values()),
         allergens=allergens,
         order="" if is_priced else new.order or before.order,
     )
     return compared(merged, context)
-
-
-def _distinct(exclusions: Sequence[Exclusion]) -> tuple[Exclusion, ...]:
-    return tuple({(out.field, out.value): out for out in exclusions}.values())
 
 
 def _is_replaced(name: str, new: Request) -> bool:
@@ -113,24 +109,17 @@ def compared(request: Request, context: Context) -> Request:
     priced = [wine for wine in wines if wine.price is not None]
     priced.sort(key=lambda wine: wine.price_in_euros or 0)
     if priced and "cheaper" in request.cues:
-        request = replace(request, price=_below(priced[0], request.price), order="")
+        high = max(round((priced[0].price or 0) - CENT, 2), 0)
+        request = replace(request, price=Price(high=high, currency=priced[0].currency), order="")
     if priced and "dearer" in request.cues:
         low = round((priced[-1].price or 0) + CENT, 2)
         request = replace(request, price=Price(low=low, currency=priced[-1].currency), order="")
     for cue in sorted(request.cues & COMPARISONS.keys()):
-        field, fact, direction, steps = COMPARISONS[cue]
+        field, fact, goes_up = COMPARISONS[cue]
         scale = SCALES[field]
-        places = [scale.index(step) for wine in wines if (step := getattr(wine, fact)) is not None]
-        if places and direction < 0:
-            steps = tuple(scale[: min(places)] or scale[:1])
-        elif places:
-            steps = tuple(scale[max(places) + 1 :] or scale[-1:])
-        request = replace(request, wanted={**request.wanted, field: tuple(map(str, steps))})
+        known = [step for wine in wines if (step := getattr(wine, fact)) is not None]
+        places = [scale.index(step) for step in known] or [len(scale) // 2]
+        steps = scale[max(places) + 1 :] if goes_up else scale[: min(places)]
+        ends = scale[-1:] if goes_up else scale[:1]
+        request = replace(request, wanted={**request.wanted, field: tuple(steps or ends)})
     return request
-
-
-def _below(cheapest: Wine, price: Price) -> Price:
-    """Return a price below that of a wine, and not below the limit that was told."""
-    high = max(round((cheapest.price or 0) - CENT, 2), 0)
-    low = price.low if price.low is not None and price.low <= high else None
-    return Price(low=low, high=high, currency=cheapest.currency)

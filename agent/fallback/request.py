@@ -49,11 +49,7 @@ NOT_SWEET: Final = ("bone_dry", "dry", "off_dry")
 MOST_VALUES: Final = 6
 REMEMBERED: Final = 256
 FEW_WORDS: Final = 4
-"""Words of a message with a question mark that asks for wine by naming it: "Riesling?"."""
-
-
-SHORTEST_NAMING: Final = 4
-"""Words of a message that is no more than the name of a wine."""
+"""Words of a message that asks to know, or is no more than the name of a wine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,6 @@ class Request:
     unread: int = 0
     is_question: bool = False
     is_about_wine: bool = False
-    is_greeting: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -125,16 +120,15 @@ def read_request(text: str, default: str = "en") -> Request:
 
 @lru_cache(REMEMBERED)
 def _read(text: str, default: str) -> Request:
-    language = language_of(text, default)
-    return _Reader(text, language).request()
+    return replace(_Reader(text, language_of(text, default)).request(), text=text)
 
 
 class _Reader:
     """Reads one message, phrase by phrase; `denied` are the phrases that it rules out."""
 
     def __init__(self, text: str, language: str) -> None:
-        self.text, self.language = text, language
-        self.words = tokens(text)
+        self.text = text.replace("n't", " not").replace("n’t", " not")
+        self.language, self.words = language, tokens(self.text)
         spans = scan(self.words, language)
         self.price, used = read_price(self.words, spans)
         self.spans = [span for span in spans if span.has("not") or used.isdisjoint(span.places)]
@@ -148,8 +142,8 @@ class _Reader:
         """Return all that the message says."""
         wanted, without = self._tastes()
         caps, price = self._values("cap"), self.price
+        unread = [at for at in range(len(self.words)) if self._is_unread(at)]
         request = Request(
-            text=self.text,
             language=self.language,
             wanted=wanted,
             dishes=self._dishes(),
@@ -159,17 +153,17 @@ class _Reader:
             allergens=self._allergens(),
             order=next(iter(self._values("order")), ""),
             cues=self._cues(),
-            ordinals=tuple(dict.fromkeys(map(int, self._values("ordinal")))),
-            unknown=self._unknown(),
-            unread=self._unread(),
+            ordinals=tuple(map(int, self._values("ordinal"))),
+            unknown=tuple(dict.fromkeys(self._names(unread)))[:MOST_VALUES],
+            unread=sum(len(self._word(at)) >= SHORTEST_UNKNOWN for at in unread),
             is_about_wine=bool({"wine", "wish"} & self.marks),
-            is_greeting="hello" in self.marks,
         )
         request = replace(request, name=self._name(request))
         return replace(request, is_question=self._is_question(request))
 
     def _values(self, name: str) -> list[str]:
-        return [value for span in self.wanted for value in span.values(name)]
+        """Return the values of a field in what is wanted, each once."""
+        return list(dict.fromkeys(value for span in self.wanted for value in span.values(name)))
 
     def _word(self, place: int) -> str:
         """Return the stem of the word at a place; empty outside of the message."""
@@ -208,7 +202,7 @@ class _Reader:
         """Return the nearest thing within reach, and those that are linked to it."""
         found: list[Span] = []
         for span in spans:
-            if not _names(span):
+            if not _kinds(span):
                 if span.has("not") or span.has("wish"):
                     break
                 continue
@@ -223,38 +217,37 @@ class _Reader:
     # What is wanted.
 
     def _tastes(self) -> tuple[dict[str, tuple[str, ...]], tuple[Exclusion, ...]]:
-        wanted = {name: list[str]() for name in LISTS}
-        for name, values in _opposites(self.denied):
-            wanted[name] = list(values)
-        for name in wanted.keys() - {"colours"}:
-            wanted[name] += self._values(name)
-        self._add_colours(wanted)
-        without = tuple(one for span in self.denied for one in self._exclusions(span))
-        out = {(one.field, one.value) for one in without}
-        tidy = {
-            name: tuple(value for value in dict.fromkeys(values) if (name, value) not in out)
-            for name, values in wanted.items()
-        }
-        return {name: values[:MOST_VALUES] for name, values in tidy.items() if values}, without
-
-    def _add_colours(self, wanted: dict[str, list[str]]) -> None:
-        """Add colours: styles by themselves, but of a sparkling wine its colour."""
+        """Return what a wine is to be, and what it must not be."""
+        wanted = {name: self._values(name) for name in LISTS if name != "colours"}
         if "alcohol_free" in wanted["styles"]:
             wanted["styles"] = ["alcohol_free"]
         has_own = bool(WITH_COLOURS & {*wanted["styles"]})
-        for span in self.wanted:
-            around = {self._word(span.start - 1), self._word(span.end)}
-            is_other = around & EITHER and "alcohol_free" not in wanted["styles"]
-            wanted["colours" if has_own and not is_other else "styles"] += span.values("colour")
+        wanted["colours"] = []
+        for (
+            span
+        ) in self.wanted:  # a colour is a style by itself, but of a sparkling wine its colour
+            is_other = EITHER & {self._word(span.start - 1), self._word(span.end)}
+            is_besides = has_own and (not is_other or "alcohol_free" in wanted["styles"])
+            wanted["colours" if is_besides else "styles"] += span.values("colour")
+        for name, steps in _opposites(self.denied):
+            wanted[name] = [*steps, *wanted[name]]
+        without = tuple(one for span in self.denied for one in self._exclusions(span))
+        out = {(one.field, one.value) for one in without}
+        tidy = {
+            name: tuple(value for value in dict.fromkeys(wanted[name]) if (name, value) not in out)
+            for name in LISTS
+        }
+        return {name: values[:MOST_VALUES] for name, values in tidy.items() if values}, without
 
     def _exclusions(self, span: Span) -> list[Exclusion]:
-        said, places = self._written(span), ("regions", "grapes")
-        is_named = any(map(span.values, places))
-        names = places if is_named else ("styles", "countries", "text")
-        found = [Exclusion(name, value, said) for name in names for value in span.values(name)]
-        return found or [Exclusion("styles", colour, said) for colour in span.values("colour")]
+        is_named = span.values("regions") or span.values("grapes")
+        names = ("regions", "grapes") if is_named else ("styles", "countries", "text")
+        found = [(name, value) for name in names for value in span.values(name)]
+        found = found or [("styles", colour) for colour in span.values("colour")]
+        return [Exclusion(name, value, self._written(span)) for name, value in found]
 
     def _dishes(self) -> tuple[Dish, ...]:
+        """Return the dishes that are named; a side dish counts where nothing else is."""
         found: list[tuple[Dish, bool]] = []
         for span in self.wanted:
             is_allergen = "allergy" in self.marks and span.values("allergen")
@@ -275,47 +268,38 @@ class _Reader:
 
     # What is not understood, and what is asked.
 
-    def _unknown(self) -> tuple[str, ...]:
-        """Return the words that no table knows and that stand where a dish or a name does."""
-        found = list[str]()
-        for at, word in enumerate(self.words):
-            if at in self.covered or not word.is_word or word.stem in LEADING:
-                continue
-            before = {self._word(at - 1), self._word(at - 2)}
-            leads = len(word.stem) >= SHORTEST_UNKNOWN and bool(LEADING & before)
-            if leads or self._is_name(at):
-                found.append(word.written)
-        return tuple(dict.fromkeys(found))[:MOST_VALUES]
+    def _is_unread(self, at: int) -> bool:
+        """Return whether no table knows a word."""
+        word = self.words[at]
+        return at not in self.covered and word.is_word and word.stem not in LEADING
 
-    def _unread(self) -> int:
-        """Return how many words of some length were not read."""
-        return sum(
-            len(word.stem) >= SHORTEST_UNKNOWN
-            and word.stem not in LEADING
-            and at not in self.covered
-            for at, word in enumerate(self.words)
-        )
+    def _names(self, unread: Sequence[int]) -> Iterator[str]:
+        """Yield the unread words that are where a dish is, or are written as names.
 
-    def _is_name(self, at: int) -> bool:
-        """Return whether a word is written as a name: in German any noun is."""
-        word = self.words[at].written
-        begins = at == 0 or self.words[at - 1].stem in STOPS
-        return word[:1].isupper() and not begins and self.language != "de" and not word.isupper()
+        In German any noun is.
+        """
+        for at in unread:
+            word, before = self.words[at], self._word(at - 1)
+            is_dish = not LEADING.isdisjoint((before, self._word(at - 2)))
+            is_title = word.written[0].isupper() and not word.written.isupper()
+            is_name = is_title and at > 0 and before not in STOPS and self.language != "de"
+            if is_name or (is_dish and len(word.stem) >= SHORTEST_UNKNOWN):
+                yield word.written
 
     def _name(self, request: Request) -> str:
         """Return the name of a wine or a producer, if the message asks for nothing else."""
-        if not request.is_empty:
+        is_wanted = request.is_about_wine or len(self.words) <= FEW_WORDS
+        if not (request.is_empty and is_wanted):
             return ""
         runs: list[list[str]] = [[]]
         for at, word in enumerate(self.words):
-            if at not in self.covered and word.is_word and word.written[:1].isupper():
+            if at not in self.covered and word.written[:1].isupper():
                 runs[-1].append(word.written)
             else:
                 runs.append([])
         longest = max(runs, key=len)
         is_one = len(longest) > 1 or bool(longest and longest[0] in request.unknown)
-        is_wanted = request.is_about_wine or len(self.words) <= SHORTEST_NAMING
-        return " ".join(longest) if is_one and is_wanted else ""
+        return " ".join(longest) if is_one else ""
 
     def _is_question(self, request: Request) -> bool:
         """Return whether the message asks to know something rather than for a wine."""
@@ -328,32 +312,24 @@ class _Reader:
         return is_asked and sum(word.is_word for word in self.words) >= FEW_WORDS and not is_wish
 
 
-def _names(span: Span) -> bool:
-    """Return whether a phrase names something that a wine can be, or be for."""
-    return bool(_kinds(span) or {"dish", "allergen"} & span.meanings.keys())
+def _kinds(span: Span) -> set[str]:
+    """Return what a phrase names of a wine: fields of a search, a dish, an allergen."""
+    found = {*LISTS, "colour", "max_abv", "dish", "allergen"} & span.meanings.keys()
+    return found | ({"styles"} if "colour" in found else set())
 
 
 def _is_linked(last: Span, span: Span, between: Sequence[str]) -> bool:
     """Return whether a negator that rules out `last` rules out the next thing too."""
     is_alike = bool(_kinds(last) & _kinds(span))
-    if not between:
-        return is_alike or not ("dish" in span.meanings or "text" in last.meanings)
     is_either = not EITHERS.isdisjoint(between)
     return len(between) <= LINKED and LINKS.issuperset(between) and (is_alike or is_either)
 
 
-def _kinds(span: Span) -> set[str]:
-    found = {"colour", *LISTS, "max_abv"} & span.meanings.keys()
-    return found | ({"styles"} if "colour" in found else set())
-
-
-def _opposites(denied: Sequence[Span]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what "not sweet" wants: the other steps of the scale."""
+def _opposites(denied: Sequence[Span]) -> Iterator[tuple[str, list[str]]]:
+    """Yield what "not sweet" wants: the other steps of the scale."""
     tastes = [span for span in denied if not span.meanings.keys() & OF_KIND]
-    found = []
     for name, scale in SCALES.items():
         values = {value for span in tastes for value in span.values(name)}
-        steps = NOT_SWEET if name == "sweetness" and "sweet" in values else tuple(scale)
+        steps = NOT_SWEET if name == "sweetness" and "sweet" in values else scale
         if values:
-            found.append((name, tuple(str(step) for step in steps if step not in values)))
-    return found
+            yield name, [str(step) for step in steps if step not in values]

@@ -4,8 +4,8 @@ Prices, allergens and what is ruled out always exclude. Kind, sweetness, grape a
 unless nothing would be left; body and the like, and what suits a dish, only rank.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent import lengths
@@ -57,7 +57,6 @@ class Found:
 
     wines: tuple[Wine, ...] = ()
     missed: tuple[str, ...] = ()
-    relax: Mapping[str, int] = field(default_factory=dict)
     like: Wine | None = None
 
 
@@ -66,52 +65,33 @@ async def find(
 ) -> Found:
     """Search for what a request asks; where nothing fits, again with less that excludes."""
     query = query_of(request, context)
-    if "like" in request.cues and (wine := _liked(request, context)):
-        result = await find_wines(catalogue, _beside(request, query), person, like=wine.id)
-        return Found(wines=_fitting(result, request, query), relax=result.relax, like=wine)
+    liked = (context.meant(request) or context.shown)[:1] if "like" in request.cues else ()
+    if liked:
+        own = read_request(request.text, request.language)
+        own = replace(own, price=request.price, without=request.without, cues=request.cues)
+        query = query_of(own, context)
+        result = await find_wines(catalogue, query, person, like=liked[0].id)
+        return Found(wines=_fitting(result, request, query), like=liked[0])
     result = await find_wines(catalogue, query, person)
-    wines, relax = _fitting(result, request, query), result.relax
+    wines = _fitting(result, request, query)
     for names in GIVEN_UP:
         asked = [name for name in names if getattr(query, name) and name not in query.soft]
-        if wines or not asked:
-            continue
-        query = query.model_copy(update={"soft": (*query.soft, *asked)})
-        result = await find_wines(catalogue, query, person)
-        wines = _fitting(result, request, query)
-    return Found(wines=wines, missed=_missed_by_all(result, wines, request), relax=relax)
-
-
-def _liked(request: Request, context: Context) -> Wine | None:
-    """Return the wine shown that others are to be like."""
-    return next(iter((*context.meant(request), *context.shown)), None)
-
-
-def _beside(request: Request, query: WineQuery) -> WineQuery:
-    """Return a search for what is like a wine: with what this message itself asks of it."""
-    own = read_request(request.text, request.language)
-    filters = query_of(replace(own, price=request.price, without=request.without), Context())
-    return filters.model_copy(update={"not_ids": query.not_ids, "styles": filters.styles})
+        if asked and not wines:
+            query = query.model_copy(update={"soft": (*query.soft, *asked)})
+            result = await find_wines(catalogue, query, person)
+            wines = _fitting(result, request, query)
+    return Found(wines=wines, missed=_missed_by_all(result, wines, request))
 
 
 def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tuple[Wine, ...]:
     """Return the wines of a result that nothing speaks against, alcohol-free ones if asked for."""
-    wines = [wine for wine in result.wines if not _is_denied(wine, request)]
+    tastes = (out.value for out in request.without if out.field == "text" and out.value != OAKY)
+    denied = {"text": tuple(tastes)}
+    wines = [wine for wine in result.wines if not is_of(wine, denied)]
     if request.name:
         wines = [wine for wine in wines if _is_called(wine, request.name)]
-    if Style.ALCOHOL_FREE not in query.styles and any(_has_alcohol(wine) for wine in wines):
-        wines = [wine for wine in wines if _has_alcohol(wine)]
-    return tuple(wines)
-
-
-def _has_alcohol(wine: Wine) -> bool:
-    return wine.style != Style.ALCOHOL_FREE
-
-
-def _is_denied(wine: Wine, request: Request) -> bool:
-    """Return whether the notes of a wine tell of a taste that is ruled out."""
-    out = (one.value for one in request.without if one.field == "text")
-    tastes = tuple(value for value in out if value != OAKY)
-    return is_of(wine, {"text": tastes})
+    stronger = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
+    return tuple(wines if Style.ALCOHOL_FREE in query.styles else stronger or wines)
 
 
 def _is_called(wine: Wine, name: str) -> bool:
@@ -124,20 +104,19 @@ def _missed_by_all(
     result: WineSearchResult, wines: Sequence[Wine], request: Request
 ) -> tuple[str, ...]:
     """Return what was asked for and none of the first wines has."""
-    asked = [name for name in LISTS if name in request.wanted]
-    asked += ["foods"] if request.dishes else []
+    asked = [*(name for name in LISTS if name in request.wanted), *["foods"][: len(request.dishes)]]
     missed = [result.missed.get(wine.id, ()) for wine in wines[:3]]
     return tuple(name for name in asked if missed and all(name in names for names in missed))
 
 
 def query_of(request: Request, context: Context) -> WineQuery:
     """Return the search that a request means: what must be, what ranks, what must not be."""
-    filters: dict[str, Any] = {name: request.values(name) for name in LISTS if request.values(name)}
-    price, tastes = request.price, filters.pop("text", ())
+    filters: dict[str, Any] = {name: request.values(name) for name in LISTS}
+    price, tastes = request.price, filters.pop("text")
     named = (request.name, *(taste for taste in tastes if taste != OAKY))
     filters |= {
         "text": " ".join(filter(None, named))[:MOST_TEXT],
-        "oak": True if OAKY in tastes else None,
+        "oak": OAKY in tastes,
         "min_price": price.low,
         "max_price": price.high,
         "currency": price.currency,
@@ -147,7 +126,7 @@ def query_of(request: Request, context: Context) -> WineQuery:
         "without_allergens": request.allergens,
         "not_ids": context.seen[:MOST_IDS] if request.cues else (),
     }
-    soft = RANKING & filters.keys()
+    soft = {name for name in RANKING if filters.get(name)}
     if request.cues & {"lighter", "fuller"}:
         soft -= {"bodies"}
     soft |= _add_pairing(filters, request)
@@ -164,34 +143,33 @@ def query_of(request: Request, context: Context) -> WineQuery:
 
 def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     """Add the foods of the dishes and what suits the first; return the fields that only rank."""
-    foods = [food for dish in request.dishes for food in dish.foods]
-    if not foods:
+    if not request.dishes:
         return set()
-    filters["foods"] = tuple(dict.fromkeys(foods))[:MOST_FOODS]
-    soft, is_named = {"foods"}, bool(filters.keys() & {"grapes", "regions"})
-    known = (dish.pairing for dish in request.dishes if dish.pairing in pairings())
-    if (name := next(known, "")) == "":
+    foods = dict.fromkeys(food for dish in request.dishes for food in dish.foods)
+    filters["foods"] = tuple(foods)[:MOST_FOODS]
+    soft, is_named = {"foods"}, bool(filters["grapes"] or filters["regions"])
+    known = (pairings()[dish.pairing] for dish in request.dishes if dish.pairing in pairings())
+    if (pairing := next(known, None)) is None:
         return soft
-    pairing = pairings()[name]
-    if not (filters.get("styles") or is_named):
+    if not (filters["styles"] or is_named):
         filters["without_styles"] = tuple(style for style in HEAVY if style not in pairing.styles)
-    for field_name in PREFERRED:
-        is_open = not filters.get(field_name) and not (is_named and field_name == "styles")
-        if is_open and (values := getattr(pairing, field_name)):
-            filters[field_name] = values
-            soft.add(field_name)
+    for name in PREFERRED:
+        is_open = not filters[name] and not (is_named and name == "styles")
+        if is_open and (values := getattr(pairing, name)):
+            filters[name] = values
+            soft.add(name)
     return soft
 
 
 def _add_kin(filters: dict[str, Any]) -> set[str]:
     """Let wines rank by how a named grape or region tastes, for where there is none of it."""
-    names = (*filters.get("grapes", ()), *filters.get("regions", ()))
+    names = (*filters["grapes"], *filters["regions"])
     build = next((profiles()[name].build for name in names if name in profiles()), None)
-    if build is None or not SWEET.isdisjoint(filters.get("sweetness", ())):
+    if build is None or not SWEET.isdisjoint(filters["sweetness"]):
         return set()
-    if not (filters.get("styles") or filters.get("colours")):
+    if not (filters["styles"] or filters["colours"]):
         filters["styles"] = (build.colour,)
-    if filters.get("bodies"):
+    if filters["bodies"]:
         return set()
     place = [*Body].index(build.body)
     filters["bodies"] = tuple([*Body][max(0, place - 1) : place + 2])
@@ -211,38 +189,31 @@ def unambiguous_query(text: str, language: str) -> WineQuery | None:
     """Return the search for a request for wine if almost all of it was parsed; else None."""
     request = read_request(text, language)
     is_unclear = request.unknown or request.unread > MOST_UNREAD or request.is_question
-    is_unclear = is_unclear or request.price.is_unknown
     refers_back = request.cues or request.ordinals
     is_by_taste = any(exclusion.field == "text" for exclusion in request.without)
-    if is_unclear or refers_back or is_by_taste or not (request.wanted or request.dishes):
+    is_odd = is_unclear or refers_back or is_by_taste or request.price.is_unknown
+    if is_odd or not (request.wanted or request.dishes):
         return None
     return query_of(request, Context())
 
 
 def wine_called(said: str, id: str, style: Style | None = None, **told: Any) -> Wine | None:
     """Return a wine as far as its name tells; None if that, and `style`, tell not even its kind."""
-    request = read_request(said)
-    names = (*request.values("regions"), *request.values("grapes"), *_profiled(said))
+    request, label = read_request(said), f" {folded(said)} "
+    named = [name for name in profiles() if f" {folded(name)} " in label]
+    names = (*request.values("regions"), *request.values("grapes"), *named)
     profile = next((profiles()[name] for name in names if name in profiles()), None)
     build = profile.build if profile else None
     kind = style or next(iter(request.values("styles")), build.colour if build else None)
     if kind is None:
         return None
-    build = build if build and build.colour == kind else None
+    if build and build.colour == kind:
+        told = {"body": build.body, "tannin": build.tannin, "acidity": build.acidity} | told
     facts = {
         "country": next(iter(request.values("countries")), ""),
         "region": next(iter(request.values("regions")), ""),
         "grapes": request.values("grapes") or (profile.of if profile else ()),
         "sweetness": next(iter(request.values("sweetness")), None),
-        "body": build and build.body,
-        "tannin": build and build.tannin,
-        "acidity": build and build.acidity,
     }
     own = {"id": id, "producer": "", "name": said, "style": Style(kind)}
     return Wine(**{**own, **facts, **told})
-
-
-def _profiled(said: str) -> list[str]:
-    """Return the regions and kinds of wine with a known build that a name holds."""
-    label = f" {folded(said)} "
-    return [name for name in profiles() if f" {folded(name)} " in label]

@@ -18,29 +18,28 @@ COLOURS: Final = frozenset({"red", "white", "rose", "orange"})
 BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 DRY: Final = frozenset({"bone_dry", "dry"})
 OPINIONS: Final = {"tannins": "tannin", "acidities": "acidity"}
-NAMED: Final = ("styles", "colours", "grapes", "countries", "regions")
+PLACES: Final = ("grapes", "regions", "countries")
+NAMED: Final = ("styles", "colours", *PLACES)
 
 
 def describe_request(request: Request) -> str:
     """Return what was understood of a request: `red · lamb · up to €20 · without Merlot`."""
     colours = [name for name in request.values("colours") if name not in request.values("styles")]
     styles = _either(map(style_name, request.values("styles")))
-    parts = [
-        " ".join(filter(None, (styles, *map(style_name, colours)))),
-        *_tastes(request),
-        *(
-            _either(_value(field, value) for value in request.values(field))
-            for field in ("grapes", "regions", "countries")
-        ),
-        ", ".join(dish.name.strip() for dish in request.dishes),
-        price_in_words(request.price),
-        f"≤ {request.max_abv:g} % vol" if request.max_abv is not None else "",
-        request.name,
-        translate(f"fallback_{request.order}") if request.order else "",
-        translate("fallback_other") if "other" in request.cues else "",
-        _without(request),
-    ]
-    return _joined(parts)
+    return _joined(
+        [
+            " ".join(filter(None, (styles, *map(style_name, colours)))),
+            *_tastes(request),
+            *(_either(_value(name, value) for value in request.values(name)) for name in PLACES),
+            ", ".join(dish.name.strip() for dish in request.dishes),
+            price_in_words(request.price),
+            f"≤ {request.max_abv:g} % vol" if request.max_abv is not None else "",
+            request.name,
+            translate(f"fallback_{request.order}") if request.order else "",
+            translate("fallback_other") if "other" in request.cues else "",
+            _without(request),
+        ]
+    )
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -66,8 +65,13 @@ def style_name(style: str) -> str:
     """Return what a style is called."""
     if style == Style.SWEET:
         return translate("fallback_sweet_wine")
-    field = "colour" if style in COLOURS else "styles"
-    return name_of(field, (style,), current_language()) or style.replace("_", " ")
+    name = _named("colour" if style in COLOURS else "styles", style)
+    return name or style.replace("_", " ")
+
+
+def _named(field: str, *values: str) -> str:
+    """Return what the language that is spoken calls these values; empty if it has no word."""
+    return name_of(field, values, current_language())
 
 
 def _value(field: str, value: str) -> str:
@@ -77,14 +81,10 @@ def _value(field: str, value: str) -> str:
             return style_name(value)
         case "countries":
             return country_name(value)
-        case "regions":
-            return (
-                name_of("regions", (value,), current_language())
-                if current_language() != "en"
-                else ""
-            ) or value
+        case "regions" if current_language() != "en":
+            return _named(field, value) or value
         case "text":
-            return _named("text", (value,))
+            return _scale(field, (value,))
         case _:
             return value
 
@@ -92,23 +92,21 @@ def _value(field: str, value: str) -> str:
 def _tastes(request: Request) -> Iterator[str]:
     """Yield the sweetness, the body and the like that are wanted."""
     bodies = request.values("bodies")
-    yield _named("sweetness", request.values("sweetness"))
-    yield _either(_named("bodies", group) for group in BODIES if set(group) & set(bodies))
+    yield _scale("sweetness", request.values("sweetness"))
+    yield _either(_scale("bodies", group) for group in BODIES if set(group) & set(bodies))
     for field, opinion in OPINIONS.items():
         if values := request.values(field):
             yield translate(f"fallback_{opinion}_{'high' if 'high' in values else 'low'}")
     for taste in request.values("text"):
-        yield _named("text", (taste,))
+        yield _scale("text", (taste,))
 
 
-def _named(field: str, values: Sequence[str]) -> str:
+def _scale(field: str, values: Sequence[str]) -> str:
     """Return what these values are called together, or else one by one."""
     if not values:
         return ""
-    names = (
-        name_of(field, (value,), current_language()) or _step(field, value) for value in values
-    )
-    return name_of(field, values, current_language()) or _either(names)
+    together = _named(field, *values)
+    return together or _either(_named(field, value) or _step(field, value) for value in values)
 
 
 def _step(field: str, value: str) -> str:
@@ -121,31 +119,21 @@ def _step(field: str, value: str) -> str:
 
 def price_in_words(price: Price) -> str:
     """Return the limits of a price; empty if there are none."""
-    low, high, currency = price.low, price.high, price.currency
-    if price.is_rough and low is not None and high is not None:
-        return translate("fallback_around", price=money(round((low + high) / 2, 2), currency))
-    if low is not None and high is not None:
-        return f"{money(low, currency)}–{money(high, currency)}"
-    if high is not None:
-        return translate("fallback_up_to", price=money(high, currency))
-    return "" if low is None else translate("fallback_from", price=money(low, currency))
+    low, high = (
+        None if end is None else money(end, price.currency) for end in (price.low, price.high)
+    )
+    if low and high:
+        return f"{low}–{high}"
+    if high:
+        return translate("fallback_up_to", price=high)
+    return translate("fallback_from", price=low) if low else ""
 
 
 def _without(request: Request) -> str:
     out = (_value(exclusion.field, exclusion.value) for exclusion in request.without)
-    allergens = (
-        name_of("allergen", (name,), current_language()) or name for name in request.allergens
-    )
-    left = dict.fromkeys((*out, *allergens))
-    return translate("fallback_without", names=_either(left)) if left else ""
-
-
-def limit_name(name: str) -> str:
-    """Return what a filter of a search is called; empty for one that nobody gives up."""
-    known = {"min_price": "price", "max_price": "price", "foods": "dish", "colours": "styles"}
-    key = known.get(name, name)
-    given_up = {"price", "dish", "styles", "sweetness", "bodies", "grapes", "countries", "regions"}
-    return translate(f"fallback_limit_{key}") if key in given_up else ""
+    allergens = (_named("allergen", name) or name for name in request.allergens)
+    names = _either((*out, *allergens))
+    return translate("fallback_without", names=names) if names else ""
 
 
 def field_in_words(name: str, request: Request) -> str:
@@ -153,7 +141,7 @@ def field_in_words(name: str, request: Request) -> str:
     if name == "foods":
         return ", ".join(dish.name for dish in request.dishes)
     words = describe_request(Request(wanted={name: request.values(name)}))
-    return words if name in ("grapes", "regions", "countries") else words.lower()
+    return words if name in PLACES else words.lower()
 
 
 def _either(names: Iterable[str]) -> str:
@@ -161,18 +149,19 @@ def _either(names: Iterable[str]) -> str:
     return f"{', '.join(first)} {translate('fallback_or')} {last}" if first else last
 
 
-def describe_wine(wine: Wine, request: Request | None = None) -> str:
+def describe_wine(wine: Wine, request: Request) -> str:
     """Return what kind of wine it is and what it goes with: the foods asked for, if it does."""
-    asked = [food for dish in (request.dishes if request else ()) for food in dish.foods]
-    foods = [food for food in map(str, wine.foods) if food in asked] or [*map(str, wine.foods)]
+    asked = {food for dish in request.dishes for food in dish.foods}
+    foods = [food for food in wine.foods if food in asked] or wine.foods
     named = ", ".join(food_name(food, current_language()) for food in foods[:MOST_FOODS])
     body = next((group for group in BODIES if wine.body in group), ())
-    sweetness = () if wine.sweetness is None or wine.sweetness in DRY else (str(wine.sweetness),)
-    parts = [
-        style_name(wine.style),
-        _named("bodies", body),
-        _named("sweetness", sweetness) if wine.style != Style.SWEET else "",
-        ", ".join(wine.grapes),
-        translate("fallback_suits", foods=named) if named else "",
-    ]
-    return _joined(parts)
+    is_told = wine.sweetness and wine.sweetness not in DRY and wine.style != Style.SWEET
+    return _joined(
+        [
+            style_name(wine.style),
+            _scale("bodies", body),
+            _scale("sweetness", (str(wine.sweetness),)) if is_told else "",
+            ", ".join(wine.grapes),
+            translate("fallback_suits", foods=named) if named else "",
+        ]
+    )

@@ -6,7 +6,7 @@ and kinds of wine are understood in any language, words of grammar in the messag
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -14,11 +14,13 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
 from agent.tables import StrictModel, read_toml
-from agent.text import SPOKEN, Spoken, fold, language_evidence, pattern
+from agent.text import SPOKEN, fold, language_evidence, pattern
 
 FOLDER: Final = Path(__file__).parent / "data"
 LONGEST_TEXT: Final = 2000
 """Characters of a message that are read."""
+LONGEST_PHRASE: Final = 7
+"""Words of a phrase."""
 SHORTEST_STEMMED: Final = 4
 SHORTEST_PART: Final = 4
 """Letters of a part of a compound word."""
@@ -31,12 +33,14 @@ GRAMMAR: Final = frozenset({"mark", "cue", "ordinal", "order", "cap", "number", 
 """Fields whose words count in the message's own language alone."""
 COMPOUNDED: Final = frozenset({"dish", "colour", "styles", "countries", "regions", "grapes"})
 """Fields whose words stand at the end of compound words: "Zwiebelrostbraten"."""
-COMPOUNDING: Final = frozenset({"de", "nl"})
+COMPOUNDING: Final = ("de", "nl")
 TOKEN: Final = pattern(
     r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{M}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
 DASHES: Final = "-–—"
 
+Key = tuple[str, ...]
+"""The stems of a phrase."""
 Meanings = Mapping[str, tuple[str, ...]]
 """The meaning of a phrase: fields of a request with their values, or a mark of grammar."""
 
@@ -48,31 +52,19 @@ def _phrases(written: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 Phrases = Annotated[tuple[str, ...], BeforeValidator(_phrases)]
+Word = Mapping[str, Phrases]
+"""What a phrase means, and the phrases that mean it by language; `any` are those of all."""
 
 
-class Entry(StrictModel):
-    """Phrases in each language, and `any` for all."""
+class Dish(StrictModel):
+    """The foods of a dish, and its pairing; a `side` does not count beside another dish.
 
-    en: Phrases = ()
-    de: Phrases = ()
-    fr: Phrases = ()
-    es: Phrases = ()
-    it: Phrases = ()
-    nl: Phrases = ()
-    pt: Phrases = ()
-    any: Phrases = ()
-
-
-class Word(Entry):
-    """A phrase of wine, of a place or of grammar; its other fields are what it means."""
+    Its other fields are its phrases by language.
+    """
 
     model_config = ConfigDict(extra="allow")
 
-    __pydantic_extra__: dict[str, tuple[str, ...]] = Field(init=False)
-
-
-class Dish(Entry):
-    """The foods of a dish, and its pairing; a `side` does not count beside another dish."""
+    __pydantic_extra__: dict[str, Phrases] = Field(init=False)
 
     foods: tuple[Food, ...]
     pairing: str = ""
@@ -131,7 +123,7 @@ def profiles() -> Mapping[str, Profile]:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a number or a sign: as written, as compared, and where it stands in the text."""
+    """A word, a number or a sign: as written, as compared, and where it is in the text."""
 
     written: str
     stem: str
@@ -175,120 +167,55 @@ def stem(word: str) -> str:
     return word[:-2] if word.endswith(("shes", "ches", "xes", "zes", "oes")) else word[:-1]
 
 
-SHORT: Final = {
-    "dont": "do not", "doesnt": "does not", "isnt": "is not", "cant": "can not", "wont": "will not",
-    "cannot": "can not", "nn": "non", "nich": "nicht", "ned": "nicht", "nix": "nichts",
-}  # fmt: skip
-
-
 def tokens(text: str) -> list[Token]:
-    """Return the words and signs of a text; "don't" is "do not", a dash counts before a number."""
-    found: list[Token] = []
-    matches = list(TOKEN.finditer(text[:LONGEST_TEXT]))
-    for at, match in enumerate(matches):
-        written, follows = match[0], matches[at + 1][0] if at + 1 < len(matches) else ""
-        folded = fold(written)
-        if written in DASHES and not (follows[:1].isdecimal() or follows[:1] in "€$£"):
-            continue
-        if folded == "t" and found and found[-1].stem.endswith("n") and len(found[-1].stem) > 2:
-            last = found.pop()
-            before = last.stem if last.stem == "can" else last.stem[:-1]
-            found.append(Token(last.written, before, last.start, last.end))
-            folded = "not"
-        for part in SHORT.get(folded, folded).split() or [folded]:
-            found.append(Token(written, stem(part), *match.span()))
-    return found
+    """Return the words and signs of a text; a dash counts before a number alone."""
+    text = text[:LONGEST_TEXT]
+    return [
+        Token(found[0], stem(fold(found[0])), *found.span())
+        for found in TOKEN.finditer(text)
+        if found[0] not in DASHES or text[found.end() : found.end() + 1] in "0123456789€$£"
+    ]
 
 
-def _key(phrase: str) -> tuple[str, ...]:
-    """Return a phrase as it is looked up."""
-    if phrase.replace(" ", "").isalpha():
-        return tuple(map(stem, fold(phrase).split()))
+def _key(phrase: str) -> Key:
+    """Return a phrase as it is looked up; signs count if it has nothing else."""
     found = tokens(phrase)
     return tuple(token.stem for token in found if token.is_word) or tuple(
         token.stem for token in found
     )
 
 
-def _entries() -> Iterator[tuple[Meanings, Entry]]:
-    """Yield every entry of the tables with what it means."""
+def _entries() -> Iterator[tuple[Meanings, Word]]:
+    """Yield what each entry of the tables means, and its phrases by language."""
     for number, dish in enumerate(dishes()):
-        yield {"dish": (str(number),)}, dish
+        yield {"dish": (str(number),)}, dish.__pydantic_extra__
     for name in ("words", "places"):
         for word in read_toml(dict[str, list[Word]], FOLDER / f"{name}.toml")["word"]:
-            yield word.__pydantic_extra__, word
+            yield {field: word[field] for field in word if field not in (*SPOKEN, "any")}, word
     for name, grape in _profiles()["grape"].items():
-        yield {"grapes": (name,)}, Entry(any=(name, *grape.any))
+        yield {"grapes": (name,)}, {"any": (name, *grape.any)}
 
 
 class Lexicon:
-    """Every phrase of the tables by its stems, and what it means in which languages."""
+    """Every phrase of the tables: its meanings by language, and the name of what is meant."""
 
     def __init__(self) -> None:
-        self._meanings: dict[tuple[str, ...], dict[str, dict[str, tuple[str, ...]]]] = {}
+        self.meanings: dict[Key, dict[str, dict[str, tuple[str, ...]]]] = {}
         self.names: dict[tuple[str, tuple[str, ...], str], str] = {}
-        self._longest: dict[str, int] = {}
         for meanings, entry in _entries():
             for language in (*SPOKEN, "any"):
-                self._add(meanings, language, getattr(entry, language))
+                if phrases := entry.get(language):
+                    self._add(meanings, language, phrases)
 
     def _add(self, meanings: Meanings, language: str, phrases: Sequence[str]) -> None:
         """Add the phrases of a language for what they mean; the first is what it is called."""
-        if phrases and len(meanings) == 1:
+        if len(meanings) == 1:
             ((field, values),) = meanings.items()
             self.names.setdefault((field, values, language), phrases[0])
-        for key in filter(None, map(_key, phrases)):
-            self._longest[key[0]] = max(len(key), self._longest.get(key[0], 0))
-            known = self._meanings.setdefault(key, {}).setdefault(language, {})
+        for key in map(_key, phrases):
+            known = self.meanings.setdefault(key, {}).setdefault(language, {})
             for field, values in meanings.items():
                 known[field] = (*(known.get(field, ()) if field == "mark" else ()), *values)
-
-    def languages(self, key: tuple[str, ...]) -> list[Spoken]:
-        """Return the languages that have a phrase."""
-        spoken = self._meanings.get(key, {})
-        return [language for language in SPOKEN if language in spoken]
-
-    def meanings(self, key: tuple[str, ...], language: str) -> Meanings:
-        """Return what a phrase means: in this language, else what names mean in others."""
-        spoken = self._meanings.get(key)
-        if spoken is None:
-            return {}
-        own = {**spoken.get("any", {}), **spoken.get(language, {})}
-        if own or len("".join(key)) < SHORTEST_FOREIGN:
-            return own
-        foreign = next(iter(spoken.values()))
-        return {field: values for field, values in foreign.items() if field not in GRAMMAR}
-
-    def phrase_at(self, stems: Sequence[str], at: int, language: str = "") -> tuple[str, ...]:
-        """Return the longest phrase from a place on that has a meaning; empty if none has."""
-        most = min(self._longest.get(stems[at], 0), len(stems) - at)
-        keys = (tuple(stems[at : at + length]) for length in range(most, 0, -1))
-        if language:
-            return next((key for key in keys if self.meanings(key, language)), ())
-        return next((key for key in keys if self.languages(key)), ())
-
-    @cached_property
-    def parts(self) -> Mapping[str, Meanings]:
-        """Return the words that compound words of German and Dutch are made of."""
-        found: dict[str, Meanings] = {}
-        for key, spoken in self._meanings.items():
-            own = {field for lang in ("any", *COMPOUNDING) for field in spoken.get(lang, {})}
-            if len(key) == 1 and len(key[0]) >= SHORTEST_PART and own & COMPOUNDED:
-                meanings = self.meanings(key, next(iter({*spoken} & COMPOUNDING), "any"))
-                found[key[0]] = {
-                    field: values for field, values in meanings.items() if field in COMPOUNDED
-                }
-        return found
-
-    def compound(self, word: str) -> Meanings:
-        """Return what a compound word means by its last known part, or else by its first."""
-        ends = range(2, len(word) - SHORTEST_PART + 1)
-        tails = (self.parts[word[at:]] for at in ends if word[at:] in self.parts)
-        if found := next(tails, None):
-            return found
-        begins = range(len(word) - 2, SHORTEST_PART - 1, -1)
-        heads = (self.parts[word[:at]] for at in begins if word[:at] in self.parts)
-        return next(heads, {})
 
 
 @cache
@@ -297,18 +224,61 @@ def lexicon() -> Lexicon:
     return Lexicon()
 
 
+@cache
+def _phrases_in(language: str) -> Mapping[Key, Meanings]:
+    """Return the phrases that a language has, with the names that are understood in it too."""
+    found: dict[Key, Meanings] = {}
+    for key, spoken in lexicon().meanings.items():
+        own: Meanings = {**spoken.get("any", {}), **spoken.get(language, {})}
+        if not own and len("".join(key)) >= SHORTEST_FOREIGN:
+            foreign = next(iter(spoken.values()))
+            own = {field: values for field, values in foreign.items() if field not in GRAMMAR}
+        if own:
+            found[key] = own
+    return found
+
+
+@cache
+def _parts() -> Mapping[str, Meanings]:
+    """Return the words that compound words of German and Dutch are made of."""
+    found: dict[str, Meanings] = {}
+    for language in ("any", *COMPOUNDING):
+        for key, spoken in lexicon().meanings.items():
+            own = {
+                field: values
+                for field, values in spoken.get(language, {}).items()
+                if field in COMPOUNDED
+            }
+            if own and len(key) == 1 and len(key[0]) >= SHORTEST_PART:
+                found.setdefault(key[0], own)
+    return found
+
+
+def _compound(word: str) -> Meanings:
+    """Return what a compound word means by its last known part, or else by its first."""
+    parts = _parts()
+    tails = (word[at:] for at in range(2, len(word) - SHORTEST_PART + 1))
+    heads = (word[:at] for at in range(len(word) - 2, SHORTEST_PART - 1, -1))
+    return next((parts[part] for part in (*tails, *heads) if part in parts), {})
+
+
+def _longest(known: Mapping[Key, Any], stems: Sequence[str], at: int) -> Key:
+    """Return the longest known phrase from a place on; empty if there is none."""
+    most = min(LONGEST_PHRASE, len(stems) - at)
+    keys = (tuple(stems[at : at + length]) for length in range(most, 0, -1))
+    return next((key for key in keys if key in known), ())
+
+
 def scan(words: Sequence[Token], language: str) -> list[Span]:
     """Return the known phrases of a text from left to right, the longest where several begin."""
-    known, stems = lexicon(), [token.stem for token in words]
+    known, stems = _phrases_in(language), [token.stem for token in words]
     found: list[Span] = []
     at = 0
     while at < len(stems):
-        key = known.phrase_at(stems, at, language)
-        meanings = known.meanings(key, language) if key else {}
-        if not key and language in COMPOUNDING:
-            meanings = known.compound(stems[at])
+        key = _longest(known, stems, at)
         end = at + max(len(key), 1)
-        if meanings:
+        compound = _compound(stems[at]) if not key and language in COMPOUNDING else {}
+        if meanings := known.get(key, compound):
             found.append(Span(at, end, meanings))
         at = end
     return found
@@ -320,34 +290,30 @@ def language_of(text: str, default: str) -> str:
     `default` is the language of who writes: it counts where another is hardly likelier.
     """
     scores = language_evidence(text)
-    known, at = lexicon(), 0
+    known, at = lexicon().meanings, 0
     stems = [token.stem for token in tokens(text)]
     while at < len(stems):
-        key = known.phrase_at(stems, at)
-        languages = known.languages(key) if len("".join(key)) >= SHORTEST_FOREIGN else []
-        for language in languages:
-            scores[language] += len(key) / len(languages)
+        key = _longest(known, stems, at)
+        if len("".join(key)) >= SHORTEST_FOREIGN:
+            languages = [language for language in SPOKEN if language in known[key]]
+            for language in languages:
+                scores[language] += len(key) / len(languages)
         at += max(len(key), 1)
     best = max(scores, key=lambda language: scores[language])
-    own = next((score for language, score in scores.items() if language == default), 0.0)
+    own = sum(score for language, score in scores.items() if language == default)
     return best if scores[best] > max(LEAST_EVIDENCE, LEAST_LEAD * own) else default
 
 
 def name_of(field: str, values: Sequence[Any], language: str) -> str:
     """Return what a language calls these values together; empty if it has no word for them."""
     key = tuple(map(str, values))
-    for spoken in (language, "any", "en"):
-        if name := lexicon().names.get((field, key, spoken)):
-            return name
-    return ""
+    names = (lexicon().names.get((field, key, spoken), "") for spoken in (language, "any", "en"))
+    return next(filter(None, names), "")
 
 
 @cache
 def food_name(food: str, language: str) -> str:
     """Return what a language calls a food of the catalogue."""
-    if language == "en":
-        return food.replace("_", " ")
-    for number, dish in enumerate(dishes()):
-        if dish.foods == (Food(food),) and (name := name_of("dish", (str(number),), language)):
-            return name
-    return food.replace("_", " ")
+    places = (str(at) for at, dish in enumerate(dishes()) if dish.foods == (food,))
+    names = (name_of("dish", (place,), language) for place in places if language != "en")
+    return next(filter(None, names), food.replace("_", " "))
