@@ -144,7 +144,6 @@ def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -
     """Return the tasks of every process."""
     tasks = [
         cancelled_at_stop(partial(receive, settings, app, lanes)),
-        cancelled_at_stop(resources.sessions.watch),
         cancelled_at_stop(end_when_hanging),
     ]
     if app.exporter is not None:

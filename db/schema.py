@@ -1,18 +1,14 @@
 """The revision of a database, and its migration to the newest."""
 
-from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from db.engine import ADVISORY_LOCK, DatabaseUnavailable, check_connection, describe
 from db.models import FULL_TEXT
-
-if TYPE_CHECKING:
-    from alembic.config import Config
 
 LOCK: Final = 7_303_014
 """The number of the lock for migrating; no other code uses it."""
@@ -45,7 +41,11 @@ async def schema_revision(engine: AsyncEngine) -> str | None:
     """
     await check_connection(engine)
     async with engine.connect() as connection:
-        return await connection.run_sync(_revision)
+        if not await connection.run_sync(lambda sync: inspect(sync).has_table("alembic_version")):
+            return None
+        query = text("SELECT version_num FROM alembic_version")
+        revision: str | None = await connection.scalar(query)
+        return revision
 
 
 def newest_revision() -> str:
@@ -53,11 +53,10 @@ def newest_revision() -> str:
     return max(_revisions())
 
 
-@cache
-def _revisions() -> frozenset[str]:
+def _revisions() -> list[str]:
     """Return the revisions that this release knows: files are named by them."""
-    names = [file.name for file in (resources.files("migrations") / "versions").iterdir()]
-    return frozenset(name.partition("_")[0] for name in names if name.endswith(".py"))
+    files = (resources.files("migrations") / "versions").iterdir()
+    return [file.name.partition("_")[0] for file in files if file.name.endswith(".py")]
 
 
 def compared(name: str | None, kind: str) -> bool:
@@ -78,25 +77,12 @@ def lock(connection: Connection) -> None:
 
 
 def _upgrade(connection: Connection) -> None:
-    from alembic import command  # noqa: PLC0415 - heavy, and needed once a release
-
-    config = _config()
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
-
-
-def _revision(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    found = connection.scalar(text("SELECT version_num FROM alembic_version"))
-    return None if found is None else str(found)
-
-
-def _config() -> "Config":
-    from alembic.config import Config  # noqa: PLC0415 - see _upgrade
+    # These are heavy, and needed once a release.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
 
     folder = Path(str(resources.files("migrations")))
-    config = Config()
+    config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(folder).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    return config
+    command.upgrade(config, "head")

@@ -6,7 +6,7 @@ They are rows of the outbox that belong to no update; the process that leads sen
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Update, delete, func, select, update
+from sqlalchemy import Update, delete, distinct, func, select, update
 
 from agent.text import storable
 from db.engine import SqlRepository, count_rows
@@ -45,8 +45,7 @@ class Broadcasts(SqlRepository):
     async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:
         """Have a draft sent; return True only once, however often it is confirmed."""
         async with self._sessions.begin() as session:
-            begun = _draft_to(broadcast_id, SENDING)
-            if not await count_rows(session, begun):
+            if not await count_rows(session, _draft_to(broadcast_id, SENDING)):
                 return False
             for message in messages:
                 message.broadcast_id = broadcast_id
@@ -55,8 +54,7 @@ class Broadcasts(SqlRepository):
 
     async def cancel(self, broadcast_id: int) -> bool:
         """Drop a draft; return False if it is none any more."""
-        async with self._sessions.begin() as session:
-            return bool(await count_rows(session, _draft_to(broadcast_id, CANCELLED)))
+        return bool(await self._write(_draft_to(broadcast_id, CANCELLED)))
 
     async def unsent(self, limit: int) -> Sequence[OutboxRow]:
         """Return the oldest messages that belong to no turn and are not sent."""
@@ -66,22 +64,23 @@ class Broadcasts(SqlRepository):
 
     async def delivered(self) -> Sequence[BroadcastRow]:
         """Return the broadcasts that are sent to all, with the chats counted."""
-        unsent = select(OutboxRow.broadcast_id).where(
-            IS_UNSENT, OutboxRow.broadcast_id.is_not(None)
-        )
-        over = select(BroadcastRow).where(
-            BroadcastRow.state == SENDING, BroadcastRow.id.not_in(unsent)
+        chats = distinct(OutboxRow.chat_id)
+        over = (
+            select(
+                BroadcastRow,
+                func.count(chats),
+                func.count(chats).filter(OutboxRow.error.is_not(None)),
+            )
+            .join(OutboxRow, OutboxRow.broadcast_id == BroadcastRow.id, isouter=True)
+            .where(BroadcastRow.state == SENDING)
+            .group_by(BroadcastRow.id)
+            .having(func.count(OutboxRow.id).filter(IS_UNSENT) == 0)
         )
         async with self._sessions() as session:
-            rows = (await session.scalars(over)).all()
-            for row in rows:
-                chats = select(OutboxRow.chat_id, func.max(OutboxRow.error))
-                of_row = chats.where(OutboxRow.broadcast_id == row.id).group_by(OutboxRow.chat_id)
-                errors = [error for _, error in await session.execute(of_row)]
-                session.expunge(row)
-                row.failed = sum(error is not None for error in errors)
-                row.sent = len(errors) - row.failed
-        return rows
+            found = (await session.execute(over)).all()
+        for row, count, failed in found:
+            row.sent, row.failed = count - failed, failed
+        return [row for row, _, _ in found]
 
     async def finish(self, broadcast: BroadcastRow, notice: Sequence[OutboxRow]) -> None:
         """End a broadcast, and send its admin a notice, once."""
@@ -97,8 +96,7 @@ class Broadcasts(SqlRepository):
         """Delete messages that were sent and belong to no broadcast either."""
         alone = BELONGS_TO_NO_TURN & OutboxRow.broadcast_id.is_(None)
         alone &= OutboxRow.asks_about.is_(None)
-        async with self._sessions.begin() as session:
-            await session.execute(delete(OutboxRow).where(alone, ~IS_UNSENT))
+        await self._write(delete(OutboxRow).where(alone, ~IS_UNSENT))
 
 
 def _draft_to(broadcast_id: int, state: str) -> Update:

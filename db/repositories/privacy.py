@@ -1,11 +1,11 @@
 """Everything that is stored of one user: shown, or deleted, in every table at once."""
 
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pydantic_core import to_jsonable_python
 from sqlalchemy import ColumnElement, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -50,13 +50,14 @@ class SqlPersonalData(SqlRepository):
     """
 
     async def export(self, user_id: int, user: str) -> dict[str, Rows]:
-        """Return all rows of a user, by table; dates in ISO form, traces as they were sent."""
+        """Return all rows of a user, by table; traces as they were sent."""
         found = dict[str, Rows]()
         async with self._sessions() as session:
             for model, is_theirs in (await _owned(session, user_id, user)).items():
                 rows = await session.execute(select(table_of(model)).where(is_theirs))
                 found[table_of(model).name] = [
-                    {name: _plain(value) for name, value in row.items()} for row in rows.mappings()
+                    {name: _readable(value) for name, value in row.items()}
+                    for row in rows.mappings()
                 ]
         return found
 
@@ -111,26 +112,22 @@ class DeletionRepository(SqlRepository):
         await self._sessions.checkpoint()
 
 
-async def forget(session: AsyncSession, user_id: int, user: str) -> dict[str, int]:
+async def forget(session: AsyncSession, user_id: int, user: str) -> Counter[str]:
     """Delete all rows of a user; return how many there were, by table.
 
     An admin's decision to allow or block them stays, or a blocked user could come back by it. Of an
     update that is done, the number stays; one that waits for its turn stays whole.
     """
-    owned, counts = await _owned(session, user_id, user), dict[str, int]()
+    owned = await _owned(session, user_id, user)
     is_done = (UpdateRow.chat_id == user_id) & (UpdateRow.state == DONE)
     emptied = update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA)
-    counts["updates"] = await count_rows(session, emptied)
+    counts = Counter(updates=await count_rows(session, emptied))
     owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered", "retry"])
-    is_decided = PersonRow.access.is_not(None)
-    nothing = dict.fromkeys(("warned_on", "introduced_on"))
-    person = update(PersonRow).where(owned[PersonRow], is_decided)
-    await session.execute(person.values(nothing))
-    owned[PersonRow] &= ~is_decided
+    undated = update(PersonRow).where(owned[PersonRow]).values(warned_on=None, introduced_on=None)
+    await session.execute(undated)
+    owned[PersonRow] &= PersonRow.access.is_(None)
     for model, is_theirs in owned.items():
-        name = table_of(model).name
-        count = await count_rows(session, delete(model).where(is_theirs))
-        counts[name] = counts.get(name, 0) + count
+        counts[table_of(model).name] += await count_rows(session, delete(model).where(is_theirs))
     return counts
 
 
@@ -176,12 +173,10 @@ def _is_from(payload: Mapping[str, Any], user_id: int) -> bool:
     return any(isinstance(sender, Mapping) and sender.get("id") == user_id for sender in senders)
 
 
-def _plain(value: object) -> Any:
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        try:
-            return to_jsonable_python(unpacked(value))
-        except zlib.error:  # a file that waits to be sent
-            return len(value)
-    return value
+def _readable(value: object) -> object:
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return unpacked(value)
+    except zlib.error:  # a file that waits to be sent
+        return len(value)

@@ -98,7 +98,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
         await said(bot_api, "sommelier.json", ADA)
         (sent,) = [each.files["document"] for each in bot_api.calls_of("sendDocument")]
         exported = json.loads(sent.data)
-        assert {"facts", "messages", "people", "traces", "turns"} <= {
+        assert {"chats", "facts", "messages", "traces", "turns"} <= {
             name for name, rows in exported.items() if rows
         }
         assert WORDS[ADA] in sent.data.decode()

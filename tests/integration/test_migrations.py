@@ -134,7 +134,7 @@ async def test_an_unreachable_postgres_is_named_without_its_password() -> None:
         await upgrade_schema(engine)
     await engine.dispose()
     message = str(caught.value)
-    assert "cellar on 127.0.0.1:1 cannot be reached" in message
+    assert "sommelier:***@127.0.0.1:1/cellar cannot be reached" in message
     assert "s3cret" not in message
     assert "DATABASE_URL" in message
 
@@ -146,9 +146,3 @@ async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnavailable, match=r"notes\.txt cannot be reached: file is not"):
         await upgrade_schema(engine)
     await engine.dispose()
-
-
-@pytest.mark.parametrize("url", ["", "mysql://root@localhost/wines", "sqlite:///wines.db"])
-def test_other_kinds_of_database_are_refused(url: str) -> None:
-    with pytest.raises(DatabaseUnavailable):
-        create_engine(url)

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "a001"
 down_revision = None
 
 SQLITE_FULL_TEXT = (
