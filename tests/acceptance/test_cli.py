@@ -58,12 +58,12 @@ def test_nothing_heavy_is_imported_where_it_is_not_needed(
     ("command", "settings", "status", "line"),
     [
         ("run", {}, 2, "TELEGRAM_BOT_TOKEN is not set"),
-        ("run", {"API_TOKEN": "hidden", "HTTP_PORT": "8080"}, 2, "API_TOKEN: must be 16 or more"),
+        ("run", {"API_TOKEN": "hidden", "HTTP_PORT": "8080"}, 2, "API_TOKEN: must be 16 to 256"),
         (
             "documents list",
             {"DATABASE_URL": "postgresql+psycopg://ada:hidden@127.0.0.1:1/wines"},
             1,
-            "The database wines on 127.0.0.1:1 cannot be reached",
+            "The database postgresql+psycopg://ada:***@127.0.0.1:1/wines cannot be reached",
         ),
     ],
 )
