@@ -28,10 +28,7 @@ DURATIONS: Final[Mapping[str, timedelta]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafetyService:
-    """Finds the concerns and allergies of a person, and stores the concerns by chat and person.
-
-    Without `cares` and `memory` nothing is stored.
-    """
+    """Finds the concerns and allergies of a person; stores the concerns if it has repositories."""
 
     help: Help = field(default_factory=Help)
     cares: CareRepository | None = None

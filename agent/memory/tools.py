@@ -56,7 +56,6 @@ UNRECOGNIZED_VALUE: Final = (
 )
 UNKNOWN_FACT: Final = "that is not among the known facts of the guest"
 NOT_OWNED: Final = "the guest owns no wine of this name; own_cellar lists theirs"
-UNKNOWN_USER: Final = "nothing is remembered of this guest here"
 
 Kind = Literal["hate", "like", "allergy", "budget", "note"]
 Value = Annotated[str, Field(min_length=2, max_length=MAX_NOTE)]
@@ -90,29 +89,20 @@ def memory_tools() -> list[Tool]:
 
 
 async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
-    """Return a change that adds a fact and removes the facts that contradict it.
-
-    Raises:
-        ToolError: the value holds no fact of this kind, or the user is unknown.
-    """
-    person = _require_person(run)
+    """Return a change that adds a fact and removes the facts that contradict it."""
+    person = person_in(run)
     facts = new_facts(_parse_facts(arguments), person.facts)
     removed = tuple(old for fact in facts for old in contradicted_facts(fact, person.facts))
-    change = Change(user_id=person.user_id, learned=facts, unlearned=removed)
-    return _change_output("remembered", change)
+    return _change_output("remembered", person, learned=facts, unlearned=removed)
 
 
 async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
-    """Return a change that removes the facts that match the arguments.
-
-    Raises:
-        ToolError: no fact matches, or the user is unknown.
-    """
-    person = _require_person(run)
+    """Return a change that removes the facts that match the arguments."""
+    person = person_in(run)
     removed = tuple(fact for fact in person.facts if _matches(fact, arguments))
     if not removed:
         raise ToolError(UNKNOWN_FACT)
-    return _change_output("forgotten", Change(user_id=person.user_id, unlearned=removed))
+    return _change_output("forgotten", person, unlearned=removed)
 
 
 def _matches(fact: Fact, arguments: FactArguments) -> bool:
@@ -125,12 +115,8 @@ def _matches(fact: Fact, arguments: FactArguments) -> bool:
 
 
 async def change_cellar(arguments: ChangeCellar, run: Run) -> ToolOutput:
-    """Return a change that adds bottles to the guest's cellar, or removes them.
-
-    Raises:
-        ToolError: the guest owns no such wine, or the user is unknown.
-    """
-    person = _require_person(run)
+    """Return a change that adds bottles to the guest's cellar, or removes them."""
+    person = person_in(run)
     if arguments.action == "add":
         wine = guess_wine(arguments.wine, arguments.price, arguments.currency)
         bottles = bottles_of(wine, arguments.count)
@@ -138,15 +124,11 @@ async def change_cellar(arguments: ChangeCellar, run: Run) -> ToolOutput:
         bottles = taken
     else:
         raise ToolError(NOT_OWNED)
-    return _change_output("cellar changed", Change(user_id=person.user_id, bottles=(bottles,)))
+    return _change_output("cellar changed", person, bottles=(bottles,))
 
 
 async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
-    """Return the wines that the guest owns, how many bottles of each, and when to drink them.
-
-    Raises:
-        ToolError: the guest has no bottles, or none that they may be shown.
-    """
+    """Return the wines that the guest owns, how many bottles of each, and when to drink them."""
     person = person_in(run)
     # Without facts, so that a guest sees owned wines that they hate; `care` has the allergies.
     drinker = replace(person, facts=())
@@ -162,24 +144,8 @@ async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     return ToolOutput({"owned_by_the_guest": records}, by_id(wine for _, wine in found))
 
 
-def _require_person(run: Run) -> Person:
-    """Return the run's person.
-
-    Raises:
-        ToolError: they have no user id, so nothing can be stored.
-    """
-    person = person_in(run)
-    if not person.user_id:
-        raise ToolError(UNKNOWN_USER)
-    return person
-
-
 def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
-    """Parse a value into facts of its kind; hates of several things become a fact for each.
-
-    Raises:
-        ToolError: the fallback's parser finds no fact of this kind in the value.
-    """
+    """Return the facts that a value names, one for each thing; raise ToolError if it names none."""
     value = arguments.value.strip()
     match arguments.kind:
         case "note":
@@ -209,8 +175,9 @@ def _allergies_in(value: str) -> set[str]:
     return parsed | named
 
 
-def _change_output(action: str, change: Change) -> ToolOutput:
+def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
     """Return a change as a source, because only sources get from a tool into the turn's reply."""
+    change = Change(user_id=person.user_id, **changes)
     content: dict[str, Any] = {"done": action, "told_to_guest": "below your answer"}
     # Equal changes have the same key: a call that the model repeats is applied once.
     key = f"{action}:{crc32(repr(change).encode()):08x}"

@@ -7,7 +7,7 @@ pass. No other word of a model is judged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import combinations, combinations_with_replacement
@@ -37,7 +37,6 @@ class Grounds:
 
     evidence: Evidence
     shown: frozenset[str] = frozenset()
-    this_year: int = field(default_factory=lambda: datetime.now(UTC).year)
 
     @cached_property
     def wines(self) -> list[AnyWine]:
@@ -87,7 +86,9 @@ class Grounds:
         meant = self._named_in(sentence, wine)
         named = numbers(text) | self.own_numbers | PACKS
         counts = {count for count in named if count <= MAX_BOTTLES}
-        shown = [one for one in self.wines if self._is_shown(one)] or meant or self.wines
+        earlier = "\n".join(self.evidence.assistant_texts)
+        shown = [one for one in self.wines if one.id in self.shown or one.id in earlier]
+        shown = shown or meant or self.wines
         # "Two of the first and one of the second" counts; "together" does not.
         choose = combinations if FEW.isdisjoint(numbers(text)) else combinations_with_replacement
         for amount in amounts(PLACEHOLDER.sub(" ", sentence)):
@@ -103,12 +104,6 @@ class Grounds:
             if not (amount.is_one_of(prices) or amount.value in told | differences):
                 yield amount.text
 
-    def _is_shown(self, wine: AnyWine) -> bool:
-        """Tell whether the answer or an earlier one shows a wine."""
-        return wine.id in self.shown or any(
-            wine.id in said for said in self.evidence.assistant_texts
-        )
-
     def _wrong_years(
         self, text: str, meant: Sequence[AnyWine], told: Sequence[str], *, is_description: bool
     ) -> Iterator[str]:
@@ -117,8 +112,9 @@ class Grounds:
         derived = {wine.vintage + span for wine in meant if wine.vintage for span in spans}
         ours = (wine if isinstance(wine, Wine) else wine.known for wine in meant)
         derived.update(year for wine in ours if wine for year in drinking_years(wine) or ())
+        this_year = datetime.now(UTC).year
         for year in years(text, is_description=is_description):
-            if year <= self.this_year and year not in known | derived:
+            if year <= this_year and year not in known | derived:
                 yield str(year)
 
 

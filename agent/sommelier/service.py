@@ -34,18 +34,10 @@ from agent.turn import (
     guard_input,
     with_person,
 )
-from agent.turn_trace import Outcome, error_types
+from agent.turn_trace import error_types
 
-PLACES: Final = "find_places"
-"""The tool that finds shops and bars. It is not offered to a person who must not drink."""
-OWN_CELLAR: Final = "own_cellar"
-"""The tool that lists a person's own bottles. It is offered to a person who has some."""
 MEMORY_TOOLS: Final = frozenset({"remember", "forget", "change_cellar"})
-"""The tools that change the stored data of a person. A person without a user id has none."""
-CATALOGUE_TOOLS: Final = frozenset({"search_wines", "get_wine"})
-"""The tools that search the catalogue. They are not offered when a wine list is attached."""
-MIN_SHOWN_WINES: Final = 2
-"""If the last answer shows fewer wines, those of the answer before it count as shown too."""
+"""The tools that change the stored data of a person."""
 MAX_SHOWN_WINES: Final = 8
 """The most wines whose facts the model is given when the user asks about shown wines."""
 LANGUAGE_RULE: Final = (
@@ -108,7 +100,10 @@ class Sommelier:
         If a wine list is attached to this message, only its wines are recommended. If there is no
         message, the reply is the text that was read from the pictures, and no model is asked.
         """
-        person = self._person(message, run)
+        person = deps_of(run).person
+        if person is None:
+            texts = _user_texts(message, run)
+            person = Person(read_care_in_talk(texts, self._help.full_age))
         if person.care.is_crisis:
             text = self._help.in_crisis(person.care)
             return Reply(text=text, outcome="care", concerns=person.care.stated)
@@ -122,13 +117,6 @@ class Sommelier:
                 message = guard_input(message, run.span)
                 reply = await self._generate_reply(message, run, attached, is_chosen)
             return replace(reply, notes=(*reply.notes, *(new.notes if new else ())))
-
-    def _person(self, message: str, run: Run) -> Person:
-        """Return the run's person, or one whose care is read from their messages."""
-        if deps_of(run).person is not None:
-            return person_in(run)
-        care = read_care_in_talk(_user_texts(message, run), self._help.full_age)
-        return replace(person_in(run), care=care)
 
     async def _generate_reply(
         self, message: str, run: Run, attached: Attachment | None, is_chosen: bool
@@ -153,13 +141,14 @@ class Sommelier:
             reply = await self._reply_to_response(message, run, response, attached)
         if response is None:
             return replace(reply, prompt=prompt.ref)
-        proposals = _proposals_in(response)
+        sources = response.sources.values()
+        proposals = tuple(one for one in sources if response.ok and isinstance(one, Proposal))
         return replace(
             reply,
-            notes=(*reply.notes, *map(proposal_note, proposals)),
-            proposals=tuple(proposals),
+            notes=(*reply.notes, *map(_proposal_note, proposals)),
+            proposals=proposals,
             concerns=care.stated - care_before.stated,
-            changes=tuple(one for one in response.sources.values() if isinstance(one, Change)),
+            changes=tuple(one for one in sources if isinstance(one, Change)),
             retries=response.retry_count,
             error_types=error_types(response),
             prompt=prompt.ref,
@@ -215,28 +204,27 @@ class Sommelier:
         """Return the tools for this turn, since most turns need only a few."""
         person = person_in(run)
         user_texts = _user_texts(message, run)
-        hidden = set(CATALOGUE_TOOLS) if attached and attached.is_new_list else set[str]()
-        if person.care.forbids_alcohol:
-            hidden.add(PLACES)
+        hidden = set[str]()
+        if attached and attached.is_new_list:
+            hidden |= {"search_wines", "get_wine"}
         if not person.bottles:
-            hidden.add(OWN_CELLAR)
+            hidden.add("own_cellar")
         if not person.user_id:
             hidden |= MEMORY_TOOLS
         elif not any(fact.kind in STATED_KINDS for fact in person.facts):
             hidden.add("forget")
-        always_offered = {"change_cellar"} if person.bottles else set()
+        offered = list[Tool](self._tools)
+        if person.care.forbids_alcohol:  # results of MCP servers are not filtered for alcohol
+            hidden.add("find_places")
+        else:  # only a known user can confirm a call
+            servers = self._servers.tools
+            offered += [tool for tool in servers if person.user_id or not tool.needs_confirmation]
+        own = {"change_cellar"} if person.bottles else set()
         tools = [
             tool
-            for tool in self._tools
-            if tool.name not in hidden
-            and (tool.name in always_offered or is_relevant(tool.name, user_texts))
+            for tool in offered
+            if tool.name not in hidden and (tool.name in own or is_relevant(tool.name, user_texts))
         ]
-        if not person.care.forbids_alcohol:  # results of MCP servers are not filtered for alcohol
-            tools += [
-                tool
-                for tool in self._servers.tools
-                if person.user_id or not tool.needs_confirmation  # only a known user can confirm
-            ]
         return [attached.tool(self._catalogue), *tools] if attached else tools
 
     def _care_with_concern(self, run: Run, response: Response | None) -> Care:
@@ -319,12 +307,11 @@ def _initial_calls(message: str, run: Run, attached: Attachment | None) -> tuple
 
 def _progress(calls: Sequence[ToolCall]) -> str:
     """Return a fixed progress text for tool calls; the model's text is not validated yet."""
-    name, text = calls[0].name, translate(PROGRESS.get(calls[0].name, "at_work"))
-    if name == "search_wines" and (
-        search := describe_search(calls[0].arguments, current_language())
-    ):
-        text = f"{text}: {search}"
-    return f"_{text} …_"
+    call = calls[0]
+    is_search = call.name == "search_wines"
+    search = describe_search(call.arguments, current_language()) if is_search else ""
+    texts = (translate(PROGRESS.get(call.name, "at_work")), search)
+    return f"_{': '.join(filter(None, texts))} …_"
 
 
 def _without_forbidden_wines(response: Response, person: Person) -> Response:
@@ -343,12 +330,10 @@ def _without_forbidden_wines(response: Response, person: Person) -> Response:
 def _show_response(response: Response) -> Reply:
     """Return the reply that shows a response."""
     is_stopped, sources = response.outcome == "stopped", response.sources
-    outcome: Outcome = "stopped" if is_stopped else "answered"
-    if response.outcome == "salvaged":
-        outcome = "salvaged"
+    is_salvaged = response.outcome == "salvaged"
     return Reply(
         text=response.text,
-        outcome=outcome,
+        outcome="stopped" if is_stopped else "salvaged" if is_salvaged else "answered",
         notes=(translate("stopped_here"),) if is_stopped else (),
         wine_ids=tuple(catalogue_ids(response.wine_ids)),
         wines=tuple(sources[wine_id] for wine_id in response.wine_ids if wine_id in sources),
@@ -356,16 +341,9 @@ def _show_response(response: Response) -> Reply:
     )
 
 
-def proposal_note(proposal: Proposal) -> str:
+def _proposal_note(proposal: Proposal) -> str:
     """Return the note that shows the proposed tool call above its button."""
     return f"{translate('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
-
-
-def _proposals_in(response: Response) -> list[Proposal]:
-    """Return the tool calls that the user may confirm; none if the fallback answers."""
-    if not response.ok:
-        return []
-    return [source for source in response.sources.values() if isinstance(source, Proposal)]
 
 
 def _messages(message: str, run: Run) -> list[Message]:
@@ -385,9 +363,6 @@ def _earlier_answers(run: Run) -> list[str]:
 
 
 def _last_shown_ids(run: Run) -> tuple[str, ...]:
-    """Return the ids of the wines in the last answer, and in the one before if these are few."""
-    answers = _earlier_answers(run)
-    shown = ids_shown_in(answers[-1]) if answers else ()
-    if len(shown) < MIN_SHOWN_WINES and len(answers) > 1:
-        shown = tuple(dict.fromkeys((*shown, *ids_shown_in(answers[-2]))))
-    return shown[:MAX_SHOWN_WINES]
+    """Return the ids of the wines in the last answer that shows any."""
+    shown = map(ids_shown_in, reversed(_earlier_answers(run)))
+    return next(filter(None, shown), ())[:MAX_SHOWN_WINES]

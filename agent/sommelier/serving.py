@@ -1,6 +1,6 @@
 """Tell when a wine is at its best, and how warm it is served, by its names and its style."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
@@ -37,18 +37,19 @@ def _tables() -> _Tables:
 def best_years(wine: Wine) -> Range:
     """Return from and until how many years after its vintage a wine is at its best."""
     tables, place = _tables(), f"{wine.label} / {wine.region} / {wine.appellation}"
-    named = {} if wine.style is Style.ROSE else tables.names  # it is drunk young, whatever its name
-    found = _first(named, place, but=tables.reds if wine.style is Style.WHITE else ())
+    names, found = tables.names, None
+    if wine.style is Style.WHITE:
+        names = {name: years for name, years in names.items() if name not in tables.reds}
+    if wine.style is not Style.ROSE:  # it is drunk young, whatever its name
+        found = _first(names, place)
     if found is None and wine.style not in UNNAMED:
         found = _first(tables.grapes, f"{wine.label} / {' '.join(wine.grapes[:1])}")
     return found or tables.styles[wine.style]
 
 
-def _first(years: Mapping[str, Range], label: str, but: Collection[str] = ()) -> Range | None:
+def _first(years: Mapping[str, Range], label: str) -> Range | None:
     """Return the years of the first name in a label; None if it has none of them."""
-    told = f" {folded(label)} "
-    names = (name for name in years if f" {name} " in told and name not in but)
-    return next((years[name] for name in names), None)
+    return next((years[name] for name in years if f" {name} " in f" {folded(label)} "), None)
 
 
 def drinking_years(wine: Wine) -> Range | None:

@@ -1,34 +1,25 @@
-"""The small profile: search first, then let the model write about what was found.
+"""The small profile: search first, then let the model write about the results.
 
 Models of a few billion parameters pick wrong tools more often than right ones
 (docs/local-models.md). So the rules of the fallback read the message and search; the model is
 offered no tools, and writes about the wines, or from the passage, in one request.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
-from agent.fallback import (
-    LookUp,
-    Passage,
-    Request,
-    describe_request,
-    describe_wine,
-    source_of,
-)
+from agent.fallback import LookUp, describe_request, describe_wine, source_of
 from agent.i18n import translate
 from agent.prompts import instructed, prompt_for
 from agent.sommelier.answer import SMALL_SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import Wine
 
 WINES_PROMPT: Final = "sommelier-small"
 PASSAGE_PROMPT: Final = "sommelier-small-question"
 """The names of the two prompts."""
-MOST_WINES: Final = 4
+MAX_WINES: Final = 4
 """Wines that the model chooses from: more make its request long and its choice no better."""
 
 
@@ -36,41 +27,30 @@ async def ask_small_model(
     message: str, run: Run, look_up: LookUp
 ) -> AgenticResponse[SommelierResponse] | None:
     """Return the model's answer to `message` from what was found; None if nothing was."""
-    if look_up.passage is not None:
-        return await _ask_about_passage(message, run, look_up.passage)
+    if (passage := look_up.passage) is not None:
+        lines = [message, "", "Passage:", passage.text]
+        response = await _ask(lines, run, PASSAGE_PROMPT, {passage.chunk.id: passage.chunk})
+        text = f"{response.text}\n\n{source_of(passage)}" if response.ok else ""
+        return replace(response, text=text)
     # "Why the first one?" finds nothing new: it is about wines that were shown.
     shown = look_up.context.meant(look_up.message) or look_up.context.shown
-    if wines := look_up.found.wines if look_up.found else shown:
-        return await _ask_about_wines(message, run, look_up.request, wines)
-    return None
-
-
-async def _ask_about_wines(
-    message: str, run: Run, request: Request, found: Sequence[Wine]
-) -> AgenticResponse[SommelierResponse]:
-    wines = found[:MOST_WINES]
-    lines = [f"{wine.id}: {describe_wine(wine, request)}. {wine.notes}".strip() for wine in wines]
+    wines = (look_up.found.wines if look_up.found else shown)[:MAX_WINES]
+    if not wines:
+        return None
+    request = look_up.request
     wish = describe_request(request)
-    given = "\n".join((f"{message}\n({wish})\n" if wish else f"{message}\n", "Wines:", *lines))
-    return await _ask(given, run, WINES_PROMPT, {wine.id: wine for wine in wines})
-
-
-async def _ask_about_passage(
-    message: str, run: Run, passage: Passage
-) -> AgenticResponse[SommelierResponse]:
-    given = f"{message}\n\nPassage:\n{passage.text}"
-    response = await _ask(given, run, PASSAGE_PROMPT, {passage.chunk.id: passage.chunk})
-    text = f"{response.text}\n\n{source_of(passage)}" if response.ok else ""
-    return replace(response, text=text)
+    lines = [message, f"({wish})\n" if wish else "", "Wines:"]
+    lines += [f"{wine.id}: {describe_wine(wine, request)}. {wine.notes}".strip() for wine in wines]
+    return await _ask(lines, run, WINES_PROMPT, {wine.id: wine for wine in wines})
 
 
 async def _ask(
-    given: str, run: Run, prompt_name: str, sources: dict[str, object]
+    lines: list[str], run: Run, prompt_name: str, sources: dict[str, object]
 ) -> AgenticResponse[SommelierResponse]:
-    """Ask for an answer to the message and its `sources`, without earlier messages."""
+    """Ask for an answer to these lines and their `sources`, without earlier messages."""
     prompt = prompt_for(run, prompt_name)
     return await generate_agentic_response(
-        f"{given}\n\n{translate('write_in_language')}",
+        "\n".join([*lines, "", translate("write_in_language")]),
         run=instructed(run, prompt, language=translate("language_name")),
         contract=SMALL_SOMMELIER,
         sources=sources,
