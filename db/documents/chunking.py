@@ -5,7 +5,7 @@ the chunks of a document together hold all of its text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -28,97 +28,53 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The text under one heading; blank lines separate its paragraphs."""
+    """A text under its chain of headings: all of it, or a chunk."""
 
     headings: tuple[str, ...]
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """The title and sections of a file; `title` is empty if the file has none."""
-
-    title: str
-    sections: tuple[Section, ...]
-
-
-@dataclass(slots=True)
-class _OpenSection:
-    """A section to which paragraphs are still added."""
-
-    heading: Block
-    headings: tuple[str, ...]
-    paragraphs: list[str] = field(default_factory=list)
-
-
-def outline(blocks: Iterable[Block], title: str = "") -> Outline:
-    """Group blocks by their headings.
+def outline(blocks: Iterable[Block], title: str = "") -> tuple[str, list[Section]]:
+    """Group blocks by their headings; return the title and the sections.
 
     Without a `title`, the first heading of level 1 becomes the title. The heading that repeats the
-    title is left out of the heading chains.
+    title is left out of the heading chains. A heading with nothing below it is kept as text.
     """
     blocks = [block for block in blocks if block.text.strip()]
     title = title or next((block.text for block in blocks if block.level == 1), "")
-    return Outline(title, tuple(_sections(_open_sections(blocks, title))))
-
-
-def _open_sections(blocks: Iterable[Block], title: str) -> list[_OpenSection]:
-    found = [_OpenSection(Block(""), ())]
+    repeats = next((block for block in blocks if block == Block(title, 1)), None)
+    sections: list[Section] = []
     chain: list[Block] = []
-    titled = False
-    for block in blocks:
-        if not block.level:
-            found[-1].paragraphs.append(block.text)
-            continue
-        chain = [above for above in chain if above.level < block.level]
-        if block.level == 1 and block.text == title and not titled:
-            titled = True
-        else:
-            chain.append(block)
-        found.append(_OpenSection(block, tuple(heading.text for heading in chain)))
-    return found
-
-
-def _sections(opened: list[_OpenSection]) -> Iterator[Section]:
-    for number, section in enumerate(opened):
-        text = "\n\n".join(section.paragraphs)
-        if not text and _is_leaf(opened, number):
-            text = section.heading.text
-        if text:
-            yield Section(section.headings, text)
-
-
-def _is_leaf(opened: list[_OpenSection], number: int) -> bool:
-    """Return whether no text or deeper heading follows; the heading is then kept as text."""
-    following = opened[number + 1 : number + 2]
-    return all(section.heading.level <= opened[number].heading.level for section in following)
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A chunk before it is stored: verbatim text and its headings."""
-
-    headings: tuple[str, ...]
-    text: str
+    paragraphs: list[str] = []
+    for block, following in pairwise([*blocks, Block("", 1)]):
+        if block.level:
+            chain = [above for above in chain if above.level < block.level] + [block]
+        if not block.level or 0 < following.level <= block.level:
+            paragraphs.append(block.text)
+        if following.level and paragraphs:
+            headings = tuple(heading.text for heading in chain if heading is not repeats)
+            sections.append(Section(headings, "\n\n".join(paragraphs)))
+            paragraphs = []
+    return title, sections
 
 
 Span = tuple[int, int]
 
 
-def chunk(sections: Sequence[Section], limit: int = LIMIT) -> list[Piece]:
-    """Cut the sections of a document into pieces of at most `limit + REST` characters.
+def chunk(sections: Sequence[Section], limit: int = LIMIT) -> list[Section]:
+    """Cut the sections of a document into chunks of at most `limit + REST` characters.
 
-    Small paragraphs of a section are merged, long ones are cut after a sentence. No piece holds
+    Small paragraphs of a section are merged, long ones are cut after a sentence. No chunk holds
     text of two sections.
     """
     return [
-        Piece(section.headings, section.text[start:end])
+        Section(section.headings, section.text[start:end])
         for section in sections
-        for start, end in _merge(list(_units(section.text, limit)), limit)
+        for start, end in _merge(_units(section.text, limit), limit)
     ]
 
 
-def _merge(units: Sequence[Span], limit: int) -> list[Span]:
+def _merge(units: Iterable[Span], limit: int) -> list[Span]:
     """Merge neighbours while they fit into one chunk."""
     merged: list[Span] = []
     for start, end in units:
@@ -142,7 +98,7 @@ def _units(text: str, limit: int) -> Iterator[Span]:
         while stop - begin > limit:
             cut = begin + _cut(text[begin : begin + limit + REST], limit)
             yield _strip(text, begin, cut)
-            begin = _next_word(text, cut)
+            begin, _ = _strip(text, cut, stop)
         if stop > begin:
             yield begin, stop
 
@@ -152,18 +108,9 @@ def _strip(text: str, start: int, end: int) -> Span:
     return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
 
 
-def _next_word(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
-
-
 def _cut(window: str, limit: int) -> int:
     """Return where to cut: after a sentence, else a line, else a word, but not too early."""
     early = limit // 3
-    sentence = len(truncate_at_boundary(window, limit))
-    if sentence >= early:
-        return sentence
-    line = window.rfind("\n", early, limit + 1)
     word = max((at for at, sign in enumerate(window[: limit + 1]) if sign.isspace()), default=-1)
-    return next((cut for cut in (line, word) if cut >= early), limit)
+    cuts = (len(truncate_at_boundary(window, limit)), window.rfind("\n", early, limit + 1), word)
+    return next((cut for cut in cuts if cut >= early), limit)

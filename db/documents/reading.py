@@ -4,6 +4,8 @@ Whatever a file holds, only `Unreadable` is raised, and its message says why. Th
 heavy, so each is imported when a file of its kind is read.
 """
 
+# ruff: noqa: PLC0415
+
 import csv
 import hashlib
 import io
@@ -15,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -26,32 +28,12 @@ from agent import lengths
 from agent.senses.pdf import Unreadable, read_pdf_text
 from agent.text import pattern, storable
 from db.decoding import Undecodable, decode
-from db.documents.chunking import BLANK_LINE, Block, Outline, Section, outline
-
-if TYPE_CHECKING:
-    from docx.text.paragraph import Paragraph
-
-Kind = Literal["markdown", "text", "html", "pdf", "docx", "epub", "csv", "xlsx"]
+from db.documents.chunking import BLANK_LINE, Block, Section, outline
 
 MAX_FILE_BYTES: Final = 20_000_000
-INDEX_VERSION: Final = 5
+INDEX_VERSION: Final = 6
 """Part of every content hash. Raise it when reading or chunking changes: the next `documents add`
 then indexes everything again."""
-KINDS: Final[Mapping[str, Kind]] = {
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".txt": "text",
-    ".text": "text",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".epub": "epub",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".xlsx": "xlsx",
-}
 SUPPORTED: Final = "Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel (.xlsx)"
 PARSERS: Final = ("trafilatura", "charset_normalizer", "pypdfium2")
 TABLE_PART: Final = 1200
@@ -61,20 +43,12 @@ SEPARATORS: Final = pattern(r"[-_\s]+")
 FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
 HEADING_STYLE: Final = pattern(r"(?i)\Aheading (\d)\Z")
-LISTS: Final = frozenset({"bullet_list", "ordered_list"})
-LITERAL: Final = {
-    **dict.fromkeys(("text", "code_inline", "fence", "code_block"), ""),
-    "softbreak": " ",
-    "hardbreak": "\n",
-}
-"""The text of the nodes of Markdown that have no parts; empty: their content."""
-SEPARATORS_IN: Final = {
-    **dict.fromkeys((*LISTS, "list_item", "table", "thead", "tbody"), "\n"),
+BETWEEN: Final = {
+    **dict.fromkeys(("bullet_list", "ordered_list", "list_item", "table", "thead", "tbody"), "\n"),
     **dict.fromkeys(("inline", "em", "strong", "link", "image"), ""),
     "tr": " | ",
 }
 """The separators of the parts of Markdown nodes; a blank line for all others."""
-BOOK_TITLE: Final = ".//{http://purl.org/dc/elements/1.1/}title"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +57,20 @@ class Document:
 
     path: str
     title: str
-    kind: Kind
+    kind: str
     hash: str
     size: int
     sections: tuple[Section, ...]
     note: str = ""
 
-    @property
-    def text(self) -> str:
-        """Return the whole text, with blank lines between sections."""
-        return "\n\n".join(section.text for section in self.sections)
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The blocks of a file, its title and a note if it has them."""
+
+    blocks: Iterable[Block]
+    title: str = ""
+    note: str = ""
 
 
 def content_hash(data: bytes) -> str:
@@ -127,27 +105,27 @@ def read_document(data: bytes, path: str) -> Document:
     """
     if not data.strip():
         raise Unreadable("is empty")
-    kind = KINDS[Path(path).suffix.lower()]
+    kind, read = KINDS[Path(path).suffix.lower()]
     for parser in PARSERS:
         logging.getLogger(parser).setLevel(logging.CRITICAL)  # we report what cannot be read
     try:
-        found, note = READERS[kind](data)
+        content = read(data)
+        title, sections = outline(
+            (Block(_plain(block.text), block.level) for block in content.blocks),
+            " ".join(_plain(content.title).split()),
+        )
     except (Unreadable, Undecodable) as error:
         raise Unreadable(str(error)) from error
     except Exception as error:
         # Parsers meet all sorts of damaged files, and one file must not stop the rest.
         raise Unreadable(f"is damaged, or no {kind} file ({type(error).__name__})") from error
-    sections = tuple(
-        Section(tuple(map(_plain, section.headings)), text)
-        for section in found.sections
-        if (text := _plain(section.text)).strip()
-    )
     if not sections:
         raise Unreadable("holds no text")
     if sum(len(section.text) for section in sections) > lengths.DOCUMENT:
         raise Unreadable(f"holds over {lengths.DOCUMENT:,} characters of text; split it")
-    title = " ".join(_plain(found.title).split()) or _title_from(path)
-    return Document(path, title, kind, content_hash(data), len(data), sections, note)
+    words = SEPARATORS.sub(" ", Path(path).stem).strip() or path
+    title = " ".join(title.split()) or words[:1].upper() + words[1:]
+    return Document(path, title, kind, content_hash(data), len(data), tuple(sections), content.note)
 
 
 def _plain(text: str) -> str:
@@ -155,15 +133,10 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFC", storable(text).replace("\u00ad", ""))
 
 
-def _title_from(path: str) -> str:
-    words = SEPARATORS.sub(" ", Path(path).stem).strip() or path
-    return words[:1].upper() + words[1:]
-
-
-def read_text(data: bytes) -> tuple[Outline, str]:
-    """Return the paragraphs of a text file, and a note if its encoding was guessed."""
+def read_text(data: bytes) -> Content:
+    """Read the paragraphs of a text file."""
     text, note = _decoded(data)
-    return outline(map(Block, BLANK_LINE.split(text.strip()))), note
+    return Content(map(Block, BLANK_LINE.split(text.strip())), note=note)
 
 
 def _decoded(data: bytes) -> tuple[str, str]:
@@ -171,27 +144,28 @@ def _decoded(data: bytes) -> tuple[str, str]:
     text, encoding = decode(data)
     if damaged := text.count("\ufffd"):
         return text, f"has {damaged} damaged places, shown as \ufffd"
-    if encoding.startswith("utf"):
-        return text, ""
     guess = f"is not UTF-8 and was read as {encoding}, which is a guess: check that it reads well"
-    return text, guess
+    return text, "" if encoding.startswith("utf") else guess
 
 
-def read_markdown(data: bytes) -> tuple[Outline, str]:
-    """Return the outline of a Markdown file, and a note if its encoding was guessed.
-
-    The `title` of a front matter is taken; the rest of it is left out.
-    """
+def read_markdown(data: bytes) -> Content:
+    """Read a Markdown file; of a front matter only the `title` is taken."""
     text, note = _decoded(data)
     front = FRONT_MATTER.match(text)
     title = TITLE_FIELD.search(front[0]) if front else None
     blocks = markdown_blocks(text[front.end() :] if front else text)
-    return outline(blocks, title[1].strip().strip("\"'") if title else ""), note
+    return Content(blocks, title[1].strip().strip("\"'") if title else "", note)
 
 
 def markdown_blocks(source: str) -> list[Block]:
     """Return headings and paragraphs without markup; lists and tables keep their lines."""
-    return [_markdown_block(node) for node in SyntaxTreeNode(_parser().parse(source)).children]
+    nodes = SyntaxTreeNode(_parser().parse(source)).children
+    return [
+        Block(" ".join(_markdown_text(node).split()), int(node.tag[1:]))
+        if node.type == "heading"
+        else Block(_markdown_text(node).strip("\n").rstrip())
+        for node in nodes
+    ]
 
 
 @cache
@@ -199,40 +173,37 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable("table")
 
 
-def _markdown_block(node: SyntaxTreeNode) -> Block:
-    text = _markdown_text(node).strip("\n")
-    if node.type == "heading":
-        return Block(" ".join(text.split()), int(node.tag[1:]))
-    return Block(text.rstrip())
-
-
 def _markdown_text(node: SyntaxTreeNode) -> str:
-    if node.type in LITERAL:
-        return LITERAL[node.type] or node.content
-    if node.type == "html_inline":
-        return "\n" if node.content.lower().startswith("<br") else ""
-    if node.type == "html_block":
-        from trafilatura import html2txt  # noqa: PLC0415
+    match node.type:
+        case "text" | "code_inline" | "fence" | "code_block":
+            return node.content
+        case "softbreak":
+            return " "
+        case "hardbreak":
+            return "\n"
+        case "html_inline":
+            return "\n" if node.content.lower().startswith("<br") else ""
+        case "html_block":
+            from trafilatura import html2txt
 
-        return html2txt(f"<html><body>{node.content}")
-    parts = _items(node) if node.type in LISTS else map(_markdown_text, node.children)
-    separator = SEPARATORS_IN.get(node.type, "\n\n")
-    return separator.join(parts if node.type == "tr" else filter(None, parts))
+            return html2txt(f"<html><body>{node.content}")
+    parts = [_markdown_text(child) for child in node.children]
+    if node.type.endswith("_list"):
+        first = int(node.attrs.get("start", 1))
+        marks = [f"{first + n}. " if node.type[0] == "o" else "- " for n in range(len(parts))]
+        parts = [
+            mark + part.replace("\n", "\n" + " " * len(mark))
+            for mark, part in zip(marks, parts, strict=True)
+        ]
+    return BETWEEN.get(node.type, "\n\n").join(parts if node.type == "tr" else filter(None, parts))
 
 
-def _items(node: SyntaxTreeNode) -> Iterator[str]:
-    for number, item in enumerate(node.children, int(node.attrs.get("start", 1))):
-        mark = f"{number}. " if node.type == "ordered_list" else "- "
-        yield mark + _markdown_text(item).replace("\n", "\n" + " " * len(mark))
-
-
-def read_html(data: bytes) -> tuple[Outline, str]:
-    """Return the outline of a page's main content; menus and the like are left out."""
-    from trafilatura import load_html  # noqa: PLC0415
+def read_html(data: bytes) -> Content:
+    """Read a page's main content; menus and the like are left out."""
+    from trafilatura import load_html
 
     tree = load_html(data if b"<body" in data else b"<html><body>" + data)
-    title = "" if tree is None else " ".join(tree.findtext(".//title", "").split())
-    return outline(_html_blocks(tree), title), ""
+    return Content(_html_blocks(tree), "" if tree is None else tree.findtext(".//title", ""))
 
 
 def _html_blocks(tree: Any) -> list[Block]:
@@ -241,7 +212,8 @@ def _html_blocks(tree: Any) -> list[Block]:
     Without an element that marks the main content trafilatura drops headings of short pages, so
     the whole body is marked then.
     """
-    from trafilatura import extract, html2txt  # noqa: PLC0415
+    from trafilatura import extract, html2txt
+    from trafilatura.settings import use_config
 
     if tree is None:
         return []
@@ -251,53 +223,46 @@ def _html_blocks(tree: Any) -> list[Block]:
         article.text, body.text = body.text, None
         article.extend(list(body))
         body.append(article)
-    everything = html2txt(tree)
+    everything, config = html2txt(tree), use_config()
+    # Short pages are read like long ones.
+    config["DEFAULT"].update({"MIN_EXTRACTED_SIZE": "0", "MIN_OUTPUT_SIZE": "0"})
     markdown = extract(
         tree,
         output_format="markdown",
         include_formatting=True,
         include_comments=False,
         favor_recall=True,
-        config=_trafilatura_config(),
+        config=config,
     )
     return markdown_blocks(markdown) if markdown else [Block(everything)]
 
 
-@cache
-def _trafilatura_config() -> Any:
-    """Return settings by which short pages are read like long ones."""
-    from trafilatura.settings import use_config  # noqa: PLC0415
-
-    config = use_config()
-    config["DEFAULT"].update({"MIN_EXTRACTED_SIZE": "0", "MIN_OUTPUT_SIZE": "0"})
-    return config
-
-
-def read_pdf(data: bytes) -> tuple[Outline, str]:
-    """Return the pages of a PDF file under their numbers, and a note on pages without text."""
+def read_pdf(data: bytes) -> Content:
+    """Read the pages of a PDF file under their numbers."""
     found = read_pdf_text(data)
     pages = [(Block(f"Page {n}", 2), Block(text)) for n, text in enumerate(found.pages, 1) if text]
     empty = found.pages.count("")
     note = f"holds no text on {empty} of its pages; if they are scans, run ocrmypdf over it first"
-    return outline([block for page in pages for block in page], found.title), note if empty else ""
+    blocks = [block for page in pages for block in page]
+    return Content(blocks, found.title, note if empty else "")
 
 
-def read_docx(data: bytes) -> tuple[Outline, str]:
-    """Return the headings, paragraphs, lists and tables of a Word file."""
-    from docx import Document  # noqa: PLC0415
-    from docx.text.paragraph import Paragraph  # noqa: PLC0415
+def read_docx(data: bytes) -> Content:
+    """Read the headings, paragraphs, lists and tables of a Word file."""
+    from docx import Document
+    from docx.text.paragraph import Paragraph
 
     document = Document(io.BytesIO(data))
-    blocks = (
+    blocks = [
         _word_block(item)
         if isinstance(item, Paragraph)
         else Block("\n".join(_line([cell.text for cell in row.cells]) for row in item.rows))
         for item in document.iter_inner_content()
-    )
-    return outline(blocks, (document.core_properties.title or "").strip()), ""
+    ]
+    return Content(blocks, document.core_properties.title or "")
 
 
-def _word_block(paragraph: "Paragraph") -> Block:
+def _word_block(paragraph: Any) -> Block:
     style, text = (paragraph.style and paragraph.style.name) or "", paragraph.text.strip()
     found = HEADING_STYLE.match(style)
     if found or style == "Title":
@@ -305,19 +270,20 @@ def _word_block(paragraph: "Paragraph") -> Block:
     return Block(f"- {text}" if style.startswith("List") and text else text)
 
 
-def read_epub(data: bytes) -> tuple[Outline, str]:
-    """Return the chapters of an EPUB book in their order, and a note on those left out."""
-    from trafilatura import load_html  # noqa: PLC0415
+def read_epub(data: bytes) -> Content:
+    """Read the chapters of an EPUB book in their order."""
+    from trafilatura import load_html
+
+    def xml(path: str) -> Any:
+        return ElementTree.fromstring(book.read(path))  # noqa: S314 - expat limits expansion
 
     blocks: list[Block] = []
     missing = 0
     with zipfile.ZipFile(io.BytesIO(data)) as book:
-        if "META-INF/container.xml" not in book.namelist():
-            raise Unreadable("is not an EPUB file")
         if "META-INF/encryption.xml" in book.namelist():
             raise Unreadable("is encrypted (protected against copies)")
-        path = _xml(book, "META-INF/container.xml").find(".//{*}rootfile").get("full-path")
-        package, folder = _xml(book, path), posixpath.dirname(path)
+        path = xml("META-INF/container.xml").find(".//{*}rootfile").get("full-path")
+        package, folder = xml(path), posixpath.dirname(path)
         files = {item.get("id"): item.get("href", "") for item in package.iterfind(".//{*}item")}
         for item in package.iterfind(".//{*}itemref"):
             name = posixpath.join(folder, unquote(files.get(item.get("idref"), "")))
@@ -326,27 +292,23 @@ def read_epub(data: bytes) -> tuple[Outline, str]:
             except (KeyError, zipfile.BadZipFile):
                 missing += 1
     note = f"has {missing} chapters that are missing or damaged" if missing else ""
-    return outline(blocks, package.findtext(BOOK_TITLE, "").strip()), note
+    return Content(blocks, package.findtext(".//{http://purl.org/dc/elements/1.1/}title", ""), note)
 
 
-def _xml(book: zipfile.ZipFile, path: str) -> Any:
-    return ElementTree.fromstring(book.read(path))  # noqa: S314 - expat limits expansion
-
-
-def read_csv(data: bytes) -> tuple[Outline, str]:
-    """Return a table of comma, semicolon or tab separated values, and a note on its encoding."""
+def read_csv(data: bytes) -> Content:
+    """Read a table of comma, semicolon or tab separated values."""
     text, note = _decoded(data)
     try:
         dialect: Any = csv.Sniffer().sniff(text[:10_000], ",;\t|")
     except csv.Error:
         dialect = csv.excel
     rows = csv.reader(io.StringIO(text, newline=""), dialect)
-    return outline(map(Block, _table_parts(rows))), note
+    return Content(map(Block, _table_parts(rows)), note=note)
 
 
-def read_xlsx(data: bytes) -> tuple[Outline, str]:
-    """Return the visible sheets of a workbook; their names are the headings."""
-    from openpyxl import load_workbook  # noqa: PLC0415
+def read_xlsx(data: bytes) -> Content:
+    """Read the visible sheets of a workbook; their names are the headings."""
+    from openpyxl import load_workbook
 
     book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     blocks: list[Block] = []
@@ -354,7 +316,7 @@ def read_xlsx(data: bytes) -> tuple[Outline, str]:
         if sheet.sheet_state == "visible":
             rows = sheet.iter_rows(values_only=True)
             blocks += [Block(sheet.title, 2), *map(Block, _table_parts(rows))]
-    return outline(blocks, (book.properties.title or "").strip()), ""
+    return Content(blocks, book.properties.title or "")
 
 
 def _table_parts(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
@@ -366,8 +328,7 @@ def _table_parts(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
             yield "\n".join(part)
             part = [header]
         part.append(line)
-    if header:
-        yield "\n".join(part)
+    yield "\n".join(part)
 
 
 def _line(row: Sequence[Any]) -> str:
@@ -375,13 +336,16 @@ def _line(row: Sequence[Any]) -> str:
     return " | ".join(cells).strip(" |")
 
 
-READERS: Final[Mapping[Kind, Callable[[bytes], tuple[Outline, str]]]] = {
-    "markdown": read_markdown,
-    "text": read_text,
-    "html": read_html,
-    "pdf": read_pdf,
-    "docx": read_docx,
-    "epub": read_epub,
-    "csv": read_csv,
-    "xlsx": read_xlsx,
+KINDS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {
+    ".md": ("markdown", read_markdown),
+    ".txt": ("text", read_text),
+    ".html": ("html", read_html),
+    ".htm": ("html", read_html),
+    ".pdf": ("pdf", read_pdf),
+    ".docx": ("docx", read_docx),
+    ".epub": ("epub", read_epub),
+    ".csv": ("csv", read_csv),
+    ".tsv": ("csv", read_csv),
+    ".xlsx": ("xlsx", read_xlsx),
 }
+"""The kind of a file, and its reader, by its suffix."""

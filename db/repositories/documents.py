@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.documents.embedding import Embedder, EmbeddingError
 from agent.documents.passages import Chunk, StoredDocument
 from agent.text import storable
-from db.documents.chunking import Piece, chunk
+from db.documents.chunking import Section, chunk
 from db.documents.reading import Document
 from db.engine import Sessions, count_rows
 from db.models import ChunkRow, DocumentRow, loaded, table_of, utc_now
@@ -226,7 +226,7 @@ async def _count_change(session: AsyncSession, chunks: int = 0) -> int:
 
 
 async def _save(
-    session: AsyncSession, document: Document, pieces: Sequence[Piece], now: datetime
+    session: AsyncSession, document: Document, pieces: Sequence[Section], now: datetime
 ) -> Fate:
     # An id is stable, and short enough for a model to repeat.
     document_id = hashlib.sha256(document.path.encode()).hexdigest()[:12]
