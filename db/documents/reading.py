@@ -42,7 +42,7 @@ TABLE_PART: Final = 1200
 SEPARATORS: Final = pattern(r"[-_\s]+")
 FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
-HEADING_STYLE: Final = pattern(r"(?i)\Aheading (\d)\Z")
+HEADING_STYLE: Final = pattern(r"(?i)\A(?:heading (\d)|title)\Z")
 BETWEEN: Final = {
     **dict.fromkeys(("bullet_list", "ordered_list", "list_item", "table", "thead", "tbody"), "\n"),
     **dict.fromkeys(("inline", "em", "strong", "link", "image"), ""),
@@ -264,9 +264,8 @@ def read_docx(data: bytes) -> Content:
 
 def _word_block(paragraph: Any) -> Block:
     style, text = (paragraph.style and paragraph.style.name) or "", paragraph.text.strip()
-    found = HEADING_STYLE.match(style)
-    if found or style == "Title":
-        return Block(text, int(found[1]) if found else 1)
+    if found := HEADING_STYLE.match(style):
+        return Block(text, int(found[1] or 1))
     return Block(f"- {text}" if style.startswith("List") and text else text)
 
 
