@@ -95,7 +95,7 @@ def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
 
 def _show_preview(read: CatalogueFile) -> None:
     """Show what each column was taken for, the first wines, and the problems."""
-    typer.echo(f"{read.source}, read as {read.encoding}:")
+    typer.echo(f"{read.source}, read as {read.read_as}:")
     show(table(["Column", "Is"], ((name, field or "not used") for name, field in read.columns)))
     if "allergens" in read.assumed:
         typer.echo(

@@ -18,19 +18,10 @@ then only puts wines that match before others.
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from sqlalchemy import (
-    ColumnElement,
-    Select,
-    Subquery,
-    case,
-    func,
-    select,
-    true,
-)
+from sqlalchemy import Select, case, func, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
@@ -39,13 +30,22 @@ from db.engine import Sessions
 from db.models import WineRow, insert
 from db.wines.search import Filters, filters, matching_text, preferred, ranks, shuffled, varied
 
-T = TypeVar("T")
 AnySelect = Select[*tuple[Any, ...]]
 
 ENOUGH: Final = 3
 """From how many wines on a result needs no hint which filter to leave out."""
 CANDIDATES: Final = 96
 """The number of the best wines among which variety is looked for."""
+SHOWN: Final = (
+    WineRow.id.label("id"),
+    func.count().over().label("total"),
+    WineRow.style.label("style"),
+    WineRow.producer.label("producer"),
+    WineRow.name.label("name"),
+    WineRow.places.label("place"),
+    WineRow.price_in_euros.label("price"),
+)
+"""The columns of the best wines beside their ranks and the soft filters that they meet."""
 
 
 class SqlCatalogue:
@@ -76,97 +76,57 @@ class SqlCatalogue:
 
 
 async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) -> WineSearchResult:
-    conditions = _conditions(query, like, session.get_bind().dialect.name)
-    rows = (await session.execute(conditions.best())).all()
+    every = filters(query)
+    soft: Filters = {name: condition for name, condition in every.items() if name in query.soft}
+    hard = {name: condition for name, condition in every.items() if name not in soft}
+    if like:
+        hard["like"] = WineRow.id != like.id
+    text = matching_text(query.text, session.get_bind().dialect.name)
+
+    def found(statement: AnySelect, without: str = "") -> AnySelect:
+        """Narrow `statement` to the wines that pass; without any filter the text must match."""
+        conditions = {name: condition for name, condition in hard.items() if name != without}
+        if text is not None:
+            only_text = not {*conditions, *soft} - {"in_stock_only", "not_ids"}
+            statement = statement.select_from(WineRow).join(
+                text, text.c.number == WineRow.number, isouter=not only_text
+            )
+        return statement.where(true(), *conditions.values())
+
+    order = [rank.label(f"rank_{at}") for at, rank in enumerate(ranks(query, soft, text, like))]
+    columns = (*order, *SHOWN, *(case((meets, 1), else_=0).label(n) for n, meets in soft.items()))
+    best = found(select(*columns)).order_by(*order, shuffled(query), WineRow.id).limit(CANDIDATES)
+    rows = (await session.execute(best)).all()
     total = rows[0].total if rows else 0
-    relax = await _relax(session, conditions, total) if total < ENOUGH else {}
-    if not rows:
-        return WineSearchResult(relax=relax)
+    names = [name for name in hard if name != "like"]
+    relax = await _relax(session, found, names, total) if names and total < ENOUGH else {}
     placed = [(None, row) for row in rows] if like else preferred(rows, query)
-    best = varied(placed, len(conditions.ranks), query.limit)
-    wines = await load_wines(session, [row.id for row in best])
-    missed = {
-        row.id: tuple(name for name in conditions.soft if not getattr(row, name)) for row in best
-    }
+    chosen = varied(placed, len(order), query.limit)
+    wines = await load_wines(session, [row.id for row in chosen])
+    missed = {row.id: tuple(name for name in soft if not getattr(row, name)) for row in chosen}
     return WineSearchResult(
-        wines=tuple(wines[row.id] for row in best if row.id in wines),
+        wines=tuple(wines[row.id] for row in chosen if row.id in wines),
         total=total,
         relax=relax,
         missed={wine_id: names for wine_id, names in missed.items() if names},
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Conditions:
-    """A query as conditions, and the expressions that order wines, smallest first."""
-
-    hard: Filters
-    soft: Filters
-    text: Subquery | None
-    ranks: Sequence[ColumnElement[Any]]
-    shuffled: ColumnElement[int]
-
-    def best(self) -> AnySelect:
-        """Select the best wines: their ranks first, and 1 for each soft filter that they meet."""
-        ranked = [rank.label(f"rank_{at}") for at, rank in enumerate(self.ranks)]
-        statement = select(
-            *ranked,
-            WineRow.id.label("id"),
-            func.count().over().label("total"),
-            WineRow.style.label("style"),
-            WineRow.producer.label("producer"),
-            WineRow.name.label("name"),
-            WineRow.places.label("place"),
-            WineRow.price_in_euros.label("price"),
-            *(case((meets, 1), else_=0).label(name) for name, meets in self.soft.items()),
-        )
-        return self.found(statement).order_by(*ranked, self.shuffled, WineRow.id).limit(CANDIDATES)
-
-    def found(self, statement: AnySelect, without: str = "") -> AnySelect:
-        """Narrow `statement` to the wines that pass; without any filter the text must match."""
-        hard = {name: condition for name, condition in self.hard.items() if name != without}
-        if self.text is not None:
-            only_text = not {*hard, *self.soft} - {"in_stock_only", "not_ids"}
-            statement = statement.select_from(WineRow).join(
-                self.text, self.text.c.number == WineRow.number, isouter=not only_text
-            )
-        return statement.where(true(), *hard.values())
-
-
-def _conditions(query: WineQuery, like: Wine | None, dialect: str) -> _Conditions:
-    every = filters(query)
-    soft: Filters = {name: condition for name, condition in every.items() if name in query.soft}
-    hard = {name: condition for name, condition in every.items() if name not in soft}
-    if like:
-        hard["like"] = WineRow.id != like.id
-    text = matching_text(query.text, dialect)
-    return _Conditions(hard, soft, text, [*ranks(query, soft, text, like)], shuffled(query))
-
-
-async def _relax(session: AsyncSession, conditions: _Conditions, total: int) -> dict[str, int]:
+async def _relax(
+    session: AsyncSession, found: Callable[..., AnySelect], names: Sequence[str], total: int
+) -> dict[str, int]:
     """Return the number of wines without each filter, if they are more, in one round trip."""
-    names = [name for name in conditions.hard if name != "like"]
-    if not names:
-        return {}
     count = select(func.count(WineRow.number))
-    counts = (conditions.found(count, without=name).scalar_subquery().label(name) for name in names)
+    counts = (found(count, without=name).scalar_subquery().label(name) for name in names)
     row = (await session.execute(select(*counts))).one()
-    return {name: found for name, found in row._mapping.items() if found > total}
-
-
-CHUNK: Final = 200
-"""Wines per statement; well below SQLite's limit on bound values."""
-FIELDS: Final = tuple(Wine.model_fields)
+    return {name: wines for name, wines in row._mapping.items() if wines > total}
 
 
 async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, Wine]:
     """Return the wines with these ids by their ids; unknown ids are left out."""
-    columns = select(*(getattr(WineRow, name) for name in FIELDS))
-    found: dict[str, Wine] = {}
-    for ids in chunks(wine_ids):
-        rows = await session.execute(columns.where(WineRow.id.in_(ids)))
-        found |= {row["id"]: Wine(**row) for row in rows.mappings()}
-    return found
+    columns = select(*(getattr(WineRow, name) for name in Wine.model_fields))
+    rows = await session.execute(columns.where(WineRow.id.in_(wine_ids)))
+    return {row["id"]: Wine(**row) for row in rows.mappings()}
 
 
 async def sources_of(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, str]:
@@ -178,16 +138,10 @@ async def sources_of(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str
 async def save_wines(session: AsyncSession, wines: Sequence[Wine], source: str = "") -> None:
     """Insert these wines of a file, or replace those whose ids exist. Does not commit."""
     statement = insert(session, WineRow)
-    kept = ("number", "id")
-    changed = {c.key: statement.excluded[c.key] for c in WineRow.__table__.columns}
-    changed = {name: value for name, value in changed.items() if name not in kept}
+    columns = {column.key for column in WineRow.__table__.columns} - {"number", "id"}
+    changed = {name: statement.excluded[name] for name in columns}
     upsert = statement.on_conflict_do_update(index_elements=["id"], set_=changed)
     await session.execute(upsert, [_to_record(wine) | {"source": source} for wine in wines])
-
-
-def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield `items` in parts of at most `CHUNK`."""
-    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
 
 
 def _to_record(wine: Wine) -> dict[str, Any]:
@@ -197,23 +151,19 @@ def _to_record(wine: Wine) -> dict[str, Any]:
         "price_in_euros": wine.price_in_euros,
         "country_key": key("countries", wine.country),
         "grape_keys": [key("grapes", grape) for grape in wine.grapes],
-        "places": places(wine),
+        # ` rhone ` is found as whole words in either.
+        "places": f" {folded(wine.region)} | {folded(wine.appellation)} ",
         "shuffle": zlib.crc32(wine.id.encode()),
         "search_text": search_text(wine),
     }
 
 
-def places(wine: Wine) -> str:
-    """Return region and appellation so that ` rhone ` is found as whole words in either."""
-    return f" {folded(wine.region)} | {folded(wine.appellation)} "
-
-
 def search_text(wine: Wine) -> str:
     """Return the words that a text search finds this wine by, with other names of its grapes."""
-    said = [wine.producer, wine.name, str(wine.vintage or "NV")]
-    said += [wine.country, wine.region, wine.appellation, *wine.grapes]
-    for grape in wine.grapes:
-        said += others if len(others := names("grapes", grape)) > 1 else ()
-    said += [value for value in (wine.style, wine.colour, wine.sweetness) if value]
+    known = [names("grapes", grape) for grape in wine.grapes]
+    others = [name for called in known if len(called) > 1 for name in called]
+    values = [value for value in (wine.style, wine.colour, wine.sweetness) if value]
+    said = [wine.producer, wine.name, str(wine.vintage or "NV"), wine.country, wine.region]
+    said += [wine.appellation, *wine.grapes, *others, *values]
     said += [food.replace("_", " ") for food in wine.foods]
     return folded(" ".join([*said, wine.notes]))

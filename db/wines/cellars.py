@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from agent.memory.cellar import YEARS, bottles_of, drinking_window, guess_wine, wine_of
 from agent.sommelier.wine import Wine
 from agent.turn import Bottles
-from db.decoding import Undecodable, decode
 from db.wines.lists import CELLAR_FIELDS, columns_of, count_known, read_row
-from db.wines.tables import CatalogueFileError, csv_table
+from db.wines.tables import CatalogueFileError, read_table
 
 CELLAR_COLUMNS: Final = (
     "Wine,Producer,Vintage,Country,Region,Appellation,Varietal,Type,Quantity,Price,Currency,"
@@ -32,14 +31,14 @@ NO_LIST: Final = "no column of the file holds names of wines"
 
 
 def read_bottles(content: bytes) -> tuple[list[Bottles], int]:
-    """Return the bottles that a CSV file lists, and how many rows could not be read.
+    """Return the bottles that a CSV file or workbook lists, and the number of unreadable rows.
 
     Raises:
         ValueError: it is no list of wines.
     """
     try:
-        table = csv_table(decode(content)[0], count_known)
-    except (CatalogueFileError, Undecodable):
+        table = read_table(content, count_known)
+    except CatalogueFileError:
         raise ValueError(NO_LIST) from None
     columns = columns_of(table, COLUMNS)
     if "name" not in columns:
@@ -50,34 +49,34 @@ def read_bottles(content: bytes) -> tuple[list[Bottles], int]:
         wine = _wine_in(row)
         if wine is None:
             unread += 1
-            continue
-        count, begin, end = (_whole_number(row.get(name, "")) for name in CELLAR_FIELDS)
-        read = bottles_of(
-            wine,
-            1 if count is None else count,
-            # CellarTracker writes 9999 for a year that nobody gave.
-            drink_from=begin if begin in YEARS else None,
-            drink_until=end if end in YEARS else None,
-            note=row.get("notes", "")[:200],
-        )
-        if read.count > 0:
+        elif (read := _bottles_in(row, wine)).count > 0:
             before = found.get(read.key)
             found[read.key] = replace(read, count=read.count + (before.count if before else 0))
     return list(found.values()), unread
 
 
+def _bottles_in(row: Mapping[str, str], wine: Wine) -> Bottles:
+    cells = [row.get(name, "").partition(".")[0] for name in CELLAR_FIELDS]
+    # CellarTracker writes 9999 for a year that nobody gave.
+    numbers = [
+        int(cell) if cell.isdecimal() and len(cell) <= len("9999") else None for cell in cells
+    ]
+    count, *years = numbers
+    begin, end = (year if year in YEARS else None for year in years)
+    count, note = 1 if count is None else count, row.get("notes", "")[:200]
+    return bottles_of(wine, count, drink_from=begin, drink_until=end, note=note)
+
+
 def _wine_in(row: Mapping[str, str]) -> Wine | None:
     """Return the wine of a row; its name fills in for missing cells."""
     name = row.get("name", "")
-    if not name:
-        return None
     by_name = guess_wine(f"{name} {row.get('region', '')} {row.get('grapes', '')}")
     cells = {field: cell for field, cell in row.items() if field in Wine.model_fields}
     cells.pop("notes", None)
     bare = {field: cell for field, cell in cells.items() if field in NAMING}
     for readable in (cells, bare):
+        style = readable.get("style") or by_name.style
         try:
-            style = readable.get("style") or by_name.style
             wine = read_row({"producer": name, "country": "-", **readable, "style": style})
         except ValidationError:
             continue
@@ -85,12 +84,6 @@ def _wine_in(row: Mapping[str, str]) -> Wine | None:
         blank = {"producer": row.get("producer", ""), "country": row.get("country", "")}
         return wine.model_copy(update=blank | known)
     return None
-
-
-def _whole_number(cell: str) -> int | None:
-    """Return the whole number in a cell, None if it holds none."""
-    bare = cell.strip().split(".")[0]
-    return int(bare) if bare.isascii() and bare.isdecimal() and len(bare) < len("10000") else None
 
 
 def write_bottles(bottles: Sequence[Bottles]) -> bytes:

@@ -5,23 +5,25 @@ A wine whose id exists is replaced, so importing a file twice changes nothing.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from sqlalchemy import exists, func, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from db.engine import Sessions
 from db.models import WineRow
-from db.wines.catalogue import chunks, load_wines, save_wines, sources_of
+from db.wines.catalogue import load_wines, save_wines, sources_of
 from db.wines.lists import CatalogueFile, read_catalogue
 from db.wines.tables import CatalogueFileError
 
 Progress = Callable[[int, int], None]
 """Called with the number of wines done, and of all wines."""
 
+T = TypeVar("T")
+BATCH: Final = 200
+"""Wines per statement; well below SQLite's limit on bound values."""
 STARTER: Final = Path(__file__).parents[1] / "starter" / "wines.csv"
 SAMPLES: Final = "starter"
 """The source of the wines that a new installation has."""
@@ -38,7 +40,7 @@ class ImportReport:
 
 
 async def import_catalogue(
-    sessions: Sessions, path: Path, progress: Progress | None = None, source: str | None = None
+    sessions: Sessions, path: Path, source: str | None = None
 ) -> ImportReport:
     """Import the wines of a file, all or none.
 
@@ -47,8 +49,8 @@ async def import_catalogue(
     """
     file = await asyncio.to_thread(read_catalogue, path)
     if file.problems:
-        raise CatalogueFileError(file.problems)
-    return await import_wines(sessions, replace(file, source=source or file.source), progress)
+        raise CatalogueFileError(*file.problems)
+    return await import_wines(sessions, replace(file, source=source or file.source))
 
 
 async def load_starter(sessions: Sessions, path: Path = STARTER) -> ImportReport | None:
@@ -74,34 +76,30 @@ async def import_wines(
     are those of the starter catalogue with `without_samples`.
     """
     fates: Counter[str] = Counter()
+    lists = {file.source, *([SAMPLES] if without_samples else [])} - {""}
+    from_lists = select(WineRow.id).where(WineRow.source.in_(lists), WineRow.in_stock)
     async with sessions.begin() as session:
-        for wines in chunks(file.wines):
+        for wines in _batches(file.wines):
             stored = await load_wines(session, [wine.id for wine in wines])
             sources = await sources_of(session, list(stored))
-            changed = [wine for wine in wines if stored.get(wine.id) != wine]
-            fates["added"] += sum(wine.id not in stored for wine in wines)
-            fates["updated"] += sum(wine.id in stored for wine in changed)
-            fates["unchanged"] += len(wines) - len(changed)
+            new = [wine for wine in wines if wine.id not in stored]
+            changed = [wine for wine in wines if wine.id in stored and stored[wine.id] != wine]
             moved = [w for w in wines if stored.get(w.id) == w and sources[w.id] != file.source]
-            if (to_save := changed + moved) and not dry_run:
+            unchanged = len(wines) - len(new) - len(changed)
+            fates.update(added=len(new), updated=len(changed), unchanged=unchanged)
+            if (to_save := new + changed + moved) and not dry_run:
                 await save_wines(session, to_save, file.source)
             if progress:
                 progress(fates.total(), len(file.wines))
-        gone = await _gone(session, file, without_samples=without_samples)
-        if not dry_run:
-            for ids in chunks(gone):
-                away = update(WineRow).where(WineRow.id.in_(ids)).values(in_stock=False)
-                await session.execute(away)
+        here = {wine.id for wine in file.wines}
+        gone = [wine_id for wine_id in await session.scalars(from_lists) if wine_id not in here]
+        for ids in () if dry_run else _batches(gone):
+            await session.execute(update(WineRow).where(WineRow.id.in_(ids)).values(in_stock=False))
     return ImportReport(**fates, gone=len(gone))
 
 
-async def _gone(session: AsyncSession, file: CatalogueFile, *, without_samples: bool) -> list[str]:
-    """Return the ids of wines in stock from an earlier file of this name that are not in `file`."""
-    sources = {file.source, *([SAMPLES] if without_samples else [])} - {""}
-    of_source = WineRow.source.in_(sources) & WineRow.in_stock
-    here = {wine.id for wine in file.wines}
-    found = await session.scalars(select(WineRow.id).where(of_source))
-    return [wine_id for wine_id in found if wine_id not in here]
+def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
 
 
 async def count_samples(sessions: Sessions) -> int:

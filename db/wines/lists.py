@@ -5,10 +5,10 @@ and as common programs export them. A list as `docs/wines-and-documents.md` desc
 the same way.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -26,7 +26,6 @@ from agent.sommelier.wine import (
     Body,
     Colour,
     Currency,
-    Food,
     Level,
     Style,
     Sweetness,
@@ -36,28 +35,18 @@ from agent.sommelier.wine import (
     names,
 )
 from agent.tables import StrictModel, read_toml
-from db.decoding import Undecodable, decode
-from db.wines.tables import (
-    WORKBOOK,
-    CatalogueFileError,
-    Problem,
-    Table,
-    csv_table,
-    workbook_table,
-)
+from agent.text import pattern
+from db.wines.tables import CatalogueFileError, Problem, Table, read_table
 
-MAX_ID: Final = 100
 CELLAR_FIELDS: Final = ("count", "drink_from", "drink_until")
 """The fields of the cellar of a user beside those of a wine."""
 OLDEST_VINTAGE: Final = 1780
 SAMPLE: Final = 200
 """Rows that are tried to tell which of two columns is meant."""
-_ID_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-._")
-_BETWEEN: Final = str.maketrans(dict.fromkeys(",/|&+\n", ";"))
-_THOUSANDS: Final = 3
-"""Digits after a single point or comma that separates thousands."""
-
-
+ID: Final = pattern(r"\A[a-z0-9._-]{1,100}\z")
+NUMBER: Final = pattern(r"\A([1-9]\d{0,2}(?:[.,]\d{3})+|\d+)([.,]\d+)?\z")
+"""A number, perhaps with separators of thousands, and its decimals."""
+BETWEEN: Final = str.maketrans(dict.fromkeys(",/|&+\n", ";"))
 REQUIRED: Final = {"name", "style"}
 ASSUMED: Final = {"producer": "", "country": "", "allergens": "sulphites"}
 """The value in each row of a file that has no such column."""
@@ -75,7 +64,7 @@ class CatalogueFile:
     problems: tuple[Problem, ...] = ()
     columns: tuple[tuple[str, str], ...] = ()
     assumed: frozenset[str] = frozenset()
-    encoding: str = "utf-8"
+    read_as: str = ""
     source: str = ""
 
 
@@ -95,11 +84,10 @@ class _Words(StrictModel):
 
 @cache
 def _words() -> _Words:
-    file = Path(__file__).with_suffix(".toml")
-    return read_toml(_Words, file)
+    return read_toml(_Words, Path(__file__).with_suffix(".toml"))
 
 
-def read_catalogue(path: Path, encoding: str | None = None) -> CatalogueFile:
+def read_catalogue(path: Path) -> CatalogueFile:
     """Return the wines of a CSV file or workbook, and the problems of its other rows.
 
     Raises:
@@ -107,48 +95,26 @@ def read_catalogue(path: Path, encoding: str | None = None) -> CatalogueFile:
     """
     try:
         data = path.read_bytes()
-        if data.startswith(WORKBOOK):
-            file, read_as = parse_table(workbook_table(data, count_known)), "a workbook"
-        else:
-            text, read_as = (data.decode(encoding), encoding) if encoding else decode(data)
-            file = parse_catalogue(text)
     except OSError as error:
-        reason = f"{path} cannot be read: {error.strerror or error}"
-        raise CatalogueFileError([Problem(0, "", reason)]) from None
-    except (UnicodeDecodeError, LookupError):
-        reason = f"{path} is not in {encoding}; save it as 'CSV UTF-8'"
-        raise CatalogueFileError([Problem(0, "", reason)]) from None
-    except Undecodable as error:
-        raise CatalogueFileError([Problem(0, "", f"{path} {error}")]) from None
-    return replace(file, encoding=read_as, source=_source(path))
+        reason = f"cannot be read: {error.strerror or error}"
+        raise CatalogueFileError(Problem(0, "", reason)) from None
+    # A list is known again by its name without numbers: "L 2026-10.csv" is "l".
+    words = [word for word in folded(path.stem).split() if not any(map(str.isdigit, word))]
+    return parse_catalogue(data, " ".join(words) or path.stem)
 
 
-def _source(path: Path) -> str:
-    """Return the name by which a list is known again, without numbers: `L 2026-10.csv` is `l`."""
-    words = folded(path.stem).split()
-    return " ".join(word for word in words if not any(map(str.isdigit, word))) or path.stem
-
-
-def parse_catalogue(text: str) -> CatalogueFile:
-    """Return the wines of a CSV text, and the problems of its other rows.
+def parse_catalogue(data: bytes, source: str = "") -> CatalogueFile:
+    """Return the wines of a file, each id once, and the problems of its other rows.
 
     Raises:
-        CatalogueFileError: it is not CSV, or no list of wines.
+        CatalogueFileError: it cannot be read, or is no list of wines.
     """
-    return parse_table(csv_table(text, count_known))
-
-
-def parse_table(table: Table) -> CatalogueFile:
-    """Return the wines of a table, each id once, and the problems of its other rows.
-
-    Raises:
-        CatalogueFileError: it is no list of wines.
-    """
+    table = read_table(data, count_known)
     columns = columns_of(table)
     if missing := sorted(REQUIRED - set(columns)):
         known = ",".join(Wine.model_fields)
         reason = f"no column for: {', '.join(missing)}. Columns may be called: {known}"
-        raise CatalogueFileError([Problem(1, "", reason)])
+        raise CatalogueFileError(Problem(1, "", reason))
     assumed = {field: value for field, value in ASSUMED.items() if field not in columns}
     if "price" in columns and (currency := currency_in(table.names[columns.index("price")])):
         assumed["currency"] = currency
@@ -163,12 +129,14 @@ def parse_table(table: Table) -> CatalogueFile:
         try:
             wine = read_row(assumed | {field: cell for field, cell in filled if field and cell})
         except ValidationError as error:
-            problems += problems_of(line, error)
+            problems += [_problem(line, detail) for detail in error.errors(include_url=False)]
             continue
         if wines.setdefault(wine.id, wine) is not wine:
             problems.append(Problem(line, "id", f"'{wine.id}' is in the file twice"))
     named = tuple(zip(table.names, columns, strict=True))
-    return CatalogueFile(tuple(wines.values()), tuple(problems), named, frozenset(assumed))
+    return CatalogueFile(
+        tuple(wines.values()), tuple(problems), named, frozenset(assumed), table.read_as, source
+    )
 
 
 def count_known(header: Sequence[str]) -> int:
@@ -176,7 +144,7 @@ def count_known(header: Sequence[str]) -> int:
     return len({field for name in header for field in _fields(name)[:1]})
 
 
-def columns_of(table: Table, fields: Collection[str] = Wine.model_fields.keys()) -> list[str]:
+def columns_of(table: Table, fields: Iterable[str] = Wine.model_fields.keys()) -> list[str]:
     """Return the field of each column, "" for a column that is not used.
 
     Of several columns that may be meant, the one with our own name is taken, else the one of which
@@ -187,8 +155,8 @@ def columns_of(table: Table, fields: Collection[str] = Wine.model_fields.keys())
     for field in fields:
         shares = [
             (_readable_share(table, column, field), -column)
-            for column, fields in enumerate(meant)
-            if field in fields and not found[column]
+            for column, possible in enumerate(meant)
+            if field in possible and not found[column]
         ]
         share, column = max(shares, default=(0.0, 0))
         if share >= 1 / 2:
@@ -199,11 +167,11 @@ def columns_of(table: Table, fields: Collection[str] = Wine.model_fields.keys())
 def _fields(header: str) -> list[str]:
     """Return the fields that a column of this name may be."""
     name = folded(header)
-    forms = {name, " ".join(word for word in name.split() if word not in _words().beside["words"])}
+    bare = " ".join(word for word in name.split() if word not in _words().beside["words"])
     return [
         field
         for field in (*Wine.model_fields, *CELLAR_FIELDS)
-        if forms & {folded(field), *_words().headers.get(field, ())}
+        if not {name, bare}.isdisjoint([folded(field), *_words().headers.get(field, ())])
     ]
 
 
@@ -216,11 +184,8 @@ def _readable_share(table: Table, column: int, field: str) -> float:
 
 
 def _is_readable(field: str, cell: str) -> bool:
-    if field == "foods":
-        return any(food in set(Food) for food in _foods(cell))
-    smallest = {"name": "a", "producer": "a", "country": "a", "style": "red"}
     try:
-        ListRow.model_validate(smallest | {field: cell})
+        read_row({"name": "a", "producer": "a", "country": "a", "style": "red", field: cell})
     except ValidationError:
         return False
     return True
@@ -235,11 +200,6 @@ def read_row(row: Mapping[str, str]) -> Wine:
     return Wine.model_validate(ListRow.model_validate(dict(row)).model_dump())
 
 
-def problems_of(line: int, error: ValidationError) -> list[Problem]:
-    """Return the errors of a row."""
-    return [_problem(line, detail) for detail in error.errors(include_url=False)]
-
-
 def _problem(line: int, error: Any) -> Problem:
     column = str(error["loc"][0]) if error["loc"] else ""
     if error["type"] == "missing":
@@ -249,16 +209,14 @@ def _problem(line: int, error: Any) -> Problem:
     return Problem(line, column, f"'{error['input']}' {error['msg'].removeprefix('Input ')}")
 
 
-def slug(*parts: str) -> str:
+def _slug(text: str) -> str:
     """Return an id in lower-case ASCII: `trimbach-riesling-2021`; empty if nothing is left."""
-    return "-".join(word for word in folded(" ".join(parts)).split() if word.isascii())
+    return "-".join(word for word in folded(text).split() if word.isascii())
 
 
 def _id(text: str) -> str:
-    if not text or set(text) - _ID_CHARACTERS:
-        raise ValueError("needs an id of the letters a-z, digits, '-', '.' and '_'")
-    if len(text) > MAX_ID:
-        raise ValueError(f"'{text}' has more than {MAX_ID} characters")
+    if not ID.match(text):
+        raise ValueError("needs an id of the letters a-z, digits, '-', '.' and '_', at most 100")
     return text
 
 
@@ -280,69 +238,47 @@ def _is_year(text: str) -> bool:
 def _number(text: str) -> str:
     """Return `1.234,50 €`, `CHF 12.-` or `13,5 % vol` as Python reads it; else the text."""
     bare = text.casefold().replace("vol", "").strip(" .")
-    for sign in (*_signs(), "%", "\u00a0", "'", "\u2019", " "):
+    signs = [sign for listed in _words().currencies.values() for sign in listed]
+    for sign in (*signs, "%", "\u00a0", "'", "\u2019", " "):
         bare = bare.replace(sign, "")
-    bare = bare.rstrip("-\u2013.,")
-    if not bare.replace(",", "").replace(".", "").isdecimal():
+    found = NUMBER.match(bare.rstrip("-\u2013.,"))
+    if found is None:
         return text
-    decimal = max(".,", key=bare.rfind)
-    if bare.count(decimal) > 1 or _separates_thousands(bare, decimal):
-        return bare.replace(".", "").replace(",", "")
-    return bare.replace({".": ",", ",": "."}[decimal], "").replace(decimal, ".")
-
-
-def _separates_thousands(bare: str, decimal: str) -> bool:
-    alone = "." not in bare or "," not in bare
-    whole, _, behind = bare.partition(decimal)
-    return alone and len(behind) == _THOUSANDS and whole.strip("0") != ""
-
-
-def _signs() -> Iterator[str]:
-    return (sign for signs in _words().currencies.values() for sign in signs)
+    return found[1].replace(".", "").replace(",", "") + (found[2] or "").replace(",", ".")
 
 
 def currency_in(text: str) -> Currency | None:
     """Return the currency that a text names: `Preis (CHF)`, `12 €`."""
+    words = folded(text).split()
     for currency, signs in _words().currencies.items():
-        words = folded(text).split()
         if any(sign in (words if sign.isalpha() else text.casefold()) for sign in signs):
             return currency
     return None
 
 
-def _style(text: str) -> str:
+def _style(text: str, known: Collection[str] = tuple(Style)) -> str:
     """Return the style that a cell names: `Rotwein`, `Red - Fortified`, `Vino tinto`."""
-    return _first_of(_words().styles, text) or text.lower()
+    padded = f" {folded(text)} "
+    for name, phrases in _words().styles.items():
+        if name in known and any(f" {phrase} " in padded for phrase in (*phrases, folded(name))):
+            return str(name)
+    return text.lower()
 
 
 def _colour(text: str) -> str:
-    colours = {colour: _words().styles[Style(colour)] for colour in Colour}
-    return _first_of(colours, text) or text.lower()
+    return _style(text, known=tuple(Colour))
 
 
-def _first_of(known: Mapping[Any, Collection[str]], text: str) -> str:
-    padded = f" {folded(text)} "
-    for name, phrases in known.items():
-        if any(f" {phrase} " in padded for phrase in (*phrases, folded(name))):
-            return str(name)
-    return ""
-
-
-def _one_of(table: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        word = folded(text)
-        known: Mapping[str, Collection[str]] = getattr(_words(), table)
-        return next((str(name) for name, words in known.items() if word in words), text.lower())
-
-    return read
+def _one_of(table: str, text: str) -> str:
+    known: Mapping[str, Collection[str]] = getattr(_words(), table)
+    word = folded(text)
+    return next((str(name) for name, words in known.items() if word in words), text.lower())
 
 
 def _in_stock(text: str) -> str:
     """Return yes or no for a word, or for a number of bottles."""
-    word = folded(text)
-    for value in ("yes", "no"):
-        if word in _words().words[value]:
-            return value
+    if (word := _one_of("words", text)) in {"yes", "no"}:
+        return word
     try:
         return "yes" if float(_number(text)) > 0 else "no"
     except ValueError:
@@ -354,45 +290,34 @@ def _country(text: str) -> str:
     return names("countries", text)[0].title() if known else text
 
 
-def _listed(text: str) -> list[str]:
-    parts = (part.strip(" .") for part in text.translate(_BETWEEN).split(";"))
-    return [part for part in parts if part]
+def _listed(text: str, read: Callable[[str], str] = str.lower) -> list[str]:
+    """Return the items of a list, each once and read by `read`."""
+    parts = (part.strip(" .") for part in text.translate(BETWEEN).split(";"))
+    return list(dict.fromkeys(filter(None, map(read, parts))))
 
 
-def _grapes(text: str) -> list[str]:
-    """Return the grapes of a blend without their shares."""
-    grapes = (
-        " ".join(word for word in part.split() if not word[:1].isdecimal())
-        for part in _listed(text)
-    )
-    return list(dict.fromkeys(filter(None, grapes)))
+def _without_share(grape: str) -> str:
+    return " ".join(word for word in grape.split() if not word[:1].isdecimal())
 
 
-def _foods(text: str) -> list[str]:
-    return list(dict.fromkeys(part.lower() for part in _listed(text)))
-
-
-def _allergens(text: str) -> list[str]:
-    return list(dict.fromkeys(map(_one_of("allergens"), _listed(text))))
-
-
-_READERS: Final[Mapping[str, Callable[[str], object]]] = {
-    "id": slug,
+READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "id": _slug,
     "country": _country,
-    "grapes": _grapes,
+    "grapes": partial(_listed, read=_without_share),
     "style": _style,
     "colour": _colour,
-    "sweetness": _one_of("sweetness"),
-    "body": _one_of("body"),
-    "acidity": _one_of("levels"),
-    "tannin": _one_of("levels"),
+    "sweetness": partial(_one_of, "sweetness"),
+    "body": partial(_one_of, "body"),
+    "acidity": partial(_one_of, "levels"),
+    "tannin": partial(_one_of, "levels"),
     "abv": _number,
     "price": _number,
     "currency": lambda text: currency_in(text) or text.upper(),
-    "foods": _foods,
-    "allergens": _allergens,
+    "foods": _listed,
+    "allergens": partial(_listed, read=partial(_one_of, "allergens")),
     "in_stock": _in_stock,
 }
+"""Readers of cells, by field."""
 
 
 class ListRow(Wine):
@@ -409,17 +334,17 @@ class ListRow(Wine):
     @classmethod
     def _read(cls, cells: dict[str, str]) -> dict[str, object]:
         """Read each cell; id, colour, vintage and currency may follow from other cells."""
-        cells = dict(cells)
         name, _, year = cells.get("name", "").rpartition(" ")
         if "vintage" not in cells and name and _is_year(year):
             cells |= {"vintage": year, "name": name}
         year = cells.get("vintage", "").removesuffix(".0")
-        made = slug(cells.get("producer", ""), cells.get("name", ""))
+        made = _slug(f"{cells.get('producer', '')} {cells.get('name', '')}")
         cells.setdefault("id", made and f"{made}-{year if year.isdecimal() else 'nv'}")
         colour = _colour(cells.get("colour") or cells.get("style", ""))
         if cells.get("colour") or colour in set(Colour):
             cells["colour"] = colour
         if currency := currency_in(cells.get("price", "")):
             cells["currency"] = currency
-        readers = _READERS.items()
-        return cells | {field: read(cells[field]) for field, read in readers if field in cells}
+        return cells | {
+            field: read(cells[field]) for field, read in READERS.items() if field in cells
+        }

@@ -1,11 +1,12 @@
 """The conditions and the ranking of a search for wines, and variety among equals."""
 
 import json
+import operator
 import zlib
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import groupby
 from math import inf, log
 from pathlib import Path
@@ -56,7 +57,8 @@ from agent.text import stop_words, storable, words
 from db.models import FULL_TEXT, WineRow
 
 Condition = ColumnElement[bool]
-Filters = Mapping[str, Condition]
+Distance = ColumnElement[float]
+Filters = dict[str, Condition]
 
 MAX_TERMS: Final = 32
 AROUND: Final = 0.25
@@ -66,96 +68,109 @@ UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
 """Words of a wine's notes that tell of oak, and that tell of none."""
 BUBBLES: Final = ("sparkling", "bubbles", "fizz", "fizzy", "spumante", "sekt", "mousseux")
 """Words of a wine without alcohol that tell of bubbles; its style does not."""
+POINTS: Final[Mapping[str, int]] = {
+    "foods": 60,
+    "styles": 60,
+    "colours": 50,
+    "sweetness": 40,
+    "grapes": 40,
+    "regions": 40,
+    "countries": 30,
+    "bodies": 20,
+    "tannins": 20,
+    "acidities": 20,
+    "min_abv": 20,
+    "max_abv": 20,
+}
+"""The points for meeting a soft filter."""
+FURTHER_FOOD: Final = 10
+"""The points for each asked food that a wine suits, beyond the first."""
+UNKNOWN: Final = 0.5
+"""The distance to an unknown value: neither alike nor different."""
+SCALES: Final[Mapping[str, tuple[InstrumentedAttribute[str | None], list[str]]]] = {
+    "sweetness": (WineRow.sweetness, [*Sweetness]),
+    "bodies": (WineRow.body, [*Body]),
+    "tannins": (WineRow.tannin, [*Level]),
+    "acidities": (WineRow.acidity, [*Level]),
+}
+"""Ordered values: a neighbour of the asked value gets half of the points."""
+PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
+DEAR: Final = 2
+"""How many times the median price of what fits is dear: such wines come last, unless a search tells
+of prices."""
+PRIME: Final = 2**31 - 1
+VALUES: Final = frozenset(
+    word for values in (Style, Colour, Sweetness, Food) for value in values for word in words(value)
+)
+"""Words that a filter says: in a name they are no name."""
 
 
 def filters(query: WineQuery) -> Filters:
     """Return a condition for every filter that is set, under the name that `relax` uses for it."""
-    return {**_wanted(query), **_unwanted(query), **_ranges(query)}
-
-
-def _wanted(query: WineQuery) -> Filters:
-    countries = [key("countries", name) for name in query.countries]
-    asked: dict[str, tuple[object, Condition]] = {
-        "styles": (query.styles, _is_of_style(query)),
-        "alcohol_free": (
-            query.alcohol_free is not None,
-            (WineRow.style == Style.ALCOHOL_FREE)
-            if query.alcohol_free
-            else (WineRow.style != Style.ALCOHOL_FREE),
-        ),
-        "colours": (query.colours, WineRow.colour.in_(query.colours)),
-        "sweetness": (query.sweetness, WineRow.sweetness.in_(query.sweetness)),
-        "bodies": (query.bodies, WineRow.body.in_(query.bodies)),
-        "tannins": (query.tannins, WineRow.tannin.in_(query.tannins)),
-        "acidities": (query.acidities, WineRow.acidity.in_(query.acidities)),
-        "countries": (countries, WineRow.country_key.in_(countries)),
-        "foods": (query.foods, _holds(WineRow.foods, query.foods)),
-        "grapes": (query.grapes, _is_made_of(query.grapes)),
-        "regions": (query.regions, _lies_in(query.regions)),
-        "in_stock_only": (query.in_stock_only, WineRow.in_stock.is_(True)),
-        "oak": (query.oak is not None, _is_oaked() if query.oak else not_(_is_oaked())),
+    is_free = WineRow.style == Style.ALCOHOL_FREE
+    is_oaked = and_(_tells_of(OAKED), not_(_tells_of(UNOAKED)))
+    colour = func.coalesce(WineRow.colour, "")
+    # A wine without alcohol whose strength is not known has none.
+    strength = func.coalesce(WineRow.abv, case((is_free, 0.0)))
+    conditions: Mapping[str, Callable[[Any], Condition]] = {
+        "styles": lambda _: _is_of_style(query),
+        "alcohol_free": lambda free: is_free if free else not_(is_free),
+        "colours": WineRow.colour.in_,
+        **{name: field.in_ for name, (field, _) in SCALES.items()},
+        "countries": _is_from,
+        "foods": partial(_holds, WineRow.foods),
+        "grapes": _is_made_of,
+        "regions": _lies_in,
+        "oak": lambda wanted: is_oaked if wanted else not_(is_oaked),
+        "min_abv": lambda least: WineRow.abv >= least,
+        "max_abv": lambda most: strength <= most,
+        "in_stock_only": lambda _: WineRow.in_stock.is_(True),
+        "not_ids": lambda ids: WineRow.id.not_in([*map(storable, ids)]),
+        "without_allergens": lambda found: not_(_holds(WineRow.allergens, found)),
+        "vegan": lambda _: not_(_holds(WineRow.allergens, [*NOT_VEGAN])),
+        # An unknown colour is no red.
+        "without_styles": lambda out: and_(WineRow.style.not_in(out), colour.not_in(out)),
+        "without_grapes": lambda out: not_(or_(_is_made_of(out), _hints_at(out))),
+        "without_countries": lambda out: not_(or_(_is_from(out), _lies_in(out))),
+        "without_regions": lambda out: not_(or_(_is_from(out), _lies_in(out))),
     }
-    return {name: condition for name, (values, condition) in asked.items() if values}
+    wanted = {name: getattr(query, name) for name in conditions}
+    off = dict.fromkeys(("vegan", "in_stock_only"), (None, (), False))
+    return {
+        name: conditions[name](value)
+        for name, value in wanted.items()
+        if value not in off.get(name, (None, ()))
+    } | _price_limits(query)
 
 
-def _unwanted(query: WineQuery) -> Filters:
-    """Return the conditions that rule wines out; an unknown colour is no red."""
-    found: dict[str, Condition] = {}
-    if query.not_ids:
-        found["not_ids"] = WineRow.id.not_in([storable(wine_id) for wine_id in query.not_ids])
-    if allergens := query.without_allergens:
-        found["without_allergens"] = not_(_holds(WineRow.allergens, allergens))
-    if query.vegan:
-        found["vegan"] = not_(_holds(WineRow.allergens, [*NOT_VEGAN]))
-    if styles := query.without_styles:
-        colour = func.coalesce(WineRow.colour, "")
-        found["without_styles"] = and_(WineRow.style.not_in(styles), colour.not_in(styles))
-    if grapes := query.without_grapes:
-        found["without_grapes"] = not_(or_(_is_made_of(grapes), _hints_at(grapes)))
-    for filter_name in ("without_countries", "without_regions"):
-        if origins := getattr(query, filter_name):
-            countries = [key("countries", name) for name in origins]
-            from_one = or_(WineRow.country_key.in_(countries), _lies_in(origins))
-            found[filter_name] = not_(from_one)
-    return found
-
-
-def _ranges(query: WineQuery) -> Filters:
-    found: dict[str, Condition] = {}
-    price = WineRow.price_in_euros
-    limits: list[Condition] = []
-    if query.min_price is not None:
-        limits = [price >= in_euros(query.min_price, query.currency)]
-    if query.max_price is not None:
-        limits.append(price <= in_euros(query.max_price, query.currency))
-    if query.below is not None:
-        limits.append(price < in_euros(query.below, query.currency))
-    if query.around is not None:
-        target = in_euros(query.around, query.currency)
-        limits += [price >= target * (1 - AROUND), price <= target * (1 + AROUND)]
-    if limits:
-        found["price"] = and_(*limits)
-    if query.min_abv is not None:
-        found["min_abv"] = WineRow.abv >= query.min_abv
-    if query.max_abv is not None:
-        # A wine without alcohol whose strength is not known has none.
-        unknown = case((WineRow.style == Style.ALCOHOL_FREE, 0.0))
-        found["max_abv"] = func.coalesce(WineRow.abv, unknown) <= query.max_abv
-    return found
+def _price_limits(query: WineQuery) -> Filters:
+    bounds: list[tuple[float | None, Callable[[Any, float], Condition], float]] = [
+        (query.min_price, operator.ge, 1),
+        (query.max_price, operator.le, 1),
+        (query.below, operator.lt, 1),
+        (query.around, operator.ge, 1 - AROUND),
+        (query.around, operator.le, 1 + AROUND),
+    ]
+    limits = [
+        compare(WineRow.price_in_euros, in_euros(amount, query.currency) * share)
+        for amount, compare, share in bounds
+        if amount is not None
+    ]
+    return {"price": and_(*limits)} if limits else {}
 
 
 def _holds(field: InstrumentedAttribute[list[str]], values: Sequence[str]) -> Condition:
     """Return the condition that a list of a wine, as JSON, holds one of these values."""
-    text = _text_of(field)
+    text = cast(field, String)
     return or_(false(), *(text.contains(json.dumps(value), autoescape=True) for value in values))
-
-
-def _text_of(field: InstrumentedAttribute[list[str]]) -> ColumnElement[str]:
-    return cast(field, String)
 
 
 def _is_made_of(grapes: Sequence[str]) -> Condition:
     return _holds(WineRow.grape_keys, [key("grapes", name) for name in grapes])
+
+
+def _is_from(countries: Sequence[str]) -> Condition:
+    return WineRow.country_key.in_([key("countries", name) for name in countries])
 
 
 def _lies_in(regions: Sequence[str]) -> Condition:
@@ -172,11 +187,6 @@ def _is_of_style(query: WineQuery) -> Condition:
     return or_(WineRow.colour.in_(styles), bubbles)
 
 
-def _is_oaked() -> Condition:
-    """Return the condition that the notes of a wine tell of oak."""
-    return and_(_tells_of(OAKED), not_(_tells_of(UNOAKED)))
-
-
 def _tells_of(known: Sequence[str]) -> Condition:
     """Return the condition that a wine's name or notes hold one of these words."""
     text = literal(" ").concat(WineRow.search_text).concat(" ")
@@ -186,7 +196,7 @@ def _tells_of(known: Sequence[str]) -> Condition:
 def _hints_at(grapes: Sequence[str]) -> Condition:
     """Return the condition that a wine of unknown grapes names one of these: "Riesling Réserve"."""
     phrases = [phrase for name in grapes for phrase in names("grapes", name)]
-    return and_(_tells_of(phrases), _text_of(WineRow.grape_keys) == "[]")
+    return and_(_tells_of(phrases), cast(WineRow.grape_keys, String) == "[]")
 
 
 def terms(text: str) -> tuple[str, ...]:
@@ -211,68 +221,17 @@ def matching_text(text: str, dialect: str) -> Subquery | None:
     found = terms(text)
     if not found:
         return None
-    return (_postgres_match if dialect == "postgresql" else _sqlite_match)(found)
-
-
-def _sqlite_match(found: tuple[str, ...]) -> Subquery:
-    index = table(FULL_TEXT, column("rowid"), column("rank", Float))
-    phrase = " OR ".join(f'"{word}"' for word in found)
-    return (
-        select(index.c.rowid.label("number"), (-index.c.rank).label("rank"))
-        .where(literal_column(FULL_TEXT).op("MATCH")(phrase))
-        .subquery("matching")
-    )
-
-
-def _postgres_match(found: tuple[str, ...]) -> Subquery:
-    vector: ColumnClause[str] = literal_column(f"wines.{FULL_TEXT}")
-    phrase = func.to_tsquery("english", " | ".join(f"'{word}'" for word in found))
-    return (
-        select(WineRow.number.label("number"), func.ts_rank(vector, phrase, 1).label("rank"))
-        .where(vector.op("@@")(phrase))
-        .subquery("matching")
-    )
-
-
-Distance = ColumnElement[float]
-
-POINTS: Final[Mapping[str, int]] = {
-    "foods": 60,
-    "styles": 60,
-    "colours": 50,
-    "sweetness": 40,
-    "grapes": 40,
-    "regions": 40,
-    "countries": 30,
-    "bodies": 20,
-    "tannins": 20,
-    "acidities": 20,
-    "min_abv": 20,
-    "max_abv": 20,
-}
-"""The points for meeting a soft filter."""
-FURTHER_FOOD: Final = 10
-"""The points for each asked food that a wine suits, beyond the first."""
-
-UNKNOWN: Final = 0.5
-"""The distance to an unknown value: neither alike nor different."""
-
-SCALES: Final[Mapping[str, tuple[InstrumentedAttribute[str | None], list[str]]]] = {
-    "sweetness": (WineRow.sweetness, [*Sweetness]),
-    "bodies": (WineRow.body, [*Body]),
-    "tannins": (WineRow.tannin, [*Level]),
-    "acidities": (WineRow.acidity, [*Level]),
-}
-"""Ordered values: a neighbour of the asked value gets half of the points."""
-PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
-DEAR: Final = 2
-"""How many times the median price of what fits is dear: such wines come last, unless a search tells
-of prices."""
-PRIME: Final = 2**31 - 1
-VALUES: Final = frozenset(
-    word for values in (Style, Colour, Sweetness, Food) for value in values for word in words(value)
-)
-"""Words that a filter says: in a name they are no name."""
+    if dialect == "postgresql":
+        vector: ColumnClause[str] = literal_column(f"wines.{FULL_TEXT}")
+        phrase = func.to_tsquery("english", " | ".join(f"'{word}'" for word in found))
+        rank = func.ts_rank(vector, phrase, 1).label("rank")
+        statement = select(WineRow.number.label("number"), rank).where(vector.op("@@")(phrase))
+    else:
+        index = table(FULL_TEXT, column("rowid"), column("rank", Float))
+        any_word = " OR ".join(f'"{word}"' for word in found)
+        statement = select(index.c.rowid.label("number"), (-index.c.rank).label("rank"))
+        statement = statement.where(literal_column(FULL_TEXT).op("MATCH")(any_word))
+    return statement.subquery("matching")
 
 
 def ranks(
@@ -288,7 +247,7 @@ def ranks(
         yield price if query.order == "cheapest" else -price
     if query.vegan:
         yield case((_tells_of([VEGAN]), 0), else_=1)
-    if points := [*_soft_points(query, soft), *_food_points(query), *_grape_points(query)]:
+    if points := [*_points(query, soft)]:
         yield -sum(points[1:], start=points[0])
     if matches is not None:
         yield -matches
@@ -297,7 +256,7 @@ def ranks(
     if query.around is not None:
         yield func.abs(WineRow.price_in_euros - in_euros(query.around, query.currency))
     if like:
-        yield distance(like)
+        yield _distance(like)
 
 
 def shuffled(query: WineQuery) -> ColumnElement[int]:
@@ -334,19 +293,12 @@ def _named(text: str, rows: Sequence[Row[Any]]) -> list[float]:
     Grapes and what a filter says name no wine.
     """
     said = f" {folded(text)} "
-    for name in _grape_names():
+    for name in sorted(known_names("grapes"), key=len, reverse=True):
         said = said.replace(f" {name} ", " ")
     asked = {*terms(said)} - VALUES
-    if not asked:
-        return [0.0] * len(rows)
     held = [asked & {*words(f"{row.name} {row.producer} {row.place}")} for row in rows]
     counts = Counter(word for found in held for word in found)
     return [sum(log(len(rows) / counts[word]) for word in found) for found in held]
-
-
-@cache
-def _grape_names() -> Sequence[str]:
-    return sorted(known_names("grapes"), key=len, reverse=True)
 
 
 def varied(rows: Sequence[tuple[object, Row[Any]]], ranked: int, limit: int) -> list[Row[Any]]:
@@ -375,44 +327,27 @@ def _traits(row: Row[Any]) -> tuple[_Trait, _Trait, _Trait, bool]:
     return ("producer", row.producer), ("place", row.place), ("band", band), is_seldom_meant
 
 
-def _soft_points(query: WineQuery, soft: Filters) -> list[ColumnElement[int]]:
-    """Return the points for each soft filter but foods and grapes."""
-    return [
-        _near(name, getattr(query, name))
-        if name in SCALES
-        else case((condition, POINTS[name]), else_=0)
-        for name, condition in soft.items()
-        if name not in ("foods", "grapes")
-    ]
-
-
-def _near(name: str, asked: Sequence[str]) -> ColumnElement[int]:
-    """Return the points for an asked value, half of them for its neighbours."""
-    field, scale = SCALES[name]
-    places = [scale.index(value) for value in asked]
-    steps = {str(value): min(abs(at - place) for place in places) for at, value in enumerate(scale)}
-    worth = {value: POINTS[name] // 2**apart for value, apart in steps.items() if apart < 2}
-    return case(worth, value=field, else_=0)
-
-
-def _food_points(query: WineQuery) -> list[ColumnElement[int]]:
-    """Return the points for the asked foods that a wine suits, most for the first."""
-    if not query.foods:
-        return []
-    suited = _count_held(WineRow.foods, query.foods)
-    first = POINTS["foods"] - FURTHER_FOOD
-    return [case((suited > 0, first + FURTHER_FOOD * suited), else_=0)]
-
-
-def _grape_points(query: WineQuery) -> list[ColumnElement[int]]:
-    """Return the points for an asked grape, half of them if it is not the first of the blend."""
-    if not query.grapes:
-        return []
-    keys = [key("grapes", name) for name in query.grapes]
-    blend = _text_of(WineRow.grape_keys)
-    is_first = or_(*(blend.startswith(f"[{json.dumps(name)}", autoescape=True) for name in keys))
-    points = POINTS["grapes"]
-    return [case((is_first, points), (_holds(WineRow.grape_keys, keys), points // 2), else_=0)]
+def _points(query: WineQuery, soft: Filters) -> Iterator[ColumnElement[int]]:
+    """Yield the points for soft filters, and for asked foods and grapes."""
+    for name, condition in soft.items():
+        if name in SCALES:
+            field, scale = SCALES[name]
+            asked = [scale.index(value) for value in getattr(query, name)]
+            apart = {at: min(abs(at - place) for place in asked) for at in range(len(scale))}
+            near = {scale[at]: POINTS[name] // 2**steps for at, steps in apart.items() if steps < 2}
+            yield case(near, value=field, else_=0)
+        elif name not in ("foods", "grapes"):
+            yield case((condition, POINTS[name]), else_=0)
+    if query.foods:
+        suited, first = _count_held(WineRow.foods, query.foods), POINTS["foods"] - FURTHER_FOOD
+        yield case((suited > 0, first + FURTHER_FOOD * suited), else_=0)
+    if query.grapes:
+        keys, points = [key("grapes", name) for name in query.grapes], POINTS["grapes"]
+        blend = cast(WineRow.grape_keys, String)
+        first_ones = (blend.startswith(f"[{json.dumps(one)}", autoescape=True) for one in keys)
+        # A later grape of the blend is worth half.
+        held = _holds(WineRow.grape_keys, keys)
+        yield case((or_(*first_ones), points), (held, points // 2), else_=0)
 
 
 def _count_held(
@@ -423,20 +358,28 @@ def _count_held(
     return sum(counts[1:], start=counts[0])
 
 
-def distance(wine: Wine) -> Distance:
+def _distance(wine: Wine) -> Distance:
     """Return the distance of each row from `wine`; 0 is alike in everything that counts."""
+    price, other_price = wine.price_in_euros, WineRow.price_in_euros
     differences: list[tuple[float, Distance]] = [
         (4.0, _differs(WineRow.style, wine.style)),  # nobody calls a port like a Chablis
         (3.0, _differs(WineRow.colour, wine.colour)),
-        (3.0, _other_grapes(wine)),
         (2.0, _steps("sweetness", wine.sweetness)),
         (2.0, _steps("bodies", wine.body)),
-        (1.5, _other_region(wine)),
         (1.0, _steps("tannins", wine.tannin)),
         (1.0, _steps("acidities", wine.acidity)),
-        (1.0, _price_ratio(wine.price_in_euros)),
         (0.5, _differs(WineRow.country_key, key("countries", wine.country))),
     ]
+    if keys := {key("grapes", grape) for grape in wine.grapes}:
+        shared = cast(_count_held(WineRow.grape_keys, sorted(keys)), Float)
+        count = func.json_array_length(WineRow.grape_keys)
+        differences.append((3.0, cast(1 - shared / (len(keys) + count - shared), Float)))
+    if place := folded(wine.region):
+        is_near = WineRow.places.contains(f" {place} ")
+        differences.append((1.5, case((is_near, 0.0), else_=1.0)))
+    if price:
+        ratio = func.abs(other_price - price) / (other_price + price)
+        differences.append((1.0, func.coalesce(ratio, UNKNOWN)))
     return sum((weight * difference for weight, difference in differences), start=literal(0.0))
 
 
@@ -454,32 +397,3 @@ def _steps(name: str, value: str | None) -> Distance:
     here, longest = scale.index(value), len(scale) - 1
     apart = {str(other): abs(at - here) / longest for at, other in enumerate(scale)}
     return case(apart, value=field, else_=UNKNOWN)
-
-
-def _other_grapes(wine: Wine) -> Distance:
-    """Return 1 minus the share of common grapes in all grapes of both wines."""
-    keys = {key("grapes", grape) for grape in wine.grapes}
-    if not keys:
-        return literal(UNKNOWN)
-    shared = cast(_count_held(WineRow.grape_keys, sorted(keys)), Float)
-    count = func.json_array_length(WineRow.grape_keys)
-    return cast(1 - shared / (len(keys) + count - shared), Float)
-
-
-def _other_region(wine: Wine) -> Distance:
-    place = folded(wine.region)
-    if not place:
-        return literal(UNKNOWN)
-    return case((WineRow.places.contains(f" {place} "), 0.0), else_=1.0)
-
-
-def _price_ratio(price: float | None) -> Distance:
-    """Return 0 for the same price, near 1 for a price many times the other."""
-    if not price:
-        return literal(UNKNOWN)
-    other = WineRow.price_in_euros
-    return case(
-        (other.is_(None), UNKNOWN),
-        (other > price, 1.0 - price / other),
-        else_=1.0 - other / price,
-    )

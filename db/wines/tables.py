@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final
 
 from agent.markdown import visible
+from db.decoding import Undecodable, decode
 
 SHOWN_PROBLEMS: Final = 20
 DELIMITERS: Final = ",;\t|"
@@ -32,43 +33,55 @@ class Problem:
     column: str
     reason: str
 
-    def __str__(self) -> str:
-        place = [f"line {self.line}"] if self.line else []
-        place += [self.column] if self.column else []
-        return f"{', '.join(place)}: {self.reason}" if place else self.reason
-
 
 class CatalogueFileError(Exception):
     """Nothing of a file was imported; `problems` are the reasons, row by row."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        lines = [str(problem) for problem in self.problems[:SHOWN_PROBLEMS]]
-        if len(self.problems) > SHOWN_PROBLEMS:
-            lines.append(f"... and {len(self.problems) - SHOWN_PROBLEMS} more")
-        super().__init__("\n".join(lines))
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(problem.reason for problem in problems[:SHOWN_PROBLEMS]))
+        self.problems = problems
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The names of a table's columns, and its rows that are not blank."""
+    """The names of a table's columns, its rows that are not blank, and what it was read as."""
 
     names: tuple[str, ...]
     rows: tuple[Row, ...]
+    read_as: str
 
 
-def csv_table(text: str, known: CountKnown) -> Table:
-    """Return the table of a CSV text; the delimiter is the one by which most columns are known.
+def read_table(data: bytes, count_known: CountKnown) -> Table:
+    """Return the table of a file; most columns are known by its delimiter, or of its sheet.
 
     Raises:
-        CatalogueFileError: the text is not CSV.
+        CatalogueFileError: it is no CSV and no workbook, or a damaged one.
     """
-    starts = {
-        delimiter: _count_header(csv.reader(io.StringIO(text[:PEEK]), delimiter=delimiter), known)
-        for delimiter in DELIMITERS
-    }
-    delimiter = max(starts, key=lambda delimiter: starts[delimiter][0])
-    return _table(_csv_rows(text, delimiter), starts[delimiter][1])
+
+    def header(rows: Iterable[Sequence[str]]) -> tuple[int, int]:
+        """Return the number of known columns in the header, and the negated rows above it."""
+        first = enumerate(islice(rows, LINES_ABOVE_HEADER))
+        return max(((count_known(row), -above) for above, row in first), default=(0, 0))
+
+    if data.startswith(WORKBOOK):
+        read_as = "a workbook"
+        rows = max(_sheets(data), key=lambda sheet: header(cells for _, cells in sheet), default=[])
+    else:
+        try:
+            text, read_as = decode(data)
+        except Undecodable as error:
+            raise CatalogueFileError(Problem(0, "", str(error))) from None
+        peek = text[:PEEK]
+        readers = {sign: csv.reader(io.StringIO(peek), delimiter=sign) for sign in DELIMITERS}
+        rows = list(_csv_rows(text, max(readers, key=lambda sign: header(readers[sign]))))
+    above = -header(cells for _, cells in rows)[1]
+    names = tuple(name.strip("\ufeff \t") for name in rows[above][1]) if rows else ()
+    tidy = (
+        (line, [" ".join(visible(cell).split()) for cell in cells])
+        for line, cells in rows[above + 1 :]
+        if any(cell.strip() for cell in cells)
+    )
+    return Table(names, tuple(tidy), read_as)
 
 
 def _csv_rows(text: str, delimiter: str) -> Iterator[Row]:
@@ -79,62 +92,28 @@ def _csv_rows(text: str, delimiter: str) -> Iterator[Row]:
             yield line + 1, row
             line = rows.line_num
     except csv.Error as error:
-        raise CatalogueFileError([Problem(line + 1, "", f"is not CSV: {error}")]) from None
+        raise CatalogueFileError(Problem(line + 1, "", f"is not CSV: {error}")) from None
 
 
-def workbook_table(data: bytes, known: CountKnown) -> Table:
-    """Return the table of that sheet of a workbook by which most columns are known.
-
-    Raises:
-        CatalogueFileError: it is no workbook, or a damaged one.
-    """
+def _sheets(data: bytes) -> list[list[Row]]:
+    """Return the rows of every sheet of a workbook."""
     from openpyxl import load_workbook  # noqa: PLC0415 - heavy
 
     try:
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        sheets = [
-            [[_cell_text(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
+        return [
+            list(
+                enumerate(([*map(_cell_text, row)] for row in sheet.iter_rows(values_only=True)), 1)
+            )
             for sheet in book.worksheets
         ]
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         reason = f"is damaged, or no workbook ({type(error).__name__})"
-        raise CatalogueFileError([Problem(0, "", reason)]) from None
-    rows = max(sheets, key=lambda sheet: _count_header(iter(sheet), known)[0], default=[])
-    return _table(enumerate(rows, 1), _count_header(iter(rows), known)[1])
+        raise CatalogueFileError(Problem(0, "", reason)) from None
 
 
 def _cell_text(cell: object) -> str:
     """Return the text of a cell of a workbook; a number as people write it."""
-    if cell is None:
-        return ""
     if isinstance(cell, float):
         return f"{cell:.0f}" if cell.is_integer() else f"{cell:.2f}"
-    return str(cell)
-
-
-def _count_header(rows: Iterator[Sequence[str]], known: CountKnown) -> tuple[int, int]:
-    """Return the most known columns of any of the first rows, and the number of rows above it."""
-    best = 0, 0
-    for above, row in enumerate(islice(_until_error(rows), LINES_ABOVE_HEADER)):
-        if (count := known(row)) > best[0]:
-            best = count, above
-    return best
-
-
-def _until_error(rows: Iterator[Sequence[str]]) -> Iterator[Sequence[str]]:
-    try:
-        yield from rows
-    except csv.Error:
-        return
-
-
-def _table(rows: Iterable[Row], above: int) -> Table:
-    """Return the table whose header has so many rows above it."""
-    names: tuple[str, ...] = ()
-    found: list[Row] = []
-    for number, (line, row) in enumerate(rows):
-        if number == above:
-            names = tuple(name.strip("\ufeff \t") for name in row)
-        elif number > above and any(cell.strip() for cell in row):
-            found.append((line, [" ".join(visible(cell).split()) for cell in row]))
-    return Table(names, tuple(found))
+    return "" if cell is None else str(cell)

@@ -43,7 +43,7 @@ def write(folder: Path, content: str | bytes) -> Path:
 
 def problems_of(content: str) -> list[tuple[int, str, str]]:
     try:
-        problems = parse_catalogue(content).problems
+        problems = parse_catalogue(content.encode()).problems
     except CatalogueFileError as error:
         problems = error.problems
     return [(problem.line, problem.column, problem.reason) for problem in problems]
@@ -91,7 +91,7 @@ async def test_replicas_that_load_the_starter_at_once_load_it_once(
 
 
 def test_empty_fields_have_their_documented_meaning() -> None:
-    (wine,) = parse_catalogue(SMALL + "Weingut Müller,Rosé,Germany,rose\n").wines
+    (wine,) = parse_catalogue(f"{SMALL}Weingut Müller,Rosé,Germany,rose\n".encode()).wines
     assert (wine.id, wine.colour) == ("weingut-muller-rose-nv", Colour.ROSE)
     assert (wine.vintage, wine.currency, wine.in_stock) == (None, "EUR", True)
     assert wine.allergens == (Allergen.SULPHITES,)
@@ -177,7 +177,7 @@ def test_lists_are_read_as_shops_and_programs_write_them(
 ) -> None:
     file = read_catalogue(write(tmp_path, content.encode(encoding)))
     assert file.problems == ()
-    assert file.encoding == encoding
+    assert file.read_as == encoding
     assert [
         (
             *(wine.id, wine.name, wine.vintage, wine.country, wine.style),
@@ -202,10 +202,10 @@ def test_a_workbook_is_read_by_the_sheet_that_lists_wines(tmp_path: Path) -> Non
         "Weine": [*rows[:3], first, *rows[4:]],
     }
     file = read_catalogue(write(tmp_path, xlsx(sheets)))
-    assert (file.problems, file.encoding) == ((), "a workbook")
+    assert (file.problems, file.read_as) == ((), "a workbook")
     assert file.wines == (
-        parse_catalogue(GERMAN).wines[0].model_copy(update={"price": 1024.5}),
-        *parse_catalogue(GERMAN).wines[1:],
+        parse_catalogue(GERMAN.encode()).wines[0].model_copy(update={"price": 1024.5}),
+        *parse_catalogue(GERMAN.encode()).wines[1:],
     )
     with pytest.raises(CatalogueFileError, match="is damaged, or no workbook"):
         read_catalogue(write(tmp_path, xlsx(sheets)[:-300]))
@@ -213,11 +213,12 @@ def test_a_workbook_is_read_by_the_sheet_that_lists_wines(tmp_path: Path) -> Non
 
 def test_of_two_columns_the_one_whose_cells_can_be_read_is_taken() -> None:
     rows = "".join(f"B{n},simple,Rosé wine,A nice bottle\n" for n in range(5))
-    file = parse_catalogue("Name,Type,Categories,Body\n" + rows)
+    file = parse_catalogue(f"Name,Type,Categories,Body\n{rows}".encode())
     assert dict(file.columns) == {
         "Name": "name", "Type": "", "Categories": "style", "Body": "body"
     }  # fmt: skip
-    file = parse_catalogue("Name,Type,Categories,Struktur,Corps\n" + rows.replace("A nice", "x,A"))
+    rows = rows.replace("A nice", "x,A")
+    file = parse_catalogue(f"Name,Type,Categories,Struktur,Corps\n{rows}".encode())
     assert dict(file.columns)["Corps"] == ""
 
 
