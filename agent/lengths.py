@@ -47,8 +47,6 @@ DOCUMENT: Final = 5_000_000
 """The text of a document; the longest books have some 3,000,000."""
 PAGES: Final = 2_000
 """Pages of a PDF file."""
-READING_SECONDS: Final = 60.0
-"""Seconds that reading a file may take; no length, but a limit that belongs here."""
 
 
 class Body(Protocol):

@@ -10,10 +10,10 @@ import asyncio
 import json
 import logging
 import subprocess
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -31,7 +31,7 @@ from pydantic import (
 
 from agent.engine.errors import ToolError
 from agent.engine.feedback import clip, describe_validation_error, fence
-from agent.engine.messages import JsonSchema, ToolSchema, api_name
+from agent.engine.messages import api_name
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.lengths import FILE_BYTES, ends_at
@@ -54,9 +54,8 @@ STABLE_SECONDS: Final = 60
 RESTARTS: Final = Backoff(first_wait=1.0, max_wait=60.0)
 MAX_TOOLS: Final = 32
 """Tools of one server; each costs tokens in every request."""
-MAX_DESCRIPTION: Final = 1_000
-MAX_PROPOSED: Final = 1_000
-"""Characters of the arguments of a proposed call: the user is shown all of them."""
+MAX_CHARS: Final = 1_000
+"""Characters of a description, and of the arguments of a proposed call, which the user reads."""
 MAX_LINKS: Final = 20
 NUMBERS: Final = count(1)
 """Tell the results of one tool apart."""
@@ -85,7 +84,6 @@ class McpServer(BaseModel):
     url: HttpUrl | None = None
     headers: Mapping[str, SecretStr] = Field(default_factory=dict)
     tools: frozenset[str] = frozenset()
-    disabled: bool = False
 
     @model_validator(mode="after")
     def _has_one_address(self) -> Self:
@@ -97,23 +95,20 @@ class McpServer(BaseModel):
 def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
     """Return the servers in `{"NAME": {...}}`, and a line for every entry that is wrong.
 
-    The map may be the value of `mcpServers` or `servers`, as other programs write it.
+    The map may be the value of `mcpServers`, as other programs write it.
     """
     try:
         entries = json.loads(text)
-        entries = entries.get("mcpServers", entries.get("servers", entries))
-        named = dict(entries.items())
+        entries = dict(entries.get("mcpServers", entries).items())
     except (ValueError, AttributeError, RecursionError):
         return {}, ['must be JSON like {"time": {"command": "uvx", "args": ["mcp-server-time"]}}']
     servers, problems = dict[str, McpServer](), list[str]()
-    for name, entry in named.items():
+    for name, entry in entries.items():
         try:
-            server = McpServer.model_validate(entry)
+            servers[api_name(name)] = McpServer.model_validate(entry)
         except ValidationError as error:
             problem = describe_validation_error(error).removeprefix("answer: ")
             problems.append(f"{fence(name)}: {problem}")
-        else:
-            servers |= {} if server.disabled else {api_name(name): server}
     return servers, problems
 
 
@@ -141,49 +136,38 @@ class AnyArguments(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class McpTool(Tool):
-    """A tool of a server, with the schema that the server gives it.
+    """A tool of a server. If it `needs_confirmation`, a call is only proposed to the user.
 
-    `remote_name` is the server's name for it. If it `needs_confirmation`, a call is only proposed
-    to the user.
+    `confirmed` calls it with the user's consent, and returns the text of the result.
     """
 
-    remote_name: str
-    parameters: JsonSchema
     needs_confirmation: bool
-
-    @cached_property
-    def schema(self) -> ToolSchema:
-        """Return the tool as the model sees it."""
-        return ToolSchema(self.name, self.description, self.parameters)
+    confirmed: Callable[..., object]
 
 
 @dataclass(slots=True)
 class Connection:
-    """The connection to one server, made again whenever it ends; `tools` is empty meanwhile.
-
-    `problem` says why there is none.
-    """
+    """The connection to one server, made again whenever it ends; `tools` is empty meanwhile."""
 
     name: str
     server: McpServer
     client: "Client | None" = None
     tools: Sequence[McpTool] = ()
-    problem: str = ""
     _suspected: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def keep(self) -> None:
         """Keep the server connected until cancelled."""
-        loop, failures = asyncio.get_running_loop(), 0
+        loop, failures, problem = asyncio.get_running_loop(), 0, ""
         while True:
             began = loop.time()
             try:
                 await self._serve()
             except Exception as error:
-                self.problem = _kind(_innermost(error))
+                problem = _kind(_innermost(error))
             finally:
                 self.client, self.tools = None, ()
             failures = 1 if loop.time() - began > STABLE_SECONDS else failures + 1
-            log.warning("The MCP server %s is down (%s); trying again", self.name, self.problem)
+            log.warning("The MCP server %s is down (%s); trying again", self.name, problem)
             await asyncio.sleep(RESTARTS.after(failures))
 
     async def _serve(self) -> NoReturn:
@@ -197,8 +181,7 @@ class Connection:
                 if self.client is None:
                     log.info("The MCP server %s offers %d tools", self.name, len(listed))
                 self._suspected.clear()
-                self.client, self.problem = client, ""
-                self.tools = tuple(map(self._tool, listed[:MAX_TOOLS]))
+                self.client, self.tools = client, tuple(map(self._tool, listed[:MAX_TOOLS]))
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CHECK_SECONDS):
                         await self._suspected.wait()
@@ -211,7 +194,7 @@ class Connection:
             parameters = mcp.StdioServerParameters(
                 command=server.command,
                 args=list(server.args),
-                env={name: value.get_secret_value() for name, value in server.env.items()},
+                env=_plain(server.env),
                 cwd=server.cwd,
             )
             transport = mcp.stdio_client(parameters, subprocess.DEVNULL)
@@ -219,9 +202,8 @@ class Connection:
             import httpx2  # noqa: PLC0415 - as the library above
             from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
-            headers = {name: value.get_secret_value() for name, value in server.headers.items()}
             http = httpx2.AsyncClient(
-                headers=headers,
+                headers=_plain(server.headers),
                 timeout=httpx2.Timeout(30, read=300),
                 event_hooks={"response": [ends_at(FILE_BYTES)]},
             )
@@ -234,35 +216,35 @@ class Connection:
         hints = listed.annotations
         is_destructive = hints is not None and hints.destructive_hint is True
         needs_confirmation = is_destructive or listed.name not in self.server.tools
-        description = clip(visible(listed.description or listed.title or ""), MAX_DESCRIPTION)
+        description = clip(visible(listed.description or listed.title or ""), MAX_CHARS)
         return McpTool(
             name=api_name(f"{self.name}__{listed.name}"),
             description=f"{description}\n{ASKS}".strip() if needs_confirmation else description,
             arguments_model=AnyArguments,
             function=partial(self._propose if needs_confirmation else self._call, listed.name),
-            remote_name=listed.name,
             parameters={"properties": {}, **listed.input_schema, "type": "object"},
             needs_confirmation=needs_confirmation,
+            confirmed=partial(self._text, listed.name),
         )
 
     async def _propose(self, tool: str, arguments: AnyArguments) -> ToolOutput:
         """Propose a call to the user."""
         name = api_name(f"{self.name}__{tool}")
         written = visible(json.dumps(arguments.model_extra, ensure_ascii=False))
-        if len(written) > MAX_PROPOSED:
-            problem = f"the arguments have more than {MAX_PROPOSED} characters"
+        if len(written) > MAX_CHARS:
+            problem = f"the arguments have more than {MAX_CHARS} characters"
             raise ToolError(f"{problem}; the user, who must consent, could not read them")
         return ToolOutput(PROPOSED, {f"{name} {written}": Proposal(name, written)})
 
     async def _call(self, tool: str, arguments: AnyArguments, run: Run) -> ToolOutput:
         """Call a tool for the model. Raises ToolError if it fails."""
-        text = await self.text(tool, arguments, run)
+        text = await self._text(tool, arguments, run)
         said = without_echoes(text, arguments.model_extra or {})
         key = f"{self.name}__{tool}#{next(NUMBERS)}"
         shown = text.replace("</data", "‹/data") or "(the tool returned nothing)"
         return ToolOutput(DATA.format(server=self.name, text=shown), statements(key, said))
 
-    async def text(self, tool: str, arguments: AnyArguments, run: Run) -> str:
+    async def _text(self, tool: str, arguments: AnyArguments, run: Run) -> str:
         """Return the result of a tool as text. Raises ToolError if it fails."""
         if self.client is None:
             raise ToolError(f"the server {self.name} is down; answer without it")
@@ -292,12 +274,8 @@ class McpServers:
 
     def confirmed(self, name: str) -> Tool | None:
         """Return a tool to run with the user's consent; None if its server is down."""
-        for connection in self.connections:
-            for tool in connection.tools:
-                if tool.name == name:
-                    call = partial(connection.text, tool.remote_name)
-                    return Tool(name, tool.description, AnyArguments, call)
-        return None
+        found = {tool.name: tool for tool in self.tools}.get(name)
+        return found and Tool(name, found.description, AnyArguments, found.confirmed)
 
 
 @asynccontextmanager
@@ -320,21 +298,13 @@ async def open_servers(setting: SecretStr | None) -> AsyncIterator[McpServers]:
 
 def text_of(result: "CallToolResult", max_chars: int) -> str:
     """Return a result as text of at most about `max_chars`; what is no text is named."""
-    parts = [_text_of_block(block) for block in result.content]
-    if not any(parts) and result.structured_content is not None:
+    parts = [getattr(block, "text", f"[{block.type}, not shown]") for block in result.content]
+    if not parts and result.structured_content is not None:
         parts = [json.dumps(result.structured_content, ensure_ascii=False)]
-    text = "\n".join(filter(None, parts))
-    cut = f"\n[cut: {len(text)} characters in all]" if len(text) > max_chars else ""
-    return visible(text[: max_chars - 300]).strip() + cut if cut else visible(text).strip()
-
-
-def _text_of_block(block: Any) -> str:
-    """Return the text of a part of a result; a picture or a file is only named."""
-    resource = getattr(block, "resource", block)
-    if isinstance(text := getattr(resource, "text", None), str):
-        return text
-    address = getattr(resource, "uri", "")
-    return " ".join(filter(None, (f"[{block.type}, not shown]", f"{address}")))
+    text = "\n".join(parts)
+    if len(text) <= max_chars:
+        return visible(text).strip()
+    return f"{visible(text[: max_chars - 300]).strip()}\n[cut: {len(text)} characters in all]"
 
 
 def without_echoes(text: str, arguments: Mapping[str, Any]) -> str:
@@ -351,6 +321,10 @@ def statements(key: str, said: str) -> dict[str, object]:
     links = [address for address in addresses if domain(address)][:MAX_LINKS]
     found = {f"{key}:{number}": Statement(link, link) for number, link in enumerate(links, 1)}
     return {key: Statement(said), **found}
+
+
+def _plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
+    return {name: value.get_secret_value() for name, value in secrets.items()}
 
 
 def _kind(error: BaseException) -> str:

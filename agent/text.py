@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
-from weakref import WeakSet
+from typing import Annotated, Final, Literal, cast, get_args
 
 from pydantic import BeforeValidator
 
@@ -39,38 +38,33 @@ class Pattern:
         self.source = source
 
     @cached_property
-    def _compiled(self) -> Any:
+    def _compiled(self) -> re.Pattern[str]:
         # When first needed: no start pays for what it does not use.
         import re2  # noqa: PLC0415
 
         options = re2.Options()
         options.log_errors = False
         try:
-            return re2.compile("".join(map(_in_re2, _SIGN.findall(self.source))), options)
+            source = "".join(map(_in_re2, _SIGN.findall(self.source)))
+            return cast(re.Pattern[str], re2.compile(source, options))
         except re2.error as error:
             raise ValueError(f"{self.source!r} is no pattern of linear time: {error}") from None
 
     def finditer(self, text: str) -> Iterator[Match]:
         """Find each match from left to right."""
-        found: Iterator[Match] = self._compiled.finditer(
-            text if text.isascii() else _encodable(text)
-        )
-        return found
+        return self._compiled.finditer(_encodable(text))
 
     def search(self, text: str) -> Match | None:
         """Find the first match."""
-        found: Match | None = self._compiled.search(text if text.isascii() else _encodable(text))
-        return found
+        return self._compiled.search(_encodable(text))
 
     def match(self, text: str) -> Match | None:
         """Find a match at the beginning of `text`."""
-        found: Match | None = self._compiled.match(text if text.isascii() else _encodable(text))
-        return found
+        return self._compiled.match(_encodable(text))
 
     def fullmatch(self, text: str) -> Match | None:
         """Find a match that is the whole of `text`."""
-        found: Match | None = self._compiled.fullmatch(text if text.isascii() else _encodable(text))
-        return found
+        return self._compiled.fullmatch(_encodable(text))
 
     def findall(self, text: str) -> list[str]:
         """Return each match as a whole."""
@@ -78,9 +72,7 @@ class Pattern:
 
     def sub(self, new: str | Callable[[Match], str], text: str) -> str:
         """Replace each match by `new` as it is, or by what it makes of the match."""
-        make = new if callable(new) else lambda found: new
-        replaced: str = self._compiled.sub(make, text if text.isascii() else _encodable(text))
-        return replaced
+        return self._compiled.sub(new if callable(new) else lambda _: new, _encodable(text))
 
     def split(self, text: str) -> list[str]:
         """Return what is between the matches."""
@@ -89,23 +81,13 @@ class Pattern:
         return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
-_MADE: Final[WeakSet[Pattern]] = WeakSet()
-
-
 def pattern(source: str) -> Pattern:
     r"""Make a pattern of RE2, of linear time by construction; compiled when it is first used.
 
     Written as for `re`: `\w`, `\d` and `\s` are of every script, flags go in front, as `(?i)`.
     There are no back references, nothing is looked at beside a match, and `\b` knows ASCII alone.
     """
-    made = Pattern(source)
-    _MADE.add(made)
-    return made
-
-
-def patterns() -> list[Pattern]:
-    """Return every pattern that was made and is in use."""
-    return list(_MADE)
+    return Pattern(source)
 
 
 def escape(text: str) -> str:
@@ -143,7 +125,7 @@ def _in_class(sign: str) -> str:
 
 def _encodable(text: str) -> str:
     """Return `text` with a question mark for each half of a character, which RE2 cannot read."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def storable(text: str) -> str:

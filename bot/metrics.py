@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
-from agent.turn_trace import Outcome
+from agent.turn import Outcome
 from bot.outgoing import DeliveryError
 from db.records import Backlog
 

@@ -14,16 +14,17 @@ from agent.memory.wording import with_change_notes
 from agent.text import language_of
 from agent.tracing.recorder import Recorder
 from agent.turn import (
+    BUDGET_ERROR,
     AnswerFunction,
     Person,
     Reply,
     answer_or_apologize,
     deps_of,
     hides_words,
+    record_turn,
     settings_of,
     with_person,
 )
-from agent.turn_trace import BUDGET_ERROR, record_turn
 from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics

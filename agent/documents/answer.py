@@ -45,7 +45,7 @@ from agent.engine.run import Run
 from agent.i18n import translate
 from agent.prompts import instructed, prompt_for
 from agent.text import pattern
-from agent.turn_trace import Outcome, error_types
+from agent.turn import Outcome, error_types
 
 PROMPT: Final = """\
 FILE EXCERPTS:

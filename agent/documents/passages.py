@@ -13,8 +13,7 @@ from agent.engine.run import Run
 from agent.engine.span import PromptRef, Span
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.text import pattern, truncate_at_boundary, words
-from agent.turn import Reply, deps_of
-from agent.turn_trace import Outcome, error_types, record_outcome
+from agent.turn import Outcome, Reply, deps_of, error_types, record_outcome
 
 T = TypeVar("T")
 

@@ -42,8 +42,7 @@ from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
 from agent.prompts import instructed, prompt_for
-from agent.turn import deps_of
-from agent.turn_trace import Outcome, error_types
+from agent.turn import Outcome, deps_of, error_types
 
 MAX_SNIPPETS: Final = 8
 MAX_TOKENS: Final = 4096

@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 from agent import lengths
 from agent.engine.errors import ToolError, log_failure
 from agent.engine.feedback import describe_validation_error, fence
-from agent.engine.messages import ToolCall, ToolSchema
+from agent.engine.messages import JsonSchema, ToolCall, ToolSchema
 from agent.engine.run import Run
 from agent.text import storable, truncate_at_boundary
 
@@ -68,11 +68,14 @@ class Tool:
     function: Callable[..., object]
     passes_fields: bool = False
     seconds: float | None = None
+    parameters: JsonSchema | None = None
+    """The schema to show to the model instead of that of `arguments_model`."""
 
     @cached_property
     def schema(self) -> ToolSchema:
         """Return the tool as the model sees it."""
-        return ToolSchema(self.name, self.description, _schema_of(self.arguments_model))
+        parameters = self.parameters or _schema_of(self.arguments_model)
+        return ToolSchema(self.name, self.description, parameters)
 
     @cached_property
     def _takes_run(self) -> bool:

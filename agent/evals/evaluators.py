@@ -12,8 +12,7 @@ from agent.markdown import visible
 from agent.sommelier.taste import is_of
 from agent.sommelier.wine import Wine, folded, in_euros
 from agent.text import language_of
-from agent.turn import Reply
-from agent.turn_trace import invented_attempts
+from agent.turn import Reply, invented_attempts
 
 QUOTED_LINE: Final = (">", "[1]")
 """Beginnings of the lines that quote a document and name it."""

@@ -31,7 +31,7 @@ from agent.places.categories import (
 )
 from agent.prompts import instructed, prompt_for
 from agent.text import SPOKEN, common_words, pattern
-from agent.turn_trace import Outcome, error_types, record_outcome
+from agent.turn import Outcome, error_types, record_outcome
 
 QUERY_COUNT: Final = 10
 REPAIRS: Final = 1

@@ -31,10 +31,10 @@ from agent.turn import (
     Person,
     Reply,
     deps_of,
+    error_types,
     guard_input,
     with_person,
 )
-from agent.turn_trace import error_types
 
 MEMORY_TOOLS: Final = frozenset({"remember", "forget", "change_cellar"})
 """The tools that change the stored data of a person."""

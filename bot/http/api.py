@@ -22,8 +22,7 @@ from agent.engine.tools import Toolbox, ToolResult
 from agent.i18n import set_language
 from agent.markdown import visible
 from agent.sommelier.service import Answerer
-from agent.turn import AnswerFunction, Reply, deps_of, guard_input
-from agent.turn_trace import Outcome
+from agent.turn import AnswerFunction, Outcome, Reply, deps_of, guard_input
 from bot import look_ups
 from bot.http.server import UNAVAILABLE
 from bot.question import Kind, Question

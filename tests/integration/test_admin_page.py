@@ -11,8 +11,7 @@ from pydantic import SecretStr
 from agent.engine.messages import Usage
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
-from agent.turn import Reply, StoredMessage
-from agent.turn_trace import Outcome, record_turn
+from agent.turn import Outcome, Reply, StoredMessage, record_turn
 from bot.admin.page import parts, stats_table
 from bot.app import admin_page
 from config import load_settings

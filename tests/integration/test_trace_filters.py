@@ -13,8 +13,7 @@ import pytest
 
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
-from agent.turn import Reply
-from agent.turn_trace import record_turn
+from agent.turn import Reply, record_turn
 from db.engine import Sessions, create_engine
 from db.models import TurnRow
 from db.records import EndedTurn

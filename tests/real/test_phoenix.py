@@ -14,8 +14,7 @@ import pytest
 from agent.engine.messages import Usage
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
-from agent.turn import Reply
-from agent.turn_trace import record_turn
+from agent.turn import Reply, record_turn
 from bot.commands.doctor import check_tracing
 from bot.tracing import open_exporter, trace_rows
 from config import load_settings

@@ -4,14 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from mcp.types import (
-    BlobResourceContents,
-    CallToolResult,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-)
+from mcp.types import CallToolResult, ImageContent, TextContent
 
 from agent.engine.contract import Evidence
 from agent.engine.dialect import Dialect
@@ -28,7 +21,6 @@ def test_entries_are_read_as_other_programs_write_them_and_wrong_ones_are_told()
                 "mcpServers": {
                     "time": {"type": "stdio", "command": "uvx", "env": {"KEY": "s3cret"}},
                     "web.one": {"url": "https://x.example/mcp", "headers": {"X": "s3cret"}},
-                    "off": {"command": "x", "disabled": True},
                     "both": {"command": "x", "url": "https://x.example"},
                     "none": {},
                     "number": 3,
@@ -39,7 +31,7 @@ def test_entries_are_read_as_other_programs_write_them_and_wrong_ones_are_told()
     assert list(servers) == ["time", "web_one"]
     assert "s3cret" not in str(servers)
     assert [problem.partition(":")[0] for problem in problems] == ["both", "none", "number"]
-    for text in ("[", "[1]", "null", '{"servers": 3}'):
+    for text in ("[", "[1]", "null", '{"mcpServers": 3}'):
         assert read_servers(text)[1][0].startswith("must be JSON like")
 
 
@@ -49,14 +41,6 @@ def test_entries_are_read_as_other_programs_write_them_and_wrong_ones_are_told()
         ([], ""),
         ([TextContent(text=" a\x00\u202eb ")], "ab"),
         ([ImageContent(data="AA==", mime_type="image/png")], "[image, not shown]"),
-        (
-            [EmbeddedResource(resource=BlobResourceContents(uri="x://y", blob="AA=="))],
-            "[resource, not shown] x://y",
-        ),
-        (
-            [ResourceLink(name="n", uri="https://x.example")],
-            "[resource_link, not shown] https://x.example",
-        ),
         ([TextContent(text="x" * 10_000_000)], "x" * 700 + "\n[cut: 10000000 characters in all]"),
     ],
 )
