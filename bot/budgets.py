@@ -8,14 +8,11 @@ from typing import Any, Final, Literal
 from agent.engine.limits import NOTHING_SPENT, Limits, Spent
 from agent.i18n import translate
 from bot.retries import try_briefly
-from db.records import Spending
 from db.repositories.people import PeopleRepository
 from db.repositories.turns import TurnRepository
 
 WARN_AT: Final = 0.8
 """The used share of a budget at which its user gets a note."""
-TYPICAL: Final = Spent(requests=2, tokens=5_000, cost_usd=0.015)
-"""The estimate for a turn until one of the day used a model."""
 NEARLY: Final = {"requests": "own_questions_nearly", "cost_usd": "own_budget_nearly"}
 USED_UP: Final = {"requests": "own_questions_used_up", "cost_usd": "own_budget_used_up"}
 
@@ -76,23 +73,22 @@ class Budgets:
     exempt: Collection[int] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    async def begin(self, turn_id: int, user_id: int) -> Allowance:
-        """Begin a turn; return its allowance, unlimited if the database cannot be read.
+    async def allowance(self, user_id: int) -> Allowance:
+        """Return the budgets of a turn that begins, none if the database cannot be read.
 
-        Other running turns count as average turns. The HTTP API has no user: its id is 0.
+        Turns that are still running are not counted. The HTTP API has no user: its id is 0.
         """
-        now = self.now()
-        spending = await try_briefly(
-            lambda: self.turns.begin(turn_id, user_id, now, since=midnight(now)),
-            None,
-            "The usage of today could not be read",
-        )
-        if spending is None or user_id in self.exempt:
+        if user_id in self.exempt:
             return UNLIMITED
-        average = average_turn(spending)
-        used = {"everyone": spending.by_everyone + average * spending.under_way}
+        return await try_briefly(
+            lambda: self._read_usage(user_id), UNLIMITED, "The usage of today could not be read"
+        )
+
+    async def _read_usage(self, user_id: int) -> Allowance:
+        since = midnight(self.now())
+        used = {"everyone": await self.turns.spent(since)}
         if user_id:
-            used["user"] = spending.by_person + average * spending.persons_under_way
+            used["user"] = await self.turns.spent(since, user_id)
         return Allowance(
             tuple(
                 replace(budget, used=getattr(used[budget.of], budget.unit))
@@ -130,14 +126,6 @@ class Budgets:
             False,
             "Whether a user was warned of their budget could not be read",
         )
-
-
-def average_turn(spending: Spending) -> Spent:
-    """Return the mean of the turns of the day that asked a model."""
-    if not spending.turns:
-        return TYPICAL
-    total, turns = spending.by_everyone, spending.turns
-    return Spent(round(total.requests / turns), round(total.tokens / turns), total.cost_usd / turns)
 
 
 def midnight(moment: datetime) -> datetime:

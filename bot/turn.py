@@ -116,7 +116,7 @@ class TurnRunner:
         """Return the part of the day's budgets that the turn may use."""
         if self.budgets is None:
             return UNLIMITED
-        return await self.budgets.begin(question.id, question.user_id)
+        return await self.budgets.allowance(question.user_id)
 
     def _run_within(
         self, allowance: Allowance, question: Question, root: Span, show_draft: ShowDraft | None

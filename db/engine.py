@@ -179,15 +179,6 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
     cursor.close()
 
 
-async def lock_transaction(session: AsyncSession, number: int) -> None:
-    """Lock `number` until the transaction ends, so that transactions with it run one at a time.
-
-    On SQLite this does nothing: it has one writer anyway.
-    """
-    if session.get_bind().dialect.name == "postgresql":
-        await session.execute(ADVISORY_LOCK, {"number": number})
-
-
 async def check_connection(engine: AsyncEngine) -> None:
     """Connect once.
 

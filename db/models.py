@@ -272,8 +272,8 @@ class ChunkRow(Base):
 class TurnRow(MappedAsDataclass, Base, kw_only=True):
     """A turn; its id is that of its update. Money is US dollars, times are seconds.
 
-    A running turn has no `outcome`, and its usage is not known yet. `verdict`, `reason` and
-    `comment` are the user's feedback; the verdict is None if there is none, or it was retracted.
+    `verdict`, `reason` and `comment` are the user's feedback; the verdict is None if there is none,
+    or it was retracted.
     """
 
     __tablename__ = "turns"
@@ -283,7 +283,7 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
     chat_id: Mapped[BigInt] = mapped_column(default=0)
     user_id: Mapped[BigInt]
     at: Mapped[datetime] = mapped_column(index=True)
-    outcome: Mapped[str | None] = mapped_column(default=None)
+    outcome: Mapped[str] = mapped_column(default="answered")
     seconds: Mapped[float] = mapped_column(default=0.0)
     requests: Mapped[int] = mapped_column(default=0)
     retries: Mapped[int] = mapped_column(default=0)

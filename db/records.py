@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
 
-from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.span import Level
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, StoredMessage
@@ -18,20 +17,6 @@ FeedbackReason = Literal["wrong_wine", "not_what_i_asked", "wrong_facts", "tone"
 
 
 Access = Literal["allowed", "blocked"]
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """The usage since a moment, and the number of other turns under way.
-
-    `turns` is the number of turns that asked a model, to estimate the usage of one.
-    """
-
-    by_person: Spent = NOTHING_SPENT
-    by_everyone: Spent = NOTHING_SPENT
-    turns: int = 0
-    persons_under_way: int = 0
-    under_way: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -15,23 +15,23 @@ from agent.engine.limits import Spent
 from agent.numbers import percentile
 from agent.text import storable
 from agent.turn import Change
-from db.engine import Sessions, lock_transaction
+from db.engine import Sessions
 from db.models import FactRow, MessageRow, OutboxRow, TurnRow, WineRow, upsert, values_of
-from db.records import DayStats, EndedTurn, FeedbackReason, Spending, Stats, Verdict
+from db.records import DayStats, EndedTurn, FeedbackReason, Stats, Verdict
 from db.repositories.people import change, store_messages
 from db.repositories.traces import TraceRows, TraceStoringRepository
 
-LOCK: Final = 0x70726F73
-"""The number of the lock that turns begin under, one after the other; no other code uses it."""
 ROWS_AT_ONCE: Final = 1000
 """Rows that are read at once, so that other tasks run in between: a busy week has 100,000 rows."""
 HISTORY: Final = 10
 """Messages before a turn that are exported with it."""
-LONGEST_TURN: Final = timedelta(hours=1)
-"""A turn that began earlier and has no outcome is not running any more: its process died."""
 RATED: Final = "rated"
 LONGEST_COMMENT: Final = 1000  # characters
-HAS_ENDED: Final = TurnRow.outcome.is_not(None)
+COUNTED: Final = (
+    *(TurnRow.at, TurnRow.user_id, TurnRow.outcome, TurnRow.retries, TurnRow.tokens),
+    *(TurnRow.cost_usd, TurnRow.seconds, TurnRow.verdict),
+)
+"""The columns of a turn that are counted."""
 
 UserMessage = aliased(MessageRow)
 Answer = aliased(MessageRow)
@@ -65,13 +65,13 @@ class TurnRepository(TraceStoringRepository):
         return await self._newest(TurnRow.chat_id == chat_id)
 
     async def _newest(self, where: ColumnElement[bool]) -> TurnRow | None:
-        newest = select(TurnRow).where(where, HAS_ENDED).order_by(TurnRow.at.desc()).limit(1)
+        newest = select(TurnRow).where(where).order_by(TurnRow.at.desc()).limit(1)
         async with self._sessions() as session:
             return await session.scalar(newest)
 
     async def may_be_lost(self, chat_id: int) -> bool:
         """Return whether a message of the chat's last answer may not have arrived."""
-        last = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id, HAS_ENDED)
+        last = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
         last = last.order_by(TurnRow.at.desc()).limit(1)
         lost = select(OutboxRow.id).where(
             OutboxRow.turn_id == last.scalar_subquery(), OutboxRow.error == "ambiguous"
@@ -79,22 +79,18 @@ class TurnRepository(TraceStoringRepository):
         async with self._sessions() as session:
             return await session.scalar(lost.limit(1)) is not None
 
-    async def begin(self, turn_id: int, user_id: int, at: datetime, since: datetime) -> Spending:
-        """Store that a user's turn begins; return the usage `since`, and how many turns run.
-
-        Turns begin one at a time: if two begin at once, the second counts the first. Commits.
-        """
-        is_other = TurnRow.outcome.is_(None) & (TurnRow.turn_id != turn_id)
-        others = select(func.count(), func.count().filter(TurnRow.user_id == user_id))
-        others = others.where(is_other, TurnRow.at > at - LONGEST_TURN)
-        async with self._sessions.begin() as session:
-            await lock_transaction(session, LOCK)
-            begun = values_of(TurnRow(turn_id=turn_id, user_id=user_id, at=at))
-            await session.execute(upsert(session, TurnRow, "at"), begun)
-            by_everyone, turns = await _spent(session, TurnRow.at >= since)
-            by_user, _ = await _spent(session, TurnRow.at >= since, TurnRow.user_id == user_id)
-            count, theirs = (await session.execute(others)).one()
-        return Spending(by_user, by_everyone, turns, theirs, count)
+    async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
+        """Return the usage of a user since a moment, or that of everyone."""
+        used = select(
+            func.coalesce(func.sum(TurnRow.requests), 0),
+            func.coalesce(func.sum(TurnRow.tokens), 0),
+            func.coalesce(func.sum(TurnRow.cost_usd), 0.0),
+        ).where(TurnRow.at >= since)
+        if user_id is not None:
+            used = used.where(TurnRow.user_id == user_id)
+        async with self._sessions() as session:
+            requests, tokens, cost = (await session.execute(used)).one()
+        return Spent(int(requests), int(tokens), float(cost))
 
     async def stats(self, since: datetime) -> Stats:
         """Return the numbers of every day (UTC) from that of `since` until today, and of all.
@@ -102,18 +98,15 @@ class TurnRepository(TraceStoringRepository):
         Days are whole: the first begins at midnight. A day without turns counts nothing.
         """
         first, last = since.astimezone(UTC).date(), self._now().astimezone(UTC).date()
-        query = select(*(getattr(TurnRow, name) for name in CountedTurn._fields))
-        query = query.where(TurnRow.at >= datetime.combine(first, time(), UTC), HAS_ENDED)
+        query = select(*COUNTED).where(TurnRow.at >= datetime.combine(first, time(), UTC))
         async with self._sessions() as session:
             rows = await session.stream(query, execution_options={"yield_per": ROWS_AT_ONCE})
-            turns = [CountedTurn(*row) async for row in rows]
-        return await asyncio.to_thread(stats_of, turns, first, last)
+            turns = [row async for row in rows]
+        return await asyncio.to_thread(_stats_of, turns, first, last)
 
     async def forget(self, older_than: timedelta) -> int:
         """Delete turns that are older, with their answers and feedback; return how many."""
-        now = self._now()
-        lost = TurnRow.outcome.is_(None) & (TurnRow.at < now - LONGEST_TURN)
-        return await self._write(delete(TurnRow).where(lost | (TurnRow.at < now - older_than)))
+        return await self._write(delete(TurnRow).where(TurnRow.at < self._now() - older_than))
 
 
 async def save_turn(
@@ -136,34 +129,8 @@ async def save_turn(
     await change(session, ended.changes, now)
 
 
-async def _spent(session: AsyncSession, *where: ColumnElement[bool]) -> tuple[Spent, int]:
-    """Return the usage of turns, and how many of them asked a model."""
-    sums = select(
-        func.coalesce(func.sum(TurnRow.requests), 0),
-        func.coalesce(func.sum(TurnRow.tokens), 0),
-        func.coalesce(func.sum(TurnRow.cost_usd), 0.0),
-        func.count().filter(TurnRow.requests > 0),
-    )
-    requests, tokens, cost, turns = (await session.execute(sums.where(*where))).one()
-    return Spent(int(requests), int(tokens), float(cost)), int(turns)
-
-
-class CountedTurn(NamedTuple):
-    """The columns of a turn that are counted."""
-
-    at: datetime
-    user_id: int
-    outcome: str
-    retries: int
-    tokens: int
-    cost_usd: float
-    seconds: float
-    verdict: str | None
-
-
-def stats_of(turns: Sequence[CountedTurn], first: date, last: date) -> Stats:
-    """Return the numbers of every day (UTC) from `first` to `last`, also of those without turns."""
-    of_day: dict[date, list[CountedTurn]] = defaultdict(list)
+def _stats_of(turns: Sequence[Any], first: date, last: date) -> Stats:
+    of_day: dict[date, list[Any]] = defaultdict(list)
     for turn in turns:
         of_day[turn.at.astimezone(UTC).date()].append(turn)
     days = (first + timedelta(days=number) for number in range((last - first).days + 1))
@@ -171,7 +138,7 @@ def stats_of(turns: Sequence[CountedTurn], first: date, last: date) -> Stats:
     return Stats(by_day, _counted(first, turns))
 
 
-def _counted(day: date, turns: Sequence[CountedTurn]) -> DayStats:
+def _counted(day: date, turns: Sequence[Any]) -> DayStats:
     seconds = [turn.seconds for turn in turns]
     verdicts = Counter(turn.verdict for turn in turns)
     return DayStats(
@@ -179,7 +146,7 @@ def _counted(day: date, turns: Sequence[CountedTurn]) -> DayStats:
         people=len({turn.user_id for turn in turns if turn.user_id}),  # 0: the HTTP API
         turns=len(turns),
         retried=sum(turn.retries > 0 for turn in turns),
-        outcomes=dict(Counter(turn.outcome for turn in turns)),
+        outcomes=Counter(turn.outcome for turn in turns),
         liked=verdicts["liked"],
         disliked=verdicts["disliked"],
         tokens=sum(turn.tokens for turn in turns),
@@ -202,12 +169,12 @@ async def exported_turns(
     The oldest come first. With `disliked` and `retried`, only turns that were disliked or needed
     retries are returned. The lines name no user, and `hide` masks their messages.
     """
+    is_question = (UserMessage.turn_id == TurnRow.turn_id) & (UserMessage.role == "user")
+    is_answer = (Answer.turn_id == TurnRow.turn_id) & (Answer.role == "assistant")
     query = (
         select(TurnRow, UserMessage, Answer)
-        .join(UserMessage, (UserMessage.turn_id == TurnRow.turn_id) & (UserMessage.role == "user"))
-        .join(
-            Answer, (Answer.turn_id == TurnRow.turn_id) & (Answer.role == "assistant"), isouter=True
-        )
+        .join(UserMessage, is_question)
+        .join(Answer, is_answer, isouter=True)
         .order_by(TurnRow.at, TurnRow.turn_id)
     )
     if since is not None:
@@ -217,20 +184,19 @@ async def exported_turns(
     if retried:
         query = query.where(TurnRow.retries > 0)
     async with sessions() as session:
-        found = (await session.execute(query)).all()
         return [
-            await _exported(session, hide, turn, message, answer)
-            for turn, message, answer in found
+            _exported(hide, turn, message, answer, await _before(session, message))
+            for turn, message, answer in (await session.execute(query)).all()
             if message.content.strip()
         ]
 
 
-async def _exported(
-    session: AsyncSession,
+def _exported(
     hide: Callable[[str], str],
     turn: TurnRow,
     message: MessageRow,
     answer: MessageRow | None,
+    history: Sequence[MessageRow],
 ) -> dict[str, object]:
     is_disliked = turn.verdict == "disliked"
     return {
@@ -239,7 +205,7 @@ async def _exported(
         "messages": [hide(message.content)],
         "history": [
             {"role": row.role, "content": hide(row.content), "wine_ids": row.wine_ids}
-            for row in await _before(session, message)
+            for row in history
         ],
         "expect": {},
         "note": ": ".join(filter(None, [turn.reason, hide(turn.comment)])),
@@ -264,7 +230,7 @@ class FeedbackRepository(TraceStoringRepository):
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> TurnRow | None:
         """Store the verdict on a turn, None to retract it; a change clears reason and comment."""
-        is_other = HAS_ENDED & TurnRow.verdict.is_distinct_from(verdict)
+        is_other = TurnRow.verdict.is_distinct_from(verdict)
         values = {"verdict": verdict, "reason": None, "comment": ""}
         return await self._change(turn_id, is_other, values)
 
@@ -298,7 +264,7 @@ class FeedbackRepository(TraceStoringRepository):
         is_it = TurnRow.turn_id == turn_id
         async with self._sessions.begin() as session:
             await session.execute(update(TurnRow).where(is_it, where).values(values))
-            if turn := await session.scalar(select(TurnRow).where(is_it, HAS_ENDED)):
+            if turn := await session.scalar(select(TurnRow).where(is_it)):
                 await _rate_taste(session, turn, self._now())
                 await self._trace_rows.save_verdict(session, turn, self._now())
         return turn

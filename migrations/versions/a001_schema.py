@@ -192,12 +192,12 @@ def _create_turns() -> None:
         key("turn_id"),
         *needed("chat_id", "user_id", "tokens", type_=sa.BigInteger),
         moment("at", index=True),
-        *optional("outcome", "root_id", "verdict", "reason"),
+        *optional("root_id", "verdict", "reason"),
         *needed("seconds", "cost_usd", type_=sa.Double),
         *needed("requests", "retries", type_=sa.Integer),
         *needed("error_types", type_=sa.JSON),
         sa.Column("trace_id", sa.String, index=True),
-        *needed("comment"),
+        *needed("outcome", "comment"),
     )
     op.create_index("ix_turns_user_id_at", "turns", ["user_id", "at"])
     op.create_index("ix_turns_chat_id_at", "turns", ["chat_id", "at"])

@@ -26,7 +26,7 @@ from bot.updates.accept import introduce
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
-from db.records import EndedTurn, Spending
+from db.records import EndedTurn
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.people import (
     CareRepository,
@@ -38,7 +38,7 @@ from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import TurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
-from tests.doubles.model_server import ModelServer, Step, hang
+from tests.doubles.model_server import ModelServer
 from tests.doubles.server import JsonObject, eventually
 from tests.fakes import FakeCatalogue
 from tests.faults.turns import QUESTION, search, valid
@@ -298,30 +298,6 @@ class TestBudgets:
         assert RESETS in first
         assert "budget" not in second + other
 
-    async def test_turns_at_once_see_each_other(
-        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
-    ) -> None:
-        """One person in three chats, whose budget is enough for one and a half turns."""
-
-        def slowly(body: JsonObject) -> Step:
-            return hang(0.3, search() if body["messages"][-1]["role"] == "user" else valid())
-
-        model_server.default = slowly
-        groups = [GROUP - number for number in range(3)]
-        async with open_model(model_server) as model:
-            budgets = rooms.budgets(Budget("user", "requests", 3))
-            async with rooms.open(bot_api, model, budgets=budgets):
-                for group in groups:
-                    named = {"type": "mention", "offset": 0, "length": 19}
-                    said = f"@sommelier_test_bot {QUESTION}, with Gugelhupf"
-                    bot_api.say(said, group, BEA, entities=[named])
-                shown = [(await bot_api.wait_for_message(1, group))[0] for group in groups]
-        assert len(model_server.requests) <= 3
-        answered = sum(text.startswith("For your lamb:") for text in shown)
-        assert answered <= 1  # none, where each has asked once before any asks again
-        told = sum("You have used up today's budget of questions." in text for text in shown)
-        assert told == len(groups) - answered
-
     async def test_used_up_the_house_answers_without_a_request_until_the_next_day(
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
     ) -> None:
@@ -371,9 +347,7 @@ class TestBudgets:
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
     ) -> None:
         class Silent(TurnRepository):
-            async def begin(
-                self, turn_id: int, user_id: int, at: datetime, since: datetime
-            ) -> Spending:
+            async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
                 raise OSError("the disk is gone")
 
         model_server.script(search(), valid(), search(), valid())

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from agent.engine.limits import Spent
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
-from db.records import DayStats, EndedTurn, Spending
+from db.records import DayStats, EndedTurn
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.inbox import Inbox
 from db.repositories.people import ChatRepository, PeopleRepository
@@ -89,31 +89,10 @@ class TestTurns:
         await turns.save(EndedTurn(turn(2, at=NOON, requests=2, tokens=100, cost_usd=0.5)))
         await turns.save(EndedTurn(turn(3, user_id=BOB, requests=1, tokens=10, cost_usd=0.25)))
         await turns.save(EndedTurn(turn(4, user_id=BOB, requests=0, tokens=0, cost_usd=0)))
-        everyone = Spent(3, 110, 0.75)
-        assert await turns.begin(9, ADA, NOON, NOON) == Spending(Spent(2, 100, 0.5), everyone, 2)
-        assert await turns.begin(9, 7, NOON, NOON) == Spending(Spent(), everyone, 2)
-        earlier = await turns.begin(9, ADA, NOON, NOON - timedelta(days=2))
-        assert earlier.by_person == Spent(5, 5_000_000_100, 0.625)
-
-    async def test_turns_under_way_are_seen_until_they_end(self, turns: TurnRepository) -> None:
-        async def others(turn_id: int, user_id: int, at: datetime = NOON) -> tuple[int, int]:
-            seen = await turns.begin(turn_id, user_id, at, NOON)
-            return seen.persons_under_way, seen.under_way
-
-        assert await others(1, ADA) == (0, 0)
-        assert await others(1, ADA) == (0, 0)
-        assert await others(2, ADA) == (1, 1)
-        assert await others(3, BOB) == (0, 2)
-        await turns.save(EndedTurn(turn(1)))
-        assert await others(4, ADA) == (1, 2)
-        # Whose process died is not under way for ever.
-        assert await others(5, ADA, NOON + timedelta(hours=2)) == (0, 0)
-
-    async def test_of_turns_that_begin_at_once_each_sees_those_before_it(
-        self, turns: TurnRepository
-    ) -> None:
-        begun = await asyncio.gather(*(turns.begin(each, ADA, NOON, NOON) for each in range(20)))
-        assert sorted(each.persons_under_way for each in begun) == list(range(20))
+        assert await turns.spent(NOON) == Spent(3, 110, 0.75)
+        assert await turns.spent(NOON, ADA) == Spent(2, 100, 0.5)
+        assert await turns.spent(NOON, 7) == Spent()
+        assert await turns.spent(NOON - timedelta(days=2), ADA) == Spent(5, 5_000_000_100, 0.625)
 
     async def test_every_day_is_counted_also_those_without_turns(
         self, turns: TurnRepository, feedback: FeedbackRepository
@@ -206,14 +185,10 @@ class TestFeedback:
         assert await feedback.asked_about(GROUP, 99) is None
         assert await feedback.rate(TURN.turn_id, None) == back
 
-    async def test_an_unknown_turn_and_one_under_way_have_no_feedback(
-        self, feedback: FeedbackRepository, turns: TurnRepository
-    ) -> None:
-        await turns.begin(2, ADA, NOON, NOON)
-        for turn_id in (1, 2):
-            assert await feedback.rate(turn_id, "liked") is None
-            assert await feedback.reason(turn_id, "tone") is None
-            assert await feedback.comment(turn_id, "hm") is None
+    async def test_an_unknown_turn_has_no_feedback(self, feedback: FeedbackRepository) -> None:
+        assert await feedback.rate(1, "liked") is None
+        assert await feedback.reason(1, "tone") is None
+        assert await feedback.comment(1, "hm") is None
 
     async def test_the_question_leads_to_its_turn(
         self, feedback: FeedbackRepository, sessions: Sessions

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.engine.limits import NOTHING_SPENT, Limits, Spent
+from agent.engine.limits import NOTHING_SPENT, Limits
 from agent.i18n import translate
-from bot.budgets import TYPICAL, UNLIMITED, Allowance, Budget, Budgets, average_turn
-from db.records import Spending
+from bot.budgets import UNLIMITED, Allowance, Budget, Budgets
 from db.repositories.people import PeopleRepository
 from db.repositories.turns import TurnRepository
 
@@ -42,12 +41,6 @@ def test_a_turn_stays_within_all_budgets_and_asks_nothing_once_one_is_used_up(
 def test_few_requests_are_for_a_tool_call_and_an_answer(left: int, retries: int) -> None:
     allowance = Allowance((Budget("user", "requests", 20, 20 - left),))
     assert allowance.apply_to(Limits()).structured_output_max_retries == retries
-
-
-def test_running_turns_count_as_average_turns() -> None:
-    assert average_turn(Spending()) == TYPICAL
-    spending = Spending(by_everyone=Spent(7, 3000, 0.75), turns=3)
-    assert average_turn(spending) == Spent(2, 1000, 0.25)
 
 
 class People:
