@@ -15,19 +15,11 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agent.text import Match, pattern
-
 if TYPE_CHECKING:
     from babel.messages.catalog import Catalog
 
 LOCALES: Final = Path(__file__).with_name("locales")
 ENGLISH: Final = "en"
-FAHRENHEIT: Final = "fahrenheit"
-_CELSIUS: Final = pattern(
-    r"(?P<before>\A|\D)"
-    r"(?:(?P<low>\d{1,2})(?P<to> ?[-–—] ?| (?:to|and|bis|und|à|et|a|y|e|tot|en) ))?"
-    r"(?P<high>\d{1,2}) ?° ?C\b"
-)
 _LANGUAGE: Final = ContextVar("language", default=(ENGLISH, False))
 """The current language, and whether the user chose it."""
 
@@ -90,20 +82,6 @@ def use_language(language: str | None) -> Iterator[None]:
 def languages() -> tuple[str, ...]:
     """Return the codes of the languages with a catalogue, English first."""
     return ENGLISH, *sorted(folder.name for folder in LOCALES.iterdir() if folder.is_dir())
-
-
-def in_fahrenheit(text: str) -> str:
-    """Return `text` with its temperatures in °F: `16–18 °C` is `61–64 °F`."""
-    return _CELSIUS.sub(_convert, text)
-
-
-def _convert(match: Match) -> str:
-    low, high = (
-        celsius and str(round(int(celsius) * 9 / 5 + 32))
-        for celsius in (match["low"], match["high"])
-    )
-    degrees = f"{low}{match['to']}{high}" if low else high
-    return f"{match['before']}{degrees} °F"
 
 
 def in_every_language(name: str, /, **values: str | float) -> dict[str, str]:

@@ -36,13 +36,10 @@ LEVELS: Final[Mapping[Outcome, Level]] = {"fallback": "WARNING", "failed": "ERRO
 
 FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
 """The kind of a fact. `rated` comes from verdicts, `setting` from a choice."""
-PRICES: Final = "prices"
 STATED_KINDS: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
 """The kinds of facts that users state in words."""
 UNDER_AGE: Final = "age=under"
 """The setting of a user who said that they are too young."""
-SHARED: Final = "cellar in {}=shared"
-"""The setting of a user who shows their cellar in a chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +129,10 @@ def changed(person: Person, change: Change) -> Person:
 
 
 def settings_of(facts: Iterable[Fact]) -> dict[str, str]:
-    """Return the settings that a person chose, by name; `prices` is the budget they stated."""
+    """Return the settings that a person chose, by name."""
     chosen = {}
     for fact in facts:
-        if fact.kind == "budget":
-            chosen[PRICES] = fact.value
-        elif fact.kind == "setting":
+        if fact.kind == "setting":
             name, _, value = fact.value.partition("=")
             chosen[name] = value
     return chosen
@@ -146,15 +141,6 @@ def settings_of(facts: Iterable[Fact]) -> dict[str, str]:
 def hides_words(person: Person) -> bool:
     """Return whether a person chose that traces hold numbers only, and none of their words."""
     return settings_of(person.facts).get("traces") == "numbers"
-
-
-def facts_of(settings: Mapping[str, str]) -> tuple[Fact, ...]:
-    """Return the facts that stand for settings, as `settings_of` reads them."""
-    return tuple(
-        Fact("budget", value) if name == PRICES else Fact("setting", f"{name}={value}")
-        for name, value in settings.items()
-        if value
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

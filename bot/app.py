@@ -39,22 +39,22 @@ from bot.telegram.connection import (
 )
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
-from bot.telegram.follow_ups import FollowUps, follow_up_buttons
-from bot.telegram.handlers import Handlers
+from bot.telegram.follow_ups import follow_up_buttons, follow_up_handlers
+from bot.telegram.handlers import register
 from bot.telegram.inline import InlineMode
 from bot.telegram.local import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import MemoryCommands
-from bot.telegram.noticed import NoticedButtons, care_buttons, memory_buttons
-from bot.telegram.onboarding import Onboarding
+from bot.telegram.noticed import care_buttons, memory_buttons, noticed_handlers
+from bot.telegram.onboarding import onboarding_handlers
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.rating import RatingButtons, rating
-from bot.telegram.reminders import Reminders
+from bot.telegram.reminders import reminder_handlers
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
-from bot.telegram.settings import SettingsCommands
-from bot.telegram.tool_buttons import ToolButtons, tool_buttons
+from bot.telegram.settings import settings_handlers
+from bot.telegram.tool_buttons import tool_buttons, tool_handlers
 from bot.tracing import forgetting_of, open_exporter, trace_link, words
 from bot.turn import TurnRunner
 from config import Settings
@@ -124,9 +124,9 @@ async def open_app(
         allow_list = settings.access == "allow_list"
         access = None if telegram else Access(conversation, admins, allow_list=allow_list)
         changed = exporter.wake if exporter else lambda: None
-        tools = ToolButtons(conversation, servers).handlers()
+        tools = tool_handlers(conversation, servers)
         further = handlers_of(settings, conversation, admins, changed)
-        Handlers(conversation, access).register(application, [*tools, *further])
+        register(application, conversation, access, [*tools, *further])
         forgetting = forgetting_of(settings, resources.sessions)
         yield App(
             application=application,
@@ -192,6 +192,13 @@ def handlers_of(
     `changed` is called when there is feedback to deliver.
     """
     elsewhere = "Langfuse" if settings.has_langfuse else TRACED if settings.is_exported else ""
+    functions = (
+        noticed_handlers,
+        reminder_handlers,
+        settings_handlers,
+        onboarding_handlers,
+        follow_up_handlers,
+    )
     groups = (
         InlineMode(conversation),
         AdminCommands(
@@ -206,16 +213,14 @@ def handlers_of(
             elsewhere=elsewhere,
             is_deleted_there=settings.has_langfuse,
         ),
-        NoticedButtons(conversation),
-        Reminders(conversation),
-        SettingsCommands(conversation),
-        Onboarding(conversation),
-        RatingButtons(conversation, changed, masks=settings.trace_content != "full"),
-        FollowUps(conversation),
         Media(conversation, SentFiles()),
-        LookUps(conversation),
+        RatingButtons(conversation, changed, masks=settings.trace_content != "full"),
+        LookUps(conversation),  # its last handler takes the presses that no other takes
     )
-    return [handler for group in groups for handler in group.handlers()]
+    return [
+        *(handler for handlers_for in functions for handler in handlers_for(conversation)),
+        *(handler for group in groups for handler in group.handlers()),
+    ]
 
 
 def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "AdminPage":

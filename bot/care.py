@@ -10,7 +10,7 @@ from agent.care.concerns import RETRACTABLE, Care, read_care
 from agent.care.help import Help
 from agent.engine.run import Run
 from agent.engine.span import Span
-from agent.turn import SHARED, UNDER_AGE, AnswerFunction, Change, Fact, Person, Reply
+from agent.turn import UNDER_AGE, AnswerFunction, Change, Fact, Person, Reply
 from bot.retries import call_or_default
 from db.repositories.people import CareRepository, MemoryRepository
 
@@ -59,8 +59,8 @@ class SafetyService:
     ) -> Person:
         """Return a user with their facts and bottles, or with `care` alone if these cannot be read.
 
-        `facts` are those of the user if they were read before. In a group, the bottles are read
-        only if the user shares their cellar there.
+        `facts` are those of the user if they were read before. Their bottles are read in their
+        private chat only.
         """
         memory = self.memory
         if memory is None or not user_id:
@@ -68,8 +68,7 @@ class SafetyService:
 
         async def read() -> Person:
             known = await memory.facts(user_id) if facts is None else facts
-            is_shown = chat_id == user_id or Fact("setting", SHARED.format(chat_id)) in known
-            bottles = await memory.bottles(user_id) if is_shown else ()
+            bottles = await memory.bottles(user_id) if chat_id == user_id else ()
             held = {fact.value for fact in known if fact.kind == "allergy"}
             held |= {"under_age"} if Fact("setting", UNDER_AGE) in known else set()
             return Person(care.with_remembered(held), tuple(known), tuple(bottles), user_id)

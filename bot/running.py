@@ -177,7 +177,7 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
     application = app.application
     await introduce(application)
     lanes.ready.set()
-    await show_commands(application, settings.admin_ids)
+    await show_commands(application)
     if (url := settings.webhook_url) and (secret := settings.webhook_secret):
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 

@@ -9,7 +9,7 @@ from typing import Final
 from agent.care.concerns import read_care
 from agent.engine.run import Run, ShowDraft
 from agent.engine.span import Span
-from agent.i18n import FAHRENHEIT, in_fahrenheit, is_language_chosen, set_language, translate
+from agent.i18n import is_language_chosen, set_language, translate
 from agent.memory.wording import with_change_notes
 from agent.text import language_of
 from agent.tracing.recorder import Recorder
@@ -22,7 +22,6 @@ from agent.turn import (
     deps_of,
     hides_words,
     record_turn,
-    settings_of,
     with_person,
 )
 from bot.budgets import UNLIMITED, Allowance, Budgets
@@ -161,16 +160,14 @@ class TurnRunner:
         # Only a chat shows the button that undoes a change; 0 stands for no button.
         undo_id = question.id if question.to is not None else 0
         reply = with_change_notes(reply, person, question.text, undo_id)
-        text, notes = reply.text, reply.notes
+        notes = reply.notes
         if self.budgets is not None:
             notes += await self.budgets.notes(
                 allowance, spent, question.user_id, is_over=lacked_budget
             )
         if await self._may_have_lost_answer(question):
             notes += (translate("may_be_lost"),)
-        if settings_of(person.facts).get("temperature") == FAHRENHEIT and question.kind == "chat":
-            text = in_fahrenheit(text)
-        reply = replace(reply, text=text, notes=notes, spent=spent, seconds=question.seconds)
+        reply = replace(reply, notes=notes, spent=spent, seconds=question.seconds)
         record_turn(run.span, reply)
         return reply
 

@@ -178,10 +178,10 @@ class UpdateRow(Base):
 class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     """A committed message. Once it is sent, it has a `message_id`, and its content is deleted.
 
-    `update_id` is the update whose lane sends it, `turn_id` the turn that it answers, `asks_about`
-    the turn for which it asks feedback. With `follows` it continues the message before it. `edits`
-    is the message of the bot that it replaces. `buttons` are rows of labels and data. An `error` is
-    final: a message that may have arrived is never sent again.
+    `update_id` is the update whose lane sends it, `turn_id` the turn that it answers. With
+    `follows` it continues the message before it. `edits` is the message of the bot that it
+    replaces. `buttons` are rows of labels and data. An `error` is final: a message that may have
+    arrived is never sent again.
     """
 
     __tablename__ = "outbox"
@@ -190,9 +190,6 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     id: Mapped[Counter] = mapped_column(init=False)
     update_id: Mapped[BigInt | None] = mapped_column(index=True, default=None)
     turn_id: Mapped[int | None] = mapped_column(
-        ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True, default=None
-    )
-    asks_about: Mapped[int | None] = mapped_column(
         ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True, default=None
     )
     broadcast_id: Mapped[int | None] = mapped_column(
@@ -206,7 +203,6 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     kind: Mapped[str] = mapped_column(default="message")
     html: Mapped[str] = mapped_column(default="")
     buttons: Mapped[list[list[list[str]]]] = mapped_column(JSON, default_factory=list)
-    placeholder: Mapped[str] = mapped_column(default="")
     file_name: Mapped[str] = mapped_column(default="")
     file: Mapped[bytes | None] = mapped_column(LargeBinary, default=None)
     message_id: Mapped[BigInt | None] = mapped_column(default=None)

@@ -36,9 +36,9 @@ from bot.telegram.connection import (
 )
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.drafts import Drafts
-from bot.telegram.handlers import Handlers, show_commands
+from bot.telegram.handlers import register, show_commands
 from bot.telegram.look_ups import LookUps
-from bot.telegram.onboarding import Onboarding
+from bot.telegram.onboarding import onboarding_handlers
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
@@ -225,9 +225,9 @@ async def running(
         **turns_with,
     )
     look_ups = LookUps(conversation).handlers() if sources else []
-    handlers = Handlers(conversation, access(conversation))
-    greeting = Onboarding(conversation).handlers()
-    handlers.register(application, [*greeting, *further(conversation), *look_ups])
+    greeting = onboarding_handlers(conversation)
+    handlers = [*greeting, *further(conversation), *look_ups]
+    register(application, conversation, access(conversation), handlers)
     forgetting = Forgetting(deletions=DeletionRepository(Sessions(engine)))
     app = App(
         application=application, conversation=conversation, forgetting=forgetting, exporter=None

@@ -1,4 +1,4 @@
-"""Handle buttons under messages: acknowledge presses, change and remove buttons.
+"""Handle buttons under messages: check and acknowledge presses, change and remove buttons.
 
 Telegram tells the buttons of a message with each press and at no other time; so they are known as
 they were when it was pressed.
@@ -11,6 +11,7 @@ from typing import Final
 from telegram import CallbackQuery, InlineQuery, InlineQueryResult, Message
 from telegram.error import TelegramError
 
+from agent.i18n import translate
 from bot.outgoing import Button, ButtonRows
 from bot.pending import is_retry
 from bot.telegram.sender import keyboard
@@ -43,12 +44,24 @@ def parts_of(query: CallbackQuery, count: int) -> list[str]:
     return [*(query.data or "").split(":", count)[1:], *[""] * count][:count]
 
 
-async def pressed_message(query: CallbackQuery, too_old: str) -> Message | None:
-    """Return the pressed message; if it is not accessible any more, say that it is `too_old`."""
+async def claim(
+    query: CallbackQuery, owner: object, goes: Callable[[str], bool] | None = None
+) -> Message | None:
+    """Return the pressed message if its user, the `owner`, pressed it first.
+
+    The buttons whose data `goes` are removed; without `goes` a button works more than once. In all
+    other cases, and for a button without an owner, tell the presser why nothing happens.
+    """
     message = query.message
-    if isinstance(message, Message) and message.is_accessible:
+    if not (owner and isinstance(message, Message) and message.is_accessible):
+        problem = "button_too_old"
+    elif str(owner) != str(query.from_user.id):
+        problem = "not_yours"
+    elif goes is not None and not await remove_buttons(message, goes):
+        problem = "one_moment"
+    else:
         return message
-    await acknowledge(query, too_old)
+    await acknowledge(query, translate(problem))
     return None
 
 

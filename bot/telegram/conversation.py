@@ -1,12 +1,13 @@
 """Answer the messages of a chat, with the messages before them as context."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import ValidationError
 from telegram import Update
-from telegram.ext import BaseHandler, ContextTypes
+from telegram.ext import BaseHandler, CallbackQueryHandler, CommandHandler, ContextTypes
+from telegram.ext.filters import BaseFilter
 
 from agent.engine.run import Run
 from agent.i18n import translate
@@ -20,13 +21,14 @@ from bot.pending import is_retry, pending_turn
 from bot.question import Question
 from bot.resources import Repositories, Resources
 from bot.telegram.messages import (
+    TYPED,
     destination,
+    has_words,
     is_addressed,
     message_of,
     names_of,
     people_of,
     replied_answer_id,
-    reply_to_message_without_words,
     with_context,
     without_mentions,
 )
@@ -36,6 +38,8 @@ from db.records import EndedTurn
 
 Context = ContextTypes.DEFAULT_TYPE
 AnyHandler = BaseHandler[Any, Any, Any]
+Handle = Callable[["Conversation", Update], Awaitable[None]]
+"""Handles an update in a conversation."""
 
 PICTURE: Final = "[picture]"
 """Stored as the text of a picture without a caption."""
@@ -62,26 +66,25 @@ class Conversation:
         """Return the repositories."""
         return self.resources.repositories
 
-    async def answer_text(self, update: Update, context: Context) -> None:
+    async def answer_text(self, update: Update) -> None:
         """Answer a text message."""
         message = message_of(update)
         if not is_addressed(message):
             return
         words = without_mentions(message)
         text = with_context(words, message)
-        has_context = text != words
-        if not has_context and (reply := reply_to_message_without_words(words)):
-            await self.say(update, translate(reply))
+        if text == words and not has_words(words):
+            await self.say(update, translate("text_only"))
             return
         await self.respond(self.build_question(update, text), replied_answer_id(message))
 
-    async def answer_edit(self, update: Update, context: Context) -> None:
+    async def answer_edit(self, update: Update) -> None:
         """Run the last turn again with the new text of an edited message."""
         message = message_of(update)
         if not is_addressed(message):
             return
         if not (message.text or "").startswith("/") and await self._undo_turn(update):
-            await self.answer_text(update, context)
+            await self.answer_text(update)
         else:
             await self.say(update, translate("edited"))
 
@@ -199,6 +202,29 @@ class Conversation:
         )
         # An interrupted try of this turn may have undone it already.
         return is_undone or is_retry()
+
+
+def on_command(
+    talk: Conversation, names: str | Sequence[str], handle: Handle, only: BaseFilter = TYPED
+) -> AnyHandler:
+    """Return the handler of commands with these names, which users typed themselves."""
+    return CommandHandler(names, calling(talk, handle), filters=TYPED & only)
+
+
+def on_press(talk: Conversation, prefix: str, handle: Handle) -> AnyHandler:
+    """Return the handler of presses on buttons whose data begin with `prefix`."""
+    return CallbackQueryHandler(calling(talk, handle), pattern=f"^{prefix}")
+
+
+def calling(
+    talk: Conversation, handle: Handle
+) -> Callable[[Update, Context], Coroutine[Any, Any, None]]:
+    """Return a callback for the library that hands updates to `handle`."""
+
+    async def call(update: Update, context: Context) -> None:
+        await handle(talk, update)
+
+    return call
 
 
 def attached_in(history: Sequence[StoredMessage]) -> Attachment | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from telegram.constants import ChatAction, ParseMode
-from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, TelegramError
+from telegram.error import RetryAfter, TelegramError
 from telegram.ext import ExtBot
 
 from agent.engine.run import ShowDraft
@@ -38,10 +38,8 @@ REFRESH_SECONDS: Final = 20.0
 """Seconds after which an unchanged draft is sent again; Telegram removes it after 30."""
 POLL_SECONDS: Final = 0.15
 """Seconds between two looks for a new draft."""
-TYPING_LATE_SECONDS: Final = 0.2
-"""Seconds that an answer waits for a "typing" request, which would be shown after it."""
 LATE_SECONDS: Final = (2.0, None)
-"""Seconds that an answer waits for a draft request, in private chats and in groups."""
+"""Seconds that an answer waits for a request to show it forming, in private chats and in groups."""
 EDIT_SECONDS: Final = 3.0
 """The time between two edits in a group."""
 QUICK_SECONDS: Final = 2.0
@@ -50,23 +48,58 @@ PLACEHOLDER: Final = "…"
 OPTIONAL: Final[Optional] = "optional"
 
 
-@dataclass(slots=True)
-class Forming:
-    """An answer that forms in a chat: the source of its newest draft, and the part shown."""
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """Shows that answers form.
 
-    to: Destination
-    draft_id: int
-    placeholder: Placeholder
-    due_at: float
-    """The time at which the next draft may be shown."""
-    has_drafts: bool
-    draft: Callable[[], str] | None = None
-    shown: str = ""
-    shown_at: float = float("-inf")
-    typed_at: float = float("-inf")
-    is_drafting: bool = False
-    is_over: bool = False
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    The id of a group's message is stored in the `inbox` before anything of the answer is in it;
+    such messages leave half of the rate limit to answers.
+    """
+
+    bot: ExtBot[Optional]
+    inbox: Inbox | None = None
+    clock: Clock = time.monotonic
+    showing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @asynccontextmanager
+    async def forming(
+        self, to: Destination, draft_id: int, placeholder: Placeholder
+    ) -> AsyncIterator[ShowDraft]:
+        """Show that an answer forms until the block ends; yield a function that shows a draft.
+
+        A request is never cut off, at most left behind. In a group none is left behind: there it
+        would change the answer.
+        """
+        forming = _Forming(self, to, draft_id, placeholder)
+        task = asyncio.create_task(forming.run())
+        self.showing.add(task)
+        task.add_done_callback(self.showing.discard)
+        try:
+            yield forming.show
+        finally:
+            forming.end()
+            await asyncio.wait([task], timeout=LATE_SECONDS[to.is_group])
+
+
+class _Forming:
+    """An answer that forms in a chat: the source of its newest draft, and the part shown.
+
+    A chat in which Telegram asks to wait is left alone for so long.
+    """
+
+    def __init__(
+        self, drafts: Drafts, to: Destination, draft_id: int, placeholder: Placeholder
+    ) -> None:
+        self.drafts, self.to = drafts, to
+        self.draft_id, self.placeholder = draft_id, placeholder
+        self.due_at = drafts.clock() + (QUICK_SECONDS if to.is_group else 0)
+        """The time at which the next draft may be shown."""
+        self.has_drafts = True
+        self.draft: Callable[[], str] | None = None
+        self.shown = ""
+        self.shown_at = self.typed_at = float("-inf")
+        self.is_drafting = self.is_over = False
+        self.news = asyncio.Event()
 
     def show(self, draft: Callable[[], str]) -> None:
         """Show this draft from now on."""
@@ -78,126 +111,81 @@ class Forming:
         self.is_over = True
         self.news.set()
 
-
-@dataclass(slots=True)
-class Drafts:
-    """Shows that answers form.
-
-    A server that knows no drafts is not asked again. A chat in which Telegram asks to wait is left
-    alone for so long. The id of a group's message is stored in the `inbox` before anything of the
-    answer is in it; such messages leave half of the rate limit to answers.
-    """
-
-    bot: ExtBot[Optional]
-    inbox: Inbox | None = None
-    clock: Clock = time.monotonic
-    are_known: bool = True
-    showing: set[asyncio.Task[None]] = field(default_factory=set)
-
-    @asynccontextmanager
-    async def forming(
-        self, to: Destination, draft_id: int, placeholder: Placeholder
-    ) -> AsyncIterator[ShowDraft | None]:
-        """Show that an answer forms until the block ends; yield what shows a draft.
-
-        A request is never cut off, at most left behind. In a group none is left behind: there it
-        would change the answer.
-        """
-        due_at = self.clock() + (QUICK_SECONDS if to.is_group else 0)
-        forming = Forming(to, draft_id, placeholder, due_at, to.is_group or self.are_known)
-        task = asyncio.create_task(self._until_over(forming))
-        self.showing.add(task)
-        task.add_done_callback(self.showing.discard)
-        try:
-            yield forming.show if forming.has_drafts else None
-        finally:
-            forming.end()
-            late = LATE_SECONDS[to.is_group] if forming.is_drafting else TYPING_LATE_SECONDS
-            await asyncio.wait([task], timeout=late)
-
-    async def _until_over(self, forming: Forming) -> None:
-        while not forming.is_over:
-            forming.news.clear()
+    async def run(self) -> None:
+        """Show drafts and "typing" until the answer is there."""
+        while not self.is_over:
+            self.news.clear()
             try:
-                await self._show(forming)
+                await self._show()
             except TelegramError as error:
-                self._note(forming, error)
-            forming.is_drafting = False
-            seconds = POLL_SECONDS if forming.draft and forming.has_drafts else TYPING_SECONDS
+                self._note(error)
+            self.is_drafting = False
+            seconds = POLL_SECONDS if self.draft and self.has_drafts else TYPING_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await forming.news.wait()
+                    await self.news.wait()
 
-    async def _show(self, forming: Forming) -> None:
+    async def _show(self) -> None:
         """Show a draft or a typing indicator, if one is due."""
-        now, to = self.clock(), forming.to
-        if forming.draft and forming.has_drafts and now >= forming.due_at:
-            html = next(iter(split_messages(forming.draft())), "") or forming.shown
-            fades = not to.is_group and now - forming.shown_at >= REFRESH_SECONDS
-            if html and (html != forming.shown or fades):
-                forming.is_drafting = True
-                await (self._edit if to.is_group else self._draft)(forming, html)
+        now, to = self.drafts.clock(), self.to
+        if self.draft and self.has_drafts and now >= self.due_at:
+            html = next(iter(split_messages(self.draft())), "") or self.shown
+            fades = not to.is_group and now - self.shown_at >= REFRESH_SECONDS
+            if html and (html != self.shown or fades):
+                self.is_drafting = True
+                await (self._edit(html) if to.is_group else self._send_draft(html))
                 return
-        if not forming.shown and now - forming.typed_at >= TYPING_SECONDS:
-            forming.typed_at = now
-            await self.bot.send_chat_action(
+        if not self.shown and now - self.typed_at >= TYPING_SECONDS:
+            self.typed_at = now
+            await self.drafts.bot.send_chat_action(
                 to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
             )
 
-    async def _draft(self, forming: Forming, html: str) -> None:
+    async def _send_draft(self, html: str) -> None:
         try:
-            await self.bot.send_message_draft(
-                forming.to.chat_id,
-                forming.draft_id,
+            await self.drafts.bot.send_message_draft(
+                self.to.chat_id,
+                self.draft_id,
                 html,
-                message_thread_id=forming.to.thread_id,
+                message_thread_id=self.to.thread_id,
                 parse_mode=ParseMode.HTML,
                 api_kwargs={"can_stop": True},
             )
-            forming.shown = html
+            self.shown = html
         finally:
-            forming.shown_at = self.clock()
-            forming.due_at = forming.shown_at + DRAFT_SECONDS
+            self.shown_at = self.drafts.clock()
+            self.due_at = self.shown_at + DRAFT_SECONDS
 
-    async def _edit(self, forming: Forming, html: str) -> None:
+    async def _edit(self, html: str) -> None:
         """Edit the message that becomes the answer; send it first."""
-        to, placeholder = forming.to, forming.placeholder
-        if placeholder.message_id is None:
-            sent = await self.bot.send_message(
+        to, bot = self.to, self.drafts.bot
+        if self.placeholder.message_id is None:
+            sent = await bot.send_message(
                 to.chat_id,
                 PLACEHOLDER,
                 message_thread_id=to.thread_id,
                 reply_parameters=reply_parameters(to.reply_to),
                 rate_limit_args=OPTIONAL,
             )
-            placeholder.message_id = sent.message_id
-            await self._store(sent.message_id)
+            self.placeholder.message_id = message_id = sent.message_id
+            if (inbox := self.drafts.inbox) is not None and (turn := pending_turn()) is not None:
+                await retry_forever(lambda: inbox.save_placeholder(turn.update, message_id))
             return
-        await self.bot.edit_message_text(
+        await bot.edit_message_text(
             html,
             to.chat_id,
-            placeholder.message_id,
+            self.placeholder.message_id,
             parse_mode=ParseMode.HTML,
             link_preview_options=NO_PREVIEW,
             rate_limit_args=OPTIONAL,
         )
-        forming.shown, forming.due_at = html, self.clock() + EDIT_SECONDS
+        self.shown, self.due_at = html, self.drafts.clock() + EDIT_SECONDS
 
-    async def _store(self, message_id: int) -> None:
-        """Store the id of the message that becomes the answer of the current turn."""
-        if (inbox := self.inbox) is not None and (turn := pending_turn()) is not None:
-            await retry_forever(lambda: inbox.save_placeholder(turn.update, message_id))
-
-    def _note(self, forming: Forming, error: TelegramError) -> None:
+    def _note(self, error: TelegramError) -> None:
         """Note what an error means for the drafts that follow."""
         log.debug("A sign that an answer forms was not shown: %s", error)
         if isinstance(error, RetryAfter):
-            forming.due_at = forming.typed_at = self.clock() + seconds_of(error)
-        elif isinstance(error, InvalidToken) and forming.is_drafting:  # a 404: no such method
-            self.are_known = forming.has_drafts = False
-            log.info("This server of Telegram's Bot API knows no drafts")
-        elif isinstance(error, BadRequest | Forbidden):
-            forming.has_drafts, forming.shown = False, ""
-        elif forming.is_drafting and forming.to.is_group:
-            # Telegram may have sent or edited it: that is not done a second time.
-            forming.has_drafts = False
+            self.due_at = self.typed_at = self.drafts.clock() + seconds_of(error)
+        elif self.is_drafting:
+            # Telegram declines drafts, or may have sent or edited it: do not do that a second time.
+            self.has_drafts, self.shown = False, ""

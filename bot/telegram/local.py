@@ -44,7 +44,6 @@ class LocalTelegram(BaseRequest):
         self._ids = itertools.count(time.time_ns() // 1_000)
         self._sent: dict[int, str] = {}
         self._messages: dict[int, JsonObject] = {}
-        self._reply_wanted: JsonObject | None = None
 
     async def initialize(self) -> None:
         """Do nothing: there is no connection."""
@@ -93,8 +92,7 @@ class LocalTelegram(BaseRequest):
     def update_of(self, line: str) -> JsonObject:
         """Return the update of a line that the user typed.
 
-        A button's number presses the button; after a message that asks for a reply, the line is
-        the reply.
+        A button's number presses the button.
         """
         user = {
             "id": self.chat_id,
@@ -102,8 +100,7 @@ class LocalTelegram(BaseRequest):
             "first_name": "",
             "language_code": current_language(),
         }
-        replied_to, self._reply_wanted = self._reply_wanted, None
-        pressed = None if replied_to else self.buttons.get(line)
+        pressed = self.buttons.get(line)
         self._messages.clear()
         number = next(self._ids)
         if pressed is not None:
@@ -116,8 +113,6 @@ class LocalTelegram(BaseRequest):
         if command := COMMAND.match(line):
             entity = {"type": "bot_command", "offset": 0, "length": command.end(1)}
             message["entities"] = [entity]
-        elif replied_to is not None:
-            message["reply_to_message"] = replied_to
         return {"update_id": number, "message": message}
 
     def _message(self, message_id: int, text: str) -> JsonObject:
@@ -128,8 +123,6 @@ class LocalTelegram(BaseRequest):
         self.draft = ""
         message = self._message(next(self._ids), visible_text(html))
         message |= {"from": BOT, "entities": entities(html)}
-        if markup and markup.get("force_reply"):
-            self._reply_wanted = message
         self._sent[message["message_id"]] = html
         return self._with_buttons(message, markup)
 

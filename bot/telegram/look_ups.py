@@ -21,7 +21,7 @@ from agent.turn import Reply
 from bot import look_ups
 from bot.outgoing import Button, Outgoing
 from bot.question import Question
-from bot.telegram.buttons import acknowledge, pressed_message, remove_buttons
+from bot.telegram.buttons import acknowledge, claim
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import TYPED, behind_command, message_of, press_of
 
@@ -122,11 +122,10 @@ class LookUps:
     async def refine(self, update: Update, context: Context) -> None:
         """Ask the question of a weak answer again, refined; it is read from the message itself."""
         query = press_of(update)
-        if (message := await pressed_message(query, translate("button_too_old"))) is None:
+        message = await claim(query, query.from_user.id, lambda data: data == query.data)
+        if message is None:
             return
         await acknowledge(query)
-        if not await remove_buttons(message, lambda data: data == query.data):
-            return
         if questions := [*message.parse_entities([MessageEntity.BLOCKQUOTE]).values()]:
             question = self.talk.build_question(update, questions[-1], kind="ask")
             await self._ask(question, refine=True)

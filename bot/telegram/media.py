@@ -69,10 +69,16 @@ class Media:
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
         new = filters.UpdateType.MESSAGE
-        return [
-            MessageHandler(new & (PICTURES | ABOUT_PICTURE), self.pictures),
-            MessageHandler(new & VOICES, self.voice),
+        handlers: list[AnyHandler] = [
+            MessageHandler(new & (PICTURES | ABOUT_PICTURE), self.pictures)
         ]
+        if self._transcriber is not None:
+            handlers.append(MessageHandler(new & VOICES, self.voice))
+        return handlers
+
+    @property
+    def _transcriber(self) -> AudioServer | None:
+        return self.talk.resources.transcriber
 
     async def pictures(self, update: Update, context: Context) -> None:
         """Answer a photo, an album or a PDF file, or words in reply to one."""
@@ -84,7 +90,7 @@ class Media:
         is_file = any(file.get("mime_type") == PDF for file in files)
         can_see = VISION in deps_of(models).models or (is_file and bool(models.models))
         if not (words or can_see):
-            await talk.say(update, translate("cannot_read") if is_file else translate("cannot_see"))
+            await talk.say(update, translate("text_only"))
             return
         text = with_context(words, message) if words else PICTURE
         question = talk.build_question(update, text, kind="label" if can_see else "chat")
@@ -97,31 +103,19 @@ class Media:
             reply = await talk.answer(text, run, history, read)
             if read is not None:
                 return replace(reply, attachment=read.model_dump_json())
-            note = translate("not_read") if is_file else translate("not_seen")
-            return replace(reply, notes=(*reply.notes, note))
+            return replace(reply, notes=(*reply.notes, translate("not_read")))
 
         await talk.turns.run_turn(question, work)
 
     async def voice(self, update: Update, context: Context) -> None:
-        """Answer a voice message or a recording."""
-        message, transcriber = message_of(update), self.talk.resources.transcriber
-        sound = message.voice or message.audio or message.video_note
-        if sound is None or not is_addressed(message):
-            return
-        if transcriber is None and without_mentions(message):
-            await self.talk.answer_text(update, context)
-        elif transcriber is None:
-            await self.talk.say(update, translate("cannot_hear"))
-        elif seconds_of(sound) > MAX_SECONDS:
-            await self.talk.say(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
-        else:
-            await self._answer_voice(update, sound, transcriber)
-
-    async def _answer_voice(
-        self, update: Update, sound: Voice | Audio | VideoNote, transcriber: AudioServer
-    ) -> None:
-        """Answer what a recording says; show the transcription while it is answered."""
+        """Answer a recording; show its transcription while it is answered."""
         message, talk = message_of(update), self.talk
+        sound, server = message.voice or message.audio or message.video_note, self._transcriber
+        if sound is None or server is None or not is_addressed(message):
+            return
+        if (seconds := seconds_of(sound)) > MAX_SECONDS:
+            await talk.say(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
+            return
         heard, text = Heard(), ""
         question = talk.build_question(update, "", kind="voice")
         history = await talk.load_history(question)
@@ -129,8 +123,7 @@ class Media:
 
         async def listen(run: Run) -> str:
             nonlocal heard, text
-            name, seconds = file_name(sound), seconds_of(sound)
-            heard = await hear(download, name, seconds, run=run, server=transcriber)
+            heard = await hear(download, file_name(sound), seconds, run=run, server=server)
             words = heard.text
             text = with_context(words, message) if words else ""
             if words and run.show_draft is not None:

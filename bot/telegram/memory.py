@@ -18,7 +18,7 @@ from agent.memory.cellar import bottles_in_stock, read_bottles, take_bottles
 from agent.memory.taste import contradicted_facts, facts_in, new_facts
 from agent.sommelier.taste import taste_of, written
 from agent.text import fold
-from agent.turn import SHARED, STATED_KINDS, Bottles, Change, Fact, Person
+from agent.turn import STATED_KINDS, Bottles, Change, Fact, Person
 from bot.outgoing import Button
 from bot.telegram.buttons import acknowledge, remove_buttons, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -26,7 +26,6 @@ from bot.telegram.messages import (
     TYPED,
     behind_command,
     destination,
-    is_private,
     message_of,
     people_of,
     press_of,
@@ -35,7 +34,7 @@ from bot.telegram.noticed import undo_button
 from db.wines.cellars import read_bottles as read_csv
 from db.wines.cellars import write_bottles
 
-YES, NO, SHARE, UNSHARE = ":forget", ":keep", ":share", ":unshare"
+YES, NO = ":forget", ":keep"
 """Without a prefix before the colon a press waits in the lane of its chat."""
 FORGET_FACT: Final = "t:"
 EXPORT_FILE, CELLAR_FILE = "sommelier.json", "cellar.csv"
@@ -51,9 +50,8 @@ COUNTED: Final = "messages facts bottles turns traces".split()
 class MemoryCommands:
     """Shows, changes, exports and deletes the memory of a user, in their private chat.
 
-    Their cellar is shown also in a chat where they share it. `days` fills the text `privacy`.
-    Traces go `elsewhere`, if to a server; `is_deleted_there` tells whether they are deleted there,
-    too.
+    `days` fills the text `privacy`. Traces go `elsewhere`, if to a server; `is_deleted_there` tells
+    whether they are deleted there, too.
     """
 
     talk: Conversation
@@ -76,7 +74,6 @@ class MemoryCommands:
             *(CommandHandler(name, handle, filters=TYPED) for name, handle in commands.items()),
             CallbackQueryHandler(self.decided, pattern=f"^(?:{YES}|{NO})$"),
             CallbackQueryHandler(self.forget_fact, pattern=f"^{FORGET_FACT}"),
-            CallbackQueryHandler(self.share, pattern=f"^(?:{SHARE}|{UNSHARE})$"),
             MessageHandler(csv, self.take),
         ]
 
@@ -96,17 +93,10 @@ class MemoryCommands:
     async def forget(self, update: Update, context: Context) -> None:
         """Answer /forget: ask whether to delete all that is stored of a user."""
         kept = await self._counted(update)
-        buttons = (
-            (
-                Button(translate("forget_yes_button"), YES),
-                Button(translate("forget_no_button"), NO),
-            ),
-        )
-        await self.talk.say(
-            update,
-            translate("forget_sure", kept=kept) if kept else translate("forget_nothing"),
-            buttons,
-        )
+        yes = Button(translate("forget_yes_button"), YES)
+        no = Button(translate("forget_no_button"), NO)
+        question = translate("forget_sure", kept=kept) if kept else translate("forget_nothing")
+        await self.talk.say(update, question, ((yes, no),))
 
     async def decided(self, update: Update, context: Context) -> None:
         """Delete everything with the end of this turn, or nothing; how much is said before."""
@@ -135,9 +125,7 @@ class MemoryCommands:
             return
         known = _listed(facts)
         rows = tuple((Button(_label(fact), _data(fact)),) for fact in known[:MAX_FACTS])
-        await self.talk.say(
-            update, translate("taste_known") if known else translate("taste_unknown"), rows
-        )
+        await self.talk.say(update, translate("taste_known" if known else "taste_unknown"), rows)
 
     async def forget_fact(self, update: Update, context: Context) -> None:
         """Forget the fact of a pressed button, and take the button away."""
@@ -151,15 +139,12 @@ class MemoryCommands:
 
     async def cellar(self, update: Update, context: Context) -> None:
         """Answer /cellar: list, `export`, `add` or `remove` bottles."""
-        to, talk = destination(update), self.talk
-        if not is_private(update) and shared_in(to.chat_id) not in await talk.facts(update):
-            buttons = ((Button(translate("cellar_share_button"), SHARE),),)
-            await talk.say(update, translate("cellar_private"), buttons)
-            return
         action, _, line = behind_command(message_of(update).text or "").partition(" ")
-        bottles = await talk.bottles(update)
-        if _is_called(action, "cellar_export_word") and bottles_in_stock(bottles):
-            await talk.sender.send_file(to, CELLAR_FILE, write_bottles(bottles_in_stock(bottles)))
+        bottles = await self.talk.bottles(update)
+        owned = bottles_in_stock(bottles)
+        if owned and _is_called(action, "cellar_export_word"):
+            content = write_bottles(owned)
+            await self.talk.sender.send_file(destination(update), CELLAR_FILE, content)
         elif _is_called(action, "cellar_add_word") and (bought := read_bottles(line)):
             await self._changed(update, bottles=(bought,))
         elif _is_called(action, "cellar_remove_word"):
@@ -167,38 +152,25 @@ class MemoryCommands:
             gone = take_bottles(bottles, line, asked.count if asked else None)
             await self._changed(update, bottles=(gone,) if gone else ())
         else:
-            await self._show(update)
-
-    async def share(self, update: Update, context: Context) -> None:
-        """Show one's cellar in this chat from now on, or no more; each person shows theirs."""
-        query, (chat_id, _) = press_of(update), people_of(update)
-        await acknowledge(query)
-        setting = (shared_in(chat_id),)
-        if query.data == UNSHARE:
-            await self.talk.say(update, translate("cellar_unshared"))
-            await self.talk.change_memory(update, unlearned=setting)
-        else:
-            await self._show(update)
-            await self.talk.change_memory(update, learned=setting)
+            hint = f"\n\n{translate('cellar_hint')}" if owned else ""
+            shown = wording.whole_cellar(bottles, datetime.now(UTC).year)
+            await self.talk.say(update, shown + hint)
 
     async def take(self, update: Update, context: Context) -> None:
         """Add the bottles of a CSV file to the cellar of the person who sends it."""
         document = message_of(update).document
         assert document is not None  # noqa: S101 - the handler lets nothing else through
-
         bottles, left = list[Bottles](), 0
         if (document.file_size or 0) <= MAX_FILE_BYTES:
-            file = await context.bot.get_file(document.file_id)
+            file = await document.get_file()
             content = bytes(await file.download_as_bytearray())
             with suppress(ValueError):
                 bottles, left = await asyncio.to_thread(read_csv, content)
         if not bottles:
             await self.talk.say(update, translate("cellar_unreadable"))
             return
-        count = sum(wine.count for wine in bottles)
-        said = translate(
-            "cellar_imported", count=str(count), wines=str(len(bottles)), left=str(left)
-        )
+        count = str(sum(wine.count for wine in bottles))
+        said = translate("cellar_imported", count=count, wines=str(len(bottles)), left=str(left))
         await self.talk.say(update, said, undo_button(update.update_id))
         await self.talk.change_memory(update, bottles=tuple(bottles), undo_id=update.update_id)
 
@@ -217,16 +189,6 @@ class MemoryCommands:
         else:
             await self.talk.say(update, translate("nothing_changed"))
 
-    async def _show(self, update: Update) -> None:
-        bottles = await self.talk.bottles(update)
-        said = wording.whole_cellar(bottles, datetime.now(UTC).year)
-        if is_private(update):
-            hint = f"\n\n{translate('cellar_hint')}" if bottles_in_stock(bottles) else ""
-            await self.talk.say(update, said + hint)
-            return
-        buttons = ((Button(translate("cellar_unshare_button"), UNSHARE),),)
-        await self.talk.say(update, said, buttons)
-
     def _person(self, update: Update) -> tuple[int, str]:
         """Return the id of a user, and its hash in traces."""
         _, user_id = people_of(update)
@@ -234,8 +196,7 @@ class MemoryCommands:
 
     async def _counted(self, update: Update) -> str:
         """Return how much is stored of a user, in words."""
-        personal, person = self.talk.repositories.personal, self._person(update)
-        counts = await personal.count(*person)
+        counts = await self.talk.repositories.personal.count(*self._person(update))
         found = (name for name in COUNTED if counts.get(name))
         return ", ".join(translate(f"kept_{name}", count=counts[name]) for name in found)
 
@@ -261,8 +222,3 @@ def _label(fact: Fact) -> str:
 
 def _data(fact: Fact) -> str:
     return f"{FORGET_FACT}{crc32(':'.join(fact.key).encode()):08x}"
-
-
-def shared_in(chat_id: int) -> Fact:
-    """Return the setting of a person who shows their cellar in a chat."""
-    return Fact("setting", SHARED.format(chat_id))

@@ -1,7 +1,5 @@
 """Read Telegram's messages: their user, their destination and their words."""
 
-import unicodedata
-from collections.abc import Mapping
 from typing import Final
 
 from telegram import Bot, CallbackQuery, Message, MessageEntity, Update
@@ -15,16 +13,6 @@ from bot.outgoing import Destination
 from bot.updates.bursts import is_foreign
 
 COMMAND: Final = pattern(r"\s*/\S+\s*")
-SENT: Final[Mapping[str, str]] = {
-    "sticker": "sent_emoji",
-    "animation": "sent_emoji",
-    "contact": "sent_contact",
-    "poll": "sent_poll",
-    "checklist": "sent_poll",
-    "dice": "sent_dice",
-    "game": "sent_dice",
-}
-"""The reply to a message without words, by the field of the message."""
 
 
 def message_of(update: Update) -> Message:
@@ -105,18 +93,12 @@ def behind_command(text: str) -> str:
     return text[command.end() if command else 0 :].strip()
 
 
-def reply_to_message_without_words(text: str) -> str:
-    """Return the name of the reply to a message of links or emoji alone; empty if it has words."""
-    links = [found for found in live(text) if found.kind == "address"]
-    own = "".join(
-        text[before.end if before else 0 : after.start if after else len(text)]
-        for before, after in zip([None, *links], [*links, None], strict=True)
+def has_words(text: str) -> bool:
+    """Return whether a text has words besides links and emoji."""
+    return any(
+        any(map(str.isalnum, word)) and not any(found.kind == "address" for found in live(word))
+        for word in text.split()
     )
-    if any(map(str.isalnum, own)):
-        return ""
-    if links:
-        return "sent_link"
-    return "sent_emoji" if any(unicodedata.category(sign) == "So" for sign in own) else "empty"
 
 
 def with_context(words: str, message: Message) -> str:

@@ -4,11 +4,9 @@ A button carries all that it needs: its user, and the concern, the fact or the i
 it works after a restart; an old press, one of somebody else and a second one change nothing.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
-from telegram import CallbackQuery, Update
-from telegram.ext import CallbackQueryHandler
+from telegram import Update
 
 from agent.care.concerns import CONCERNS, gravest
 from agent.i18n import translate
@@ -17,8 +15,8 @@ from agent.memory.wording import in_words, learned
 from agent.turn import Fact, Reply
 from bot.outgoing import MAX_DATA, Button, ButtonRows
 from bot.question import Question
-from bot.telegram.buttons import acknowledge, parts_of, remove_buttons
-from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.buttons import acknowledge, claim, parts_of, remove_buttons
+from bot.telegram.conversation import AnyHandler, Conversation, on_press
 from bot.telegram.messages import people_of, press_of
 
 UNDO, REMEMBER, CARE = "u:", "r:", "c:"
@@ -60,62 +58,46 @@ def _data(user_id: int, fact: Fact) -> str:
     return f"{REMEMBER}{user_id}:{fact.kind}:{fact.value}"
 
 
-@dataclass(frozen=True, slots=True)
-class NoticedButtons:
-    """Handle the presses on these buttons."""
-
-    talk: Conversation
-
-    def handlers(self) -> list[AnyHandler]:
-        """Return the handlers."""
-        return [
-            CallbackQueryHandler(self.undo, pattern=f"^{UNDO}"),
-            CallbackQueryHandler(self.remember, pattern=f"^{REMEMBER}"),
-            CallbackQueryHandler(self.care, pattern=f"^{CARE}"),
-        ]
-
-    async def undo(self, update: Update, context: Context) -> None:
-        """Take a change back, if it is the presser's and was not taken back yet."""
-        query, (_, user_id) = press_of(update), people_of(update)
-        (number,) = parts_of(query, 1)
-        undo_id = int(number) if number.lstrip("-").isdecimal() and len(number) < 20 else 0
-        if await self.talk.repositories.memory.undoable(user_id, undo_id) is None:
-            await acknowledge(query, translate("nothing_to_undo"))
-            return
-        await self.talk.change_memory(update, undoes=undo_id)
-        await acknowledge(query, translate("undone"))
-        await remove_buttons(query.message, lambda data: data == query.data)
-
-    async def remember(self, update: Update, context: Context) -> None:
-        """Remember a suggested fact, if the button is for this user."""
-        query = press_of(update)
-        owner, kind, value = parts_of(query, 3)
-        if await _is_foreign(query, owner):
-            return
-        if (fact := fact_of(kind, value)) is not None:
-            await self.talk.change_memory(update, learned=(fact,))
-            await acknowledge(query, learned([fact]))
-        await remove_buttons(query.message, lambda data: data == query.data)
-
-    async def care(self, update: Update, context: Context) -> None:
-        """Take a concern back, or remember it."""
-        query, (chat_id, user_id) = press_of(update), people_of(update)
-        safety, (owner, concern) = self.talk.turns.safety, parts_of(query, 2)
-        if await _is_foreign(query, owner):
-            return
-        if concern == MISUNDERSTOOD:
-            await safety.retract(chat_id, user_id)
-            await acknowledge(query)
-            await self.talk.say(update, translate("care_misunderstood"))
-        elif concern in CONCERNS:
-            await safety.remember(chat_id, user_id, [concern])
-            await acknowledge(query, translate("care_kept"))
-        await remove_buttons(query.message, lambda data: data.startswith(CARE))
+def noticed_handlers(talk: Conversation) -> list[AnyHandler]:
+    """Return the handlers of presses on these buttons."""
+    presses = {UNDO: _undo, REMEMBER: _remember, CARE: _confirm_or_retract}
+    return [on_press(talk, prefix, handle) for prefix, handle in presses.items()]
 
 
-async def _is_foreign(query: CallbackQuery, owner: str) -> bool:
-    """Return whether a button is for somebody else; tell the presser."""
-    if owner == str(query.from_user.id):
-        return False
-    await acknowledge(query, translate("not_yours"))
-    return True
+async def _undo(talk: Conversation, update: Update) -> None:
+    """Take a change back, if it is the presser's and was not taken back yet."""
+    query, (_, user_id) = press_of(update), people_of(update)
+    (number,) = parts_of(query, 1)
+    undo_id = int(number) if number.lstrip("-").isdecimal() and len(number) < 20 else 0
+    if await talk.repositories.memory.undoable(user_id, undo_id) is None:
+        await acknowledge(query, translate("nothing_to_undo"))
+        return
+    await talk.change_memory(update, undoes=undo_id)
+    await acknowledge(query, translate("undone"))
+    await remove_buttons(query.message, lambda data: data == query.data)
+
+
+async def _remember(talk: Conversation, update: Update) -> None:
+    """Remember a suggested fact."""
+    query = press_of(update)
+    owner, kind, value = parts_of(query, 3)
+    fact = fact_of(kind, value)
+    is_own = await claim(query, owner if fact else None, lambda data: data == query.data)
+    if fact and is_own:
+        await talk.change_memory(update, learned=(fact,))
+        await acknowledge(query, learned([fact]))
+
+
+async def _confirm_or_retract(talk: Conversation, update: Update) -> None:
+    """Remember a concern, or take it back."""
+    query, (chat_id, user_id) = press_of(update), people_of(update)
+    safety, (owner, concern) = talk.turns.safety, parts_of(query, 2)
+    if not await claim(query, owner, lambda data: data.startswith(CARE)):
+        return
+    if concern == MISUNDERSTOOD:
+        await safety.retract(chat_id, user_id)
+        await acknowledge(query)
+        await talk.say(update, translate("care_misunderstood"))
+    elif concern in CONCERNS:
+        await safety.remember(chat_id, user_id, [concern])
+        await acknowledge(query, translate("care_kept"))

@@ -34,7 +34,8 @@ IN_ALL: Final = (Limit(30, 1),)
 MESSAGES: Final = frozenset({"sendMessage", "sendDocument", "sendVoice"})
 """Methods that count; an edit counts in groups only, drafts and typing never."""
 REFUSED_SECONDS: Final = timedelta(seconds=1)
-SWEEP_SECONDS: Final = 60
+MAX_IDLE: Final = 1_000
+"""Chats from which on those that are idle are forgotten."""
 _EARLY: Final = 1e-6
 """Seconds by which a clock may wake us too early without another sleep."""
 
@@ -62,7 +63,6 @@ class RateLimit(BaseRateLimiter[Optional]):
         self._sleep = sleep
         self._all = _Queue(in_all)
         self._chats: dict[int, _Queue] = {}
-        self._swept_at = clock()
 
     async def initialize(self) -> None:
         """Do nothing."""
@@ -135,12 +135,11 @@ class RateLimit(BaseRateLimiter[Optional]):
             await self._sleep(seconds)
 
     def _queue(self, chat_id: int) -> "_Queue":
-        """Return the queue of a chat; forget queues that are free and where nobody waits."""
-        now = self._clock()
-        if now - self._swept_at >= SWEEP_SECONDS:
-            self._swept_at = now
-            self._chats = {id_: chat for id_, chat in self._chats.items() if chat.is_needed(now)}
+        """Return the queue of a chat; forget those of idle chats when there are many."""
         if chat_id not in self._chats:
+            if len(self._chats) >= MAX_IDLE:
+                now = self._clock()
+                self._chats = {key: chat for key, chat in self._chats.items() if chat.is_used(now)}
             self._chats[chat_id] = _Queue(self._per_group if chat_id < 0 else self._per_chat)
         return self._chats[chat_id]
 
@@ -165,17 +164,16 @@ class _Queue:
         return (
             not self.turn.locked()
             and self.held_until <= now
-            and all(
-                2 * sum(at > now - seconds for at in self.sent) < count
-                for count, seconds in self.limits
-            )
+            and all(2 * self._sent_in(seconds, now) < count for count, seconds in self.limits)
         )
 
-    def is_needed(self, now: float) -> bool:
-        """Return whether forgetting this queue could let a message through too early."""
-        longest = max((limit.seconds for limit in self.limits), default=0.0)
-        is_recent = bool(self.sent) and self.sent[-1] + longest > now
-        return self.turn.locked() or self.held_until > now or is_recent
+    def is_used(self, now: float) -> bool:
+        """Return whether somebody waits, or a limit counts a message sent before."""
+        counts = (self._sent_in(limit.seconds, now) for limit in self.limits)
+        return self.turn.locked() or self.held_until > now or any(counts)
+
+    def _sent_in(self, seconds: float, now: float) -> int:
+        return sum(at > now - seconds for at in self.sent)
 
 
 def seconds_of(error: RetryAfter) -> float:

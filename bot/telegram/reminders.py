@@ -10,7 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 from telegram import Update
-from telegram.ext import CallbackQueryHandler, CommandHandler, filters
+from telegram.ext import filters
 
 from agent.i18n import translate, use_language
 from agent.memory.cellar import due_fact, due_in
@@ -18,8 +18,8 @@ from agent.memory.wording import cellar
 from agent.turn import Bottles, Fact
 from bot.outgoing import Button, ButtonRows, Destination
 from bot.telegram.buttons import acknowledge
-from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.messages import TYPED, message_of, press_of
+from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
+from bot.telegram.messages import message_of, press_of
 from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 
@@ -30,38 +30,32 @@ OFF: Final = "reminders=off"
 OFF_BUTTON: Final = "rm:off"
 
 
-@dataclass(frozen=True, slots=True)
-class Reminders:
-    """Tell a user which bottles of their cellar are due this year."""
+def reminder_handlers(talk: Conversation) -> list[AnyHandler]:
+    """Return the handlers of /remind and of the button that ends reminders."""
+    return [
+        on_command(talk, "remind", _remind, filters.ChatType.PRIVATE),
+        on_press(talk, OFF_BUTTON, _end_reminders),
+    ]
 
-    talk: Conversation
 
-    def handlers(self) -> list[AnyHandler]:
-        """Return the handlers."""
-        private = filters.ChatType.PRIVATE
-        return [
-            CommandHandler("remind", self.remind, filters=TYPED & private),
-            CallbackQueryHandler(self.no_reminders, pattern=f"^{OFF_BUTTON}$"),
-        ]
+async def _remind(talk: Conversation, update: Update) -> None:
+    """Answer /remind with the bottles that are due, and remember that the user was told."""
+    now = message_of(update).date
+    due = due_in(await talk.bottles(update), await talk.facts(update), now.year)
+    if not due:
+        await talk.say(update, translate("cellar_not_due"))
+        return
+    await talk.say(update, *reminder(due, now.year))
+    reminded = Fact("setting", reminded_in(now))
+    facts = (due_fact(bottles, now.year) for bottles in due)
+    await talk.change_memory(update, learned=(reminded, *facts))
 
-    async def remind(self, update: Update, context: Context) -> None:
-        """Answer /remind with the bottles that are due, and remember that the user was told."""
-        now, talk = message_of(update).date, self.talk
-        due = due_in(await talk.bottles(update), await talk.facts(update), now.year)
-        if not due:
-            await talk.say(update, translate("cellar_not_due"))
-            return
-        await talk.say(update, *reminder(due, now.year))
-        reminded = Fact("setting", reminded_in(now))
-        await talk.change_memory(
-            update, learned=(reminded, *(due_fact(bottles, now.year) for bottles in due))
-        )
 
-    async def no_reminders(self, update: Update, context: Context) -> None:
-        """Send no reminder any more."""
-        await acknowledge(press_of(update))
-        await self.talk.say(update, translate("cellar_remind_off"))
-        await self.talk.change_memory(update, learned=(Fact("setting", OFF),))
+async def _end_reminders(talk: Conversation, update: Update) -> None:
+    """Send no reminder any more."""
+    await acknowledge(press_of(update))
+    await talk.say(update, translate("cellar_remind_off"))
+    await talk.change_memory(update, learned=(Fact("setting", OFF),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ link is `<https://…>`, shown as its domain; whatever else Telegram would turn 
 code, which it leaves alone.
 """
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape as escape_html
@@ -50,7 +49,6 @@ _FENCE: Final = pattern("`{3,}")
 _BULLET: Final = pattern(r"\A([ \t]*)[-*+][ \t]+(\S)")
 _QUOTE: Final = pattern(r"(?P<folded>\*\*>)(?:[ \t]|\Z)| {0,3}>[ \t]?")
 _HTML_TAG: Final = pattern(r'<(/?)(\w+)(?: href="([^"]*)"| (\w+))?>')
-_JOINER: Final = "\u200d"
 
 
 def to_telegram_html(markdown: str) -> str:
@@ -61,8 +59,8 @@ def to_telegram_html(markdown: str) -> str:
 def split_messages(markdown: str, limit: int = MESSAGE_UNITS) -> list[str]:
     """Return Markdown as HTML messages within Telegram's limits, none of them empty.
 
-    A message ends with a paragraph, else with a line, a sentence, a word or a character. `limit` is
-    at least 2 UTF-16 units of visible text.
+    A message ends with a paragraph, else with a line, a sentence or a word. `limit` is at least 2
+    UTF-16 units of visible text.
     """
     pieces, messages = parse(markdown), []
     text, start = visible_text_of(pieces), 0
@@ -208,9 +206,7 @@ def _between(pieces: Iterable[Piece], start: int, stop: int) -> Iterator[Piece]:
     """Yield the pieces of the characters from `start` to `stop`."""
     position = 0
     for text, marks in pieces:
-        if position >= stop:
-            break
-        if part := text[max(0, start - position) : stop - position]:
+        if part := text[max(0, start - position) : max(0, stop - position)]:
             yield Piece(part, marks)
         position += len(text)
 
@@ -232,21 +228,15 @@ def _room(pieces: Iterable[Piece], limit: int) -> int:
     return max(1, characters)
 
 
-def _cut(text: str, end: int) -> int:
-    """Return where to end a message that has room for `end` characters of `text`."""
-    if end >= len(text):
+def _cut(text: str, room: int) -> int:
+    """Return where to end a message that has room for `room` characters of `text`."""
+    if room >= len(text):
         return len(text)
     cuts = (
-        text.rfind("\n\n", 1, end + 2),
-        text.rfind("\n", 1, end + 1),
-        last_sentence_end(text, end),
-        next((at for at in range(end, 0, -1) if text[at].isspace()), 0),
-        next((at for at in range(end, 0, -1) if not _divides_character(text, at)), end),
+        text.rfind("\n\n", 1, room + 2),
+        text.rfind("\n", 1, room + 1),
+        last_sentence_end(text, room),
+        text.rfind(" ", 1, room + 1),
+        room,
     )
     return next(cut for cut in cuts if cut > 0)
-
-
-def _divides_character(text: str, at: int) -> bool:
-    """Return whether a cut divides signs that are drawn as one character."""
-    category = unicodedata.category(text[at])
-    return text[at - 1] == _JOINER or category in {"Cf", "Sk"} or category.startswith("M")

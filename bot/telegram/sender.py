@@ -7,19 +7,17 @@ a user may rarely miss a part of an answer, but never gets it twice.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import httpx2
 from telegram import (
     Bot,
-    ForceReply,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     LinkPreviewOptions,
     Message,
-    MessageEntity,
     ReplyParameters,
 )
 from telegram.constants import ParseMode
@@ -39,7 +37,7 @@ from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination, FileKind
 from bot.pending import pending_turn
 from bot.retries import call_or_default, retry_forever
-from bot.telegram.render import split_messages, utf16_units, visible_text
+from bot.telegram.render import split_messages
 from db.models import OutboxRow
 from db.repositories.inbox import Inbox
 from db.repositories.people import ChatRepository
@@ -93,14 +91,6 @@ class Sender:
         """Send a file of this name."""
         return await self._say([message_to(to, kind=kind, file_name=name, file=content)])
 
-    async def ask(
-        self, to: Destination, html: str, placeholder: str, asks_about: int | None = None
-    ) -> Delivery:
-        """Send a message that asks for a reply; `placeholder` is shown where it is written."""
-        return await self._say(
-            [message_to(to, html=html, placeholder=placeholder, asks_about=asks_about)]
-        )
-
     async def reachable(self, chat_id: int) -> None:
         """Store that a chat can be reached: somebody wrote from it."""
         if (chats := self.chats) is not None:
@@ -146,32 +136,26 @@ class Sender:
             sent += await self._try(message)
         message.message_id = next(iter(sent.message_ids), None)
         message.error = sent.error if message.message_id is None else None
-        is_stored = message.id is not None or message.asks_about is not None
-        if (outbox := self.outbox) is not None and is_stored:
+        if (outbox := self.outbox) is not None and message.id is not None:
             await retry_forever(lambda: outbox.record_sent(message))
         return replace(sent, began_ns=began, ended_ns=time.time_ns())
 
     async def _try(self, message: OutboxRow) -> Delivery:
         """Send one message; if it fails and a retry may help, repair it or wait, and try again."""
         kind: DeliveryError = "network"
-        as_html = True
         for tries in range(1, MAX_TRIES + 1):
             try:
-                message_id = await request(self.bot, message, as_html=as_html)
+                return Delivery((await request(self.bot, message),), tries)
             except TelegramError as error:
                 kind = kind_of(error)
-                if as_html and "can't parse entities" in str(error).lower():
-                    log.error("Telegram rejected the HTML of an answer, it goes as plain text")  # noqa: TRY400
-                    as_html = False
-                elif not await self._mend(message, error):
-                    may_repeat = kind == "ambiguous" and message.edits is not None
-                    if not (may_repeat or kind in ("network", "rate_limited")):
-                        return Delivery(tries=tries, error=kind)
-                    # After a 429 the rate limiter waits.
-                    if kind != "rate_limited" and tries < MAX_TRIES:
-                        await self.sleep(BACKOFF.after(tries))
-            else:
-                return Delivery((message_id,), tries)
+                if await self._mend(message, error):
+                    continue
+            may_repeat = kind == "ambiguous" and message.edits is not None
+            if not (may_repeat or kind in ("network", "rate_limited")):
+                return Delivery(tries=tries, error=kind)
+            # After a 429 the rate limiter waits.
+            if kind != "rate_limited" and tries < MAX_TRIES:
+                await self.sleep(BACKOFF.after(tries))
         return Delivery(tries=MAX_TRIES, error=kind)
 
     async def _mend(self, message: OutboxRow, error: TelegramError) -> bool:
@@ -219,7 +203,7 @@ def message_to(to: Destination, **content: Any) -> OutboxRow:
     )
 
 
-def keyboard(rows: ButtonRows) -> InlineKeyboardMarkup | None:
+def keyboard(rows: Iterable[Iterable[Button]]) -> InlineKeyboardMarkup | None:
     """Return buttons as Telegram takes them; None without any."""
     keys = [
         [InlineKeyboardButton(label, callback_data=data) for label, data in row] for row in rows
@@ -234,15 +218,12 @@ def reply_parameters(message_id: int | None) -> ReplyParameters | None:
     return ReplyParameters(message_id, allow_sending_without_reply=True)
 
 
-async def request(bot: Bot, message: OutboxRow, *, as_html: bool) -> int:
+async def request(bot: Bot, message: OutboxRow) -> int:
     """Ask Telegram to send a message, or to put it in the place of another; return its id.
 
     Raises:
         TelegramError: Telegram refuses it, or is not reached.
     """
-    rows = tuple(tuple(Button(*pair) for pair in row) for row in message.buttons)
-    if message.edits is not None:
-        return await _edit(bot, message, message.edits, keyboard(rows), as_html=as_html)
     where: dict[str, Any] = {
         "message_thread_id": message.thread_id,
         "reply_parameters": reply_parameters(message.reply_to),
@@ -251,44 +232,21 @@ async def request(bot: Bot, message: OutboxRow, *, as_html: bool) -> int:
         send: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
         sent = await send(message.chat_id, message.file, filename=message.file_name, **where)
         return sent.message_id
-    hint = message.placeholder
-    answers = ForceReply(selective=True, input_field_placeholder=hint) if hint else keyboard(rows)
-    text = _text(message.html, as_html=as_html)
-    sent = await bot.send_message(
-        message.chat_id, **text, **where, reply_markup=answers, link_preview_options=NO_PREVIEW
-    )
-    return sent.message_id
-
-
-async def _edit(
-    bot: Bot,
-    message: OutboxRow,
-    message_id: int,
-    markup: InlineKeyboardMarkup | None,
-    *,
-    as_html: bool,
-) -> int:
-    """Replace a message; it is no error if it has this text already."""
+    content: dict[str, Any] = {
+        "text": message.html,
+        "parse_mode": ParseMode.HTML,
+        "reply_markup": keyboard([[Button(*pair) for pair in row] for row in message.buttons]),
+        "link_preview_options": NO_PREVIEW,
+    }
+    if message.edits is None:
+        return (await bot.send_message(message.chat_id, **content, **where)).message_id
     try:
-        await bot.edit_message_text(
-            chat_id=message.chat_id,
-            message_id=message_id,
-            **_text(message.html, as_html=as_html),
-            reply_markup=markup,
-            link_preview_options=NO_PREVIEW,
-        )
+        await bot.edit_message_text(chat_id=message.chat_id, message_id=message.edits, **content)
     except BadRequest as error:
+        # A turn that was cut off may have replaced the message with this text already.
         if "not modified" not in str(error).lower():
             raise
-    return message_id
-
-
-def _text(html: str, *, as_html: bool) -> dict[str, Any]:
-    """Return a text as HTML, or as plain text marked as code, in which nothing can be tapped."""
-    if as_html:
-        return {"text": html, "parse_mode": ParseMode.HTML}
-    text = visible_text(html)
-    return {"text": text, "entities": [MessageEntity("pre", 0, utf16_units(text))]}
+    return message.edits
 
 
 async def _try_to_store(call: Callable[[], Awaitable[None]], chat_id: int) -> None:

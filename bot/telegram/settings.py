@@ -1,52 +1,32 @@
-"""/language and /settings: the choices of a user, and the language they are spoken to in.
+"""/settings: the choices of a user, and the language they are spoken to in.
 
-A setting is a row of `SETTINGS` and a handful of texts. It is stored with the user, whatever chat
-it was chosen in.
+A choice is stored with the user, and holds in every chat.
 """
 
-import logging
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
-from telegram import CallbackQuery, Message, Update
-from telegram.constants import ParseMode
-from telegram.error import TelegramError
-from telegram.ext import CallbackQueryHandler, CommandHandler
+from telegram import Update
 
 from agent.i18n import (
     ENGLISH,
-    FAHRENHEIT,
     current_language,
     languages,
     set_language,
     translate,
     translate_into,
 )
-from agent.memory.wording import price_range
 from agent.text import language_of
-from agent.turn import PRICES, Change, facts_of, settings_of
+from agent.turn import Change, Fact, settings_of
 from bot.outgoing import Button, ButtonRows, in_rows
 from bot.pending import pending_turn
-from bot.telegram.buttons import acknowledge, parts_of
-from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.messages import (
-    TYPED,
-    behind_command,
-    is_addressed,
-    is_own,
-    is_private,
-    people_of,
-    press_of,
-)
-from bot.telegram.render import to_telegram_html
-from bot.telegram.sender import keyboard
-
-log = logging.getLogger(__name__)
+from bot.telegram.buttons import acknowledge, parts_of, show_rows
+from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
+from bot.telegram.messages import behind_command, is_addressed, is_own, people_of, press_of
 
 PREFIX: Final = "s:"
-"""The beginning of the data of these buttons, `s:USER:SETTING:VALUE`; they have a lane of their
-own, see `lane_of`."""
+"""The beginning of the data of these buttons, `s:SETTING:VALUE`; they have a lane of their own,
+see `lane_of`. They are shown in private chats only."""
 MAX_READ_CHARS: Final = 1_000
 """Characters of a message in which its language is looked for."""
 
@@ -55,53 +35,13 @@ ALOUD, OFF, ON = "aloud", "off", "on"
 """Whether answers to voice messages are read aloud; offered only where a model can."""
 CHOSEN, WRITTEN = "language", "written"
 """The language that a user chose, and the last one they wrote, or else have their Telegram in."""
-ANY: Final = "any"
-RANGES: Final = ("15 EUR", "15-30 EUR", "30-60 EUR", "60- EUR")
-DEGREES: Final = {"celsius": "°C", FAHRENHEIT: "°F"}
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A choice: its values, of which the first is the default, and their labels."""
-
-    name: str
-    values: Callable[[], Collection[str]]
-    label: Callable[[str], str]
-
-    def value(self, chosen: Mapping[str, str]) -> str:
-        """Return the current value."""
-        return chosen.get(self.name) or next(iter(self.values()))
-
-
-def language_label(value: str) -> str:
-    """Return a language's own name."""
-    return (
-        translate("language_auto")
-        if value == AS_WRITTEN
-        else translate_into(value, "language_name")
-    )
-
-
-def price_label(value: str) -> str:
-    """Return a range of prices in words."""
-    return price_range(value) if value != ANY else translate("prices_any")
-
-
-SETTINGS: Final[Mapping[str, Setting]] = {
-    setting.name: setting
-    for setting in (
-        Setting(CHOSEN, lambda: (AS_WRITTEN, *languages()), language_label),
-        Setting(PRICES, lambda: (ANY, *RANGES), price_label),
-        Setting("temperature", lambda: DEGREES, DEGREES.__getitem__),
-        Setting("traces", lambda: ("words", "numbers"), lambda value: translate(f"traces_{value}")),
-        Setting(ALOUD, lambda: (OFF, ON), lambda value: translate("on" if value == ON else "off")),
-    )
-}
+TRACES: Final = "traces"
+"""Whether traces hold the user's words; see `hides_words`."""
 
 
 def language_of_person(settings: Mapping[str, str]) -> str | None:
     """Return the language in which to speak to a user; None if it is unknown."""
-    chosen = SETTINGS[CHOSEN].value(settings)
+    chosen = settings.get(CHOSEN, AS_WRITTEN)
     return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN)
 
 
@@ -116,7 +56,7 @@ async def speak_with(talk: Conversation, update: Update) -> None:
         turn.state.facts = facts
     known = settings_of(facts)
     written = language_written(update) or known.get(WRITTEN) or current_language()
-    is_chosen = SETTINGS[CHOSEN].value(known) != AS_WRITTEN
+    is_chosen = known.get(CHOSEN, AS_WRITTEN) != AS_WRITTEN
     set_language(language_of_person({**known, WRITTEN: written}), is_chosen=is_chosen)
     if written != known.get(WRITTEN, ENGLISH):
         await _store(talk, user.id, known, WRITTEN, written)
@@ -130,82 +70,70 @@ async def spoken_by(talk: Conversation, user_id: int) -> str | None:
 async def _store(
     talk: Conversation, user_id: int, known: Mapping[str, str], name: str, value: str
 ) -> None:
-    """Store a setting in place of the known one; `ANY` is stored by having none."""
-    old = {name: known[name]} if name in known else {}
-    new = {name: value} if value != ANY else {}
-    if old != new:
-        change = Change(user_id=user_id, learned=facts_of(new), unlearned=facts_of(old))
-        await talk.store_change(change)
+    """Store a setting in place of the known one."""
+    if value != known.get(name):
+        old = (Fact("setting", f"{name}={known[name]}"),) if name in known else ()
+        new = (Fact("setting", f"{name}={value}"),)
+        await talk.store_change(Change(user_id=user_id, learned=new, unlearned=old))
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsCommands:
-    """Shows and stores the settings of users."""
+def settings_handlers(talk: Conversation) -> list[AnyHandler]:
+    """Return the handlers of /settings and its buttons."""
+    return [on_command(talk, "settings", _answer), on_press(talk, PREFIX, _choose)]
 
-    talk: Conversation
 
-    def handlers(self) -> list[AnyHandler]:
-        """Return the handlers."""
-        return [
-            CommandHandler("settings", self.settings, filters=TYPED),
-            CommandHandler("language", self.language, filters=TYPED),
-            CallbackQueryHandler(self.press, pattern=f"^{PREFIX}"),
-        ]
+async def _answer(talk: Conversation, update: Update) -> None:
+    """Answer /settings with a button for every choice."""
+    rows = _buttons(talk, settings_of(await talk.facts(update)))
+    await talk.say(update, f"{translate('settings')}\n\n{translate('setting_traces_ask')}", rows)
 
-    async def settings(self, update: Update, context: Context) -> None:
-        """Answer /settings with every setting and its value."""
-        _, user_id = people_of(update)
-        rows = self._menu(user_id, settings_of(await self.talk.facts(update)))
-        await self.talk.say(update, translate("settings"), rows)
 
-    async def language(self, update: Update, context: Context) -> None:
-        """Answer /language with a button for every language."""
-        _, user_id = people_of(update)
-        chosen = settings_of(await self.talk.facts(update))
-        rows = choices(SETTINGS[CHOSEN], user_id, chosen, goes_back=is_private(update))
-        await self.talk.say(update, translate("setting_language_ask"), rows)
+async def _choose(talk: Conversation, update: Update) -> None:
+    """Store a choice, confirm it and show it on the buttons."""
+    query, (_, user_id) = press_of(update), people_of(update)
+    name, value = parts_of(query, 2)
+    if value not in _values().get(name, ()):
+        await acknowledge(query, translate("button_too_old"))
+        return
+    chosen = settings_of(await talk.facts(update))
+    await _store(talk, user_id, chosen, name, value)
+    chosen[name] = value
+    if name == CHOSEN:
+        set_language(language_of_person(chosen) or current_language())
+    await acknowledge(query, _confirmation(name, value))
+    await show_rows(query.message, _buttons(talk, chosen))
 
-    async def press(self, update: Update, context: Context) -> None:
-        """Show the choices of a setting, store one, or go back to all settings."""
-        query = press_of(update)
-        owner, name, value = parts_of(query, 3)
-        setting, user_id = SETTINGS.get(name), query.from_user.id
-        if owner != str(user_id):
-            await acknowledge(query, translate("not_your_settings"))
-            return
-        chosen, confirmed = settings_of(await self.talk.facts(update)), ""
-        if setting is not None and value not in setting.values():
-            await acknowledge(query)
-            await _show(query, translate(f"setting_{name}_ask"), choices(setting, user_id, chosen))
-            return
-        if setting is not None:
-            await self._choose(user_id, chosen, name, value)
-            chosen[name], confirmed = value, confirmation(name, value)
-        await acknowledge(query, confirmed)
-        if is_private(update):
-            await _show(query, translate("settings"), self._menu(user_id, chosen))
-        else:
-            await _show(query, confirmed, ())
 
-    async def _choose(self, user_id: int, known: Mapping[str, str], name: str, value: str) -> None:
-        """Store a choice; a language is spoken from now on."""
-        await _store(self.talk, user_id, known, name, value)
-        if name == CHOSEN:
-            set_language(language_of_person({**known, name: value}) or current_language())
+def _values() -> Mapping[str, tuple[str, ...]]:
+    """Return the values of every setting; the first is the default."""
+    return {CHOSEN: (AS_WRITTEN, *languages()), TRACES: ("words", "numbers"), ALOUD: (OFF, ON)}
 
-    def _menu(self, user_id: int, chosen: Mapping[str, str]) -> ButtonRows:
-        """Return a button for every setting that has an effect here, with its value."""
-        can_speak = self.talk.resources.speaker is not None
-        return tuple(
-            (
-                Button(
-                    f"{translate(f'setting_{name}')}: {setting.label(setting.value(chosen))}",
-                    button_data(user_id, name),
-                ),
-            )
-            for name, setting in SETTINGS.items()
-            if can_speak or name != ALOUD
-        )
+
+def _buttons(talk: Conversation, chosen: Mapping[str, str]) -> ButtonRows:
+    """Return a button for every value of the settings that have an effect here."""
+    rows: ButtonRows = ()
+    for name, values in _values().items():
+        current = chosen.get(name, values[0])
+        labels = {value: _label(name, value) for value in values}
+        labels[current] += " ✓"
+        buttons = [Button(label, f"{PREFIX}{name}:{value}") for value, label in labels.items()]
+        if name != ALOUD or talk.resources.speaker is not None:
+            rows += in_rows(buttons, 2)
+    return rows
+
+
+def _label(name: str, value: str) -> str:
+    if name == CHOSEN:
+        is_language = value != AS_WRITTEN
+        return translate_into(value, "language_name") if is_language else translate("language_auto")
+    return f"{translate(f'setting_{name}')}: {translate(f'{name}_{value}')}"
+
+
+def _confirmation(name: str, value: str) -> str:
+    """Return the text that confirms a choice."""
+    if name == CHOSEN:
+        return translate("language_follows" if value == AS_WRITTEN else "language_chosen")
+    return translate("setting_kept")
 
 
 def is_overheard(update: Update) -> bool:
@@ -222,42 +150,3 @@ def language_written(update: Update) -> str | None:
     if message is None or not is_own(message):
         return None
     return language_of(behind_command((message.text or message.caption or "")[:MAX_READ_CHARS]))
-
-
-def choices(
-    setting: Setting, user_id: int, chosen: Mapping[str, str], *, goes_back: bool = True
-) -> ButtonRows:
-    """Return the values of a setting as buttons, two in a row, and the way back."""
-    current = setting.value(chosen)
-    buttons = [
-        Button(
-            f"{setting.label(value)} ✓" if value == current else setting.label(value),
-            button_data(user_id, setting.name, value),
-        )
-        for value in setting.values()
-    ]
-    back = ((Button(translate("back_button"), button_data(user_id)),),) if goes_back else ()
-    return in_rows(buttons, 2) + back
-
-
-def confirmation(name: str, value: str) -> str:
-    """Return the text that confirms a choice."""
-    if name == CHOSEN:
-        return translate("language_follows" if value == AS_WRITTEN else "language_chosen")
-    return translate("setting_kept")
-
-
-def button_data(user_id: int, *parts: str) -> str:
-    """Return the data of a button of these."""
-    return PREFIX + ":".join((str(user_id), *parts))
-
-
-async def _show(query: CallbackQuery, title: str, rows: ButtonRows) -> None:
-    """Replace the pressed message; it may show just that already, or be gone."""
-    if not isinstance(query.message, Message):
-        return
-    html, keys = to_telegram_html(title), keyboard(rows)
-    try:
-        await query.message.edit_text(html, ParseMode.HTML, reply_markup=keys)
-    except TelegramError as error:
-        log.debug("The settings could not be shown: %s", error)

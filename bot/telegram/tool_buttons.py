@@ -5,11 +5,9 @@ read, also after a restart. Only the user who asked may press, and a call runs o
 """
 
 import hashlib
-from dataclasses import dataclass
 from typing import Final
 
 from telegram import Message, MessageEntity, Update
-from telegram.ext import CallbackQueryHandler
 
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
@@ -22,8 +20,8 @@ from agent.turn import Reply
 from bot.outgoing import Button, ButtonRows
 from bot.pending import is_retry
 from bot.question import Question
-from bot.telegram.buttons import acknowledge, parts_of, pressed_message, remove_buttons
-from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.buttons import acknowledge, claim, parts_of
+from bot.telegram.conversation import AnyHandler, Conversation, on_press
 from bot.telegram.messages import press_of
 
 PREFIX: Final = "x:"
@@ -45,58 +43,50 @@ def _digest(proposal: Proposal) -> str:
     return hashlib.sha256(call.encode()).hexdigest()[:32]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolButtons:
-    """Handle the presses on `tool_buttons`."""
+def tool_handlers(talk: Conversation, servers: McpServers) -> list[AnyHandler]:
+    """Return the handler of presses on `tool_buttons`."""
 
-    talk: Conversation
-    servers: McpServers
-
-    def handlers(self) -> list[AnyHandler]:
-        """Return the handlers."""
-        return [CallbackQueryHandler(self.press, pattern=f"^{PREFIX}")]
-
-    async def press(self, update: Update, context: Context) -> None:
+    async def run_proposed(talk: Conversation, update: Update) -> None:
         """Run a proposed call in a turn of its own."""
         query = press_of(update)
-        if (message := await pressed_message(query, translate("button_too_old"))) is None:
-            return
         owner, digest = parts_of(query, 2)
-        proposal = proposed_in(message, digest)
-        if owner != str(query.from_user.id) or proposal is None:
-            await acknowledge(query, translate("not_yours" if proposal else "button_too_old"))
-            return
-        if not await remove_buttons(message, lambda data: data == query.data):
-            await acknowledge(query, translate("one_moment"))
+        proposal = proposed_in(query.message, digest)
+        is_own = await claim(query, owner if proposal else None, lambda data: data == query.data)
+        if proposal is None or not is_own:
             return
         await acknowledge(query)
         is_again = is_retry()
 
         async def work(run: Run) -> Reply:
-            return await self._run(proposal, run, is_again=is_again)
+            # A call that was cut off may have run, and is left alone.
+            return _uncertain(proposal) if is_again else await _run(servers, proposal, run)
 
-        question = self.talk.build_question(update, f"▶ {proposal.tool}")
-        await self.talk.turns.run_turn(question, work)
+        question = talk.build_question(update, f"▶ {proposal.tool}")
+        await talk.turns.run_turn(question, work)
 
-    async def _run(self, proposal: Proposal, run: Run, *, is_again: bool) -> Reply:
-        """Return what a call came to; a call that was cut off may have run, and is left alone."""
-        tool = self.servers.confirmed(proposal.tool)
-        if is_again:
-            return Reply(
-                text=translate("tool_uncertain", tool=escape(proposal.tool)), outcome="failed"
-            )
-        if tool is None:
-            return Reply(text=translate("tool_down", tool=escape(proposal.tool)), outcome="failed")
-        call = ToolCall("pressed", proposal.tool, proposal.arguments)
-        result = await Toolbox([tool]).call(call, run)
-        text = truncate_at_boundary(result.text.removeprefix(ERROR_PREFIX), MAX_SHOWN)
-        is_done, name = result.error_type is None, escape(proposal.tool)
-        said = translate("tool_done", tool=name) if is_done else translate("tool_failed", tool=name)
-        return Reply(text=f"{said}\n\n{escape(text)}", outcome="answered" if is_done else "failed")
+    return [on_press(talk, PREFIX, run_proposed)]
 
 
-def proposed_in(message: Message, digest: str) -> Proposal | None:
+def _uncertain(proposal: Proposal) -> Reply:
+    return Reply(text=translate("tool_uncertain", tool=escape(proposal.tool)), outcome="failed")
+
+
+async def _run(servers: McpServers, proposal: Proposal, run: Run) -> Reply:
+    """Make the proposed call, and return its result for the user."""
+    name, tool = escape(proposal.tool), servers.confirmed(proposal.tool)
+    if tool is None:
+        return Reply(text=translate("tool_down", tool=name), outcome="failed")
+    result = await Toolbox([tool]).call(ToolCall("pressed", proposal.tool, proposal.arguments), run)
+    text = truncate_at_boundary(result.text.removeprefix(ERROR_PREFIX), MAX_SHOWN)
+    if result.error_type is None:
+        return Reply(text=f"{translate('tool_done', tool=name)}\n\n{escape(text)}")
+    return Reply(text=f"{translate('tool_failed', tool=name)}\n\n{escape(text)}", outcome="failed")
+
+
+def proposed_in(message: object, digest: str) -> Proposal | None:
     """Return the call with this digest that a message shows."""
+    if not isinstance(message, Message):
+        return None
     for shown in message.parse_entities([MessageEntity.PRE]).values():
         tool, _, arguments = shown.partition(" ")
         if _digest(proposal := Proposal(tool, arguments)) == digest:

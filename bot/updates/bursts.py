@@ -30,7 +30,7 @@ KINDS: Final = (
 FOLLOW_UP: Final = "n"
 """The prefix of the data of a follow-up button."""
 STOP: Final = "/stop"
-QUICK_COMMANDS: Final = frozenset({"/new", "/start", "/help", "/settings", "/language"})
+QUICK_COMMANDS: Final = frozenset({"/new", "/start", "/help", "/settings"})
 """Commands that do not wait for the answer to an earlier question."""
 
 

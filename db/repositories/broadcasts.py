@@ -95,7 +95,6 @@ class Broadcasts(SqlRepository):
     async def clear(self) -> None:
         """Delete messages that were sent and belong to no broadcast either."""
         alone = BELONGS_TO_NO_TURN & OutboxRow.broadcast_id.is_(None)
-        alone &= OutboxRow.asks_about.is_(None)
         await self._write(delete(OutboxRow).where(alone, ~IS_UNSENT))
 
 

@@ -143,8 +143,6 @@ class Inbox(TraceStoringRepository):
     async def record_sent(self, message: OutboxRow) -> None:
         """Store the id or the error of a message, and delete its content.
 
-        If the message has no row (it was sent from a terminal), insert one.
-
         Raises:
             TurnTaken: another process has taken over the turn of the message and recorded it.
         """
@@ -152,11 +150,7 @@ class Inbox(TraceStoringRepository):
         sent = update(OutboxRow).where(OutboxRow.id == message.id, IS_UNSENT)
         sent = sent.values(chat_id=message.chat_id, **result)
         async with self._sessions.begin() as session:
-            if message.id is None:
-                about = message.asks_about
-                session.add(OutboxRow(chat_id=message.chat_id, asks_about=about, **result))
-                return
-            emptied = sent.values(html="", buttons=[], file=None, placeholder="")
+            emptied = sent.values(html="", buttons=[], file=None)
             if not await count_rows(session, emptied) and message.update_id is not None:
                 raise TurnTaken
 
@@ -174,9 +168,7 @@ class Inbox(TraceStoringRepository):
         update_id = row.update_id
         owned = update(UpdateRow).where(_is_owned(row), UpdateRow.state == ANSWERED)
         unneeded = delete(OutboxRow).where(
-            OutboxRow.update_id == update_id,
-            OutboxRow.turn_id.is_(None),
-            OutboxRow.asks_about.is_(None),
+            OutboxRow.update_id == update_id, OutboxRow.turn_id.is_(None)
         )
         ended: dict[str, object] = {"payload": {}, "error": None}
         async with self._sessions.begin() as session:

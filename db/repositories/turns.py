@@ -242,17 +242,6 @@ class FeedbackRepository(TraceStoringRepository):
         """Store a comment on a disliked turn, cut; None if the turn is not disliked."""
         return await self._explain(turn_id, {"comment": storable(text).strip()[:LONGEST_COMMENT]})
 
-    async def asked_about(self, chat_id: int, message_id: int) -> int | None:
-        """Return the turn whose reason a message asks for; None if it is not disliked any more."""
-        query = (
-            select(TurnRow.turn_id)
-            .join(OutboxRow, OutboxRow.asks_about == TurnRow.turn_id)
-            .where(OutboxRow.chat_id == chat_id, OutboxRow.message_id == message_id)
-            .where(TurnRow.verdict == "disliked")
-        )
-        async with self._sessions() as session:
-            return await session.scalar(query.limit(1))
-
     async def _explain(self, turn_id: int, values: Mapping[str, str]) -> TurnRow | None:
         turn = await self._change(turn_id, TurnRow.verdict == "disliked", values)
         return turn if turn and turn.verdict == "disliked" else None

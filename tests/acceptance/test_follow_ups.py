@@ -108,7 +108,7 @@ async def test_a_press_is_a_turn_in_the_words_of_its_button_and_happens_once(
         bot_api.press(first, pressed)
         assert await toasted(bot_api, 2) == "One moment …"
         await idle(environment)
-        bot_api.press(second, "n:elsewhere-please")
+        bot_api.press(second, "n:7001:elsewhere")
         assert "too old" in await toasted(bot_api, 3)
         await idle(environment)
         bot_api.press(second, data(second, "Why?"), user_id=BOB)

@@ -36,14 +36,15 @@ def settings(bot_api: BotApi, chat_id: int) -> JsonObject:
     return [each for each in bot_api.messages(chat_id) if "s:" in str(each.get("reply_markup"))][-1]
 
 
-async def pressed(bot_api: BotApi, label: str, chat_id: int, user_id: int | None = None) -> str:
-    """What is said to a press on the settings: the bubble; they have changed then."""
-    shown, toasts = settings(bot_api, chat_id), len(bot_api.toasts)
-    bot_api.press(shown, buttons(shown)[label], user_id or chat_id)
+async def choose(bot_api: BotApi, chat_id: int, label: str) -> None:
+    """Press a choice, and wait until it is shown."""
+    menu = settings(bot_api, chat_id)
+    bot_api.press(menu, buttons(menu)[label], chat_id)
     await eventually(
-        lambda: len(bot_api.toasts) > toasts, seconds=20, otherwise=lambda: str(bot_api.toasts)
+        lambda: f"{label} ✓" in buttons(settings(bot_api, chat_id)),
+        seconds=20,
+        otherwise=lambda: str(settings(bot_api, chat_id)),
     )
-    return bot_api.toasts[-1]
 
 
 @pytest.mark.parametrize("language", languages())
@@ -89,41 +90,22 @@ async def test_a_chosen_language_stays_whatever_is_written(
 ) -> None:
     ada, bob = PEOPLE["en"], PEOPLE["es"]
     async with running_here(bot_api, environment):
-        assert await said(bot_api, "/language", ada) == seen("en", "setting_language_ask")
-        assert await pressed(bot_api, "Italiano", ada) == translate_into("it", "language_chosen")
-        await eventually(
-            lambda: "Lingua: Italiano" in buttons(settings(bot_api, ada)),
-            seconds=20,
-            otherwise=lambda: str(bot_api.toasts),
-        )
-        assert settings(bot_api, ada)["text"] == seen("it", "settings")
+        assert (await said(bot_api, "/settings", ada)).startswith(seen("en", "settings"))
+        await choose(bot_api, ada, "Italiano")
+        assert bot_api.toasts[-1] == translate_into("it", "language_chosen")
         assert seen("it", "no_model") in await said(bot_api, FRENCH, ada)
         assert await said(bot_api, "/nonsense", ada) == seen("it", "unknown_command")
-        assert await said(bot_api, "/settings", ada) == seen("it", "settings")
-        await pressed(bot_api, "Lingua: Italiano", ada)
+        # In a group everybody has their own, and chooses it elsewhere.
+        mine = await said(bot_api, "/settings@sommelier_test_bot", GROUP, user_id=ada)
+        assert mine == seen("it", "only_in_private")
+        theirs = await said(bot_api, "/help@sommelier_test_bot", GROUP, user_id=bob)
+        assert theirs == seen("en", "help")
+        menu = settings(bot_api, ada)
+        bot_api.press(menu, buttons(menu)[translate_into("it", "language_auto")], ada)
+        follows = translate_into("fr", "language_follows")
         await eventually(
-            lambda: "Italiano ✓" in buttons(settings(bot_api, ada)),
+            lambda: bot_api.toasts[-1] == follows,
             seconds=20,
             otherwise=lambda: str(bot_api.toasts),
         )
-        told = await pressed(bot_api, translate_into("it", "language_auto"), ada)
-        assert told == translate_into("fr", "language_follows")
         assert await said(bot_api, "/nonsense", ada) == seen("fr", "unknown_command")
-
-        # In a group everybody has their own.
-        mine = await said(bot_api, "/settings@sommelier_test_bot", GROUP, user_id=ada)
-        assert mine == seen("fr", "only_in_private")
-        await said(bot_api, "/language@sommelier_test_bot", GROUP, user_id=ada)
-        told = await pressed(bot_api, "Español", GROUP, bob)
-        assert told == translate_into("en", "not_your_settings")
-        assert await pressed(bot_api, "Español", GROUP, ada) == translate_into(
-            "es", "language_chosen"
-        )
-        await eventually(
-            lambda: bot_api.messages(GROUP)[-1]["text"] == translate_into("es", "language_chosen"),
-            seconds=20,
-            otherwise=lambda: str(bot_api.messages(GROUP)[-1]),
-        )
-        assert not buttons(bot_api.messages(GROUP)[-1])
-        said_to_bob = await said(bot_api, "/help@sommelier_test_bot", GROUP, user_id=bob)
-        assert said_to_bob == seen("en", "help")

@@ -1,7 +1,5 @@
 """Voice messages to the running bot; Telegram, the models and what hears are doubled."""
 
-import json
-
 import pytest
 
 from tests.acceptance.test_end_to_end import CHAT, killed, running_here
@@ -11,6 +9,7 @@ from tests.doubles.model_server import ModelServer, Step, error, hang, raw
 from tests.doubles.server import eventually
 
 LAMB = "a red for lamb with Gugelhupf, under 25 euros"
+FORWARDED = {"type": "hidden_user", "sender_user_name": "Bob", "date": 1}
 SOUND = b"OggS, as far as anybody here knows"
 
 
@@ -59,7 +58,7 @@ async def test_a_recording_is_answered_once_after_a_kill_and_is_others_words_if_
         assert said == f"I understood: {LAMB}\n\nLamb likes Rioja."
         assert len(model_server.recordings) == 2
         assert model_server.requests[-1].json["messages"][-1]["content"] == LAMB
-        bot_api.send("voice", SOUND, CHAT, forward_date=1)
+        bot_api.send("voice", SOUND, CHAT, forward_origin=FORWARDED)
         await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
     asked = model_server.requests[-1].json["messages"][-1]["content"]
     assert asked == "[forwarded, written by somebody else]\n> I hate Chardonnay"
@@ -95,7 +94,7 @@ async def test_too_long_ones_and_those_that_nobody_hears_are_declined(
     async with running_here(bot_api, environment):
         bot_api.send("voice", SOUND, CHAT)
         (_, said) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
-    assert said.startswith("I cannot listen to voice messages here.")
+    assert said.startswith("I answer words.")
     assert model_server.recordings == []
 
 
@@ -110,12 +109,12 @@ async def test_an_answer_is_read_aloud_to_who_chose_so(
         bot_api.say("/settings", CHAT)
         await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
         shown = bot_api.messages(CHAT)[-1]
-        assert "Read aloud: off" in json.dumps(shown["reply_markup"])
-        bot_api.press(shown, f"s:{CHAT}:aloud:on")
+        assert "Read aloud: off ✓" in str(shown["reply_markup"])
+        bot_api.press(shown, "s:aloud:on")
         await eventually(
-            lambda: "Read aloud: on" in json.dumps(bot_api.messages(CHAT)[-1]["reply_markup"]),
+            lambda: "Read aloud: on ✓" in str(bot_api.messages(CHAT)[-1]["reply_markup"]),
             seconds=60,
-            otherwise=lambda: json.dumps(bot_api.messages(CHAT)[-1]),
+            otherwise=lambda: str(bot_api.messages(CHAT)[-1]),
         )
         bot_api.send("voice", SOUND, CHAT)
         await bot_api.wait_for_message(4, chat_id=CHAT, timeout=60)

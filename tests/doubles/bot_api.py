@@ -165,11 +165,11 @@ class BotApi(LoopbackServer):
         """A person sends a file: a "photo", a "document", a "voice", an "audio"; the update's id.
 
         `fields` are more fields of the file, but for those of the message: `media_group_id`, that
-        of the album, and `forward_date`.
+        of the album, and `forward_origin`.
         """
         name = f"{kind}-{len(self.files) + 1}"
         self.files[name] = data
-        of_message = ("media_group_id", "forward_date")
+        of_message = ("media_group_id", "forward_origin")
         album = {key: fields.pop(key) for key in of_message if key in fields}
         file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": len(data)}
         file |= {"duration": 1} if kind in ("voice", "audio") else {}

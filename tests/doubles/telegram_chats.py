@@ -17,9 +17,6 @@ MAX_TEXT, MAX_CAPTION = 4096, 1024
 MAX_CALLBACK_DATA = 64
 """Bytes of UTF-8."""
 
-MAX_PLACEHOLDER = 64
-"""Characters of what stands in the input field of a forced reply."""
-
 
 NOT_MODIFIED = (
     "Bad Request: message is not modified: specified new message content and reply markup are "
@@ -211,23 +208,17 @@ def html(source: str) -> tuple[str, list[JsonObject]]:
 
 
 def reply_markup(params: JsonObject) -> JsonObject:
-    """The inline keyboard of a call, if there is one and Telegram would take it.
-
-    A keyboard that asks for a reply is taken, too, but is no part of the message afterwards.
-    """
+    """The inline keyboard of a call, if there is one and Telegram would take it."""
     markup = params.get("reply_markup")
     if not markup:
         return {}
     try:
         markup = json.loads(markup) if isinstance(markup, str) else markup
         buttons = list(inline_buttons(markup))
-        placeholder = markup.get("input_field_placeholder", "")
     except (TypeError, ValueError, AttributeError):
         raise ApiError(400, "Bad Request: can't parse reply keyboard markup JSON object") from None
     if any(len(str(one.get("callback_data", "")).encode()) > MAX_CALLBACK_DATA for one in buttons):
         raise ApiError(400, "Bad Request: BUTTON_DATA_INVALID")
-    if len(placeholder) > MAX_PLACEHOLDER:
-        raise ApiError(400, "Bad Request: input field placeholder is too long")
     return {"reply_markup": markup} if buttons else {}
 
 

@@ -19,10 +19,7 @@ from agent.tracing.recorder import Recorder
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budget, Budgets
 from bot.telegram.access import Access
-from bot.telegram.connection import AnyApplication, close_application, telegram_application
 from bot.telegram.conversation import AnyHandler, Conversation
-from bot.telegram.handlers import show_commands
-from bot.updates.accept import introduce
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
@@ -419,12 +416,6 @@ class TestWhoTyped:
         foreign: list[dict[str, Any]] = [{"forward_origin": each} for each in origins]
         bot = person(43, "Other") | {"is_bot": True}
         foreign += [{"via_bot": bot}, {"sender_business_bot": bot}]
-        foreign += [
-            {"forward_date": 1, "forward_from": person(BEA, "Bea")},  # of Bot API before 7
-            {"forward_date": 0},
-            {"forward_from_chat": {"id": -1, "type": "channel"}},
-            {"forward_sender_name": ""},
-        ]
         said = [
             "/allow 42",
             "/block 43",
@@ -565,18 +556,3 @@ class TestBroadcast:
             assert (await bot_api.wait_for_message(3, ADMIN))[2] == translate("broadcast_cancelled")
         assert toasts(bot_api) == ["", translate("broadcast_over")]
         assert bot_api.sent(31) == []
-
-
-def application_of(bot_api: BotApi) -> AnyApplication:
-    return telegram_application(bot_api.token, bot_api.base_url)
-
-
-async def test_each_admin_is_shown_the_commands_of_admins(bot_api: BotApi, rooms: Rooms) -> None:
-    application = application_of(bot_api)
-    await introduce(application)
-    await show_commands(application, [ADMIN])
-    await close_application(application)
-    everyone, admin = bot_api.menus["", ""], bot_api.menus[str(ADMIN), ""]
-    names = [each["command"] for each in admin]
-    assert names[-6:] == ["stats", "trace", "allow", "block", "clearcare", "broadcast"]
-    assert len(names) == len(everyone) + 6

@@ -17,7 +17,7 @@ from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Wine
 from agent.turn import Deps, Person, Reply, StoredMessage
 from bot.care import SafetyService
-from bot.telegram.noticed import NoticedButtons, care_buttons
+from bot.telegram.noticed import care_buttons, noticed_handlers
 from db.engine import Sessions
 from db.repositories.people import CareRepository, MessageRepository
 from tests.databases import migrated_sqlite
@@ -217,9 +217,9 @@ async def test_a_crisis_that_was_none_is_taken_back_by_a_press_of_its_person(
         ((button,),) = bot_api.messages(CHAT)[0]["reply_markup"]["inline_keyboard"]
         await press(bot_api, button["callback_data"], user_id=CHAT + 1)
         await say(bot_api, "a red")
-        for count in (4, 5):
+        for _ in range(2):
             await press(bot_api, button["callback_data"])
-            await bot_api.wait_for_message(count)
+        await bot_api.wait_for_message(4)
         await say(bot_api, "a red")
     assert [sorted(care.remembered) for care in listener.cares] == [["crisis"], ["crisis"], []]
 
@@ -231,7 +231,7 @@ def with_buttons(
         bot_api,
         listener,
         messages,
-        further=lambda talk: NoticedButtons(talk).handlers(),
+        further=noticed_handlers,
         safety=SafetyService(cares=cares),
         buttons=care_buttons,
     )

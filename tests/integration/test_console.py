@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from agent.i18n import translate, translate_into
+from agent.i18n import translate_into
 from bot.console import rich_text
 from db.models import TurnRow
 from tests.acceptance.test_end_to_end import ANSWER
@@ -255,17 +255,13 @@ def test_in_a_terminal_buttons_are_pressed_by_their_numbers_and_files_are_shown(
     terminal = PseudoTerminal(environment)
     terminal.wait_for("you › ")
     terminal.type("a red for lamb\n")
-    for button, said in (("👎", "👎 ✓"), ("✍️", translate("tell_me"))):
-        terminal.wait_for(button)
-        terminal.wait_for("you › ")
-        number = re.findall(rf"(\d+) {button}", terminal.shown)[-1]
-        terminal.shown = ""
-        terminal.type(f"{number}\n")
-        terminal.wait_for(said)
-    terminal.type("too sweet\n/find winery Beaune\n")
-    terminal.wait_for("1 As a text file")
-    terminal.type("1\n")
-    terminal.wait_for("queries.txt")
+    terminal.wait_for("👎")
+    terminal.wait_for("you › ")
+    (number,) = re.findall(r"(\d+) 👎", terminal.shown)
+    terminal.type(f"{number}\n")
+    terminal.wait_for("👎 ✓")
+    terminal.type("/export\n")
+    terminal.wait_for("sommelier.json")
     assert terminal.leave("\x04") == 0
 
 

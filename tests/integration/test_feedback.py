@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -23,7 +24,7 @@ from db.repositories.scores import score_queue
 from db.repositories.traces import TraceRows, trace_queue
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.databases import migrated_sqlite
-from tests.doubles.bot_api import CHAT, BotApi
+from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
 from tests.running import running
@@ -33,7 +34,7 @@ GROUP = -500
 ADA, BOB = 1, 2
 QUICK = 0.05  # seconds between two looks
 MENTION = {"type": "mention", "offset": 0, "length": 19}
-REASONS = [["Wrong wine", "Not what I asked"], ["Wrong facts", "Tone"], [translate("in_my_words")]]
+REASONS = [["Wrong wine", "Not what I asked"], ["Wrong facts", "Tone"]]
 UNRATED = [["👍", "👎"]]
 LIKED = [["👍 ✓", "👎"]]
 DISLIKED = [["👍", "👎 ✓"], *REASONS]
@@ -123,18 +124,6 @@ class Room:
             otherwise=lambda: str(rows_of(self.bot_api.messages()[n])),
         )
 
-    async def ask_for_comment(self, user_id: int | None = None) -> JsonObject:
-        """The message that asks a person for their own words, known to be about a turn."""
-        before = len(self.bot_api.messages())
-        await self.press("👎", user_id)
-        await self.shows(DISLIKED)
-        assert await self.press(translate("in_my_words"), user_id) == ""
-        await self.bot_api.wait_for_message(before + 1)
-        asked = self.bot_api.messages()[-1]
-        chat_id, message_id = asked["chat"]["id"], asked["message_id"]
-        await until(lambda: self.feedback.asked_about(chat_id, message_id))
-        return asked
-
     async def stored(self, message: JsonObject) -> TurnRow | None:
         """The turn of a message, if it is rated."""
         turn = await self.turns.get(turn_of(message))
@@ -213,7 +202,7 @@ async def test_a_rating_is_shown_and_is_the_one_score_of_its_turn_however_often_
         # Langfuse replaces what has the same id and the same timestamp, and nothing else.
         assert await room.scores() == {"user_feedback": liked | {"value": 0}}
         assert await room.press("Wrong facts") == translate("reason_noted")
-        await room.shows([*DISLIKED[:2], ["Wrong facts ✓", "Tone"], DISLIKED[-1]])
+        await room.shows([*DISLIKED[:2], ["Wrong facts ✓", "Tone"]])
         scores = await room.scores()
         assert scores["user_feedback"]["comment"] == "Wrong facts"
         assert scores["user_feedback_reason"]["value"] == "wrong_facts"
@@ -225,32 +214,24 @@ async def test_a_rating_is_shown_and_is_the_one_score_of_its_turn_however_often_
         assert await room.scores() == {}
 
 
-async def test_a_reply_is_a_masked_comment_and_no_turn_also_after_a_restart(room: Room) -> None:
+async def test_a_reply_to_a_disliked_answer_is_a_masked_comment_and_is_answered(
+    room: Room,
+) -> None:
     async with room.open():
-        await room.answered()
-        asked = await room.ask_for_comment()
-        assert room.bot_api.calls_of("sendMessage")[-1].params["reply_markup"]["force_reply"]
-    async with room.open():
+        answer = await room.answered()
+        room.bot_api.say("It is a rosé", reply_to_message=answer)
+        await room.bot_api.wait_for_message(2)
+        await room.press("👎")
+        await room.shows(DISLIKED)
+        assert await room.scores() == {"user_feedback": ANY}
         reply = "It was a rosé, says ADA; write to ada@example.org"
-        room.bot_api.say(reply, reply_to_message=asked, message_id=77)
+        room.bot_api.say(reply, reply_to_message=answer)
         await room.bot_api.wait_for_message(3)
-        scores = await room.scores()
-        assert scores["user_feedback"]["comment"] == (
-            "It was a rosé, says [name]; write to [email]"
-        )
-        edited = {"message_id": 77, "date": 1, "edit_date": 2, "chat": asked["chat"]}
-        edited |= {"from": {"id": CHAT, "is_bot": False, "first_name": "Ada"}}
-        edited |= {"text": "Too dry", "reply_to_message": asked}
-        room.bot_api.push({"edited_message": edited})
-        said = await room.bot_api.wait_for_message(4)
-        assert said[2:] == [translate("comment_noted")] * 2
-        assert (await room.scores())["user_feedback"]["comment"] == "Too dry"
-        await room.press("👎 ✓")
-        room.bot_api.say("Too sweet", reply_to_message=asked)
-        assert (await room.bot_api.wait_for_message(5))[4] == translate("comment_unknown")
-        room.bot_api.say("/new", reply_to_message=asked)
-        await room.bot_api.wait_for_message(6)
-    assert room.answerer.asked == ["a red for lamb"]
+        stored = await room.stored(answer)
+        assert stored is not None
+        assert stored.comment == "It was a rosé, says [name]; write to [email]"
+        assert (await room.scores())["user_feedback"]["comment"] == stored.comment
+    assert room.answerer.asked[1:] == ["It is a rosé", reply]
 
 
 async def test_in_a_group_only_who_asked_can_rate_and_comment(room: Room) -> None:
@@ -260,14 +241,11 @@ async def test_in_a_group_only_who_asked_can_rate_and_comment(room: Room) -> Non
         (answer,) = room.bot_api.messages()
         assert await room.press("👎", BOB) == translate("not_yours")
         assert rows_of(room.bot_api.messages()[0]) == UNRATED
-        asked = await room.ask_for_comment(ADA)
-        assert asked["text"] == f"Ada: {translate('tell_me')}"
-        room.bot_api.say("and a white?", GROUP, BOB, reply_to_message=asked)
-        assert (await room.bot_api.wait_for_message(3))[2] == "Try this one."
-        room.bot_api.say("It was a white", GROUP, ADA, reply_to_message=asked)
-        assert (await room.bot_api.wait_for_message(4))[3] == translate("comment_noted")
-    assert room.answerer.asked == ["a red", "and a white?"]
-    stored = await room.stored(answer)
+        await room.press("👎", ADA)
+        for count, (user, words) in enumerate(((ADA, "It was a white"), (BOB, "A white?")), 2):
+            room.bot_api.say(words, GROUP, user, reply_to_message=answer)
+            await room.bot_api.wait_for_message(count)
+        stored = await room.stored(answer)
     assert stored is not None
     assert stored.comment == "It was a white"
 
@@ -276,7 +254,7 @@ async def test_an_old_a_double_and_a_forged_press_do_no_harm(room: Room) -> None
     async with room.open():
         message = await room.answered()
         for data in GARBAGE:
-            assert await room.press_old(message, data) == translate("answer_too_old")
+            assert await room.press_old(message, data) == translate("button_too_old")
         assert await room.stored(message) is None
         for _ in range(2):
             assert await room.press_old(message, data_of(message, "👍")) == translate("liked")
@@ -284,7 +262,7 @@ async def test_an_old_a_double_and_a_forged_press_do_no_harm(room: Room) -> None
         await room.shows(DISLIKED)
         await room.turns.forget(timedelta(0))
         old = message | {"date": 1}
-        assert await room.press_old(old, data_of(message, "👍")) == translate("answer_too_old")
+        assert await room.press_old(old, data_of(message, "👍")) == translate("button_too_old")
     assert await room.stored(message) is None
 
 

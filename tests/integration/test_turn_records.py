@@ -143,12 +143,6 @@ class TestTurns:
         assert await turns.find_by_message(GROUP, 11) is None
 
 
-async def ask(sessions: Sessions) -> None:
-    """Have a message ask what was wrong with the turn."""
-    async with sessions.begin() as session:
-        session.add(OutboxRow(chat_id=GROUP, asks_about=TURN.turn_id, message_id=99))
-
-
 class TestFeedback:
     @pytest.fixture(autouse=True)
     async def one_turn(self, turns: TurnRepository) -> None:
@@ -173,31 +167,18 @@ class TestFeedback:
         assert liked is not None
         assert (liked.verdict, liked.reason, liked.comment) == ("liked", None, "")
 
-    async def test_taking_a_verdict_back_clears_all(
-        self, feedback: FeedbackRepository, sessions: Sessions
-    ) -> None:
+    async def test_taking_a_verdict_back_clears_all(self, feedback: FeedbackRepository) -> None:
         await feedback.rate(TURN.turn_id, "disliked")
         await feedback.reason(TURN.turn_id, "tone")
-        await ask(sessions)
         back = await feedback.rate(TURN.turn_id, None)
         assert back is not None
         assert (back.verdict, back.reason, back.comment) == (None, None, "")
-        assert await feedback.asked_about(GROUP, 99) is None
         assert await feedback.rate(TURN.turn_id, None) == back
 
     async def test_an_unknown_turn_has_no_feedback(self, feedback: FeedbackRepository) -> None:
         assert await feedback.rate(1, "liked") is None
         assert await feedback.reason(1, "tone") is None
         assert await feedback.comment(1, "hm") is None
-
-    async def test_the_question_leads_to_its_turn(
-        self, feedback: FeedbackRepository, sessions: Sessions
-    ) -> None:
-        await feedback.rate(TURN.turn_id, "disliked")
-        await ask(sessions)
-        assert await feedback.asked_about(GROUP, 99) == TURN.turn_id
-        assert await feedback.asked_about(GROUP, 98) is None
-        assert await feedback.asked_about(BOB, 99) is None
 
 
 class TestPeople:

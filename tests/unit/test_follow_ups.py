@@ -2,32 +2,28 @@
 
 import pytest
 
-from agent.fallback import parse_query
-from agent.sommelier.wine import Body, Style, Sweetness, Wine
-from bot.telegram.follow_ups import MAX_BUTTONS, offered
-from tests.fakes import CHINON, RIOJA
+from agent.sommelier.wine import Body, Sweetness, Wine
+from agent.turn import Reply
+from bot.question import Question
+from bot.telegram.follow_ups import follow_up_buttons
+from tests.fakes import CHINON
 
-ALL = "cheaper", "lighter", "like", "why", "elsewhere"
 FULL = CHINON.model_copy(update={"body": Body.FULL})
 LIGHT = CHINON.model_copy(update={"body": Body.LIGHT, "price": 6})
-SWEETISH = LIGHT.model_copy(update={"sweetness": Sweetness.OFF_DRY, "style": Style.WHITE})
+SWEETISH = LIGHT.model_copy(update={"sweetness": Sweetness.OFF_DRY})
+UNKNOWN = CHINON.model_copy(update={"price": None, "body": None, "sweetness": None})
 
 
 @pytest.mark.parametrize(
-    ("wines", "asked", "names"),
+    ("wines", "labels"),
     [
-        ([FULL], "a red for lamb", ALL),
-        ([FULL, RIOJA], "a red for lamb", ("cheaper", "lighter", "like", "why")),
-        ([LIGHT], "a red", ("fuller", "like", "why", "elsewhere")),
-        ([SWEETISH], "", ("fuller", "drier", "like", "why", "elsewhere")),
-        ([FULL], "the cheapest red", ("lighter", "like", "why", "elsewhere")),
-        ([FULL], "a red from France", ("cheaper", "lighter", "like", "why")),
-        ([CHINON.model_copy(update={"price": None})], "", ("like", "why", "elsewhere")),
-        ([], "a red", ()),
+        ([FULL], "Cheaper, Lighter, More like 1, Why?"),
+        ([FULL, LIGHT], "Lighter, More like 1, Why?"),
+        ([SWEETISH], "Fuller, Drier, More like 1, Why?"),
+        ([UNKNOWN], "More like 1, Why?"),
+        ([], ""),
     ],
 )
-def test_what_makes_sense_for_an_answer_is_offered(
-    wines: list[Wine], asked: str, names: tuple[str, ...]
-) -> None:
-    assert tuple(offered(wines, parse_query(asked) if asked else None)) == names
-    assert len(names) <= MAX_BUTTONS
+def test_what_makes_sense_for_an_answer_is_offered(wines: list[Wine], labels: str) -> None:
+    rows = follow_up_buttons(Question(id=1, text="a red"), Reply(text="", wines=(*wines,)))
+    assert ", ".join(button.label for row in rows for button in row) == labels

@@ -14,7 +14,6 @@ from agent.i18n import (
     LOCALES,
     current_language,
     in_every_language,
-    in_fahrenheit,
     languages,
     translate_into,
     use_language,
@@ -43,6 +42,7 @@ BUILT = (
     "sent_",
     "setting_",
     "traces_",
+    "aloud_",
 )
 """What the names of sentences begin with that are put together."""
 
@@ -172,17 +172,3 @@ def test_a_foreign_value_stands_as_it_is() -> None:
     hostile = "{id.__class__} {0} %(id)s {{x}}"
     for sentence in in_every_language("asks_to_be_let_in", id=1, name=hostile).values():
         assert hostile in sentence
-
-
-@pytest.mark.parametrize(
-    ("celsius", "fahrenheit"),
-    [
-        ("Barely: 16 to 18 °C, cooler than a room.", "Barely: 61 to 64 °F, cooler than a room."),
-        ("6 bis 8 °C; 10–13°C", "43 to 46 °F; 50–55 °F".replace("to", "bis")),
-        ("Serve 2 at 12 °C in 2019.", "Serve 2 at 54 °F in 2019."),
-        ("da 6 a 8 °C", "da 43 a 46 °F"),
-        ("12 °Cel, 4 C, 13.5 %", "12 °Cel, 4 C, 13.5 %"),
-    ],
-)
-def test_degrees_are_converted(celsius: str, fahrenheit: str) -> None:
-    assert in_fahrenheit(celsius) == fahrenheit
