@@ -36,20 +36,6 @@ TRACED: Final = Entry("ours, traced", "ours_traced", ("langfuse", "httpx2"))
 PEERS: Final = (
     Entry("pydantic-ai", "pydantic_ai", ("pydantic-ai-slim", "openai"), "pydantic-ai"),
     Entry(
-        "openai-agents",
-        "openai_agents",
-        ("openai-agents", "openai"),
-        "openai-agents",
-        "does not ask again after an invalid answer",
-    ),
-    Entry(
-        "langchain",
-        "langchain",
-        ("langchain", "langchain-openai", "openai"),
-        "langchain",
-        "answers by a tool call (ToolStrategy), its way that asks again",
-    ),
-    Entry(
         "instructor",
         "instructor",
         ("instructor", "openai"),

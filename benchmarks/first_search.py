@@ -23,10 +23,10 @@ from agent.evals.dataset import STARTER, Conversation, read_conversations
 from agent.evals.evaluators import broken_filters, has_filters
 from agent.fallback import parse_query, unambiguous_query
 from agent.sommelier.wine import Catalogue, Wine
+from benchmarks.first_request import tokens
 from bot.commands.evaluate import Bench, open_bench
 from config import load_settings
 
-TOKEN_CHARS: Final = 4
 HIDDEN: Final = "agent.sommelier.service.unambiguous_query"
 
 
@@ -44,7 +44,7 @@ class Ideal:
         """Search, or recommend two of the wines found."""
         sent = Dialect("json_object").parameters(messages, request)
         self.requests += 1
-        self.tokens += len(json.dumps(sent, ensure_ascii=False)) // TOKEN_CHARS
+        self.tokens += tokens(sent)
         wines = [wine for message in messages for wine in wines_in(message)]
         if not wines and messages[-1]["role"] == "user":
             filters = parse_query(str(messages[-1]["content"])).model_dump_json(
@@ -90,8 +90,8 @@ async def main() -> None:
                 for case in wishes
             ]
             requests = fmean(model.requests for model in turns)
-            tokens = fmean(model.tokens for model in turns)
-            table.add_row(name, f"{requests:.1f}", f"{tokens:,.0f}")
+            size = fmean(model.tokens for model in turns)
+            table.add_row(name, f"{requests:.1f}", f"{size:,.0f}")
         broken = [
             wine.label
             for case in single

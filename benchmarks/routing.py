@@ -7,8 +7,7 @@ question goes to the larger one, as often as the research found: 12 %.
 """
 
 import asyncio
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from statistics import fmean
 from typing import Final
 
@@ -17,38 +16,20 @@ from rich.table import Table
 
 from agent.documents.passages import has_clear_best
 from agent.documents.quotes import find_quotes
-from agent.engine.dialect import Dialect
-from agent.engine.errors import ModelRejected
-from agent.engine.messages import LLMRequest, LLMResponse, Message
 from agent.engine.run import Run
 from agent.evals.dataset import read_ground_truth
+from benchmarks.first_request import Listener, tokens
 from bot.commands.evaluate import open_bench
 from config import load_settings
 
-TOKEN_CHARS: Final = 4
 ANSWER_TOKENS: Final = 307
 LARGE, CHEAP = (2.5, 10.0), (0.15, 0.6)
 FAILS: Final = 0.12
 
 
-class Listener:
-    """A model that counts the tokens of its request and answers nothing."""
-
-    model, base_url = "listener", None
-    tokens = 0
-
-    async def generate_with_tools(
-        self, messages: Sequence[Message], request: LLMRequest
-    ) -> LLMResponse:
-        """Count the request."""
-        sent = Dialect("json_object").parameters(messages, request)
-        self.tokens = len(json.dumps(sent, ensure_ascii=False)) // TOKEN_CHARS
-        raise ModelRejected("it only listens")
-
-
-def cost(tokens: int, price: tuple[float, float]) -> float:
+def cost(size: int, price: tuple[float, float]) -> float:
     """Return the US dollars of one question."""
-    return (tokens * price[0] + ANSWER_TOKENS * price[1]) / 1e6
+    return (size * price[0] + ANSWER_TOKENS * price[1]) / 1e6
 
 
 async def main() -> None:
@@ -56,25 +37,25 @@ async def main() -> None:
     asked: list[tuple[int, bool]] = []
     async with open_bench(load_settings(None, {}), starter=True) as bench:
         for question in read_ground_truth():
-            listener = Listener()
+            listener = Listener("json_object")
             found = await find_quotes(
                 question.query, documents=bench.documents, run=Run([listener])
             )
-            asked.append((listener.tokens, has_clear_best(found.chunks)))
+            asked.append((tokens(listener.request), has_clear_best(found.chunks)))
 
-    def first_cheap(tokens: int) -> float:
-        return cost(tokens, CHEAP) + FAILS * cost(tokens, LARGE)
+    def first_cheap(size: int) -> float:
+        return cost(size, CHEAP) + FAILS * cost(size, LARGE)
 
     ways: dict[str, Callable[[int, bool], float]] = {
-        "the large model": lambda tokens, _: cost(tokens, LARGE),
+        "the large model": lambda size, _: cost(size, LARGE),
         "by confidence": lambda n, clear: first_cheap(n) if clear else cost(n, LARGE),
-        "the cheaper one first": lambda tokens, _: first_cheap(tokens),
+        "the cheaper one first": lambda size, _: first_cheap(size),
     }
     table = Table("asked", "US dollars for 1,000 questions")
     for name, way in ways.items():
         table.add_row(name, f"{1000 * fmean(way(*question) for question in asked):.2f}")
     clear = sum(is_clear for _, is_clear in asked)
-    mean = fmean(tokens for tokens, _ in asked)
+    mean = fmean(size for size, _ in asked)
     Console().print(f"{clear} of {len(asked)} are clear, {mean:,.0f} tokens a request", table)
 
 

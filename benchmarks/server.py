@@ -8,7 +8,7 @@ import asyncio
 import json
 from typing import Any, Final
 
-from benchmarks.scenario import KINDS, MODEL, VALID, Answer, Kind
+from benchmarks.scenario import KINDS, MODEL, VALID, Kind
 
 HEAD_END: Final = b"\r\n\r\n"
 VALID_JSON: Final = VALID.model_dump_json()
@@ -16,8 +16,6 @@ INVALID_JSON: Final = json.dumps(
     {"intro": "Here is what I would open tonight.", "closing": "Enjoy."}
 )
 CALLS: Final = ({"style": "red", "max_price": 20}, {"style": "white", "max_price": 20})
-ANSWER_TOOL: Final = Answer.__name__
-"""The tool by which some candidates have the model answer."""
 
 JsonObject = dict[str, Any]
 
@@ -70,9 +68,7 @@ def http(body: bytes, status: str = "200 OK") -> bytes:
 def completion(request: JsonObject, body: bytes) -> JsonObject:
     """Return a chat completion with the message that the script foresees."""
     kind = next(kind for kind in KINDS if kind.question.encode() in body)
-    said = reply(kind, [message["role"] for message in request["messages"]])
-    tools = [tool["function"]["name"] for tool in request.get("tools", [])]
-    message = said if isinstance(said, dict) else answer_message(said, ANSWER_TOOL in tools)
+    message = reply(kind, [message["role"] for message in request["messages"]])
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -90,18 +86,13 @@ def completion(request: JsonObject, body: bytes) -> JsonObject:
     }
 
 
-def reply(kind: Kind, roles: list[str]) -> JsonObject | str:
-    """Return the message, or the text of the answer, that follows on messages of these roles."""
+def reply(kind: Kind, roles: list[str]) -> JsonObject:
+    """Return the message that follows on messages of these roles."""
     if kind.tool_calls and "tool" not in roles:
         return calls_message(kind.tool_calls)
     if kind.name == "invalid once" and "assistant" not in roles:
-        return INVALID_JSON
-    return VALID_JSON
-
-
-def answer_message(text: str, by_tool: bool) -> JsonObject:
-    """Return an answer as content, or as a call of the tool that stands for it."""
-    return {"tool_calls": [call("call_a", ANSWER_TOOL, text)]} if by_tool else {"content": text}
+        return {"content": INVALID_JSON}
+    return {"content": VALID_JSON}
 
 
 def calls_message(count: int) -> JsonObject:

@@ -21,7 +21,7 @@ from typing import IO, Final
 from benchmarks.scenario import KINDS, VALID, Candidate, Kind
 
 ROOT: Final = Path(__file__).parents[1]
-UNWANTED: Final = ("OPENAI_", "LANGFUSE_", "LANGSMITH_", "LANGCHAIN_", "OTEL_", "LLM_")
+UNWANTED: Final = ("OPENAI_", "LANGFUSE_", "OTEL_", "LLM_")
 PROXIES: Final = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 
 
@@ -63,7 +63,7 @@ def started(*command: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
         subprocess.Popen(
             command,
             cwd=ROOT,
-            env=kept | {"PYTHONHASHSEED": "0", "LANGSMITH_TRACING": "false"},
+            env=kept | {"PYTHONHASHSEED": "0"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
