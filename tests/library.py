@@ -70,11 +70,9 @@ class FakeLibrary:
     chunks: Sequence[Chunk] = (SUR_LIE, MUSCADET, OYSTERS)
     forgotten: frozenset[str] = frozenset()
     searched: list[tuple[str, ...]] = field(default_factory=list)
-    limits: list[int] = field(default_factory=list)
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
         self.searched.append(tuple(queries))
-        self.limits.append(limit)
         asked = content_words(" ".join(queries))
         scored = [(len(asked & content_words(chunk.text)), chunk) for chunk in self.chunks]
         best = sorted(scored, key=lambda pair: -pair[0])

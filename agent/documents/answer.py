@@ -6,11 +6,12 @@ the cited passages do not contain. It is returned to the model once, and removed
 invalid. Nothing else is judged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from agent.documents.citations import (
+    CITATION,
     NOT_ENOUGH,
     Statement,
     admits_not_enough,
@@ -18,11 +19,9 @@ from agent.documents.citations import (
     keep_sentences,
     plain_brackets,
     statements,
-    without_citations,
 )
 from agent.documents.figures import unsupported_number
 from agent.documents.passages import (
-    DEFAULT_CHUNKS,
     SHOWN_PASSAGES,
     Chunk,
     DocumentStore,
@@ -31,10 +30,9 @@ from agent.documents.passages import (
     ask_cheaper_first,
     best_passage,
     content_words,
+    details_of,
     excerpts,
     near_best,
-    outcome_of,
-    record,
     retrieve,
 )
 from agent.documents.refine import Refinement, refine_question
@@ -45,7 +43,6 @@ from agent.engine.run import Run
 from agent.i18n import translate
 from agent.prompts import instructed, prompt_for
 from agent.text import pattern
-from agent.turn import Outcome, error_types
 
 PROMPT: Final = """\
 FILE EXCERPTS:
@@ -109,16 +106,15 @@ async def answer_question(
     documents: DocumentStore,
     run: Run,
     refine: bool = False,
-    limit: int = DEFAULT_CHUNKS,
 ) -> Answer:
-    """Answer `question` from up to `limit` chunks of `documents`; `limit` is capped at 8.
+    """Answer `question` from the best chunks of `documents`.
 
     If `refine` is true, search for the refined question too; the original question is answered.
     Without models, or when they fail, the answer is the best passages with their citations. Only
     errors of the store are raised.
     """
     refinement = await refine_question(question, run=run, enabled=refine, reserved_requests=1)
-    chunks = await retrieve(documents, refinement.queries, limit, run.span)
+    chunks = await retrieve(documents, refinement.queries, run.span)
     prompt = prompt_for(run, "documents-answer")
     response = None
     if run.models and chunks:
@@ -131,7 +127,7 @@ async def answer_question(
             chunks,
         )
     answer = _build_answer(question, chunks, refinement, response)
-    record(run.span, answer.outcome, response, prompt.ref if response else None)
+    answer.record(run.span, prompt.ref if response else None)
     return answer
 
 
@@ -143,15 +139,9 @@ def cited_answer(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
         grounding=lambda text, _: rules.problem(text),
         render=lambda text, _: rules.valid_part(text),
         salvage=lambda text, _: rules.valid_part(text) or None,
-        read_text=without_fence,
+        read_text=lambda text: plain_brackets(FENCED.sub(lambda fenced: fenced[1], text)),
         correction=CORRECTION,
     )
-
-
-def without_fence(text: str) -> str:
-    """Return a text without a code fence around it, and with its citations in plain brackets."""
-    fenced = FENCED.match(text)
-    return plain_brackets(fenced[1] if fenced else text)
 
 
 class CitationRules:
@@ -180,31 +170,31 @@ class CitationRules:
 
     def valid_part(self, text: str) -> str:
         """Return the valid sentences unchanged, or an empty text if none of them answers."""
-        valid = keep_sentences(text, self._sources, self._is_valid)
+        valid = keep_sentences(text, self._sources, lambda found: self._problem_of(found) is None)
         is_answer = admits_not_enough(valid) or bool(citations(valid, self._sources))
         return valid if is_answer else ""
 
-    def _is_valid(self, statement: Statement) -> bool:
-        return self._problem_of(statement) is None
-
     def _problem_of(self, statement: Statement) -> str | None:
         shown = fence(statement.text, MAX_QUOTED_CHARS)
+        cited = _bracketed(statement.cites)
         if statement.unknown:
-            listed = ", ".join(f"[{path}]" for path in list(self._sources)[:MAX_SHOWN_PATHS])
+            listed = _bracketed(list(self._sources)[:MAX_SHOWN_PATHS])
             return f"[{fence(statement.unknown[0])}] is not one of the excerpts; cite only {listed}"
         if not statement.needs_citation:
             return None
-        if not statement.cites:
+        if not cited:
             return (
                 f"this statement has no citation: {shown}; put the [path] of its source after it, "
                 "or leave it out"
             )
         sources = "\n".join([self._question, *(self._sources[path] for path in statement.cites)])
-        statement_text = without_citations(statement.text, self._sources)
-        if number := unsupported_number(statement_text, sources):
-            cited = ", ".join(f"[{path}]" for path in statement.cites)
+        if number := unsupported_number(CITATION.sub("", statement.text), sources):
             return f"the number {number} in {shown} does not stand in {cited}; correct it"
         return None
+
+
+def _bracketed(paths: Iterable[str]) -> str:
+    return ", ".join(f"[{path}]" for path in paths)
 
 
 def _build_answer(
@@ -213,55 +203,41 @@ def _build_answer(
     refinement: Refinement,
     response: AgenticResponse[str] | None,
 ) -> Answer:
-    outcome: Outcome = outcome_of(response) if response else "answered"
+    details = details_of(chunks, response)
     is_enough, note = True, ""
     if not chunks:
         text = f"{translate('not_enough')} {translate('no_document_speaks')}"
-    elif outcome == "refused":
+    elif details["outcome"] == "refused":
         text = translate("look_up_declined")
     elif response and response.ok:
-        text = _translate_not_enough(response.text)
+        is_bare = response.text.strip(" .*_") == NOT_ENOUGH
+        text = translate("not_enough") if is_bare else response.text
         is_enough = not admits_not_enough(response.text)
-    elif response and response.outcome == "exhausted":  # no valid answer
-        text = f"{translate('not_enough')}\n\n{_best_passages(chunks, question)}"
-        is_enough, note = False, translate("documents_model_failed")
     else:
         text = _best_passages(chunks, question)
         note = translate("documents_model_failed" if response else "documents_no_model")
+        if response and response.outcome == "exhausted":  # no valid answer
+            text, is_enough = f"{translate('not_enough')}\n\n{text}", False
     footnoted, cited = footnotes(text, chunks)
     return Answer(
         question=question,
         text=text,
         footnoted=footnoted,
         citations=cited,
-        chunks=tuple(chunks),
-        outcome=outcome,
         refinement=refinement,
         enough_information=is_enough and bool(cited),
-        by_model=response is not None and response.ok,
         note=note,
-        retry_count=response.retry_count if response else 0,
-        error_types=error_types(response) if response else (),
+        **details,
     )
 
 
-def _translate_not_enough(text: str) -> str:
-    """Return NOT_ENOUGH in the user's language; return any other text unchanged."""
-    return translate("not_enough") if text.strip(" .*_") == NOT_ENOUGH else text
-
-
 def _best_passages(chunks: Sequence[Chunk], question: str) -> str:
-    """Return the best passages with their citations."""
+    """Return the best passages with their citations, without brackets that would look like more."""
     shown = [
-        f"{best_passage(_unbracketed(chunk.text), question)} [{chunk.path}]"
+        best_passage(chunk.text.replace("[", "(").replace("]", ")"), question) + f" [{chunk.path}]"
         for chunk in near_best(chunks)[:SHOWN_PASSAGES]
     ]
     return "\n\n".join([translate("best_passages"), *shown])
-
-
-def _unbracketed(text: str) -> str:
-    """Return a passage with round brackets for square ones, which would look like citations."""
-    return text.replace("[", "(").replace("]", ")")
 
 
 def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
@@ -279,15 +255,10 @@ def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, 
         preceding_text, end = text[end : cited.start], cited.end
         parts.append(preceding_text)
         for path in cited.paths:
-            chunk = _closest(by_path[path], preceding_text)
-            citation = _citation(len(by_chunk_id) + 1, chunk, preceding_text)
+            stated = content_words(preceding_text)
+            chunk = max(by_path[path], key=lambda one: len(content_words(one.text) & stated))
+            passage = best_passage(chunk.text, preceding_text)
+            number = len(by_chunk_id) + 1
+            citation = Citation(number, chunk.path, chunk.title, chunk.location, passage)
             parts.append(f"[{by_chunk_id.setdefault(chunk.id, citation).number}]")
     return "".join([*parts, text[end:]]), tuple(by_chunk_id.values())
-
-
-def _closest(chunks: Sequence[Chunk], text: str) -> Chunk:
-    return max(chunks, key=lambda chunk: len(content_words(chunk.text) & content_words(text)))
-
-
-def _citation(number: int, chunk: Chunk, text: str) -> Citation:
-    return Citation(number, chunk.path, chunk.title, chunk.location, best_passage(chunk.text, text))

@@ -7,18 +7,17 @@ colon), questions, and the sentence "I don't have enough information" need no ci
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.feedback import fence
-from agent.text import Match, Pattern, escape, pattern, sentences, words
+from agent.text import Match, pattern, sentences, words
 
 NOT_ENOUGH: Final = "I don't have enough information"
 """The sentence by which a model says that the excerpts do not hold the answer."""
 
-INSIDE: Final = r"[^\[\]\n]+"
-BRACKETS: Final = pattern(rf"\[({INSIDE})\]")
+CITATION: Final = pattern(r"\[([^\[\]\n]*[\p{L}\p{N}][^\[\]\n]*)\]")
 LEADING: Final = pattern(r"\A((?:\s*\[[^\[\]\n]+\][.,;]?)+)\s*(?:\Z|[^\P{L}a-z])")
 MARKER: Final = pattern(r"\A\s*(?:(?:[-*•–]|\d{1,2}[.)])\s+|>\s?)")
 HEADING: Final = pattern(r"\A(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\Z")
@@ -30,8 +29,6 @@ CITING_LINK: Final = pattern(
 )
 ENDS: Final = tuple(".!?…。！？")
 SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
-
-Kind = Literal["statement", "heading", "question", "admission"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +43,12 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of an answer: its kind, the paths that cover it, and the `unknown` ones."""
+    """A sentence of an answer: the paths that cover it, and the `unknown` ones."""
 
     text: str
-    kind: Kind
+    needs_citation: bool = False
     cites: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-
-    @property
-    def needs_citation(self) -> bool:
-        """Return whether this is a statement, not a heading, a question or an admission."""
-        return self.kind == "statement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,41 +66,16 @@ def citations(text: str, paths: Collection[str]) -> list[Cited]:
     Several paths may share brackets, with commas or semicolons between them. Brackets without a
     letter or digit, such as an ellipsis, are no citation.
     """
-    return [
-        _cited(found, paths)
-        for found in _brackets(paths).finditer(text)
-        if any(map(str.isalnum, found[1]))
-    ]
-
-
-def _brackets(paths: Collection[str]) -> Pattern:
-    """Return the pattern of brackets; paths that hold brackets themselves are tried first."""
-    odd = [escape(path) for path in paths if "[" in path or "]" in path]
-    return pattern(rf"\[({'|'.join([*odd, INSIDE])})\]") if odd else BRACKETS
+    return [_cited(found, paths) for found in CITATION.finditer(text)]
 
 
 def _cited(found: Match, paths: Collection[str]) -> Cited:
-    named = [_unmarked(found[1], paths)]
-    if named[0] not in paths:
-        parts = found[1].replace(";", ",").split(",")
-        named = [_unmarked(part, paths) for part in parts if part.strip()]
+    names = [found[1], *found[1].replace(";", ",").split(",")]
+    # A model may have put marks around a path.
+    bare = [name.strip(" \t`'\"*_") for name in names if name.strip()]
+    named = bare[:1] if bare[0] in paths else bare[1:]
     known = tuple(path for path in named if path in paths)
     return Cited(*found.span(), known, tuple(path for path in named if path not in paths))
-
-
-def _unmarked(path: str, paths: Collection[str]) -> str:
-    """Return a path without the marks that a model may have put around it."""
-    bare = path.strip()
-    return bare if bare in paths else bare.strip(" \t`'\"*_")
-
-
-def without_citations(text: str, paths: Collection[str] = ()) -> str:
-    """Return a text without its citations."""
-    parts, end = [], 0
-    for cited in citations(text, paths):
-        parts.append(text[end : cited.start].rstrip())
-        end = cited.end
-    return "".join([*parts, text[end:]])
 
 
 def plain_brackets(text: str) -> str:
@@ -132,10 +99,9 @@ def unretrieved_path(text: str, evidence: Evidence) -> str | None:
     For answers that cite documents beside other things: other brackets are left alone.
     """
     paths = {found.path for found in evidence.sources.values() if isinstance(found, Chunk)}
-    for cited in citations(text, paths):
-        for name in cited.unknown:
-            if is_path(name):
-                return f"the text cites [{fence(name)}], which no tool returned; leave it out"
+    for name in _unknown_names(citations(text, paths)):
+        if is_path(name):
+            return f"the text cites [{fence(name)}], which no tool returned; leave it out"
     return None
 
 
@@ -172,7 +138,7 @@ def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statemen
 
 
 def _with_citation(statement: Statement) -> str:
-    if not statement.needs_citation or has_citation(statement.text):
+    if not statement.needs_citation or CITATION.search(statement.text):
         return statement.text
     return " ".join([statement.text, *(f"[{path}]" for path in statement.cites)])
 
@@ -185,20 +151,20 @@ def _lines(text: str, paths: Collection[str]) -> list[Line]:
     """
     found, covering = list[Line](), list[Cited]()
     for line in reversed(_unwrapped(text)):
-        if only_cites(line):
+        if _only_cites(line):
             covering = citations(line, paths)
             if unknown := _unknown_names(covering):
-                found.append(Line("", [Statement(line, "heading", unknown=unknown)]))
+                found.append(Line("", [Statement(line, unknown=unknown)]))
             continue
         marker, is_heading = MARKER.match(line), HEADING.match(line) is not None
         lead = marker[0] if marker and not is_heading else ""
         stated = list[Statement]()
-        for sentence in reversed(cited_sentences(line[len(lead) :].strip())):
+        for sentence in reversed(_cited_sentences(line[len(lead) :].strip())):
             covering = citations(sentence, paths) or covering
             cites = tuple(dict.fromkeys(path for cited in covering for path in cited.paths))
-            kind = "heading" if is_heading else kind_of(sentence)
-            stated.append(Statement(sentence, kind, cites, _unknown_names(covering)))
-        covering = covering if not stated else []
+            is_statement = not is_heading and _needs_citation(sentence)
+            stated.append(Statement(sentence, is_statement, cites, _unknown_names(covering)))
+        covering = [] if stated else covering
         found.append(Line(lead, stated[::-1], is_heading))
     return found[::-1]
 
@@ -213,18 +179,19 @@ def _unwrapped(text: str) -> list[str]:
     for line in text.strip().splitlines():
         begins = not line.strip() or MARKER.match(line) or HEADING.match(line.strip())
         is_open = joined and joined[-1].strip() and not HEADING.match(joined[-1])
-        if begins or not is_open or only_cites(line) or only_cites(joined[-1]):
+        if begins or not is_open or _only_cites(line) or _only_cites(joined[-1]):
             joined.append(line.rstrip())
         else:
             joined[-1] += f" {line.strip()}"
     return joined
 
 
-def cited_sentences(text: str) -> list[str]:
+def _cited_sentences(text: str) -> list[str]:
     """Return the sentences of a text, each with the citations that follow its full stop."""
     found: list[str] = []
     for sentence in sentences(STUCK.sub(lambda stuck: f"{stuck[1]} [", text)):
-        leading = LEADING.match(sentence) if found and _is_ended(found[-1]) else None
+        is_ended = bool(found) and found[-1].rstrip("\"'»”’)*_").endswith(ENDS)
+        leading = LEADING.match(sentence) if is_ended else None
         rest = sentence[leading.end(1) :].strip() if leading else sentence
         if leading:
             found[-1] = f"{found[-1]} {leading[1].strip()}"
@@ -233,32 +200,19 @@ def cited_sentences(text: str) -> list[str]:
     return found
 
 
-def _is_ended(sentence: str) -> bool:
-    return sentence.rstrip("\"'»”’)*_").endswith(ENDS)
-
-
-def only_cites(text: str) -> bool:
+def _only_cites(text: str) -> bool:
     """Return whether a text consists of citations only, such as "Sources: [a.md]"."""
-    return has_citation(text) and SOURCE_LINE.match(BRACKETS.sub("", text)) is not None
+    rest = CITATION.sub("", text)
+    return rest != text and SOURCE_LINE.match(rest) is not None
 
 
-def has_citation(sentence: str) -> bool:
-    """Return whether a sentence has brackets with a letter or digit in them."""
-    return any(any(map(str.isalnum, found[1])) for found in BRACKETS.finditer(sentence))
-
-
-def kind_of(sentence: str) -> Kind:
-    """Return the kind of a sentence, by its form alone."""
+def _needs_citation(sentence: str) -> bool:
+    """Return whether a sentence is a statement, by its form alone."""
     bare = sentence.strip().strip("*_")
     if admits_not_enough(bare):
-        return "admission"
-    if has_citation(bare):
-        return "statement"
-    if bare.endswith((":", "：")):
-        return "heading"
-    if bare.endswith(("?", "？")) or not any(map(str.isalpha, bare)):
-        return "question"
-    return "statement"
+        return False
+    is_plain = any(map(str.isalpha, bare)) and not bare.endswith((":", "：", "?", "？"))
+    return is_plain or CITATION.search(bare) is not None
 
 
 def admits_not_enough(text: str) -> bool:

@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 LONGEST_QUESTION: Final = 1000
 """Characters of a question that is looked up."""
-MAX_CHUNKS: Final = 8
-DEFAULT_CHUNKS: Final = 6
+CHUNKS: Final = 6
+"""Chunks that a question is answered from."""
 PASSAGE_CHARS: Final = 600
 SHOWN_PASSAGES: Final = 3
 
@@ -120,18 +120,37 @@ class LookupResult:
             answer=self,
         )
 
+    def record(self, span: Span, prompt: PromptRef | None) -> None:
+        """Record the outcome on the span of the look-up, with the prompt of the model, if any."""
+        retries, errors = self.retry_count, self.error_types
+        record_outcome(span, self.outcome, retries=retries, error_types=errors, prompt=prompt)
 
-async def retrieve(
-    documents: DocumentStore, queries: Sequence[str], limit: int, span: Span
-) -> list[Chunk]:
-    """Return the best chunks for any of `queries`, at most 8, of documents that the store knows.
+
+def details_of(chunks: Sequence[Chunk], response: AgenticResponse[Any] | None) -> dict[str, Any]:
+    """Return the fields of a `LookupResult` by a model's response; None if no model was asked."""
+    outcome: Outcome = "answered"
+    if response is not None and not response.ok:
+        outcome = "refused" if response.outcome in {"refusal", "content_filter"} else "fallback"
+    elif response is not None and response.outcome == "salvaged":
+        outcome = "salvaged"
+    return {
+        "outcome": outcome,
+        "chunks": tuple(chunks),
+        "by_model": response is not None and response.ok,
+        "retry_count": response.retry_count if response else 0,
+        "error_types": error_types(response) if response else (),
+    }
+
+
+async def retrieve(documents: DocumentStore, queries: Sequence[str], span: Span) -> list[Chunk]:
+    """Return the best chunks for any of `queries`, at most 6, of documents that the store knows.
 
     Raises what the store raises.
     """
     with span.child("retrieve.documents", "retriever", input=list(queries)) as retriever:
-        found = await documents.search(queries, min(limit, MAX_CHUNKS))
+        found = await documents.search(queries, CHUNKS)
         known = await documents.known_paths(list({chunk.path for chunk in found}))
-        chunks = [chunk for chunk in found[:MAX_CHUNKS] if chunk.path in known]
+        chunks = [chunk for chunk in found[:CHUNKS] if chunk.path in known]
         retriever.update(
             output=[{"id": chunk.id, "path": chunk.path} for chunk in chunks],
             metadata={"found": len(chunks), "unknown": len(found) - len(chunks)},
@@ -195,27 +214,7 @@ def has_clear_best(chunks: Sequence[Chunk]) -> bool:
     return bool(chunks) and max(others, default=0.0) <= LEAST_SHARE * chunks[0].score
 
 
-def outcome_of(response: AgenticResponse[Any]) -> Outcome:
-    """Return the outcome of a look-up from the model's response."""
-    if response.ok:
-        return "salvaged" if response.outcome == "salvaged" else "answered"
-    return "refused" if response.outcome in {"refusal", "content_filter"} else "fallback"
-
-
-def record(
-    span: Span,
-    outcome: Outcome,
-    response: AgenticResponse[Any] | None,
-    prompt: PromptRef | None = None,
-) -> None:
-    """Record the outcome of a look-up on its span, with the prompt the model was given, if any."""
-    errors = error_types(response) if response else ()
-    retries = response.retry_count if response else 0
-    record_outcome(span, outcome, retries=retries, error_types=errors, prompt=prompt)
-
-
 QueryText = Annotated[str, Field(max_length=200)]
-Count = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
 
 NOTHING: Final = "nothing in the library matches"
 NO_MORE: Final = "nothing beyond the excerpts that another search found"
@@ -226,13 +225,11 @@ QUOTE_SECONDS: Final = 12
 def search_documents_tool(documents: DocumentStore) -> Tool:
     """Return the tool search_documents over `documents`."""
 
-    async def search_documents(
-        query: QueryText, run: Run, limit: Count = DEFAULT_CHUNKS
-    ) -> ToolOutput:
+    async def search_documents(query: QueryText, run: Run) -> ToolOutput:
         """Excerpts from the wine library on regions, grapes, methods, faults, serving, storing,
         pairing and labels, each behind its [path]. Quotation marks hold words letter for letter.
         """
-        chunks = near_best(await retrieve(documents, [query], limit, run.span))
+        chunks = near_best(await retrieve(documents, [query], run.span))
         given_ids = deps_of(run).given_ids
         new = [chunk for chunk in chunks if chunk.id not in given_ids]
         given_ids.update(chunk.id for chunk in new)

@@ -18,7 +18,6 @@ from pydantic.alias_generators import to_camel
 
 from agent.documents.passages import (
     CHEAPER,
-    DEFAULT_CHUNKS,
     QUOTE_SECONDS,
     SHOWN_PASSAGES,
     Chunk,
@@ -29,20 +28,19 @@ from agent.documents.passages import (
     ask_cheaper_first,
     best_passage,
     by_chunk,
+    details_of,
     near_best,
-    outcome_of,
-    record,
     retrieve,
 )
 from agent.documents.verbatim import verbatim
-from agent.engine.contract import OutputContract
+from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
 from agent.prompts import instructed, prompt_for
-from agent.turn import Outcome, deps_of, error_types
+from agent.turn import deps_of
 
 MAX_SNIPPETS: Final = 8
 MAX_TOKENS: Final = 4096
@@ -98,15 +96,23 @@ def user_message(query: str, chunks: Sequence[Chunk]) -> str:
 
 def quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
     """Return the contract of quotes from these chunks."""
+
+    def grounding(answer: QuotesAnswer, _: Evidence) -> str | None:
+        problems = (_snippet_problem(snippet, chunks) for snippet in answer.snippets)
+        found = ((place, problem) for place, problem in enumerate(problems) if problem)
+        return next((f"snippets.{place}: {problem}" for place, problem in found), None)
+
+    def salvage(answer: QuotesAnswer, _: Evidence) -> QuotesAnswer | None:
+        faithful = [found for found in answer.snippets if not _snippet_problem(found, chunks)]
+        kept = {"snippets": faithful[:MAX_SNIPPETS], "no_results": False}
+        return answer.model_copy(update=kept) if faithful else None
+
     return OutputContract(
-        QuotesAnswer,
-        semantic=consistency_problem,
-        grounding=lambda answer, evidence: first_problem(answer, chunks),
-        salvage=lambda answer, evidence: valid_part(answer, chunks),
+        QuotesAnswer, semantic=_consistency_problem, grounding=grounding, salvage=salvage
     )
 
 
-def consistency_problem(answer: QuotesAnswer) -> str | None:
+def _consistency_problem(answer: QuotesAnswer) -> str | None:
     """Return a contradiction or a gap in an answer, or None."""
     if answer.no_results and answer.snippets:
         return "noResults is true but snippets is not empty"
@@ -114,33 +120,22 @@ def consistency_problem(answer: QuotesAnswer) -> str | None:
         return "snippets is empty but noResults is false; extract passages or set noResults to true"
     if len(answer.snippets) > MAX_SNIPPETS:
         return f"there are {len(answer.snippets)} snippets, at most {MAX_SNIPPETS} are allowed"
-    if not answer.summary.strip():
-        return "summary is empty"
-    return None
+    return None if answer.summary.strip() else "summary is empty"
 
 
-def first_problem(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> str | None:
-    """Return feedback on the first snippet that is no quote from these chunks, or None."""
-    problems = (snippet_problem(snippet, chunks) for snippet in answer.snippets)
-    found = ((place, problem) for place, problem in enumerate(problems) if problem)
-    return next((f"snippets.{place}: {problem}" for place, problem in found), None)
-
-
-def snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
+def _snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
     """Return why a snippet is no quote from these chunks, or None if it is one."""
+    content, named = fence(snippet.content), snippet.source_id
+    titles = {chunk.document_id: as_data(chunk.title) for chunk in chunks}
     if not snippet.content.strip():
         return "content is empty"
-    titles = {chunk.document_id: as_data(chunk.title) for chunk in chunks}
-    if snippet.source_id not in titles:
-        return f"no source has the id {fence(snippet.source_id)}; ids: {', '.join(titles)}"
-    if snippet.source_title != titles[snippet.source_id]:
-        return (
-            f"the source {snippet.source_id} has the title {fence(titles[snippet.source_id])}, "
-            f"not {fence(snippet.source_title)}"
-        )
+    if named not in titles:
+        return f"no source has the id {fence(named)}; ids: {', '.join(titles)}"
+    if snippet.source_title != titles[named]:
+        title, given = fence(titles[named]), fence(snippet.source_title)
+        return f"the source {named} has the title {title}, not {given}"
     if find_in_chunks(snippet, chunks):
         return None
-    content = fence(snippet.content)
     for chunk in chunks:
         if verbatim(snippet.content, chunk.text):
             return f"content {content} stands in the source {chunk.document_id}, not in this one"
@@ -152,17 +147,11 @@ def snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
 
 def find_in_chunks(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | None:
     """Return the chunk of the named source that holds a snippet, and its text there, or None."""
-    named = (chunk for chunk in chunks if chunk.document_id == snippet.source_id)
-    found = ((chunk, verbatim(snippet.content, chunk.text)) for chunk in named)
-    return next(((chunk, text) for chunk, text in found if text), None)
-
-
-def valid_part(answer: QuotesAnswer, chunks: Sequence[Chunk]) -> QuotesAnswer | None:
-    """Return an answer with only the snippets that are quotes, or None if none of them is."""
-    faithful = [snippet for snippet in answer.snippets if not snippet_problem(snippet, chunks)]
-    if not faithful:
-        return None
-    return QuotesAnswer(snippets=faithful[:MAX_SNIPPETS], summary=answer.summary, no_results=False)
+    for chunk in chunks:
+        is_named = chunk.document_id == snippet.source_id
+        if is_named and (text := verbatim(snippet.content, chunk.text)):
+            return chunk, text
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,42 +188,34 @@ class Quotes(LookupResult):
 
 
 class QuoteCache:
-    """Keeps the newest `entries` answered quotes for `seconds`; `clock` returns seconds."""
+    """Keeps the newest answered quotes for 15 minutes; `clock` returns seconds."""
 
-    def __init__(
-        self,
-        *,
-        seconds: float = CACHE_SECONDS,
-        entries: int = CACHE_ENTRIES,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._seconds, self._entries, self._clock = seconds, entries, clock
-        self._kept: dict[str, tuple[float, Quotes]] = {}
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._stored: dict[str, tuple[float, Quotes]] = {}
 
     def get(self, key: str) -> Quotes | None:
         """Return the quotes stored under `key`, or None if there are none or their time is over."""
-        until, quotes = self._kept.get(key, (0.0, None))
+        until, quotes = self._stored.get(key, (0.0, None))
         return quotes if self._clock() < until else None
 
     def put(self, key: str, quotes: Quotes) -> None:
         """Store `quotes` under `key`, and drop the oldest entry if the cache is full."""
-        self._kept.pop(key, None)
-        self._kept[key] = (self._clock() + self._seconds, quotes)
-        if len(self._kept) > self._entries:
-            del self._kept[next(iter(self._kept))]
+        self._stored.pop(key, None)
+        self._stored[key] = (self._clock() + CACHE_SECONDS, quotes)
+        if len(self._stored) > CACHE_ENTRIES:
+            del self._stored[next(iter(self._stored))]
 
 
-def cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], prompt: str = "") -> str:
+def _cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], prompt: str) -> str:
     """Return the cache key of a query over sources, for models with a prompt, in one language.
 
     White space and case of the query do not matter. The texts of the sources do: a quote from a
     document that has changed since may be wrong.
     """
     sources = [[chunk.id, chunk.document_id, chunk.title, chunk.text] for chunk in chunks]
-    named = json.dumps(
-        [" ".join(query.lower().split()), sources, list(models), prompt, current_language()]
-    )
-    return hashlib.sha256(named.encode()).hexdigest()
+    parts = [" ".join(query.lower().split()), sources, list(models), prompt, current_language()]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 async def find_quotes(
@@ -243,33 +224,31 @@ async def find_quotes(
     documents: DocumentStore,
     run: Run,
     cache: QuoteCache | None = None,
-    limit: int = DEFAULT_CHUNKS,
 ) -> Quotes:
-    """Return at most 8 verbatim passages that answer `query`, from at most `limit` (8) chunks.
+    """Return at most 8 verbatim passages that answer `query`, from at most 6 chunks.
 
     If there are no models or they fail, these are the best passages of the search. A repeated query
     over equal chunks, models and prompt is answered from `cache`. Errors of the store are raised.
     """
-    chunks = await retrieve(documents, [query], limit, run.span)
+    chunks = await retrieve(documents, [query], run.span)
     prompt = prompt_for(run, "documents-quotes")
     cheaper = deps_of(run).models.get(CHEAPER)
     models = [model.model for model in (*run.models, *([cheaper] if cheaper else []))]
-    key = cache_key(query, chunks, models, prompt.text)
-    if cache is not None and (kept := cache.get(key)) is not None:
+    key = _cache_key(query, chunks, models, prompt.text)
+    if cache is not None and (stored := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
-        record(run.span, kept.outcome, None, prompt.ref)
-        return replace(kept, query=query, cached=True)
+        stored.record(run.span, prompt.ref)
+        return replace(stored, query=query, cached=True)
     response = None
     if run.models and chunks:
         contract = quotes_contract(chunks)
-        asked = instructed(
-            run, prompt, max_snippets=str(MAX_SNIPPETS), schema=contract.output.schema_text
-        )
+        schema = contract.output.schema_text
+        asked = instructed(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
         asked = replace(asked, limits=limits)
         response = await ask_cheaper_first(user_message(query, chunks), asked, contract, chunks)
     found = _quotes(query, chunks, response)
-    record(run.span, found.outcome, response, prompt.ref if response else None)
+    found.record(run.span, prompt.ref if response else None)
     if cache is not None and found.by_model and found.outcome == "answered":
         cache.put(key, found)
     return found
@@ -278,41 +257,33 @@ async def find_quotes(
 def _quotes(
     query: str, chunks: Sequence[Chunk], response: AgenticResponse[QuotesAnswer] | None
 ) -> Quotes:
-    outcome: Outcome = outcome_of(response) if response else "answered"
     nothing = translate("no_document_speaks")
-    found = Quotes(query, (), nothing, True, outcome=outcome, chunks=tuple(chunks), by_model=False)
-    if response:
-        found = replace(found, retry_count=response.retry_count, error_types=error_types(response))
+    found = Quotes(query, (), nothing, no_results=True, **details_of(chunks, response))
     if not chunks:
         return found
     if response and response.answer is not None and response.ok:
+        answer = response.answer
+        # The exact text of the chunk, without duplicates.
+        located = ((snippet, find_in_chunks(snippet, chunks)) for snippet in answer.snippets)
+        quotes = [_quote(*place, one.relevance.strip()) for one, place in located if place]
         return replace(
             found,
-            quotes=located_quotes(response.answer.snippets, chunks),
-            summary=response.answer.summary.strip() or nothing,
-            no_results=response.answer.no_results,
-            by_model=True,
+            quotes=tuple({(quote.chunk_id, quote.content): quote for quote in quotes}.values()),
+            summary=answer.summary.strip() or nothing,
+            no_results=answer.no_results,
         )
-    if outcome == "refused":
+    if found.outcome == "refused":
         return replace(found, summary=translate("quotes_declined"))
-    passages = tuple(
-        _quote(chunk, best_passage(chunk.text, query), relevance="")
-        for chunk in near_best(chunks)[:SHOWN_PASSAGES]
-    )
-    note = translate("documents_model_failed" if response else "documents_no_model")
     return replace(
-        found, quotes=passages, summary=translate("best_passages"), note=note, no_results=False
+        found,
+        quotes=tuple(
+            _quote(chunk, best_passage(chunk.text, query), relevance="")
+            for chunk in near_best(chunks)[:SHOWN_PASSAGES]
+        ),
+        summary=translate("best_passages"),
+        note=translate("documents_model_failed" if response else "documents_no_model"),
+        no_results=False,
     )
-
-
-def located_quotes(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple[Quote, ...]:
-    """Return snippets as quotes without duplicates, with the exact text of the chunk."""
-    found: dict[tuple[str, str], Quote] = {}
-    for snippet in snippets:
-        if place := find_in_chunks(snippet, chunks):
-            quote = _quote(*place, snippet.relevance.strip())
-            found.setdefault((quote.chunk_id, quote.content), quote)
-    return tuple(found.values())
 
 
 def _quote(chunk: Chunk, content: str, relevance: str) -> Quote:

@@ -17,7 +17,6 @@ from agent.engine.contract import OutputContract
 from agent.engine.feedback import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
-from agent.engine.span import Span
 from agent.prompts import instructed, prompt_for
 from agent.tables import StrictModel
 from agent.text import pattern
@@ -133,10 +132,9 @@ async def refine_question(
     original = Refinement(question, question, security_flags=tuple(security_flags(question)))
     if not enabled:
         return replace(original, fallback_reason="disabled")
-    if not run.models:
-        missing: FallbackReason = "no_model" if run.limits.requests else "budget"
-        return replace(original, fallback_reason=missing)
-    if run.requests_left <= reserved_requests:
+    if not run.models and run.limits.requests:
+        return replace(original, fallback_reason="no_model")
+    if not run.models or run.requests_left <= reserved_requests:
         return replace(original, fallback_reason="budget")
     limits = replace(
         run.limits,
@@ -144,17 +142,29 @@ async def refine_question(
         model_tries=1,
         seconds=min(SECONDS, run.limits.seconds),
     )
-    asked = instructed(run, prompt_for(run, "refinement"), schema=CONTRACT.output.schema_text)
+    contract = OutputContract(
+        RefinedQuestion,
+        grounding=lambda refined, _: _added_number(refined, question),
+        temperature=TEMPERATURE,
+    )
+    asked = instructed(run, prompt_for(run, "refinement"), schema=contract.output.schema_text)
     with run.span.child("refine", "span", input=question) as step:
         response = await generate_agentic_response(
             PROMPT.format(question=as_data(question)),
             run=replace(asked, models=run.models[:1], limits=limits, span=step),
-            contract=replace(
-                CONTRACT, grounding=lambda refined, _: added_number(refined, question)
-            ),
+            contract=contract,
         )
         refinement = _refined(original, response)
-        _record(refinement, step, run.span)
+        reason = refinement.fallback_reason
+        step.update(
+            output=list(refinement.queries[1:]),
+            metadata={"fallback_reason": reason} if reason else None,
+            level="WARNING" if reason else None,
+        )
+    if refinement.security_flags:
+        flags = ",".join(refinement.security_flags)
+        log.warning("a question looks like prompt injection: %s", flags)
+        run.span.update(metadata={"security_flags": flags})
     return refinement
 
 
@@ -165,16 +175,9 @@ def _refined(original: Refinement, response: AgenticResponse[RefinedQuestion]) -
     flags = (
         NO_FLAG_CHARACTER.sub("_", flag.lower()).strip("_")[:40] for flag in found.security_flags
     )
-    return replace(
-        original,
-        refined=found.refined_query,
-        variants=found.variants,
-        keywords=found.keywords,
-        entities=found.entities,
-        constraints=found.constraints,
-        ambiguities=found.ambiguities,
-        security_flags=tuple(dict.fromkeys((*original.security_flags, *filter(None, flags)))),
-    )
+    rest = found.model_dump(exclude={"refined_query", "security_flags"})
+    known = tuple(dict.fromkeys((*original.security_flags, *filter(None, flags))))
+    return replace(original, refined=found.refined_query, security_flags=known, **rest)
 
 
 def _reason(response: AgenticResponse[RefinedQuestion]) -> FallbackReason:
@@ -183,25 +186,9 @@ def _reason(response: AgenticResponse[RefinedQuestion]) -> FallbackReason:
     return "empty" if response.error_types[-1:] in {("empty",), ("no_choices",)} else "invalid"
 
 
-def _record(refinement: Refinement, step: Span, span: Span) -> None:
-    reason = refinement.fallback_reason
-    step.update(
-        output=list(refinement.queries[1:]),
-        metadata={"fallback_reason": reason} if reason else None,
-        level="WARNING" if reason else None,
-    )
-    if refinement.security_flags:
-        flags = ",".join(refinement.security_flags)
-        log.warning("a question looks like prompt injection: %s", flags)
-        span.update(metadata={"security_flags": flags})
-
-
-def added_number(refined: RefinedQuestion, question: str) -> str | None:
+def _added_number(refined: RefinedQuestion, question: str) -> str | None:
     """Return feedback on a number that the question does not hold: it would answer it. Or None."""
     for query in (refined.refined_query, *refined.variants, *refined.constraints):
         if number := unsupported_number(query, question):
             return f"{fence(number)} is not in the question; leave it out"
     return None
-
-
-CONTRACT: Final = OutputContract(RefinedQuestion, temperature=TEMPERATURE)

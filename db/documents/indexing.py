@@ -136,5 +136,6 @@ def _files(paths: Sequence[Path], name: str | None, problems: list[Problem]) -> 
 
 
 def _known_as(path: Path) -> str:
-    """Return a path on one line, as a citation names it."""
-    return " ".join(storable(path.as_posix()).splitlines())
+    """Return a path on one line and without square brackets, as a citation names it."""
+    known = " ".join(storable(path.as_posix()).splitlines())
+    return known.replace("[", "(").replace("]", ")")

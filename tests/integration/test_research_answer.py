@@ -169,11 +169,10 @@ async def test_a_model_that_is_down_or_declines_is_not_asked_again(
 
 async def test_without_a_model_the_best_passages_with_their_sources() -> None:
     library = FakeLibrary()
-    found = await answer_question(QUESTION, run=Run(), documents=library, limit=50)
+    found = await answer_question(QUESTION, run=Run(), documents=library)
     assert (found.outcome, found.by_model) == ("answered", False)
     assert found.note == translate("documents_no_model")
     assert {cited.path for cited in found.citations} == {SUR_LIE.path, OYSTERS.path}
-    assert library.limits == [8]
 
 
 async def test_nothing_retrieved_needs_no_request(model_server: ModelServer) -> None:

@@ -54,7 +54,7 @@ async def turn(
 
 class TestDocuments:
     async def test_excerpts_stand_behind_their_paths_and_are_evidence(self) -> None:
-        found = await run(search_documents_tool(FakeLibrary()), query="lees", limit=2)
+        found = await run(search_documents_tool(FakeLibrary()), query="lees")
         assert found.text.startswith(f"[{SUR_LIE.path}]: {SUR_LIE.text}")
         assert found.sources[SUR_LIE.id] == SUR_LIE
 
