@@ -1,7 +1,6 @@
 """Talk in a terminal, through the handlers that Telegram has too.
 
-In a terminal there is a prompt, colour, and the answer as it forms; in a pipe only the text of the
-answers.
+In a terminal there is a prompt, and the answer as it forms; in a pipe only the text of the answers.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ from bot.telegram.render import Piece, from_html
 from config import Settings
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
+    from rich.console import Console
     from rich.text import Text
 
 QUIT: Final = frozenset({"/quit", "/exit"})
@@ -76,8 +75,7 @@ def _converse(settings: Settings, telegram: LocalTelegram, console: "Console | N
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
         try:
-            with _waiting(telegram, console):
-                app = runner.run(opened.enter_async_context(open_chat(settings, telegram)))
+            app = runner.run(opened.enter_async_context(_open_chat(settings, telegram)))
             for line in _lines(console):
                 if line in QUIT:
                     break
@@ -91,8 +89,12 @@ def _converse(settings: Settings, telegram: LocalTelegram, console: "Console | N
 
 
 @asynccontextmanager
-async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterator[App]:
-    """Open a conversation in this process alone: a turn is over when its handler returns."""
+async def _open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterator[App]:
+    """Open a conversation in this process alone: a turn is over when its handler returns.
+
+    At its end its messages and what the user told of themselves are forgotten: the next user may
+    be somebody else.
+    """
     async with (
         open_resources(settings) as resources,
         open_app(settings, resources, TOKEN, telegram=telegram) as app,
@@ -111,7 +113,6 @@ async def open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterato
 
 
 async def _forget_user(app: App, user_id: int) -> None:
-    """Forget the tastes and choices of the user: the next one may be somebody else."""
     repositories = app.conversation.repositories
     await repositories.messages.forget(user_id)
     await repositories.cares.forget(user_id)
@@ -120,18 +121,16 @@ async def _forget_user(app: App, user_id: int) -> None:
 
 
 async def _answer(app: App, telegram: LocalTelegram, line: str) -> None:
-    """Have a line answered. The first Ctrl-C stops the answer that forms, the second leaves.
+    """Have a line answered. Ctrl-C stops the answer that forms; without one it leaves.
 
     Raises:
         CancelledError: the user leaves.
     """
-    loop, answering, presses = asyncio.get_running_loop(), asyncio.current_task(), itertools.count()
+    loop, answering = asyncio.get_running_loop(), asyncio.current_task()
+    running = app.conversation.turns.running
 
     def press_ctrl_c() -> None:
-        is_stopped = next(presses) == 0 and app.conversation.turns.running.stop(
-            chat_id=telegram.chat_id
-        )
-        if not is_stopped and answering is not None:
+        if not running.stop(chat_id=telegram.chat_id) and answering is not None:
             answering.cancel()
 
     loop.add_signal_handler(signal.SIGINT, press_ctrl_c)
@@ -173,18 +172,16 @@ def _show(telegram: LocalTelegram, console: "Console | None") -> None:
 
 
 def _waiting(telegram: LocalTelegram, console: "Console | None") -> AbstractContextManager[object]:
-    """Show the answer as it forms above a spinner, at a terminal; gone when the block ends."""
+    """Show the answer as it forms, at a terminal; gone when the block ends."""
     if console is None:
         return contextlib.nullcontext()
-    from rich.console import Group  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
-    from rich.spinner import Spinner  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
-    spinner = Spinner("dots", f"[dim]{translate('terminal_thinking')}")
-
-    def forming() -> "Group":
+    def forming() -> "Text":
         lines = rich_text(telegram.draft).wrap(console, console.width) if telegram.draft else ()
-        return Group(*lines[-max(1, console.height - 4) :], spinner)
+        shown = [*lines[-max(1, console.height - 4) :], Text(translate("terminal_thinking"), "dim")]
+        return Text("\n").join(shown)
 
     return Live(console=console, get_renderable=forming, transient=True, refresh_per_second=10)
 

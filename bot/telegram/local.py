@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
@@ -60,17 +59,34 @@ class LocalTelegram(BaseRequest):
         match url.rpartition("/")[2]:
             case "getMe":
                 result = BOT
-            case "sendMessage":
-                result = self._send(params["text"], params.get("reply_markup"))
+            case "sendMessage" | "editMessageText" | "editMessageReplyMarkup":
+                result = self._show(params)
             case "sendMessageDraft":
                 self.draft = params["text"]
-            case "sendDocument" | "sendPhoto" if request_data:
-                result = self._send(file_text(request_data.multipart_data or {}))
-            case "editMessageText" | "editMessageReplyMarkup":
-                result = self._edit(params)
+            case "sendDocument" if request_data:
+                name, content, *_ = (request_data.multipart_data or {})["document"]
+                text = escape(content.decode(errors="replace").rstrip(), quote=False)
+                html = f"<b>{escape(name, quote=False)}</b>\n<pre>{text}</pre>"
+                result = self._show(params | {"text": html})
             case "answerCallbackQuery" if text := params.get("text"):
-                self._send(f"<i>{escape(text, quote=False)}</i>")
+                self._show({"text": f"<i>{escape(text, quote=False)}</i>"})
         return 200, json.dumps({"ok": True, "result": result}).encode()
+
+    def _show(self, params: JsonObject) -> JsonObject:
+        """Store a message that is sent or edited, with its buttons in place of those it had."""
+        number, html = params.get("message_id") or next(self._ids), params.get("text")
+        message = self._messages.get(number) or self._message(number) | {"from": BOT}
+        if html is not None:
+            self.draft, self._sent[number] = "", html
+            message |= {"text": visible_text(html), "entities": entities(html)}
+        markup = params.get("reply_markup") or {}
+        message["reply_markup"] = {"inline_keyboard": markup.get("inline_keyboard", [])}
+        self._messages[number] = message
+        return message
+
+    def _message(self, message_id: int, text: str = "") -> JsonObject:
+        chat = {"id": self.chat_id, "type": "private"}
+        return {"message_id": message_id, "date": int(time.time()), "chat": chat, "text": text}
 
     def take(self) -> list[str]:
         """Return the HTML of the messages sent since the last call, oldest first."""
@@ -90,19 +106,11 @@ class LocalTelegram(BaseRequest):
         return {str(number): pressed for number, pressed in enumerate(shown, 1)}
 
     def update_of(self, line: str) -> JsonObject:
-        """Return the update of a line that the user typed.
-
-        A button's number presses the button.
-        """
-        user = {
-            "id": self.chat_id,
-            "is_bot": False,
-            "first_name": "",
-            "language_code": current_language(),
-        }
-        pressed = self.buttons.get(line)
+        """Return the update of a line that the user typed; a button's number presses the button."""
+        user = {"id": self.chat_id, "is_bot": False, "first_name": ""}
+        user["language_code"] = current_language()
+        number, pressed = next(self._ids), self.buttons.get(line)
         self._messages.clear()
-        number = next(self._ids)
         if pressed is not None:
             message, button = pressed
             self._messages[message["message_id"]] = message
@@ -111,34 +119,9 @@ class LocalTelegram(BaseRequest):
             return {"update_id": number, "callback_query": query}
         message = self._message(number, line) | {"from": user}
         if command := COMMAND.match(line):
-            entity = {"type": "bot_command", "offset": 0, "length": command.end(1)}
-            message["entities"] = [entity]
+            length = command.end(1)
+            message["entities"] = [{"type": "bot_command", "offset": 0, "length": length}]
         return {"update_id": number, "message": message}
-
-    def _message(self, message_id: int, text: str) -> JsonObject:
-        chat = {"id": self.chat_id, "type": "private"}
-        return {"message_id": message_id, "date": int(time.time()), "chat": chat, "text": text}
-
-    def _send(self, html: str, markup: Mapping[str, Any] | None = None) -> JsonObject:
-        self.draft = ""
-        message = self._message(next(self._ids), visible_text(html))
-        message |= {"from": BOT, "entities": entities(html)}
-        self._sent[message["message_id"]] = html
-        return self._with_buttons(message, markup)
-
-    def _edit(self, params: JsonObject) -> JsonObject | bool:
-        message = self._messages.get(params["message_id"])
-        if message is None:
-            return True
-        if "text" in params:
-            self._sent[params["message_id"]] = params["text"]
-        return self._with_buttons(message, params.get("reply_markup"))
-
-    def _with_buttons(self, message: JsonObject, markup: Mapping[str, Any] | None) -> JsonObject:
-        """Let the buttons of a message be pressed, in place of those it had."""
-        message["reply_markup"] = {"inline_keyboard": (markup or {}).get("inline_keyboard", [])}
-        self._messages[message["message_id"]] = message
-        return message
 
 
 def entities(html: str) -> list[JsonObject]:
@@ -150,12 +133,3 @@ def entities(html: str) -> list[JsonObject]:
         found += [{"type": tag, "offset": offset, "length": length} for tag in tags]
         offset += length
     return found
-
-
-def file_text(files: Mapping[str, Any]) -> str:
-    """Return the HTML that shows a file: the text of a document, the name of a picture."""
-    ((kind, (name, content, *_)),) = files.items()
-    if kind != "document":
-        return f"<i>[picture: {escape(name, quote=False)}]</i>"
-    text = escape(content.decode(errors="replace").rstrip(), quote=False)
-    return f"<b>{escape(name, quote=False)}</b>\n<pre>{text}</pre>"

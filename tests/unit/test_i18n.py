@@ -23,7 +23,6 @@ ROOT = LOCALES.parents[1]
 NAME_ARGUMENT = {"translate": 0, "translate_into": 1, "in_every_language": 0}
 """The position of the sentence's name in the calls that take one."""
 BUILT = (
-    "fallback_limit_",
     "fallback_tannin_",
     "fallback_acidity_",
     "fallback_cheapest",
