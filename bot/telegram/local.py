@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
@@ -64,12 +65,9 @@ class LocalTelegram(BaseRequest):
             case "sendMessageDraft":
                 self.draft = params["text"]
             case "sendDocument" if request_data:
-                name, content, *_ = (request_data.multipart_data or {})["document"]
-                text = escape(content.decode(errors="replace").rstrip(), quote=False)
-                html = f"<b>{escape(name, quote=False)}</b>\n<pre>{text}</pre>"
-                result = self._show(params | {"text": html})
-            case "answerCallbackQuery" if text := params.get("text"):
-                self._show({"text": f"<i>{escape(text, quote=False)}</i>"})
+                result = self._show(params | {"text": file_text(request_data.multipart_data or {})})
+            case "answerCallbackQuery" if "text" in params:
+                self._show({"text": f"<i>{escape(params['text'], quote=False)}</i>"})
         return 200, json.dumps({"ok": True, "result": result}).encode()
 
     def _show(self, params: JsonObject) -> JsonObject:
@@ -133,3 +131,10 @@ def entities(html: str) -> list[JsonObject]:
         found += [{"type": tag, "offset": offset, "length": length} for tag in tags]
         offset += length
     return found
+
+
+def file_text(files: Mapping[str, Any]) -> str:
+    """Return the HTML that shows the text of a document."""
+    name, content, *_ = files["document"]
+    text = escape(content.decode(errors="replace").rstrip(), quote=False)
+    return f"<b>{escape(name, quote=False)}</b>\n<pre>{text}</pre>"
