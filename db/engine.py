@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
-from sqlalchemy import URL, CursorResult, Delete, Update, event, make_url, text
+from sqlalchemy import URL, CursorResult, Delete, Select, Update, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -22,6 +22,8 @@ from sqlalchemy.ext.asyncio import (
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from db.models import utc_now
+
+T = TypeVar("T")
 
 POSTGRES_OPTIONS: Final = {
     "connect_timeout": "10",
@@ -116,6 +118,16 @@ class SqlRepository:
     def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
         self._sessions = sessions
         self._now = now
+
+    async def _first(self, query: Select[T]) -> T | None:
+        """Return the first column of the first row, None if there is none."""
+        async with self._sessions() as session:
+            return await session.scalar(query)
+
+    async def _all(self, query: Select[T]) -> list[T]:
+        """Return the first column of all rows."""
+        async with self._sessions() as session:
+            return list(await session.scalars(query))
 
     async def _write(self, statement: Update | Delete) -> int:
         """Commit one statement; return how many rows it changed."""

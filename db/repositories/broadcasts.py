@@ -39,8 +39,7 @@ class Broadcasts(SqlRepository):
 
     async def get(self, broadcast_id: int) -> BroadcastRow | None:
         """Return a broadcast, None if there is none."""
-        async with self._sessions() as session:
-            return await session.get(BroadcastRow, broadcast_id)
+        return await self._first(select(BroadcastRow).where(BroadcastRow.id == broadcast_id))
 
     async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:
         """Have a draft sent; return True only once, however often it is confirmed."""
@@ -59,8 +58,7 @@ class Broadcasts(SqlRepository):
     async def unsent(self, limit: int) -> Sequence[OutboxRow]:
         """Return the oldest messages that belong to no turn and are not sent."""
         query = select(OutboxRow).where(BELONGS_TO_NO_TURN, IS_UNSENT)
-        async with self._sessions() as session:
-            return (await session.scalars(query.order_by(OutboxRow.id).limit(limit))).all()
+        return await self._all(query.order_by(OutboxRow.id).limit(limit))
 
     async def delivered(self) -> Sequence[BroadcastRow]:
         """Return the broadcasts that are sent to all, with the chats counted."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, cast
 
-from sqlalchemy import ColumnElement, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, delete, func, select, update
 
 from agent.tracing.records import TraceRecord
 from db.engine import count_rows
@@ -214,10 +214,6 @@ class Inbox(TraceStoringRepository):
         """Delete updates older than `older_than`, except waiting ones; return the count."""
         old = UpdateRow.received_at < self._now() - older_than
         return await self._write(delete(UpdateRow).where(~IS_TO_RUN, old))
-
-    async def _all(self, query: Select[UpdateRow]) -> Sequence[UpdateRow]:
-        async with self._sessions() as session:
-            return (await session.scalars(query)).all()
 
 
 def _is_owned(row: UpdateRow) -> ColumnElement[bool]:

@@ -43,8 +43,7 @@ class PeopleRepository(SqlRepository):
     async def access(self, user_id: int) -> Access | None:
         """Return whether an admin allowed or blocked a user; None if neither."""
         query = select(PersonRow.access).where(PersonRow.user_id == user_id)
-        async with self._sessions() as session:
-            return cast("Access | None", await session.scalar(query))
+        return cast("Access | None", await self._first(query))
 
     async def decide(self, user_id: int, access: Access) -> None:
         """Allow or block a user, also one who never wrote."""
@@ -78,8 +77,7 @@ class ChatRepository(SqlRepository):
 
     async def reachable(self, chat_id: int) -> None:
         """Store that a chat can be reached: a user wrote from there."""
-        async with self._sessions() as session:
-            row = await session.get(ChatRow, chat_id)
+        row = await self._first(select(ChatRow).where(ChatRow.chat_id == chat_id))
         # This is asked with every message, and nearly always there is nothing to write.
         if row is None or row.unreachable_since is not None:
             await self._set(chat_id, unreachable_since=None)
@@ -114,8 +112,7 @@ class ChatRepository(SqlRepository):
         decided = ChatRow.chat_id.in_(select(PersonRow.user_id).where(PersonRow.access == access))
         is_open = (ChatRow.chat_id > 0) & ChatRow.unreachable_since.is_(None)
         query = select(ChatRow.chat_id).where(is_open, decided if only_allowed else ~decided)
-        async with self._sessions() as session:
-            return list(await session.scalars(query.order_by(ChatRow.chat_id)))
+        return await self._all(query.order_by(ChatRow.chat_id))
 
 
 class MessageRepository(SqlRepository):
@@ -198,8 +195,7 @@ class CareRepository(SqlRepository):
         query = select(FactRow.value).where(IS_SAFETY, FactRow.user_id == user_id, holds)
         if chat_id is not None:
             query = query.where(FactRow.chat_id == chat_id)
-        async with self._sessions() as session:
-            return frozenset(await session.scalars(query))
+        return frozenset(await self._all(query))
 
     async def save(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
         """Store concerns and allergies with the time until which they hold; None means for ever."""
@@ -234,23 +230,20 @@ class MemoryRepository(SqlRepository):
         """Return the facts of a user, those of their verdicts included, the oldest first."""
         theirs = (FactRow.user_id == user_id) & FactRow.kind.not_in([UNDO, SAFETY])
         query = select(FactRow).where(theirs).order_by(FactRow.at)
-        async with self._sessions() as session:
-            rows = (await session.scalars(query)).all()
+        rows = await self._all(query)
         return [Fact(cast("FactKind", row.kind), row.value, row.said) for row in rows]
 
     async def undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it is deleted, or another user's."""
-        async with self._sessions() as session:
-            said = await session.scalar(select(FactRow.said).where(_is_undo(user_id, undo_id)))
+        said = await self._first(select(FactRow.said).where(_is_undo(user_id, undo_id)))
         return None if said is None else CHANGE.validate_json(said)
 
     async def bottles(self, user_id: int) -> list[Bottles]:
         """Return the wines that a user owns or owned; the last changed ones come last."""
         query = select(BottleRow).where(BottleRow.user_id == user_id)
-        async with self._sessions() as session:
-            rows = await session.scalars(query.order_by(BottleRow.at, BottleRow.id))
-            names = [field.name for field in fields(Bottles)]
-            return [Bottles(**{name: getattr(row, name) for name in names}) for row in rows]
+        rows = await self._all(query.order_by(BottleRow.at, BottleRow.id))
+        names = [field.name for field in fields(Bottles)]
+        return [Bottles(**{name: getattr(row, name) for name in names}) for row in rows]
 
     async def remind(
         self, user_id: int, month: Fact, told: Sequence[Fact], messages: Sequence[OutboxRow]
@@ -267,13 +260,12 @@ class MemoryRepository(SqlRepository):
             session.add_all(messages)
         return True
 
-    async def owners(self, without: Collection[str]) -> Sequence[int]:
+    async def owners(self, without: Collection[str]) -> list[int]:
         """Return the users who own bottles, and have none of these settings."""
         setting = (FactRow.kind == "setting") & FactRow.value.in_(without)
         others = select(FactRow.user_id).where(setting)
         owning = (BottleRow.count > 0) & BottleRow.user_id.not_in(others)
-        async with self._sessions() as session:
-            return (await session.scalars(select(BottleRow.user_id).where(owning).distinct())).all()
+        return await self._all(select(BottleRow.user_id).where(owning).distinct())
 
 
 async def change(session: AsyncSession, changes: Sequence[Change], now: datetime) -> None:

@@ -78,9 +78,7 @@ class DeletionRepository(SqlRepository):
 
     async def due(self) -> Sequence[DeletionRow]:
         """Return the deletions that are to be tried now."""
-        waiting = select(DeletionRow).where(DeletionRow.due_at <= self._now())
-        async with self._sessions() as session:
-            return (await session.scalars(waiting)).all()
+        return await self._all(select(DeletionRow).where(DeletionRow.due_at <= self._now()))
 
     async def sweep(self, deletion: DeletionRow) -> int:
         """Delete what turns stored that were under way then; return how many rows."""

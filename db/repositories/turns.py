@@ -65,9 +65,8 @@ class TurnRepository(TraceStoringRepository):
         return await self._newest(TurnRow.chat_id == chat_id)
 
     async def _newest(self, where: ColumnElement[bool]) -> TurnRow | None:
-        newest = select(TurnRow).where(where).order_by(TurnRow.at.desc()).limit(1)
-        async with self._sessions() as session:
-            return await session.scalar(newest)
+        newest = select(TurnRow).where(where).order_by(TurnRow.at.desc())
+        return await self._first(newest.limit(1))
 
     async def may_be_lost(self, chat_id: int) -> bool:
         """Return whether a message of the chat's last answer may not have arrived."""
@@ -76,8 +75,7 @@ class TurnRepository(TraceStoringRepository):
         lost = select(OutboxRow.id).where(
             OutboxRow.turn_id == last.scalar_subquery(), OutboxRow.error == "ambiguous"
         )
-        async with self._sessions() as session:
-            return await session.scalar(lost.limit(1)) is not None
+        return await self._first(lost.limit(1)) is not None
 
     async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
         """Return the usage of a user since a moment, or that of everyone."""
