@@ -38,11 +38,11 @@ class Announcing:
         while not stopped.is_set() and (messages := await broadcasts.unsent(AT_ONCE)):
             await self.talk.sender.deliver(messages)
             has_sent = True
-        for broadcast in await broadcasts.delivered():
-            admin, counts = broadcast.created_by, (broadcast.sent, broadcast.failed)
+        for broadcast, count, failed in await broadcasts.delivered():
+            admin = broadcast.created_by
             with use_language(await spoken_by(self.talk, admin)):
-                words = translate("broadcast_done", count=counts[0], failed=counts[1])
-                said = await messages_of(Destination(admin), words)
-            await broadcasts.finish(broadcast, said)
+                words = translate("broadcast_done", count=count, failed=failed)
+                notice = await messages_of(Destination(admin), words)
+            await broadcasts.finish(broadcast.id, notice)
         if has_sent:
             await broadcasts.clear()

@@ -52,17 +52,13 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Return the moment in UTC; a naive one is an error rather than a guess."""
-        if value is None:
-            return None
-        if value.tzinfo is None:
+        if value is not None and value.tzinfo is None:
             raise ValueError("a moment without a time zone cannot be stored")
-        return value.astimezone(UTC)
+        return value and value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Return an aware moment."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return value and value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
 
 
 class Base(DeclarativeBase):
@@ -357,7 +353,7 @@ class DeletionRow(Base):
 
 
 class BroadcastRow(Base):
-    """A message of an admin to everyone; `sent` and `failed` count chats."""
+    """A message of an admin to everyone."""
 
     __tablename__ = "broadcasts"
 
@@ -366,8 +362,6 @@ class BroadcastRow(Base):
     created_by: Mapped[BigInt]
     created_at: Mapped[datetime]
     state: Mapped[str]
-    sent: Mapped[int] = mapped_column(default=0)
-    failed: Mapped[int] = mapped_column(default=0)
 
 
 class TraceRow(Base):

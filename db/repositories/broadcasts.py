@@ -60,34 +60,28 @@ class Broadcasts(SqlRepository):
         query = select(OutboxRow).where(BELONGS_TO_NO_TURN, IS_UNSENT)
         return await self._all(query.order_by(OutboxRow.id).limit(limit))
 
-    async def delivered(self) -> Sequence[BroadcastRow]:
-        """Return the broadcasts that are sent to all, with the chats counted."""
+    async def delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
+        """Return the broadcasts that are sent to all; how many chats got it, and did not."""
         chats = distinct(OutboxRow.chat_id)
+        failed = func.count(chats).filter(OutboxRow.error.is_not(None))
         over = (
-            select(
-                BroadcastRow,
-                func.count(chats),
-                func.count(chats).filter(OutboxRow.error.is_not(None)),
-            )
+            select(BroadcastRow, func.count(chats) - failed, failed)
             .join(OutboxRow, OutboxRow.broadcast_id == BroadcastRow.id, isouter=True)
             .where(BroadcastRow.state == SENDING)
             .group_by(BroadcastRow.id)
             .having(func.count(OutboxRow.id).filter(IS_UNSENT) == 0)
         )
         async with self._sessions() as session:
-            found = (await session.execute(over)).all()
-        for row, count, failed in found:
-            row.sent, row.failed = count - failed, failed
-        return [row for row, _, _ in found]
+            rows = await session.execute(over)
+            return [(broadcast, arrived, lost) for broadcast, arrived, lost in rows]
 
-    async def finish(self, broadcast: BroadcastRow, notice: Sequence[OutboxRow]) -> None:
+    async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
         """End a broadcast, and send its admin a notice, once."""
-        sending = (BroadcastRow.id == broadcast.id) & (BroadcastRow.state == SENDING)
-        counts = {"state": SENT, "sent": broadcast.sent, "failed": broadcast.failed}
+        sending = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == SENDING)
         async with self._sessions.begin() as session:
-            if await count_rows(session, update(BroadcastRow).where(sending).values(counts)):
+            if await count_rows(session, update(BroadcastRow).where(sending).values(state=SENT)):
                 session.add_all(notice)
-                of_broadcast = OutboxRow.broadcast_id == broadcast.id
+                of_broadcast = OutboxRow.broadcast_id == broadcast_id
                 await session.execute(delete(OutboxRow).where(of_broadcast))
 
     async def clear(self) -> None:

@@ -216,7 +216,6 @@ def _create_people() -> None:
         *needed("text", "state"),
         *needed("created_by", type_=sa.BigInteger),
         moment("created_at"),
-        *needed("sent", "failed", type_=sa.Integer),
     )
     op.create_table(
         "facts",

@@ -10,9 +10,8 @@ from sqlalchemy import func, select
 from agent.engine.limits import Spent
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
-from db.records import DayStats, EndedTurn
+from db.records import DayStats, EndedTurn, Verdict
 from db.repositories.broadcasts import Broadcasts
-from db.repositories.inbox import Inbox
 from db.repositories.people import ChatRepository, PeopleRepository
 from db.repositories.turns import FeedbackRepository, TurnRepository
 
@@ -143,51 +142,26 @@ class TestTurns:
         assert await turns.find_by_message(GROUP, 11) is None
 
 
-class TestFeedback:
-    @pytest.fixture(autouse=True)
-    async def one_turn(self, turns: TurnRepository) -> None:
-        await turns.save(EndedTurn(TURN))
+@pytest.mark.parametrize("changed", ["liked", None])
+async def test_another_verdict_clears_what_was_said_about_the_dislike(
+    turns: TurnRepository, feedback: FeedbackRepository, changed: Verdict | None
+) -> None:
+    await turns.save(EndedTurn(TURN))
+    await feedback.rate(TURN.turn_id, "disliked")
+    await feedback.reason(TURN.turn_id, "wrong_wine")
+    said = await feedback.comment(TURN.turn_id, "It was white.")
+    assert said == replace(TURN, verdict="disliked", reason="wrong_wine", comment="It was white.")
+    for _ in range(2):
+        assert await feedback.rate(TURN.turn_id, changed) == replace(TURN, verdict=changed)
+    assert await feedback.reason(TURN.turn_id, "tone") is None
 
-    async def test_a_verdict_is_stored_with_its_turn(
-        self, feedback: FeedbackRepository, turns: TurnRepository
-    ) -> None:
-        liked = replace(TURN, verdict="liked")
-        assert await feedback.rate(TURN.turn_id, "liked") == liked
-        assert await feedback.rate(TURN.turn_id, "liked") == liked
 
-    async def test_changing_the_verdict_clears_what_was_said_about_the_dislike(
-        self, feedback: FeedbackRepository
-    ) -> None:
-        await feedback.rate(TURN.turn_id, "disliked")
-        await feedback.reason(TURN.turn_id, "wrong_wine")
-        said = await feedback.comment(TURN.turn_id, "It was white.")
-        assert said is not None
-        assert (said.reason, said.comment) == ("wrong_wine", "It was white.")
-        liked = await feedback.rate(TURN.turn_id, "liked")
-        assert liked is not None
-        assert (liked.verdict, liked.reason, liked.comment) == ("liked", None, "")
-
-    async def test_taking_a_verdict_back_clears_all(self, feedback: FeedbackRepository) -> None:
-        await feedback.rate(TURN.turn_id, "disliked")
-        await feedback.reason(TURN.turn_id, "tone")
-        back = await feedback.rate(TURN.turn_id, None)
-        assert back is not None
-        assert (back.verdict, back.reason, back.comment) == (None, None, "")
-        assert await feedback.rate(TURN.turn_id, None) == back
-
-    async def test_an_unknown_turn_has_no_feedback(self, feedback: FeedbackRepository) -> None:
-        assert await feedback.rate(1, "liked") is None
-        assert await feedback.reason(1, "tone") is None
-        assert await feedback.comment(1, "hm") is None
+async def test_an_unknown_turn_has_no_feedback(feedback: FeedbackRepository) -> None:
+    assert await feedback.rate(1, "liked") is None
+    assert await feedback.comment(1, "hm") is None
 
 
 class TestPeople:
-    async def test_access_is_what_an_admin_decided_last(self, people: PeopleRepository) -> None:
-        assert await people.access(ADA) is None
-        await people.decide(ADA, "blocked")
-        await people.decide(ADA, "allowed")
-        assert await people.access(ADA) == "allowed"
-
     async def test_a_broadcast_reaches_private_chats_that_are_open(
         self, people: PeopleRepository, sessions: Sessions
     ) -> None:
@@ -222,31 +196,6 @@ class TestBroadcasts:
         assert not await broadcasts.cancel(number)
         assert await broadcasts.delivered() == []
         assert [each.chat_id for each in await broadcasts.unsent(9)] == [BOB, GROUP]
-
-    async def test_what_was_sent_is_counted_and_told_once(
-        self, broadcasts: Broadcasts, sessions: Sessions
-    ) -> None:
-        number = await broadcasts.draft("Tasting on Friday 🍷", ADA)
-        await broadcasts.begin(number, to(BOB, GROUP))
-        inbox = Inbox(sessions)
-        for message, error in zip(await broadcasts.unsent(9), (None, "unreachable"), strict=True):
-            message.message_id, message.error = None if error else 7, error
-            await inbox.record_sent(message)
-        (over,) = await broadcasts.delivered()
-        assert (over.sent, over.failed) == (1, 1)
-        for _ in range(2):
-            await broadcasts.finish(over, to(ADA))
-        assert [each.chat_id for each in await broadcasts.unsent(9)] == [ADA]
-        kept = await broadcasts.get(number)
-        assert kept is not None
-        assert (kept.state, kept.sent, kept.failed) == ("sent", 1, 1)
-
-    async def test_a_draft_that_is_dropped_is_never_sent(self, broadcasts: Broadcasts) -> None:
-        number = await broadcasts.draft("Oops", ADA)
-        assert await broadcasts.cancel(number)
-        assert not await broadcasts.cancel(number)
-        assert not await broadcasts.begin(number, to(BOB))
-        assert await broadcasts.unsent(9) == []
 
 
 def to(*chats: int) -> list[OutboxRow]:
