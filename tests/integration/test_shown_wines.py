@@ -28,7 +28,7 @@ REDS = WineQuery(styles=(Style.RED,))
 async def test_hates_are_left_out_and_likes_come_first(catalogue: SqlCatalogue) -> None:
     hating = Person(facts=(Fact("hate", "grapes=Merlot"), Fact("hate", "bodies=full;styles=red")))
     found = await find_wines(catalogue, REDS, hating)
-    assert len(found.wines) == REDS.limit
+    assert found.wines
     assert not any("Merlot" in wine.grapes or wine.body == "full" for wine in found.wines)
     liking = Person(
         facts=(Fact("like", "grapes=Tempranillo"), Fact("rated", "countries=Spain", "+"))
