@@ -115,8 +115,6 @@ def place_texts(found: Places) -> list[str]:
     """Return the places as links in their sources' words, if there are any, then the searches."""
     head = f"**{label(found.queries.category)} · {_line(found.queries.place)}**"
     lead = found.note or translate("searches")
-    if found.failed_searches and not found.note:
-        lead = translate("searches_failed", count=found.failed_searches)
     searches = "\n".join(
         f"{number}. {_line(search.query)} · {link(search.url)}"
         for number, search in enumerate(found.links, start=1)

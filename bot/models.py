@@ -7,7 +7,7 @@ from agent.engine.limits import Ledger, Limits, Prices
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, ResponseMode, Usage
 from agent.engine.run import Run
-from agent.places.search import BraveSearch, PlaceSearch, SearxngSearch
+from agent.places.search import PlaceSearch, brave, searxng
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
 from agent.turn import Deps, Prompts
@@ -106,7 +106,7 @@ def _audio_server(
 def place_search(settings: Settings, http: httpx2.AsyncClient) -> PlaceSearch | None:
     """Return the configured search for places; SearXNG comes before Brave."""
     if settings.searxng_url is not None:
-        return SearxngSearch(settings.searxng_url, http)
+        return searxng(settings.searxng_url, http)
     if settings.brave_api_key is not None:
-        return BraveSearch(settings.brave_api_key, http)
+        return brave(settings.brave_api_key, http)
     return None

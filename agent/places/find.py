@@ -31,7 +31,6 @@ from agent.turn import Reply
 log = logging.getLogger(__name__)
 
 SEARCH_URL: Final = "https://duckduckgo.com/?q="
-HITS_PER_QUERY: Final = 10
 MAX_RESULTS: Final = 20
 SEARCH_SECONDS: Final = 15.0
 """Seconds that all searches together may take."""
@@ -75,7 +74,7 @@ class Places:
     queries: Queries
     results: tuple[FoundPlace, ...] = ()
     note: str = ""
-    failed_searches: int = 0
+    is_search_down: bool = False
 
     @property
     def links(self) -> list[SearchLink]:
@@ -84,10 +83,9 @@ class Places:
 
     def reply(self, text: str) -> Reply:
         """Return the reply of a turn, with `text` as its Markdown."""
-        failed = bool(self.failed_searches) and not self.results
         return Reply(
             text=text,
-            outcome="fallback" if failed else self.queries.outcome,
+            outcome="fallback" if self.is_search_down else self.queries.outcome,
             retries=self.queries.retry_count,
             error_types=self.queries.error_types,
             answer=self,
@@ -95,57 +93,53 @@ class Places:
 
 
 async def find_places(
-    category: str,
-    place: str,
-    *,
-    run: Run,
-    wish: str = "",
-    search: PlaceSearch | None = None,
-    search_seconds: float = SEARCH_SECONDS,
+    category: str, place: str, *, run: Run, wish: str = "", search: PlaceSearch | None = None
 ) -> Places:
     """Return at most 20 places of a category in `place`: the merged results of ten queries.
 
-    There are no results without a search provider, or if it fails or takes longer than
-    `search_seconds`. Raises the errors of `generate_queries`.
+    There are no results without a search provider, or if it fails or takes over 15 s. Raises the
+    errors of `generate_queries`.
     """
     queries = await generate_queries(category, place, run=run, wish=on_one_line(wish))
     if search is None:
         return Places(queries, note=translate("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
-        hits, errors = await _search_all(search, queries.queries, search_seconds)
-        found = merge_hits(hits)
+        hits, errors = await _search_all(search, queries.queries)
+        found = _merge(hits)
         metadata = {"found": len(found), "failed": len(errors)}
         retriever.update(output=[result.url for result in found], metadata=metadata)
         if errors:
             log.warning("%d searches for places failed, the first: %s", len(errors), errors[0])
             retriever.update(metadata={"error": errors[0]}, level="WARNING")
-    none = "no_places" if hits else "place_search_failed"
-    return Places(queries, found, "" if found else translate(none), len(errors))
+    if found:
+        return Places(queries, found)
+    note = translate("no_places" if hits else "place_search_failed")
+    return Places(queries, note=note, is_search_down=not hits)
 
 
 async def _search_all(
-    search: PlaceSearch, queries: Sequence[str], seconds: float
+    search: PlaceSearch, queries: Sequence[str]
 ) -> tuple[dict[str, Sequence[PlaceHit]], list[str]]:
     """Return the hits by query, and the errors of failed queries; search three at a time."""
     hits: dict[str, Sequence[PlaceHit]] = {}
     errors: list[str] = []
     concurrency = asyncio.Semaphore(3)
+    deadline = asyncio.get_running_loop().time() + SEARCH_SECONDS
 
     async def look_for(query: str) -> None:
         try:
             async with asyncio.timeout_at(deadline), concurrency:
-                hits[query] = await search.search(query, HITS_PER_QUERY)
+                hits[query] = await search.search(query)
         except ToolError as error:
             errors.append(str(error))
         except TimeoutError:
-            errors.append(f"the place search took longer than {seconds:g} s")
+            errors.append(f"the place search took longer than {SEARCH_SECONDS:g} s")
 
-    deadline = asyncio.get_running_loop().time() + seconds
     await asyncio.gather(*map(look_for, queries))
     return {query: hits[query] for query in queries if query in hits}, errors
 
 
-def merge_hits(hits: Mapping[str, Sequence[PlaceHit]]) -> tuple[FoundPlace, ...]:
+def _merge(hits: Mapping[str, Sequence[PlaceHit]]) -> tuple[FoundPlace, ...]:
     """Return the places of all hits, at most 20, the best first.
 
     Hits with one address, or with one site and title, are one place; the first hit gives its title,
@@ -155,22 +149,16 @@ def merge_hits(hits: Mapping[str, Sequence[PlaceHit]]) -> tuple[FoundPlace, ...]
     scores: defaultdict[str, float] = defaultdict(float)
     for query, found in hits.items():
         for rank, hit in enumerate(found, start=1):
-            keys = keys_of(hit)
+            parts = urlsplit(hit.url)
+            site = SAME_SITE.sub("", (parts.hostname or "").rstrip("."))
+            keys = [("address", site, parts.path.rstrip("/")), ("title", site, *words(hit.title))]
             url = next((urls[key] for key in keys if key in urls), hit.url)
             urls |= dict.fromkeys(keys, url)
-            place = places.get(url) or FoundPlace(hit.title, url, hit.snippet, ())
+            place = places.setdefault(url, FoundPlace(hit.title, url, hit.snippet, ()))
             if query not in place.queries:
                 scores[url] += 1 / (RANK_CONSTANT + rank)
-                place = replace(place, queries=(*place.queries, query))
-            places[url] = place
+                places[url] = replace(place, queries=(*place.queries, query))
     return tuple(sorted(places.values(), key=lambda place: -scores[place.url])[:MAX_RESULTS])
-
-
-def keys_of(hit: PlaceHit) -> list[tuple[str, ...]]:
-    """Return the keys of a hit: hits that share one are of one place."""
-    parts = urlsplit(hit.url)
-    site = SAME_SITE.sub("", (parts.hostname or "").rstrip("."))
-    return [("address", site, parts.path.rstrip("/")), ("title", site, *words(hit.title))]
 
 
 CategoryName = Annotated[

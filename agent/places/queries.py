@@ -55,15 +55,13 @@ CORRECTION: Final = CORRECTION_INTRO + (
     "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
 )
 
-MARK: Final = pattern(
-    r"(?i)([-+*–—]\s+|[‣·•●◦▪]\s*|(?:query\s*|q)?[#(\[]?\d{1,2}(?:\s+[-–—:]\s+|[.):\]、．]+\s*))(?:\D|\Z)"
-)
+MARK: Final = pattern(r"\A(?:[-+*–—•·]\s+|\d{1,2}[.):]\s+)")
 """The bullet or the number before an item of a list."""
-EMPHASIS: Final = pattern(r"\*\*(.*?)\*\*|__(.*?)__|`(.*?)`")
 COMMENTARY: Final = pattern(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
 """A line that is no item: a fence, a heading, "Here they are:", "Enjoy!"."""
 NO_QUERY: Final = pattern(r"://|[{}<>|]")
-QUOTES: Final = "\"'`“”„«»"
+AROUND: Final = " ,*_\"'`“”„«»"
+"""Quotation marks and Markdown that a model may put around a query."""
 
 
 class QueryGenerationFailed(AgentError):
@@ -93,15 +91,11 @@ class SearchQueries(RootModel[list[str]]):
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Exactly 10 distinct queries; `by_rules` when no model made them.
-
-    The outcome is a fallback when a model was asked and did not.
-    """
+    """Exactly 10 distinct queries; a fallback if a model was asked and could not be reached."""
 
     category: str
     place: str
     queries: tuple[str, ...]
-    by_rules: bool = False
     outcome: Outcome = "answered"
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
@@ -126,22 +120,23 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     found = queries_by_rules(name, where, wish)
     if not run.models:
         return found
-    known, contract = categories()[name], queries_contract(where)
-    prompt = prompt_for(run, "place-queries")
+    known, prompt = categories()[name], prompt_for(run, "place-queries")
+    contract = OutputContract(
+        SearchQueries,
+        semantic=lambda answer: invalid(answer.root, where),
+        read_text=queries_of_lines,
+        correction=CORRECTION,
+    )
+    schema = contract.output.schema_text
     asked = instructed(
-        run,
-        prompt,
-        category=name,
-        label=known.label,
-        hint=known.hint,
-        schema=contract.output.schema_text,
+        run, prompt, category=name, label=known.label, hint=known.hint, schema=schema
     )
     limits = replace(run.limits, structured_output_max_retries=REPAIRS)
+    message = PROMPT.format(name=name, place=json.dumps(where, ensure_ascii=False))
+    if wish:
+        message += WISH.format(wish=json.dumps(wish, ensure_ascii=False))
     response = await generate_agentic_response(
-        PROMPT.format(name=name, place=json.dumps(where, ensure_ascii=False))
-        + (WISH.format(wish=json.dumps(wish, ensure_ascii=False)) if wish else ""),
-        run=replace(asked, limits=limits),
-        contract=contract,
+        message, run=replace(asked, limits=limits), contract=contract
     )
     outcome: Outcome = "fallback" if response.outcome in UNREACHED else "failed"
     if response.answer is not None and response.outcome == "answered":
@@ -162,7 +157,7 @@ def queries_by_rules(category: str, place: str, wish: str = "") -> Queries:
     """Return the category's phrases as queries, each with the place."""
     where = f"{wish} {place}".strip()
     found = tuple(f"{phrase} {where}" for phrase in phrases(category, current_language()))
-    return Queries(category, place, found, by_rules=True)
+    return Queries(category, place, found)
 
 
 def place_named(place: str) -> str:
@@ -171,27 +166,15 @@ def place_named(place: str) -> str:
     Raises:
         ValueError: nothing is left that could be a name, or more than 120 characters.
     """
-    named, wanted = on_one_line(place), "name a town, a district or a region"
-    if not any(map(str.isalnum, named)):
-        raise ValueError(f"the place is empty; {wanted}")
-    if len(named) > LONGEST_PLACE:
-        raise ValueError(f"the place has more than {LONGEST_PLACE} characters; {wanted}")
+    named = on_one_line(place)
+    if not any(map(str.isalnum, named)) or len(named) > LONGEST_PLACE:
+        raise ValueError(f"name a town, a district or a region in {LONGEST_PLACE} characters")
     return named
 
 
 def on_one_line(text: str) -> str:
     """Return a text on one line, without characters that cannot be seen."""
     return " ".join(visible(text).split())
-
-
-def queries_contract(place: str) -> OutputContract[SearchQueries]:
-    """Return the contract of 10 queries for `place`."""
-    return OutputContract(
-        SearchQueries,
-        semantic=lambda answer: invalid(answer.root, place),
-        read_text=queries_of_lines,
-        correction=CORRECTION,
-    )
 
 
 def invalid(queries: Sequence[str], place: str) -> str | None:
@@ -251,18 +234,10 @@ def unmarked(items: Sequence[str]) -> list[str]:
 
     A single one may have a number: "7. kerület" is a district.
     """
-    marks = [MARK.match(tidy(item)) for item in items]
-    return [
-        tidy(tidy(item)[mark.end(1) :]) if mark and all(marks) else tidy(item)
-        for mark, item in zip(marks, items, strict=True)
-    ]
-
-
-def tidy(query: str) -> str:
-    """Return a query on one line, without the quotation marks around it and without Markdown."""
-    plain = EMPHASIS.sub(lambda found: found[1] or found[2] or found[3] or "", on_one_line(query))
-    is_quoted = len(plain) > 1 and plain[0] in QUOTES and plain[-1] in QUOTES
-    return plain[1:-1].strip() if is_quoted else plain
+    lines = [on_one_line(item).strip(AROUND) for item in items]
+    if all(map(MARK.match, lines)):
+        return [MARK.sub("", line).strip(AROUND) for line in lines]
+    return lines
 
 
 def queries_of_lines(text: str) -> list[str] | None:
@@ -270,7 +245,7 @@ def queries_of_lines(text: str) -> list[str] | None:
 
     When some lines are marked as items, only those count: the others are commentary.
     """
-    lines = [tidy(line.strip().rstrip(",")) for line in text.splitlines()]
+    lines = [line.strip() for line in text.splitlines()]
     items = [line for line in lines if MARK.match(line)]
     items = items or [line for line in lines if not COMMENTARY.match(line)]
     queries = [item for item in unmarked(items) if any(map(str.isalnum, item))]

@@ -8,7 +8,7 @@ import html
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import httpx2
@@ -25,6 +25,7 @@ SECONDS: Final = 8.0
 LONGEST_URL: Final = 2000
 LONGEST_TITLE: Final = 200
 LONGEST_SNIPPET: Final = 1000
+MAX_HITS: Final = 10
 BRAVE_URL: Final = "https://api.search.brave.com"
 ADVICE: Final = "check its address, its key and its limits; SearXNG must allow the json format"
 TAG: Final = pattern(r"<[^<>]*>")
@@ -42,89 +43,78 @@ class PlaceHit:
 class PlaceSearch(Protocol):
     """A web search for places: wine shops, bars, wineries."""
 
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
-        """Return results for one query, best first. Raises ToolError when it is down."""
+    async def search(self, query: str) -> list[PlaceHit]:
+        """Return at most 10 results for one query, best first. Raises ToolError when it is down."""
         ...
 
 
-class SearxngSearch:
-    """A SearXNG instance; its settings must list `json` under `search.formats`."""
-
-    def __init__(self, base_url: str, http: httpx2.AsyncClient) -> None:
-        self._url = f"{base_url.rstrip('/')}/search"
-        self._http = http
-
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
-        """Return results for one query, best first. Raises ToolError when it is down."""
-        parameters = {"q": query, "format": "json", "categories": "general,map"}
-        found = await _get(self._http, self._url, parameters, {}, "SearXNG")
-        return _hits(found.get("results"), "content", limit)
+def searxng(base_url: str, http: httpx2.AsyncClient) -> "WebSearch":
+    """Return the search of a SearXNG instance, whose `search.formats` must list `json`."""
+    parameters = {"format": "json", "categories": "general,map"}
+    url = f"{base_url.rstrip('/')}/search"
+    return WebSearch(http, "SearXNG", url, parameters, snippet="content")
 
 
-class BraveSearch:
-    """The Brave Search API."""
-
-    def __init__(
-        self, api_key: SecretStr, http: httpx2.AsyncClient, *, base_url: str = BRAVE_URL
-    ) -> None:
-        self._url = f"{base_url.rstrip('/')}/res/v1/web/search"
-        self._api_key = api_key
-        self._http = http
-
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
-        """Return results for one query, best first. Raises ToolError when it is down."""
-        parameters = {"q": query, "count": str(min(limit, 20))}
-        headers = {"X-Subscription-Token": self._api_key.get_secret_value()}
-        found = await _get(self._http, self._url, parameters, headers, "Brave Search")
-        web = found.get("web")
-        return _hits(web.get("results") if isinstance(web, dict) else None, "description", limit)
-
-
-async def _get(
-    http: httpx2.AsyncClient,
-    url: str,
-    parameters: Mapping[str, str],
-    headers: Mapping[str, str],
-    name: str,
-) -> dict[str, Any]:
-    """Return the JSON object that a provider answers with.
-
-    Raises:
-        ToolError: it cannot be reached, refuses, or answers with something else; the text holds
-            neither key nor URL.
-    """
-    try:
-        async with (
-            asyncio.timeout(SECONDS),
-            http.stream("GET", url, params=parameters, headers=headers) as response,
-        ):
-            body = await lengths.body_of(response, lengths.FOUND_BYTES)
-    except TimeoutError:
-        raise ToolError(f"{name} did not answer within {SECONDS:g} s") from None
-    except httpx2.HTTPError as error:
-        raise ToolError(f"{name} could not be reached ({type(error).__name__})") from None
-    if (status := response.status_code) != 200:
-        raise ToolError(f"{name} answered {status}: {ADVICE}")
-    with suppress(ValueError, RecursionError):
-        found = json.loads(body or b"")
-        if isinstance(found, dict):
-            return found
-    raise ToolError(f"{name} answered with something that is not its JSON; check its address")
-
-
-def _hits(results: object, snippet: str, limit: int) -> list[PlaceHit]:
-    if not isinstance(results, list):
-        return []
-    hits = (
-        PlaceHit(
-            _plain(result.get("title"), LONGEST_TITLE),
-            _address(result.get("url")),
-            _plain(result.get(snippet), LONGEST_SNIPPET),
-        )
-        for result in results
-        if isinstance(result, dict)
+def brave(api_key: SecretStr, http: httpx2.AsyncClient, base_url: str = BRAVE_URL) -> "WebSearch":
+    """Return the search of the Brave Search API."""
+    return WebSearch(
+        http,
+        "Brave Search",
+        f"{base_url.rstrip('/')}/res/v1/web/search",
+        {"count": str(MAX_HITS)},
+        snippet="description",
+        headers={"X-Subscription-Token": api_key.get_secret_value()},
     )
-    return [hit for hit in hits if hit.url and hit.title][:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class WebSearch:
+    """A provider: its address, what is sent, and the field that describes a result."""
+
+    http: httpx2.AsyncClient
+    name: str
+    url: str
+    parameters: Mapping[str, str]
+    snippet: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    async def search(self, query: str) -> list[PlaceHit]:
+        """Return at most 10 results for one query, best first.
+
+        Raises:
+            ToolError: the provider cannot be reached, refuses, or answers with something else; the
+                text holds neither key nor URL.
+        """
+        parameters = {"q": query, **self.parameters}
+        asked = self.http.stream("GET", self.url, params=parameters, headers=self.headers)
+        try:
+            async with asyncio.timeout(SECONDS), asked as response:
+                body = await lengths.body_of(response, lengths.FOUND_BYTES)
+        except TimeoutError:
+            raise ToolError(f"{self.name} did not answer within {SECONDS:g} s") from None
+        except httpx2.HTTPError as error:
+            reason = type(error).__name__
+            raise ToolError(f"{self.name} could not be reached ({reason})") from None
+        if (status := response.status_code) != httpx2.codes.OK:
+            raise ToolError(f"{self.name} answered {status}: {ADVICE}")
+        with suppress(ValueError, RecursionError):
+            found = json.loads(body or b"")
+            if isinstance(found, dict):
+                found = found.get("web", found)  # Brave's results are one level deeper
+                return self._hits(found.get("results") if isinstance(found, dict) else None)
+        raise ToolError(f"{self.name} answered with something that is not its JSON; {ADVICE}")
+
+    def _hits(self, results: Any) -> list[PlaceHit]:
+        hits = (
+            PlaceHit(
+                _plain(result.get("title"), LONGEST_TITLE),
+                _address(result.get("url")),
+                _plain(result.get(self.snippet), LONGEST_SNIPPET),
+            )
+            for result in (results if isinstance(results, list) else ())
+            if isinstance(result, dict)
+        )
+        return [hit for hit in hits if hit.url and hit.title][:MAX_HITS]
 
 
 def _address(value: object) -> str:

@@ -131,7 +131,7 @@ def test_a_failure_is_one_line_and_an_exit_status(
         (("ask", "x" * 1001), {}, 2, "That is too long for me to look up."),
         (("ask", QUESTION), down, 1, "The database x on 127.0.0.1:1 cannot be reached"),
         (("find", "pub", "Lyon"), {}, 2, "there is no category 'pub'"),
-        (("find", "WINERY", "x" * 121), {}, 2, "the place has more than 120 characters"),
+        (("find", "WINERY", "x" * 121), {}, 2, "name a town, a district or a region"),
         (("find", "WINERY", "Lyon", "--save", str(tmp_path)), {}, 1, f"{tmp_path} cannot be"),
         (("find", "WINERY", "Lyon"), model_at(model_server), 1, "I'm sorry, I could not think"),
     ]

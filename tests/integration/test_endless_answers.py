@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from agent.documents.embedding import EmbeddingError, EmbeddingService
 from agent.engine.errors import ModelError, ToolError
-from agent.places.search import BraveSearch, SearxngSearch
+from agent.places.search import brave, searxng
 from agent.senses.speech import AudioServer
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.errors import Unavailable
@@ -82,13 +82,13 @@ async def _langfuse(url: str) -> None:
 async def _searxng(url: str) -> None:
     async with httpx2.AsyncClient() as http:
         with suppress(ToolError):
-            await SearxngSearch(url, http).search("wine bar")
+            await searxng(url, http).search("wine bar")
 
 
 async def _brave(url: str) -> None:
     async with httpx2.AsyncClient() as http:
         with suppress(ToolError):
-            await BraveSearch(SecretStr("key"), http, base_url=url).search("wine bar")
+            await brave(SecretStr("key"), http, url).search("wine bar")
 
 
 async def _voice(url: str) -> None:

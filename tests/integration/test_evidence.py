@@ -26,7 +26,7 @@ from tests.library import FakeLibrary
 
 
 class FakeSearch:
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+    async def search(self, query: str) -> list[PlaceHit]:
         return [PlaceHit("Ardo", "https://ardo.example/menu", "Txakoli.")]
 
 

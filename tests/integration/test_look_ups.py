@@ -65,7 +65,7 @@ class FakePlaces:
     hits: Sequence[PlaceHit] = (PlaceHit("Bar A", "https://www.a.example/", "Pintxos."),)
     down: bool = False
 
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+    async def search(self, query: str) -> list[PlaceHit]:
         if self.down:
             raise ToolError("down")
         return list(self.hits)

@@ -15,10 +15,11 @@ from starlette.routing import Route
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.engine.run import Run
+from agent.places import find
 from agent.places.categories import categories
 from agent.places.find import Places, find_places
-from agent.places.queries import Queries, QueryGenerationFailed, generate_queries
-from agent.places.search import BraveSearch, PlaceHit, SearxngSearch
+from agent.places.queries import Queries, QueryGenerationFailed, generate_queries, queries_by_rules
+from agent.places.search import PlaceHit, brave, searxng
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.doubles.server import LoopbackServer
 from tests.library import feedback_of, open_model, sent
@@ -116,7 +117,7 @@ class TestRepair:
 
     async def test_a_model_that_is_down_leaves_it_to_rules(self, model_server: ModelServer) -> None:
         found = await generate(model_server, error(503))
-        assert (found.by_rules, len(found.queries)) == (True, 10)
+        assert found.queries == queries_by_rules("WINE_BAR", "Bilbao").queries
         assert (found.outcome, found.error_types) == ("fallback", ("model_error",))
 
 
@@ -130,7 +131,7 @@ class FakeSearch:
         self.otherwise = otherwise
         self.asked: list[str] = []
 
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+    async def search(self, query: str) -> list[PlaceHit]:
         self.asked.append(query)
         found = self.hits.get(query, self.otherwise)
         if found is None:
@@ -185,15 +186,18 @@ class TestPlaces:
         found = await places(FakeSearch({}, otherwise=hits))
         assert [place.url for place in found.results] == [hits[0].url]
 
-    async def test_a_provider_that_hangs_does_not_hold_up_the_links(self) -> None:
+    async def test_a_provider_that_hangs_does_not_hold_up_the_links(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         class Hangs(FakeSearch):
-            async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+            async def search(self, query: str) -> list[PlaceHit]:
                 if query not in self.hits:
                     await asyncio.sleep(60)
-                return await super().search(query, limit)
+                return await super().search(query)
 
-        found = await places(Hangs({"wine bar Leeds": [ARDO]}), search_seconds=0.05)
-        assert (len(found.results), found.failed_searches, len(found.links)) == (1, 9, 10)
+        monkeypatch.setattr(find, "SEARCH_SECONDS", 0.05)
+        found = await places(Hangs({"wine bar Leeds": [ARDO]}))
+        assert (len(found.results), len(found.links)) == (1, 10)
 
 
 NO_PAGES = (
@@ -239,8 +243,7 @@ class TestProviders:
             }
         )
         async with httpx2.AsyncClient() as http:
-            searxng = SearxngSearch(f"{search_server.base_url}/sx/", http)
-            found = await searxng.search("wine bar", 5)
+            found = await searxng(f"{search_server.base_url}/sx/", http).search("wine bar")
         assert found == [
             PlaceHit("Ardo", "https://ardo.example/?a=1&copy=2", "Hi"),
             PlaceHit("Two", "https://two.example"),
@@ -259,14 +262,13 @@ class TestProviders:
             "url": "https://ardo.example",
             "description": "A <strong>wine</strong> bar",
         }
-        search_server.reply = JSONResponse({"web": {"results": [result, result]}})
+        search_server.reply = JSONResponse({"web": {"results": [result]}})
         async with httpx2.AsyncClient() as http:
-            search = BraveSearch(SecretStr("key-1"), http, base_url=search_server.base_url)
-            found = await search.search("wine bar", 1)
+            found = await brave(SecretStr("key-1"), http, search_server.base_url).search("wine bar")
         assert found == [PlaceHit("Ardo & Co", "https://ardo.example", "A wine bar")]
         (request,) = search_server.seen
         assert request.headers["x-subscription-token"] == "key-1"
-        assert request.query_params["count"] == "1"
+        assert request.query_params["count"] == "10"
 
     async def test_only_what_can_be_shown_is_taken_over(self, search_server: SearchServer) -> None:
         results: list[Any] = [
@@ -282,7 +284,7 @@ class TestProviders:
         body = json.dumps({"results": results, "answers": ["42"], "infoboxes": [{"urls": []}]})
         search_server.reply = Response(body, media_type="application/json")
         async with httpx2.AsyncClient() as http:
-            half, turned, long = await SearxngSearch(search_server.base_url, http).search("wine", 3)
+            half, turned, long = await searxng(search_server.base_url, http).search("wine")
         assert half == PlaceHit("half", "https://half.example")
         assert turned.title == "Nice moc.doog bar"
         assert (len(long.title), len(long.snippet)) == (200, 1000)
@@ -301,4 +303,4 @@ class TestProviders:
         search_server.reply = reply
         async with httpx2.AsyncClient() as http:
             with pytest.raises(ToolError, match=problem):
-                await SearxngSearch(search_server.base_url, http).search("wine bar")
+                await searxng(search_server.base_url, http).search("wine bar")

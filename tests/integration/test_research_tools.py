@@ -101,7 +101,7 @@ class TestDocuments:
 
 
 class FakeSearch:
-    async def search(self, query: str, limit: int = 10) -> list[PlaceHit]:
+    async def search(self, query: str) -> list[PlaceHit]:
         return [PlaceHit("Ardo", "https://ardo.example", "Txakoli.")]
 
 

@@ -72,7 +72,7 @@ def test_without_a_model_every_category_has_ten_queries(name: str) -> None:
     for language, place in product(("en", "de", "ja"), PLACES):
         with use_language(language):
             made = queries_by_rules(name, place)
-        assert (made.by_rules, len(made.queries)) == (True, 10)
+        assert len(made.queries) == 10
         assert invalid(made.queries, place) is None
 
 
@@ -102,7 +102,7 @@ def test_an_unknown_category_is_answered_with_the_list() -> None:
 
 @pytest.mark.parametrize("place", ["", " \n ", "???", "\u202e\u200b"])
 def test_a_place_without_a_name(place: str) -> None:
-    with pytest.raises(ValueError, match="the place is empty"):
+    with pytest.raises(ValueError, match="name a town"):
         place_named(place)
 
 
