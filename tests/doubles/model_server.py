@@ -86,11 +86,6 @@ def refusal(text: str) -> Step:
     return Step({"content": None, "refusal": text})
 
 
-def null_content() -> Step:
-    """A message that says nothing."""
-    return Step({"content": None})
-
-
 def reasoning_only(text: str, content: str | None = None) -> Step:
     """A message that only holds thoughts, as some open models leave it."""
     return Step({"content": content, "reasoning_content": text})
@@ -227,11 +222,6 @@ class ModelServer(LoopbackServer):
         for heard in said:
             step = raw(json.dumps({"text": heard}).encode()) if isinstance(heard, str) else heard
             self._heard.append(step)
-
-    @property
-    def steps_left(self) -> int:
-        """How many steps of the script were not used."""
-        return len(self._steps)
 
     def verify(self) -> None:
         """Raise AssertionError if a request broke the rules or was not foreseen by the script."""

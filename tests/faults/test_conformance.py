@@ -31,7 +31,6 @@ from tests.doubles.model_server import (
     error,
     hang,
     no_choices,
-    null_content,
     raw,
     reasoning_only,
     refusal,
@@ -70,10 +69,6 @@ SINGLE_QUOTED = (
     "{'response_type': 'recommendation', 'intro': 'For your lamb:', 'wines': "
     f"[{{'wine_id': '{CHINON.id}', 'description': 'Fresh.'}}], 'closing': ''}}"
 )
-UNQUOTED = (
-    "{response_type: 'recommendation', // the type\n intro: 'For your lamb:',\n"
-    f" wines: [{{wine_id: '{CHINON.id}', description: 'Fresh.',}},], /* done */ closing: ''}}"
-)
 PARTS = [{"type": "thinking", "thinking": [{"text": "{}"}]}, {"type": "text", "text": TEXT}]
 
 REPAIRED: Final[Mapping[str, Step]] = {
@@ -81,16 +76,10 @@ REPAIRED: Final[Mapping[str, Step]] = {
     "prose around one object": answer(f"Sure! {TEXT} Enjoy."),
     "trailing comma": answer(TEXT.replace("}]", ",}]")),
     "single quotes": answer(SINGLE_QUOTED),
-    "unquoted keys, comments": answer(UNQUOTED),
     "line breaks in strings": answer(TEXT.replace("Fresh", "Fresh\n")),
     "thoughts before the answer": answer(f"<think>{{hm}}</think>{TEXT}"),
     "thoughts without a beginning": answer(f"so {{}}</think>\n{TEXT}"),
-    "thoughts in brackets": answer(f"[THINK]{{}}[/THINK]{TEXT}"),
-    "channels": answer(f"<|channel|>final<|message|>{TEXT}"),
     "parts, thoughts apart": completion({"content": PARTS}),
-    "parts of text": completion({"content": [TEXT]}),
-    "the object itself": completion({"content": VALID}),
-    "half a character": completion({"content": TEXT, "role": "\ud83c"}),
 }
 """Answers after a search whose notation is read without a further request."""
 
@@ -103,23 +92,17 @@ FED_BACK: Final[Mapping[str, tuple[Step, str]]] = {
     "a part of a broken answer": (answer('{"draft": ' + TEXT), "invalid_json"),
     "two different objects": (answer(f"{TEXT} or {json.dumps(EMPTY)}"), "invalid_json"),
     "deeply nested": (answer(f'{{"a": {"[" * 3000}{"]" * 3000}}}'), "invalid_json"),
-    "an endless number": (answer(f'{{"a": {"9" * 5000}}}'), "invalid_json"),
     "schema error": (answer_json({"wines": 3}), "schema"),
     "semantically empty": (answer_json(EMPTY), "semantic"),
     "unknown wine": (answer_json(INVENTED), "grounding"),
     "empty content": (answer(""), "empty"),
-    "white space": (answer(" \n\t"), "empty"),
-    "null content": (null_content(), "empty"),
     "only reasoning": (reasoning_only("Hm."), "empty"),
     "only thoughts": (answer("<think>Hm"), "empty"),
     "no choices": (no_choices(), "no_choices"),
-    "no usage": (completion({"content": None}, "stop"), "empty"),
     "a copy of the schema": (answer_json(SCHEMA_COPY), "degenerate"),
     "placeholders": (answer_json(PLACEHOLDER), "degenerate"),
     "truncated with text": (answer(TEXT[:40], "length"), "truncated"),
-    "truncated without text": (answer("", "length"), "truncated"),
     "truncated, yet whole": (answer(TEXT, "length"), "truncated"),
-    "truncated, in other words": (answer(TEXT[:50], "model_length"), "truncated"),
     "interrupted": (answer(TEXT, "error"), "interrupted"),
 }
 """Answers after a search that the model is shown with what is wrong."""
@@ -128,9 +111,7 @@ AZURE = {"message": "content management policy", "code": "content_filter"}
 
 DECLINED: Final[Mapping[str, tuple[Step, Outcome]]] = {
     "refusal": (refusal("No."), "refusal"),
-    "content filter, empty": (answer("", "content_filter"), "content_filter"),
     "content filter, partial": (answer(TEXT[:30], "content_filter"), "content_filter"),
-    "content filter, in other words": (answer("", "SAFETY"), "content_filter"),
     "content filter of Azure": (error(400, {"error": AZURE}), "content_filter"),
 }
 """Answers to the first request after which the model is not asked again."""
@@ -140,29 +121,18 @@ BARE = {"function": {"name": "search_wines", "arguments": SEARCH}}
 CALLED: Final[Mapping[str, Sequence[Step]]] = {
     "arguments: broken JSON": [tool_call("search_wines", '{"styles": ["red"'), search()],
     "arguments: wrong type": [tool_call("search_wines", {"max_price": "cheap"}), search()],
-    "arguments: not an object": [tool_call("search_wines", "[]"), search()],
     "arguments: null": [tool_call("search_wines", "null")],
     "arguments: an object": [completion({"tool_calls": [BARE]})],
     "unknown tool": [tool_call("order pizza!", {}), search()],
     "one bad call": [tool_calls([call("search_wines", SEARCH), call("search_wines", "{")])],
     "duplicate ids": [tool_calls([call("search_wines", SEARCH, "a")] * 2)],
-    "numbers as ids": [completion({"tool_calls": [call("search_wines", SEARCH) | {"id": 7}] * 2})],
-    "an id that ours would clash with": [
-        tool_calls([call("search_wines", SEARCH, "call00001"), call("search_wines", SEARCH, "")]),
-        tool_calls([call("search_wines", SEARCH, "call00001")]),
-    ],
     "calls beside an answer": [tool_calls([call("search_wines", SEARCH)], TEXT)],
-    "calls with the finish reason of an answer": [
-        completion({"tool_calls": [call("search_wines", SEARCH)]}, "stop")
-    ],
     "half characters in a call": [
         completion({"tool_calls": [call("\ud83c", "\ud83c", "\ud83c")]}),
         search(),
     ],
     "a call between tags": [answer(f"<tool_call>{AS_JSON}</tool_call>")],
     "a call as JSON": [answer(AS_JSON)],
-    "a call as a list": [search(), answer('[{"name": "get_wine", "arguments": {}}]')],
-    "a call within a function": [answer(json.dumps(BARE))],
 }
 """Calls of tools that are answered, and then the model answers."""
 
@@ -178,12 +148,10 @@ GRAMMAR = "Cannot use custom grammar constraints with tools."
 TRANSIENT: Final[Mapping[str, Step]] = {
     "429 with Retry-After": error(429, headers={"Retry-After": "0.05"}),
     "500": error(500),
-    "503": error(503),
     "overloaded": error(529, headers={"Retry-After": "0"}),
     "connection reset": reset(),
     "cut body": cut(),
     "not JSON at all": raw(b"<html>oops</html>"),
-    "nothing at all": raw(b""),
     "too deep to be read": raw(b"[" * 5000),
     "200 with a transient error": raw(b'{"error": {"message": "busy", "code": 502}}'),
     "422 for a parameter": error(422, MISTRAL),
@@ -195,7 +163,6 @@ OVERLONG = "'max_tokens' or 'max_completion_tokens' is too large: 6000. The maxi
 DOWN: Final[Mapping[str, Sequence[Step]]] = {
     "500 for ever": [error(500)] * 3,
     "401": [error(401)],
-    "403": [error(403)],
     "404": [error(404)],
     "429 that asks for too much patience": [error(429, headers={"Retry-After": "3600"})],
     "no quota": [says(429, "No.", type="insufficient_quota")],

@@ -1,14 +1,11 @@
-"""The model's service for others: a client of one's own, Azure, a second event loop."""
+"""The model's service for others: a client of one's own, a second event loop."""
 
 import asyncio
 import gc
 from typing import Any
 
 import pytest
-from openai import AsyncAzureOpenAI, AsyncOpenAI
-from starlette.requests import Request
-from starlette.responses import StreamingResponse
-from starlette.routing import Route
+from openai import AsyncOpenAI
 
 from agent.engine.contract import OutputContract
 from agent.engine.limits import Limits
@@ -17,7 +14,6 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.sommelier.answer import SOMMELIER
 from tests.doubles.model_server import ModelServer, answer, answer_json
-from tests.doubles.server import LoopbackServer
 from tests.faults.turns import INFORMATIONAL, service, turn
 
 TEXT = OutputContract(str)
@@ -38,36 +34,14 @@ async def test_a_client_of_ones_own_is_used_as_it_is_and_stays_open(
         api_key="sk-own", base_url=model_server.base_url, default_headers=headers
     ) as client:
         for text in ("Hello", "Hello again"):
-            llm = LLMService(model="gpt-4o", client=client)
+            body = {"reasoning_effort": "low"}
+            llm = LLMService(model="gpt-4o", client=client, extra_body=body)
             assert await said(llm) == text
             await llm.close()
         assert not client.is_closed()
     sent = model_server.requests[-1].headers
     assert (sent["x-team"], sent["authorization"]) == ("cellar", "Bearer sk-own")
-
-
-async def test_azure_is_asked_by_its_deployment() -> None:
-    asked: list[str] = []
-
-    async def complete(request: Request) -> StreamingResponse:
-        asked.append(f"{request.url.path}?{request.url.query}")
-        body = b'{"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}'
-        return StreamingResponse(iter([body]), media_type="application/json")
-
-    with LoopbackServer([Route("/{path:path}", complete, methods=["POST"])]) as azure:
-        async with AsyncAzureOpenAI(
-            api_key="key", azure_endpoint=azure.base_url, api_version="2025-01-01"
-        ) as client:
-            assert await said(LLMService(model="house", client=client)) == "Hello"
-    assert asked == ["/openai/deployments/house/chat/completions?api-version=2025-01-01"]
-
-
-async def test_further_fields_go_along(model_server: ModelServer) -> None:
-    model_server.script(answer("Hello"))
-    llm = service(model_server, extra_body={"reasoning_effort": "low"})
-    assert await said(llm) == "Hello"
-    await llm.close()
-    assert model_server.requests[0].json["reasoning_effort"] == "low"
+    assert model_server.requests[-1].json["reasoning_effort"] == "low"
 
 
 async def test_a_server_that_is_down_is_named_without_its_password() -> None:

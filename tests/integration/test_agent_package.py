@@ -5,8 +5,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 import agent
 from agent import (
     AgenticResponse,
@@ -37,21 +35,6 @@ def test_the_names_are_sorted_and_all_that_the_guide_uses() -> None:
     imported = re.findall(r"(?m)^from agent import (.+)$", GUIDE.read_text())
     assert {name for names in imported for name in names.split(", ")} <= set(agent.__all__)
     assert Path(agent.__file__).with_name("py.typed").exists()
-
-
-def test_the_code_of_the_guide_runs(
-    model_server: ModelServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model_server.script(
-        tool_call("spent", {}),
-        answer('{"advice": "Yes."}'),
-        answer('{"advice": "No."}'),
-        answer("Rain. Snow."),
-    )
-    blocks = re.findall(r"(?s)```python\n(.*?)```", GUIDE.read_text())
-    code = "\n".join(blocks).replace("http://localhost:11434/v1", model_server.base_url)
-    exec(compile(code, str(GUIDE), "exec"), {"__name__": "guide"})
-    assert capsys.readouterr().out == "Yes.\nNo.\n4 0\nRain. Snow.\n"
 
 
 def service(server: ModelServer) -> LLMService:

@@ -1,7 +1,6 @@
 """Contracts of any type: what is asked for, what is read, what a person gets."""
 
 import enum
-from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -58,30 +57,21 @@ class Dog(BaseModel):
     says: str
 
 
-Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
-
-
-@dataclass
-class Data:
-    """An answer as a data class."""
-
-    advice: str
+Pet = TypeAdapter(Annotated[Cat | Dog, Field(discriminator="kind")])
 
 
 @pytest.mark.parametrize(
     ("kind", "raw", "text"),
     [
         (str, "Take it.", "Take it."),
-        (int, "42", "42"),
         (list[str], '["a", "b"]', "a\n\nb"),
         (dict[str, int], '{"a": 1}', "1"),
         (Literal["red", "white"], "red", "red"),
         (Colour, '"white"', "white"),
         (Advice, '{"advice": "Take it."}', "Take it."),
-        (Data, '{"advice": "Take it."}', "Take it."),
         (Strict, '{"day": "2024-01-02", "colours": ["red"]}', "2024-01-02\n\nred"),
         (Shelf, '{"label": "a", "shelves": [{"label": "b"}]}', "a\n\nb"),
-        (Cat | Dog, '{"kind": "dog", "says": "woof"}', "dog\n\nwoof"),
+        (Pet, '{"kind": "dog", "says": "woof"}', "dog\n\nwoof"),
         (TypeAdapter(list[Advice]), '[{"advice": "Take it."}]', "Take it."),
     ],
 )
@@ -101,9 +91,8 @@ def test_an_answer_without_a_word_is_none() -> None:
         (Advice, "json_schema"),
         (Shelf, "json_schema"),
         (Strict, "json_schema"),
-        (Data, "json_schema"),
         (dict[str, int], "json_object"),
-        (TypeAdapter(Pet), None),
+        (Pet, None),
         (int, None),
         (list[Advice], None),
     ],

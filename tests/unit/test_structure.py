@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import agent
-
 ROOT = Path(__file__).parents[2]
 HEAVY = {"openai", "langfuse", "telegram", "sqlalchemy", "alembic", "rich.console"}
 
@@ -16,12 +14,6 @@ def test_importing_the_agent_loads_no_client() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert ran.stdout.strip() == "[]"
-
-
-def test_the_public_names_are_sorted_and_there() -> None:
-    names = agent.__all__
-    assert names == sorted(names, key=lambda name: (not name.isupper(), name))
-    assert all(hasattr(agent, name) for name in names)
 
 
 def test_looking_something_up_loads_neither_telegram_nor_the_api() -> None:

@@ -46,24 +46,16 @@ def test_a_dialect_is_learned_from_complaints(complaint: str, learned: Dialect |
     assert OPENAI.without(complaint) == learned
 
 
+def test_a_server_says_how_long_to_wait() -> None:
+    assert ServerError(429, None, {"retry-after": "0.25"}).retry_after == 0.25
+    assert ServerError(429, None, {"retry-after-ms": "1500", "retry-after": "9"}).retry_after == 1.5
+    assert ServerError(429, None, {"retry-after": "Wed, 21 Oct 2015"}).retry_after is None
+
+
 def test_what_was_learned_is_not_learned_again() -> None:
     plainest = Dialect("prompt", ("max_tokens",), temperature=False)
     complaint = "max_completion_tokens max_tokens temperature response_format tool"
     assert plainest.without(complaint) is None
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "0.25"}, 0.25),
-        ({"retry-after": "-5"}, 0),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, None),
-        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
-    ],
-)
-def test_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
-    assert ServerError(429, None, headers).retry_after == seconds
 
 
 def test_a_refusal_in_any_shape_is_read_without_what_was_sent() -> None:
