@@ -21,8 +21,6 @@ from tests.databases import together
 from tests.processes import Process
 
 ROOT = Path(__file__).parents[1]
-COMMAND = [sys.executable, "-m", "bot"]
-"""In a new interpreter."""
 
 
 def empty_home(home: Path) -> dict[str, str]:

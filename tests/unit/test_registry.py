@@ -18,11 +18,6 @@ async def look(city: str = "Rome", copy: int = 1) -> str:
     return f"{city} {copy}"
 
 
-def at_once(city: str) -> str:
-    """Look."""
-    return city
-
-
 async def untyped(city) -> str:  # type: ignore[no-untyped-def]
     """Look."""
     return str(city)
@@ -124,12 +119,12 @@ async def test_a_tool_may_take_the_run() -> None:
         run.ledger.cost_usd += amount
         return "spent"
 
-    def left(*, context: Run) -> float:
+    def left(*, run: Run) -> float:
         """Tell what is left."""
-        return context.limits.cost_usd - context.ledger.cost_usd
+        return run.limits.cost_usd - run.ledger.cost_usd
 
     run, box = Run(limits=Limits(cost_usd=0.5)), Toolbox([spend, left])
     assert [list(schema.parameters["properties"]) for schema in box.schemas] == [["amount"], []]
     assert (await box.call(ToolCall("1", "spend", '{"amount": 0.25}'), run)).text == "spent"
     assert (await box.call(ToolCall("2", "left", "{}"), run)).text == "0.25"
-    assert (await box.call(ToolCall("3", "left", '{"context": {}}'), run)).error_type
+    assert (await box.call(ToolCall("3", "left", '{"run": {}}'), run)).error_type
