@@ -10,14 +10,17 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from traceback import format_tb
 from typing import Final
 
+from agent.engine.errors import log_failure
 from bot.leading import Locks
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
 from bot.pending import PendingTurn, Placeholder, TurnState, set_pending_turn
 from bot.retries import DATABASE_BACKOFF, retry_forever
+from bot.tasks import attempt
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
 from bot.telegram.sender import Sender
 from bot.updates.bursts import (
@@ -33,9 +36,12 @@ from bot.updates.bursts import (
 from db.engine import is_transient
 from db.models import OutboxRow, UpdateRow
 from db.records import Payload
-from db.repositories.inbox import BegunTurn, Inbox, TurnTaken
+from db.repositories.inbox import Inbox, TurnTaken
 
 log = logging.getLogger(__name__)
+
+Try = tuple[Sequence[int], int] | None
+"""The next try of a turn: the ids of updates that it takes in, and its number."""
 
 TURNS_AT_ONCE: Final = 64
 MAX_INLINE: Final = 32
@@ -104,9 +110,9 @@ class Lanes:
             self.schedule(str(row.lane))
             self.metrics.update("accepted")
         for payload in payloads:
-            is_open = self.ready.is_set() and not self._closing.is_set()
-            if INLINE in payload and is_open and len(self._inline) < MAX_INLINE:
-                task = asyncio.create_task(self._handle_inline(payload))
+            if INLINE in payload and self.ready.is_set() and len(self._inline) < MAX_INLINE:
+                handle = partial(self.dispatcher.handle, payload)
+                task = asyncio.create_task(attempt("answering an inline query", handle))
                 self._inline.add(task)
                 task.add_done_callback(self._inline.discard)
 
@@ -176,7 +182,7 @@ class Lanes:
                 while await self.run_next(lane):
                     pass
         except Exception as error:
-            log.error("A lane stops until it is scheduled again: %s", format_traceback(error))  # noqa: TRY400
+            log_failure("A lane stops until it is scheduled again", error)
         finally:
             # No await may come between the last look at `news` and this: a `schedule` meanwhile
             # would set the `news` of a lane that nobody runs any more.
@@ -192,42 +198,41 @@ class Lanes:
             others = self._find_corrections(waiting, [first.payload])
         state = TurnState(placeholder=Placeholder(first.placeholder_id))
         tries = first.tries + 1
+        if tries == 1:
+            waited = datetime.now(UTC) - first.received_at
+            self.metrics.turn_started(waited.total_seconds())
         async with self._exclusive if tries > SUSPECT_TRIES else nullcontext():
-            begun: BegunTurn | None = await self._begin(first, others, tries)
-            if tries == 1:
-                waited = datetime.now(UTC) - first.received_at
-                self.metrics.turn_started(waited.total_seconds())
-            while begun is not None:
-                begun = await self._run_try(lane, begun, state)
+            next_try: Try = (others, tries)
+            while next_try is not None:
+                next_try = await self._run_try(lane, PendingTurn(first, state), *next_try)
+                state.restart()
 
-    async def _run_try(self, lane: Lane, begun: BegunTurn, state: TurnState) -> BegunTurn | None:
-        """Handle, commit and send a turn; return it begun again after a correction or a failure."""
-        turn = PendingTurn(begun.update, state)
-        if begun.update.tries > self.max_tries:
-            await self._set_aside(turn, DIED)
-        elif begun.outbox is not None:
-            await self._send(turn, begun.outbox)
-        else:
-            return await self._answer(lane, turn, begun.payloads)
-        return None
-
-    async def _answer(
-        self, lane: Lane, turn: PendingTurn, payloads: Sequence[Payload]
-    ) -> BegunTurn | None:
-        try:
-            with set_pending_turn(turn):
-                corrections = await self._handle(lane, payloads)
-            if corrections:
-                turn.state.restart()
-                return await self._begin(turn.update, corrections, tries=1)
-            # From here on a correction no longer restarts the turn: it is a turn of its own.
-            await self._commit(turn)
-        except UnreadableUpdate:
-            await self._set_aside(turn, CANNOT_READ, "unreadable")
-        except Exception as error:
-            return await self._handle_failure(turn, error)
-        else:
-            await self._send(turn, turn.messages)
+    async def _run_try(
+        self, lane: Lane, turn: PendingTurn, others: Sequence[int], tries: int
+    ) -> Try:
+        """Begin, handle, commit and send a turn; return the next try, None if it has ended."""
+        row = turn.update
+        for _ in others:
+            self.metrics.update("coalesced")
+        begin = partial(self.inbox.begin, row, others, tries=tries)
+        payloads, outbox = await retry_forever(begin)
+        if tries > self.max_tries:
+            return await self._set_aside(turn, DIED)
+        if outbox is None:
+            outbox = turn.messages
+            try:
+                with set_pending_turn(turn):
+                    corrections = await self._handle(lane, payloads)
+                if corrections:
+                    return corrections, 1
+                # From here on a correction no longer restarts the turn: it is a turn of its own.
+                commit = partial(self.inbox.commit, row, turn.ended, turn.messages)
+                await retry_forever(commit)
+            except UnreadableUpdate:
+                return await self._set_aside(turn, CANNOT_READ, "unreadable")
+            except Exception as error:
+                return await self._handle_failure(turn, error)
+        await self._send(turn, outbox)
         return None
 
     async def _handle(self, lane: Lane, payloads: Sequence[Payload]) -> Sequence[int]:
@@ -272,18 +277,7 @@ class Lanes:
         return ids
 
     async def _list_waiting(self, lane: Lane) -> Sequence[UpdateRow]:
-        return await retry_forever(lambda: self.inbox.list_waiting(lane.name))
-
-    async def _begin(self, row: UpdateRow, others: Sequence[int], tries: int) -> BegunTurn:
-        for _ in others:
-            self.metrics.update("coalesced")
-        return await retry_forever(lambda: self.inbox.begin(row, others, tries=tries))
-
-    async def _commit(self, turn: PendingTurn, error: str | None = None) -> None:
-        """Store a turn with its messages, unless another process has begun it."""
-        await retry_forever(
-            lambda: self.inbox.commit(turn.update, turn.ended, turn.messages, error=error)
-        )
+        return await retry_forever(partial(self.inbox.list_waiting, lane.name))
 
     async def _send(self, turn: PendingTurn, messages: Sequence[OutboxRow]) -> None:
         """Send the committed messages of a turn, and mark it done."""
@@ -293,57 +287,49 @@ class Lanes:
         finally:
             # Also if nothing was sent, since the turn has ended: `delivery` is then empty.
             turn.on_delivery(delivery)
-        await retry_forever(lambda: self.inbox.end(turn.update, turn.traces))
+        await retry_forever(partial(self.inbox.end, turn.update, turn.traces))
 
-    async def _handle_failure(self, turn: PendingTurn, error: Exception) -> BegunTurn | None:
-        """Wait, then begin a failed turn again; return None if it was set aside.
+    async def _handle_failure(self, turn: PendingTurn, error: Exception) -> Try:
+        """Wait before the next try of a failed turn; return None if it was set aside.
 
         A try that failed because the database was unavailable does not count.
         """
-        update = turn.update
-        tries = update.tries
+        update_id, tries, kind = turn.update.update_id, turn.update.tries, type(error).__name__
         if is_transient(error):
-            log.warning("The turn of update %s waits: %s", update.update_id, type(error).__name__)
+            log.warning("The turn of update %s waits: %s", update_id, kind)
             await asyncio.sleep(DATABASE_BACKOFF.max_wait)
-        else:
-            what = format_traceback(error)
-            log.error("The turn of update %s failed, try %s: %s", update.update_id, tries, what)
-            if tries >= self.max_tries:
-                await self._set_aside(turn, type(error).__name__)
-                return None
-            await asyncio.sleep(RETRY_BASE_SECONDS * 2**tries)
-            tries += 1
-        turn.state.restart()
-        return await self._begin(update, (), tries)
+            return (), tries
+        # Not the text of the error, which may be a user's.
+        frames = "".join(format_tb(error.__traceback__))
+        text = "The turn of update %s failed, try %s: %s\nTraceback:\n%s"
+        log.error(text, update_id, tries, kind, frames)
+        if tries >= self.max_tries:
+            return await self._set_aside(turn, kind)
+        await asyncio.sleep(RETRY_BASE_SECONDS * 2**tries)
+        return (), tries + 1
 
     async def _set_aside(
-        self, turn: PendingTurn, error: str, result: UpdateResult = "set_aside"
-    ) -> None:
+        self, failed: PendingTurn, error: str, result: UpdateResult = "set_aside"
+    ) -> Try:
         """Give up an update: tell the user and the admins, so that the lane can continue."""
-        update = turn.update
+        row, turn = failed.update, PendingTurn(failed.update, failed.state)
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
             "`sommelier updates retry` has it tried again.",
-            update.update_id,
+            row.update_id,
             error,
         )
-        turn = PendingTurn(update, turn.state)
         try:
             with set_pending_turn(turn):
-                await self.dispatcher.give_up(update.payload, error)
+                await self.dispatcher.give_up(row.payload, error)
         except Exception as failure:
-            log.error("Update %s: nobody was told: %s", update.update_id, format_traceback(failure))  # noqa: TRY400
-        await self._commit(turn, error)
+            log_failure(f"Nobody was told of update {row.update_id}", failure)
+        commit = partial(self.inbox.commit, row, turn.ended, turn.messages, error=error)
+        await retry_forever(commit)
         self.metrics.update(result)
         turn.on_delivery(await self.sender.deliver(turn.messages))
-        await retry_forever(lambda: self.inbox.save_traces(turn.traces))
-
-    async def _handle_inline(self, payload: Payload) -> None:
-        """Handle an inline query, which is not stored: it is soon outdated."""
-        try:
-            await self.dispatcher.handle(payload)
-        except Exception as error:
-            log.error("An inline query was not handled: %s", format_traceback(error))  # noqa: TRY400
+        await retry_forever(partial(self.inbox.save_traces, turn.traces))
+        return None
 
 
 def row_of(payload: Payload) -> UpdateRow:
@@ -356,8 +342,3 @@ def row_of(payload: Payload) -> UpdateRow:
         payload=dict(payload),
         message_id=as_int(message.get("message_id")) or None,
     )
-
-
-def format_traceback(error: Exception) -> str:
-    """Return the type and the traceback of an error without its text, which may be a user's."""
-    return f"{type(error).__name__}\nTraceback:\n{''.join(format_tb(error.__traceback__))}"

@@ -5,7 +5,6 @@ Every method commits before it returns.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, cast
 
@@ -40,18 +39,6 @@ class TurnTaken(BaseException):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class BegunTurn:
-    """A turn that has begun, with its updates.
-
-    `outbox` holds the unsent messages of its answer, None if there is no answer yet.
-    """
-
-    update: UpdateRow
-    payloads: Sequence[Payload]
-    outbox: Sequence[OutboxRow] | None = None
-
-
 class Inbox(TraceStoringRepository):
     """The accepted updates of a database, their turns, and the messages of these."""
 
@@ -80,8 +67,12 @@ class Inbox(TraceStoringRepository):
         async with self._sessions() as session:
             return [lane for lane in await session.scalars(query) if lane is not None]
 
-    async def begin(self, row: UpdateRow, others: Collection[int] = (), *, tries: int) -> BegunTurn:
+    async def begin(
+        self, row: UpdateRow, others: Collection[int] = (), *, tries: int
+    ) -> tuple[Sequence[Payload], Sequence[OutboxRow] | None]:
         """Begin the turn of an update, together with those of `others` that no turn has taken.
+
+        Return its updates, and the unsent messages of its answer: None if there is no answer yet.
 
         Raises:
             TurnTaken: another process has begun it since `row` was read.
@@ -102,7 +93,7 @@ class Inbox(TraceStoringRepository):
                 outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
         for name, value in changes.items():
             setattr(row, name, value)
-        return BegunTurn(row, found, outbox)
+        return found, outbox
 
     async def save_placeholder(self, row: UpdateRow, message_id: int) -> None:
         """Store the id of the group message that shows a turn's progress and becomes its answer."""

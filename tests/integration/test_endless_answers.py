@@ -21,7 +21,7 @@ from agent.senses.speech import AudioServer
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.errors import Unavailable
 from bot.telegram.connection import TelegramRequests
-from bot.updates.accept import Poller
+from bot.updates.accept import fetch_updates
 from tests.doubles.server import LoopbackServer, gone
 
 MEGABYTE = b" " * 1_000_000
@@ -114,7 +114,7 @@ async def _polling(url: str) -> None:
 
     async with httpx2.AsyncClient() as client:
         with suppress(asyncio.CancelledError):
-            await Poller(client=client, url=f"{url}/getUpdates", accept=accept, sleep=stop).run()
+            await fetch_updates(client, f"{url}/getUpdates", accept, stop)
 
 
 ASKED: dict[str, Ask] = {

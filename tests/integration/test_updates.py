@@ -3,15 +3,14 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from agent import lengths
-from bot.updates.accept import Poller, TokenRejected
+from bot.updates.accept import TokenRejected, fetch_updates
 from bot.updates.bursts import lane_of
 from db.engine import Sessions
 from db.records import Payload
@@ -183,10 +182,8 @@ class Telegram:
         self.refusals = 0
 
     def answer(self, request: httpx2.Request) -> httpx2.Response:
-        asked = json.loads(request.content)
-        self.offsets.append(asked["offset"])
-        gone = httpx2.Response(401, json={"ok": False})
-        return self.answers.pop(0) if self.answers else gone
+        self.offsets.append(json.loads(request.content)["offset"])
+        return self.answers.pop(0) if self.answers else httpx2.Response(401, json={"ok": False})
 
     async def accept(self, updates: Any) -> None:
         if self.refusals:
@@ -199,37 +196,23 @@ class Telegram:
 
     async def polled(self) -> None:
         async with httpx2.AsyncClient(transport=httpx2.MockTransport(self.answer)) as client:
-            poller = Poller(
-                client=client,
-                url="http://telegram/getUpdates",
-                accept=self.accept,
-                sleep=self.sleep,
-            )
             with pytest.raises(TokenRejected):
-                await poller.run()
+                await fetch_updates(client, "http://telegram/getUpdates", self.accept, self.sleep)
 
 
-def given(*updates: object) -> httpx2.Response:
-    return httpx2.Response(200, json={"ok": True, "result": updates})
+def given(*ids: int) -> httpx2.Response:
+    return httpx2.Response(200, json={"ok": True, "result": [{"update_id": n} for n in ids]})
 
 
-def update(update_id: object, **fields: object) -> dict[str, object]:
-    return {"update_id": update_id} | fields
-
-
-async def test_a_whole_answer_is_accepted_at_once_and_then_acknowledged() -> None:
-    telegram = Telegram(given(update(5), update(6)), given(), given(update(7)))
-    await telegram.polled()
-    assert telegram.accepted == [[update(5), update(6)], [update(7)]]
-    assert telegram.offsets == [0, 7, 7, 8]
-
-
-async def test_what_cannot_be_stored_is_fetched_again(caplog: pytest.LogCaptureFixture) -> None:
-    telegram = Telegram(given(update(5)), given(update(5)))
+async def test_a_whole_answer_is_accepted_at_once_and_only_then_acknowledged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    telegram = Telegram(given(5, 6), given(5, 6), given(), given(7))
     telegram.refusals = 1
     await telegram.polled()
-    assert (telegram.accepted, telegram.offsets) == ([[update(5)]], [0, 0, 6])
-    assert "OSError" in caplog.text
+    assert telegram.accepted == [[{"update_id": 5}, {"update_id": 6}], [{"update_id": 7}]]
+    assert telegram.offsets == [0, 0, 7, 7, 8]
+    assert "Fetching updates failed (OSError)" in caplog.text
     assert SECRET not in caplog.text
 
 
@@ -237,49 +220,20 @@ async def test_what_cannot_be_stored_is_fetched_again(caplog: pytest.LogCaptureF
     ("answer", "said"),
     [
         (httpx2.Response(200, json={"ok": True, "result": SECRET}), "answers 200"),
-        (httpx2.Response(500, json={"ok": False, "description": SECRET}), "answers 500"),
         (httpx2.Response(502, text=SECRET), "answers 502"),
         (httpx2.Response(409, json={"ok": False}), "409 Conflict: another process is polling"),
+        (httpx2.Response(429, json={"parameters": {"retry_after": 9}}), "next try in 9.0 s"),
     ],
 )
 async def test_an_answer_of_another_kind_is_named_and_asked_again(
     answer: httpx2.Response, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    telegram = Telegram(answer, given(update(5)))
+    telegram = Telegram(answer, given(5))
     await telegram.polled()
-    assert telegram.accepted == [[update(5)]]
+    assert telegram.accepted == [[{"update_id": 5}]]
     assert len(telegram.slept) == 1
     assert said in caplog.text
     assert SECRET not in caplog.text
-
-
-class Endless(httpx2.AsyncByteStream):
-    """Spaces without an end; counts them."""
-
-    sent = 0
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while True:
-            self.sent += 1_000_000
-            yield b" " * 1_000_000
-
-
-async def test_an_answer_that_never_ends_is_asked_for_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    body = Endless()
-    telegram = Telegram(httpx2.Response(200, stream=body), given(update(5)))
-    await telegram.polled()
-    assert telegram.accepted == [[update(5)]]
-    assert "answers with over" in caplog.text
-    assert body.sent <= lengths.TELEGRAM_BYTES + 2_000_000
-
-
-async def test_telegram_says_how_long_it_wants_to_be_left_alone() -> None:
-    wait = httpx2.Response(429, json={"ok": False, "parameters": {"retry_after": 9}})
-    telegram = Telegram(wait)
-    await telegram.polled()
-    assert telegram.slept == [9]
 
 
 @pytest.mark.parametrize(
