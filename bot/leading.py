@@ -2,12 +2,12 @@
 
 import asyncio
 import fcntl
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from bot.tasks import Task, run_tasks, unless
+from bot.tasks import Work, unless
 from db.repositories.inbox import Inbox
 
 LEADER: Final = "/leader"
@@ -83,14 +83,10 @@ class Locks:
         """Release every lock."""
 
 
-def while_leading(locks: Locks, tasks: Sequence[Task]) -> Task:
-    """Return a task that runs others while this process leads."""
-
-    async def run(stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            async with locks.lock(LEADER) as leads:
-                if leads:
-                    await unless(locks.lost(LEADER), run_tasks(tasks, stop))
-            await unless(stop, asyncio.sleep(LEAD_SECONDS))
-
-    return run
+async def while_leading(locks: Locks, lead: Callable[[], Work]) -> NoReturn:
+    """Run `lead` while this process leads: until it loses the leader's lock."""
+    while True:
+        async with locks.lock(LEADER) as leads:
+            if leads:
+                await unless(locks.lost(LEADER), lead())
+        await asyncio.sleep(LEAD_SECONDS)

@@ -5,7 +5,7 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING, Final
 from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
 from agent.tracing.recorder import keyed_hash
-from bot.announcing import Announcing
+from bot.announcing import send_broadcasts
 from bot.app import STATS_RETENTION, App, admin_page, open_app
 from bot.leading import Locks, single_process, while_leading
-from bot.question import RunningTurns
 from bot.resources import Resources, open_resources
 from bot.tasks import (
-    Task,
+    Work,
     attempt,
     bounded,
-    cancelled_at_stop,
     end_when_hanging,
     every,
-    run_tasks,
+    run_all,
     stop_on_signals,
+    unless,
 )
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import show_commands
@@ -45,12 +44,13 @@ if TYPE_CHECKING:
 
 UPDATE_RETENTION: Final = timedelta(days=7)
 """The time after which the record of an answered update is deleted."""
-FORGET_SECONDS: Final = 3600.0
-REMIND_SECONDS: Final = 900.0
-RULES_SECONDS: Final = 5.0
 TRACE_STORE_BYTES: Final = 500_000_000
 """The most that traces may take in the database; the oldest go first."""
+FORGET_SECONDS: Final = 3600.0
 FORGET_PEOPLE_SECONDS: Final = 5.0
+REMIND_SECONDS: Final = 900.0
+BROADCAST_SECONDS: Final = 2.0
+RULES_SECONDS: Final = 5.0
 
 
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
@@ -73,16 +73,24 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         stack.enter_context(single_process(settings.database_url.get_secret_value()))
         locks = locks_of(settings, resources.repositories.inbox)
         app = await stack.enter_async_context(open_app(settings, resources, token, locks=locks))
-        lanes, lane_tasks = await stack.enter_async_context(open_lanes(settings, app, locks))
-        tasks = [*tasks_of(settings, resources, app, lanes), *lane_tasks]
-        tasks.append(while_leading(locks, tasks_of_leader(settings, app, lanes)))
+        lanes = await stack.enter_async_context(open_lanes(settings, app, locks))
         if settings.has_model:
             await load_client()
-            tasks.append(cancelled_at_stop(load_words_later))
         else:
             await asyncio.to_thread(lexicon)
         gc.freeze()  # these objects live until the end: the collector need not look at them
-        await run_tasks(tasks, stop)
+        work = [
+            *work_of_lanes(app, lanes),
+            receive(settings, app, lanes),
+            while_leading(locks, partial(lead, settings, app, lanes)),
+            end_when_hanging(),
+            load_words_later(),
+        ]
+        if app.exporter is not None:
+            work.append(app.exporter.run())
+        if settings.http_port is not None:
+            work.append(serve(settings, resources, app, lanes, stop))
+        await unless(stop, run_all(*work))
         await lanes.finish(settings.shutdown_seconds)
 
 
@@ -104,11 +112,9 @@ def locks_of(settings: Settings, inbox: Inbox) -> Locks:
 
 
 @asynccontextmanager
-async def open_lanes(
-    settings: Settings, app: App, locks: Locks
-) -> AsyncIterator[tuple[Lanes, Sequence[Task]]]:
-    """Open the lanes; yield them and their tasks."""
-    conversation, tasks = app.conversation, list[Task]()
+async def open_lanes(settings: Settings, app: App, locks: Locks) -> AsyncIterator[Lanes]:
+    """Open the lanes; cancel their turns at the end."""
+    conversation = app.conversation
     lanes = Lanes(
         inbox=conversation.repositories.inbox,
         sender=conversation.sender,
@@ -118,54 +124,45 @@ async def open_lanes(
         burst_window=timedelta(seconds=settings.burst_seconds),
         max_tries=settings.update_max_tries,
     )
-    look = lanes.schedule_unowned
-    tasks.append(every(locks.look_seconds, "looking for lanes that nobody runs", look))
     if type(locks) is Locks:
         for queue in (conversation.repositories.trace_queue, conversation.repositories.score_queue):
             await attempt("looking for traces that wait", queue.resume)
-    tasks.append(cancelled_at_stop(partial(listen, locks, lanes, conversation.turns.running)))
     try:
-        yield lanes, tasks
+        yield lanes
     finally:
         await bounded("turns", lanes.close)
         await bounded("the locks of lanes", locks.close)
 
 
-async def listen(locks: Locks, lanes: Lanes, running: RunningTurns) -> None:
-    """Correct or stop turns when other processes notify us."""
-    async for notice in locks.notices():
-        if "lane" in notice:
-            lanes.notice(notice["lane"])
-        else:
-            running.stop(**notice)
+def work_of_lanes(app: App, lanes: Lanes) -> list[Work]:
+    """Return what runs beside lanes: taking over what nobody runs, and hearing other processes."""
+
+    async def listen() -> None:
+        async for notice in lanes.locks.notices():
+            if "lane" in notice:
+                lanes.notice(notice["lane"])
+            else:
+                app.conversation.turns.running.stop(**notice)
+
+    look = lanes.schedule_unowned
+    return [listen(), every(lanes.locks.look_seconds, "looking for lanes that nobody runs", look)]
 
 
-def tasks_of(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> list[Task]:
-    """Return the tasks of every process."""
-    tasks = [
-        cancelled_at_stop(partial(receive, settings, app, lanes)),
-        cancelled_at_stop(end_when_hanging),
-    ]
-    if app.exporter is not None:
-        tasks.append(cancelled_at_stop(app.exporter.run))
-    if settings.http_port is not None:
-        tasks.append(partial(serve, settings, resources, app, lanes))
-    return tasks
-
-
-def tasks_of_leader(settings: Settings, app: App, lanes: Lanes) -> list[Task]:
-    """Return the tasks that only the leader runs."""
+async def lead(settings: Settings, app: App, lanes: Lanes) -> None:
+    """Do what only one process does: forget, remind, send broadcasts, and poll for updates."""
     reminding = Reminding(talk=app.conversation, zone=settings.time_zone)
-    forget = partial(forget_old, settings, app, of_updates=True)
-    tasks = [
+    forget = partial(forget_old, settings, app)
+    broadcasts = partial(send_broadcasts, app.conversation)
+    work: list[Work] = [
         every(FORGET_SECONDS, "forgetting old data", forget),
         every(FORGET_PEOPLE_SECONDS, "forgetting people", app.forgetting.round),
         every(REMIND_SECONDS, "reminding", reminding.round),
-        Announcing(app.conversation).run,
+        every(BROADCAST_SECONDS, "sending to everyone", broadcasts),
     ]
+    await lanes.ready.wait()
     if settings.webhook_url is None:
-        tasks.append(cancelled_at_stop(partial(fetch, app, lanes)))
-    return tasks
+        work.append(poll(app.application, lanes.accept))
+    await run_all(*work)
 
 
 async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
@@ -182,16 +179,6 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
         await point_webhook(application, url + WEBHOOK_PATH, secret.get_secret_value())
-
-
-async def fetch(app: App, lanes: Lanes) -> None:
-    """Poll for updates, once Telegram has told the bot's name.
-
-    Raises:
-        TokenRejected: Telegram does not know the token.
-    """
-    await lanes.ready.wait()
-    await poll(app.application, lanes.accept)
 
 
 async def serve(
@@ -239,7 +226,7 @@ async def mcp_route(api: "Api") -> "AsyncIterator[BaseRoute]":
         yield Route("/mcp", app)
 
 
-async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) -> None:
+async def forget_old(settings: Settings, app: App) -> None:
     """Delete data that is too old by the settings; the next round makes up for a failure."""
     repositories = app.conversation.repositories
 
@@ -249,12 +236,10 @@ async def forget_old(settings: Settings, app: App, *, of_updates: bool = False) 
         if app.exporter is not None:
             app.exporter.given_up += unsent
 
-    deletions: list[Callable[[], Awaitable[object]]] = [
+    for delete in (
         partial(repositories.turns.forget, STATS_RETENTION),
         forget_traces,
         repositories.cares.forget_expired,
-    ]
-    if of_updates:
-        deletions.append(partial(repositories.inbox.forget, UPDATE_RETENTION))
-    for delete in deletions:
+        partial(repositories.inbox.forget, UPDATE_RETENTION),
+    ):
         await attempt("forgetting old data", delete)

@@ -4,13 +4,12 @@ import asyncio
 import faulthandler
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Final, NoReturn
 
 log = logging.getLogger(__name__)
 
-Task = Callable[[asyncio.Event], Coroutine[object, object, None]]
-"""Runs until the event is set; an error that it raises ends the bot."""
+Work = Coroutine[object, object, object]
 
 CLOSE_SECONDS: Final = 5
 """The time limit of a step of stopping."""
@@ -34,47 +33,43 @@ def stop_on_signals() -> asyncio.Event:
     return stop
 
 
-async def run_tasks(tasks: Sequence[Task], stop: asyncio.Event) -> None:
-    """Run all tasks until `stop` is set; if one fails, it sets `stop`, so that the others end.
+async def run_all(*work: Work) -> None:
+    """Run coroutines side by side; if one fails, cancel the others.
 
     Raises:
-        Exception: the error of the first task that failed.
+        Exception: the error of the first that failed.
     """
-    errors = list[Exception]()
-
-    async def run(task: Task) -> None:
-        try:
-            await task(stop)
-        except Exception as error:
-            errors.append(error)
-            stop.set()
-
-    await asyncio.gather(stop.wait(), *map(run, tasks))
-    if errors:
-        raise errors[0]
+    try:
+        async with asyncio.TaskGroup() as group:
+            for one in work:
+                group.create_task(one)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
 
 
-def cancelled_at_stop(work: Callable[[], Coroutine[object, object, None]]) -> Task:
-    """Return a task that does `work`, and is cancelled when the bot stops."""
-
-    async def run(stop: asyncio.Event) -> None:
-        await unless(stop, work())
-
-    return run
-
-
-def every(seconds: float, what: str, work: Callable[[], Awaitable[object]]) -> Task:
-    """Return a task that does `work` now and every so many seconds, also if it failed."""
-
-    async def run(stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            await attempt(what, work)
-            await unless(stop, asyncio.sleep(seconds))
-
-    return run
+async def unless(stop: asyncio.Event, work: Work) -> bool:
+    """Do `work`, cancelled as soon as `stop` is set; return whether it was done."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        is_done = working.done()
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.wait([working, stopping])
+    if is_done:
+        working.result()
+    return is_done
 
 
-async def end_when_hanging(seconds: float = HANG_SECONDS) -> None:
+async def every(seconds: float, what: str, work: Callable[[], Awaitable[object]]) -> NoReturn:
+    """Do `work` now and every so many seconds, also if it failed."""
+    while True:
+        await attempt(what, work)
+        await asyncio.sleep(seconds)
+
+
+async def end_when_hanging(seconds: float = HANG_SECONDS) -> NoReturn:
     """End the process with a traceback if its event loop hangs: others take over its lanes."""
     try:
         while True:
@@ -106,18 +101,3 @@ async def bounded(
         log.exception("Stopping: %s failed", what)
         return False
     return True
-
-
-async def unless(stop: asyncio.Event, work: Coroutine[object, object, None]) -> bool:
-    """Do `work`, cancelled as soon as `stop` is set; return whether it was done."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopping.cancel()
-        if is_cut_short := not working.done():
-            working.cancel()
-            await asyncio.wait([working])
-    if not is_cut_short:
-        await working
-    return not is_cut_short

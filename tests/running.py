@@ -19,15 +19,15 @@ from agent.sommelier.service import Answerer
 from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact, Reply
-from bot.announcing import Announcing
+from bot.announcing import send_broadcasts
 from bot.app import App
 from bot.forgetting import Forgetting
 from bot.leading import Locks
 from bot.outgoing import ButtonRows
 from bot.question import Question
 from bot.resources import Repositories, Resources
-from bot.running import open_lanes, run_bot
-from bot.tasks import cancelled_at_stop, run_tasks, unless
+from bot.running import open_lanes, run_bot, work_of_lanes
+from bot.tasks import every, run_all, unless
 from bot.telegram.access import Access
 from bot.telegram.connection import (
     AnyApplication,
@@ -207,9 +207,13 @@ async def running(
     async def serve() -> None:
         if await unless(stop, introduce(application)):
             lanes.ready.set()
-            work = [partial(poll, application, lanes.accept), partial(show_commands, application)]
-            announcing = Announcing(conversation)
-            await run_tasks([*map(cancelled_at_stop, work), announcing.run, *looking], stop)
+            work = [
+                *work_of_lanes(app, lanes),
+                poll(application, lanes.accept),
+                show_commands(application),
+                every(1, "sending to everyone", partial(send_broadcasts, conversation)),
+            ]
+            await unless(stop, run_all(*work))
             await lanes.finish(finish_seconds)
 
     conversation = conversation_of(
@@ -232,7 +236,7 @@ async def running(
     app = App(
         application=application, conversation=conversation, forgetting=forgetting, exporter=None
     )
-    async with open_lanes(settings, app, Locks(repositories.inbox)) as (lanes, looking):
+    async with open_lanes(settings, app, Locks(repositories.inbox)) as lanes:
         serving = asyncio.create_task(serve())
         try:
             yield lanes

@@ -19,10 +19,11 @@ STOPPED: Final = "stopped_message_generation"
 """The update of the Stop button under a draft; python-telegram-bot does not know it."""
 ALBUM: Final = "album"
 """The field of a merged message with the files of all, in their order."""
-FORWARDED: Final = "forward_origin"
+FORWARD: Final = "forward_"
+"""The prefix of the fields of a forwarded message; those before Bot API 7 had other names."""
 BY_BOTS: Final = ("via_bot", "sender_business_bot")
 """The fields of a message that a bot made: inline, or writing for a business account."""
-UNQUOTED: Final = (FORWARDED, *BY_BOTS, "entities", "caption", "caption_entities")
+UNQUOTED: Final = (*BY_BOTS, "entities", "caption", "caption_entities")
 KINDS: Final = (
     *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
     STOPPED,
@@ -108,12 +109,12 @@ def comes_in_parts(payload: Payload) -> bool:
 
 def is_forwarded(message: Payload) -> bool:
     """Return whether a message was forwarded."""
-    return message.get(FORWARDED) is not None
+    return any(name.startswith(FORWARD) and message[name] is not None for name in message)
 
 
 def is_foreign(message: Payload) -> bool:
     """Return whether the words are not the sender's: it was forwarded, or made by a bot."""
-    return any(message.get(name) is not None for name in (FORWARDED, *BY_BOTS))
+    return is_forwarded(message) or any(message.get(name) is not None for name in BY_BOTS)
 
 
 def merge(payloads: Sequence[Payload]) -> Payload:
@@ -152,7 +153,11 @@ def file_in(message: Payload) -> Payload:
 def _quoted(message: Payload) -> Payload:
     """Return a message of others with its text as a quote."""
     lines = str(message.get("text") or message.get("caption") or "")[: lengths.MESSAGE].splitlines()
-    plain = {name: value for name, value in message.items() if name not in UNQUOTED}
+    plain = {
+        name: value
+        for name, value in message.items()
+        if name not in UNQUOTED and not name.startswith(FORWARD)
+    }
     return plain | {"text": "\n".join(f"> {line}" for line in lines)}
 
 

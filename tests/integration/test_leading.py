@@ -49,17 +49,16 @@ class Locks:
 async def test_who_lost_the_lock_leads_no_more() -> None:
     leads: list[str] = []
 
-    async def lead(stopped: asyncio.Event) -> None:
+    async def lead() -> None:
         leads.append("began")
         try:
-            await stopped.wait()
+            await asyncio.Event().wait()
         finally:
             leads.append("ended")
 
-    locks, stopped = Locks(), asyncio.Event()
-    task = asyncio.create_task(while_leading(cast("Any", locks), [lead])(stopped))
+    locks = Locks()
+    task = asyncio.create_task(while_leading(cast("Any", locks), lead))
     await eventually(lambda: leads == ["began"], seconds=5, otherwise=lambda: str(leads))
     locks.event.set()
     await eventually(lambda: leads == ["began", "ended"], seconds=5, otherwise=lambda: str(leads))
-    stopped.set()
-    await task
+    task.cancel()

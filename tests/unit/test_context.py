@@ -53,9 +53,10 @@ def test_a_message_brings_what_it_points_at(said: dict[str, Any], meant: str) ->
     "foreign",
     [
         {"forward_origin": FORWARD},
+        {"forward_date": 0, "forward_sender_name": "Bea"},
         {"via_bot": BOT},
     ],
-    ids=["forwarded", "of another bot"],
+    ids=["forwarded", "forwarded, before Bot API 7", "of another bot"],
 )
 def test_words_of_others_among_one_s_own_are_fenced(foreign: dict[str, Any]) -> None:
     payloads = [
