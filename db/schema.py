@@ -8,7 +8,6 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from db.engine import ADVISORY_LOCK, DatabaseUnavailable, check_connection, describe
-from db.models import FULL_TEXT
 
 LOCK: Final = 7_303_014
 """The number of the lock for migrating; no other code uses it."""
@@ -29,7 +28,12 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
             "or set DATABASE_URL to a new database."
         )
     async with engine.begin() as connection:
-        await connection.run_sync(lock)
+        # The lock comes before alembic, which keeps its state in globals: not even two tasks of
+        # one process may be inside at once.
+        if engine.dialect.name == "sqlite":
+            await connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            await connection.execute(ADVISORY_LOCK, {"number": LOCK})
         await connection.run_sync(_upgrade)
 
 
@@ -57,23 +61,6 @@ def _revisions() -> list[str]:
     """Return the revisions that this release knows: files are named by them."""
     files = (resources.files("migrations") / "versions").iterdir()
     return [file.name.partition("_")[0] for file in files if file.name.endswith(".py")]
-
-
-def compared(name: str | None, kind: str) -> bool:
-    """Return whether to compare `name` in schema and models: not the full-text indexes."""
-    return kind not in {"table", "column", "index"} or not (name or "").startswith(FULL_TEXT)
-
-
-def lock(connection: Connection) -> None:
-    """Make other processes that migrate this database wait until the transaction ends.
-
-    This comes before alembic is entered: it keeps its state in globals, so not even two tasks of
-    one process may be inside at once.
-    """
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    else:
-        connection.execute(ADVISORY_LOCK, {"number": LOCK})
 
 
 def _upgrade(connection: Connection) -> None:

@@ -45,11 +45,6 @@ POSTGRES_FULL_TEXT = (
 NOT_SENT = sa.text("state = 'waiting'")
 NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """A key that SQLite counts up only if it is called INTEGER."""
-TABLES = (
-    *("wines", "library", "documents", "chunks", "messages", "updates", "chats", "turns"),
-    *("people", "facts", "bottles", "deletions", "broadcasts", "traces", "scores", "outbox"),
-)
-"""In the order in which they refer to each other."""
 
 
 def upgrade() -> None:
@@ -63,13 +58,6 @@ def upgrade() -> None:
     on_sqlite = op.get_context().dialect.name == "sqlite"
     for statement in SQLITE_FULL_TEXT if on_sqlite else POSTGRES_FULL_TEXT:
         op.execute(statement)
-
-
-def downgrade() -> None:
-    if op.get_context().dialect.name == "sqlite":
-        op.execute("DROP TABLE wines_fts")
-    for table in reversed(TABLES):
-        op.drop_table(table)
 
 
 def key(name: str) -> sa.Column[int]:
