@@ -30,28 +30,17 @@ from tests.doubles.telegram_html import utf16_length
 TOKEN = "123456789:AAFakeTokenOfTheBotApiDoubleForTests"
 CHAT = 1001
 COMMAND = re.compile(r"(?<!\S)/[A-Za-z0-9_]{1,32}(?:@\w+)?")
-
 MAX_TOAST = 200
 """UTF-16 units of what is said to a pressed button."""
-
 MAX_INLINE = 50
 """Results of an inline query."""
-
-ONLY_ON_REQUEST = {
-    "chat_member",
-    "message_reaction",
-    "message_reaction_count",
-    "stopped_message_generation",
-}
+ONLY_ON_REQUEST = {"message_reaction", "stopped_message_generation"}
 """Types of updates that are not sent unless `allowed_updates` names them."""
 
 
 @dataclass
 class Call:
-    """One call as it arrived; `status` is None until it is answered, and if it never is.
-
-    `time` is of the monotonic clock, in seconds.
-    """
+    """One call as it arrived, with monotonic time; its status is None until it is answered."""
 
     method: str
     params: JsonObject
@@ -64,36 +53,28 @@ class Call:
 class Fault:
     """What strikes the next `times` calls of `method` (to `chat_id`, if one is given).
 
-    Without an `error` or a `result` in place of the true one, the call is done and the connection
-    cut.
+    Without an `error`, the call is done and the connection cut.
     """
 
     method: str
     times: int
     error: ApiError | None = None
     chat_id: int | None = None
-    result: object = None
 
     def strikes(self, call: Call) -> bool:
-        """Whether it strikes `call`; uses up one of `times` if so."""
-        chat_matches = self.chat_id in (None, call.params.get("chat_id"))
-        if self.times < 1 or self.method != call.method or not chat_matches:
-            return False
-        self.times -= 1
-        return True
-
-
-def menu_of(call: Call) -> tuple[str, str]:
-    """Which menu a call is about: its scope and language, empty for everybody's."""
-    scope = call.params.get("scope", {})
-    return str(scope.get("chat_id", "")), str(call.params.get("language_code", ""))
+        """Return whether it strikes `call`; use up one of `times` if so."""
+        is_meant = self.method == call.method
+        is_meant &= self.chat_id in (None, call.params.get("chat_id"))
+        self.times -= is_meant
+        return is_meant and self.times >= 0
 
 
 class BotApi(LoopbackServer):
     """One bot, known by `token`, and every chat it talks in.
 
     `TELEGRAM_BASE_URL` is `base_url`. A chat with a negative id is a group. Everything public may
-    be used from any thread.
+    be used from any thread. Methods by which a person does something return the update's id.
+    Without `user_id`, the person of a private chat has its id and the one of a group the id 1.
     """
 
     def __init__(self, token: str = TOKEN) -> None:
@@ -106,7 +87,9 @@ class BotApi(LoopbackServer):
         self.token = token
         self.calls: list[Call] = []
         self.phones: dict[int, str] = {}
-        self.menus: dict[tuple[str, str], list[JsonObject]] = {}
+        """The language of a person's Telegram."""
+        self.menus: dict[str, list[JsonObject]] = {}
+        """The menus of commands, by language; that of everybody else under ""."""
         self.files: dict[str, bytes] = {}
         self.webhook_url = ""
         self._chats = Chats(identity(token))
@@ -122,7 +105,7 @@ class BotApi(LoopbackServer):
         self._lock = threading.Lock()
         self._methods: dict[str, Callable[[Call], object]] = {
             "getMe": lambda call: identity(token),
-            "deleteWebhook": self._delete_webhook,
+            "deleteWebhook": self._set_webhook,
             "setWebhook": self._set_webhook,
             "setMyCommands": self._set_commands,
             "getFile": self._get_file,
@@ -136,16 +119,11 @@ class BotApi(LoopbackServer):
             "answerCallbackQuery": self._answer_query,
             "answerInlineQuery": self._answer_inline,
         }
-        self._names = {name.lower(): name for name in (*self._methods, "getUpdates")}
 
     def say(
         self, text: str, chat_id: int = CHAT, user_id: int | None = None, **fields: object
     ) -> int:
-        """A person writes `text`; the id of the update.
-
-        `fields` are more fields of the Message. Without `user_id`, the person of a private chat
-        has its id and the one of a group the id 1.
-        """
+        """A person writes `text`; `fields` are more fields of the Message."""
         commands = [
             {
                 "type": "bot_command",
@@ -162,28 +140,24 @@ class BotApi(LoopbackServer):
     def send(
         self, kind: str, data: bytes, chat_id: int = CHAT, caption: str = "", **fields: object
     ) -> int:
-        """A person sends a file: a "photo", a "document", a "voice", an "audio"; the update's id.
+        """A person sends a file: a "photo", a "document", a "voice".
 
-        `fields` are more fields of the file, but for those of the message: `media_group_id`, that
-        of the album, and `forward_origin`.
+        `fields` are more fields of the file, but for the message's own: `media_group_id`, that of
+        the album, and `forward_origin`.
         """
         name = f"{kind}-{len(self.files) + 1}"
         self.files[name] = data
-        of_message = ("media_group_id", "forward_origin")
-        album = {key: fields.pop(key) for key in of_message if key in fields}
+        own = ("media_group_id", "forward_origin")
+        of_message = {key: fields.pop(key) for key in own if key in fields}
         file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": len(data)}
-        file |= {"duration": 1} if kind in ("voice", "audio") else {}
+        file |= {"duration": 1} if kind == "voice" else {}
         file |= {"width": 1, "height": 1} if kind == "photo" else {}
         sent: JsonObject = {kind: [file | fields] if kind == "photo" else file | fields}
-        return self.say(
-            "", chat_id, None, **sent, **album, **({"caption": caption} if caption else {})
-        )
+        sent |= {"caption": caption} if caption else {}
+        return self.say("", chat_id, None, **sent, **of_message)
 
     def press(self, message: JsonObject, data: str, user_id: int | None = None) -> int:
-        """A person presses a button of the bot's `message`; the id of the update.
-
-        `message` is as the person sees it, or saw it then. Who presses is as with `say`.
-        """
+        """A person presses a button of the bot's `message`, as they see it, or saw it then."""
         query = {
             "id": str(next(self._query_ids)),
             "from": person(user_id or max(message["chat"]["id"], 1)),
@@ -194,7 +168,7 @@ class BotApi(LoopbackServer):
         return self.push({"callback_query": query})
 
     def add_to_group(self, chat_id: int, user_id: int = 1, *, was: str = "left") -> int:
-        """A person adds the bot to a group; the id of the update."""
+        """A person adds the bot to a group."""
         bot = identity(self.token)
         change = {
             "chat": describe_chat(chat_id),
@@ -214,12 +188,9 @@ class BotApi(LoopbackServer):
         user_id: int | None = None,
         **fields: object,
     ) -> int:
-        """A person reacts to the bot's `message`, or takes that back with ""; the id of the update.
-
-        Who reacts is as with `say`; `fields` are more of the update.
-        """
+        """A person reacts to the bot's `message`, or takes that back with ""."""
         chat = message["chat"]
-        old, new = ([{"type": "emoji", "emoji": each}] if each else [] for each in (before, emoji))
+        old, new = ([{"type": "emoji", "emoji": one}] if one else [] for one in (before, emoji))
         reaction = {
             "chat": chat,
             "message_id": message["message_id"],
@@ -238,23 +209,19 @@ class BotApi(LoopbackServer):
         return query_id
 
     def inline_results(self, query_id: str) -> list[JsonObject] | None:
-        """What was answered to an inline query, each result with its message as it is shown."""
+        """Return the answer to an inline query, each result with its message as it is shown."""
         return self._inline.get(query_id)
 
     def stop_draft(self, chat_id: int = CHAT) -> int:
-        """A person presses Stop under the draft that stands in a chat; the id of the update.
-
-        Raises:
-            AssertionError: none stands there that can be stopped.
-        """
+        """A person presses Stop under the draft that stands in a chat."""
         draft = self.draft(chat_id)
-        if draft is None or not draft["can_stop"]:
-            raise AssertionError(f"there is no draft to stop: {draft}")
+        assert draft is not None, "there is no draft"
+        assert draft["can_stop"], draft
         stopped = {"chat": describe_chat(chat_id), "draft_id": draft["draft_id"]}
         return self.push({"stopped_message_generation": stopped})
 
     def draft(self, chat_id: int = CHAT) -> JsonObject | None:
-        """The draft that stands in a chat now."""
+        """Return the draft that stands in a chat now."""
         with self._lock:
             return self._chats.drafts.get(chat_id)
 
@@ -264,15 +231,13 @@ class BotApi(LoopbackServer):
         return [call for call in self.calls_of("sendMessageDraft") if call.status == 200]
 
     def push(self, update: JsonObject) -> int:
-        """Queue any update; its id, given here unless it has one."""
+        """Queue any update; its id is given here unless it has one."""
         with self._lock:
             queued = {"update_id": next(self._update_ids)} | update
-            for part in [each for each in update.values() if isinstance(each, dict)]:
-                sender = part.get("from")
-                if not isinstance(sender, dict) or not isinstance(sender.get("id"), int):
-                    continue
-                if phone := self.phones.get(sender["id"]):
-                    sender["language_code"] = phone
+            for part in update.values():
+                sender = part.get("from") if isinstance(part, dict) else None
+                if isinstance(sender, dict) and sender.get("id") in self.phones:
+                    sender["language_code"] = self.phones[sender["id"]]
             self._updates.append(queued)
         self.call_soon(lambda: self._end_poll(has_updates=True))
         return int(queued["update_id"])
@@ -291,37 +256,39 @@ class BotApi(LoopbackServer):
         waiting = "" if retry_after is None else f"Too Many Requests: retry after {retry_after}"
         said = description or waiting or "Internal Server Error"
         error = ApiError(status, said, retry_after=retry_after, migrate_to_chat_id=migrate_to)
-        self._faults.append(Fault(method, times, error, chat_id))
+        self.strike(method, error, times, chat_id)
 
-    def garble(self, method: str, result: object) -> None:
-        """Answer the next call of `method` with a result that it never has."""
-        self._faults.append(Fault(method, 1, result=result))
+    def strike(
+        self, method: str, error: ApiError | None, times: int = 1, chat_id: int | None = None
+    ) -> None:
+        """Answer the next `times` calls of `method` with `error`."""
+        self._faults.append(Fault(method, times, error, chat_id))
 
     def drop_after(self, method: str, times: int = 1, chat_id: int | None = None) -> None:
         """Do what the next `times` calls of `method` ask, then hang up without an answer."""
-        self._faults.append(Fault(method, times, chat_id=chat_id))
+        self.strike(method, None, times, chat_id)
 
     def delay(self, method: str, seconds: float) -> None:
         """Let every call of `method` wait before it is worked on, until told 0."""
         self._delays[method] = seconds
 
     def calls_of(self, method: str) -> list[Call]:
-        """The calls of one method, oldest first."""
+        """Return the calls of one method, oldest first."""
         return [call for call in list(self.calls) if call.method == method]
 
     @property
     def toasts(self) -> list[str]:
         """What was said to each press that was answered, oldest first; "" without words."""
-        answered = [each for each in self.calls_of("answerCallbackQuery") if each.status == 200]
+        answered = [call for call in self.calls_of("answerCallbackQuery") if call.status == 200]
         return [str(call.params.get("text", "")) for call in answered]
 
     def messages(self, chat_id: int | None = None) -> list[JsonObject]:
-        """The bot's messages as they stand now (Message objects), oldest first."""
+        """Return the bot's messages as they stand now (Message objects), oldest first."""
         with self._lock:
             return self._chats.messages(chat_id)
 
     def sent(self, chat_id: int | None = None) -> list[str]:
-        """The texts a person sees of the bot, without markup; a file shows caption or name."""
+        """Return what a person sees of the bot: texts without markup, captions, names of files."""
         return [shown(message) for message in self.messages(chat_id)]
 
     @property
@@ -336,7 +303,7 @@ class BotApi(LoopbackServer):
         *,
         timeout: float = 30,  # noqa: ASYNC109
     ) -> list[str]:
-        """`sent()` once it holds at least `n` texts.
+        """Return `sent()` once it holds at least `n` texts.
 
         Raises:
             AssertionError: there are fewer after `timeout` seconds.
@@ -354,32 +321,24 @@ class BotApi(LoopbackServer):
     async def _answer(self, request: Request) -> Response:
         if request.path_params["token"] != self.token:
             return ApiError(401, "Unauthorized").to_response()
-        call = await self._received(request)
+        params, files = await parameters_of(request)
+        call = Call(request.path_params["method"], params, files)
+        self.calls.append(call)
         await asyncio.sleep(self._delays.get(call.method, 0))
         fault = next((one for one in self._faults if one.strikes(call)), None)
         try:
-            result = await self._result(call, fault)
+            if fault is not None and fault.error is not None:
+                raise fault.error
+            result = await self._result(call)
         except ApiError as error:
             call.status = error.status
             return error.to_response()
-        if fault is not None and fault.result is None:
+        if fault is not None:
             return await hang_up(request)
         call.status = 200
         return JSONResponse({"ok": True, "result": result})
 
-    async def _received(self, request: Request) -> Call:
-        asked = request.path_params["method"]
-        params, files = await parameters_of(request)
-        method = self._names.get(asked.lower(), asked)
-        call = Call(method, params, files)
-        self.calls.append(call)
-        return call
-
-    async def _result(self, call: Call, fault: Fault | None) -> object:
-        if fault is not None and fault.error is not None:
-            raise fault.error
-        if fault is not None and fault.result is not None:
-            return fault.result
+    async def _result(self, call: Call) -> object:
         if call.method == "getUpdates":
             return await self._get_updates(call.params)
         if call.method not in self._methods:
@@ -392,10 +351,11 @@ class BotApi(LoopbackServer):
             raise ApiError(409, "Conflict: can't use getUpdates method while webhook is active")
         self._end_poll(has_updates=False)
         self._note_allowed(params)
-        self._acknowledge(int(params.get("offset", 0)))
+        offset = int(params.get("offset", 0))
+        with self._lock:
+            self._updates = [one for one in self._updates if one["update_id"] >= offset]
         deadline = time.monotonic() + float(params.get("timeout", 0))
-        limit = min(max(int(params.get("limit", 100)), 1), 100)
-        while not (ready := self._ready()[:limit]) and deadline > time.monotonic():
+        while not (ready := self._ready()[:100]) and deadline > time.monotonic():
             await self._until_updated(deadline - time.monotonic())
         return ready
 
@@ -410,18 +370,14 @@ class BotApi(LoopbackServer):
         if self._poll is not None and not self._poll.done():
             self._poll.set_result(has_updates)
 
-    def _acknowledge(self, offset: int) -> None:
-        with self._lock:
-            self._updates = [one for one in self._updates if one["update_id"] >= offset]
-
     def _ready(self) -> list[JsonObject]:
-        with self._lock:
-            self._updates = [one for one in self._updates if self._is_allowed(one)]
-            return list(self._updates)
+        def is_allowed(update: JsonObject) -> bool:
+            kinds = update.keys() - {"update_id"}
+            return bool(kinds & self._allowed if self._allowed else kinds - ONLY_ON_REQUEST)
 
-    def _is_allowed(self, update: JsonObject) -> bool:
-        kinds = update.keys() - {"update_id"}
-        return bool(kinds & self._allowed if self._allowed else kinds - ONLY_ON_REQUEST)
+        with self._lock:
+            self._updates = list(filter(is_allowed, self._updates))
+            return list(self._updates)
 
     def _note_allowed(self, params: JsonObject) -> None:
         if "allowed_updates" in params:
@@ -430,10 +386,6 @@ class BotApi(LoopbackServer):
     def _set_webhook(self, call: Call) -> bool:
         self.webhook_url = str(call.params.get("url", ""))
         self._note_allowed(call.params)
-        return True
-
-    def _delete_webhook(self, call: Call) -> bool:
-        self.webhook_url = ""
         return True
 
     def _get_file(self, call: Call) -> JsonObject:
@@ -451,13 +403,13 @@ class BotApi(LoopbackServer):
     def _answer_inline(self, call: Call) -> bool:
         results = call.params["results"]
         results = json.loads(results) if isinstance(results, str) else results
-        ids = [str(each["id"]) for each in results]
-        if len(results) > MAX_INLINE or len({*ids}) < len(ids) or any(len(i) > 64 for i in ids):
+        ids = [str(one["id"]) for one in results]
+        if len(results) > MAX_INLINE or len({*ids}) < len(ids):
             raise ApiError(400, "Bad Request: RESULT_ID_INVALID")
-        for each in results:
-            content = each["input_message_content"]
+        for one in results:
+            content = one["input_message_content"]
             message = {"text": content["message_text"], "parse_mode": content.get("parse_mode")}
-            each["message"] = formatted(message, "text", MAX_TEXT)
+            one["message"] = formatted(message, "text", MAX_TEXT)
         self._inline[str(call.params["inline_query_id"])] = results
         return True
 
@@ -470,5 +422,5 @@ class BotApi(LoopbackServer):
         return True
 
     def _set_commands(self, call: Call) -> bool:
-        self.menus[menu_of(call)] = list(call.params.get("commands", []))
+        self.menus[str(call.params.get("language_code", ""))] = call.params["commands"]
         return True

@@ -23,7 +23,7 @@ from db.engine import Sessions
 from db.models import ChatRow, OutboxRow
 from db.repositories.inbox import Inbox
 from db.repositories.people import ChatRepository
-from tests.doubles.bot_api import CHAT, BotApi, Fault
+from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
 from tests.doubles.telegram_chats import ApiError
 
@@ -236,7 +236,7 @@ async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits)
 async def test_a_server_error_is_tried_again(
     bot_api: BotApi, sender: Sender, waits: Waits, error: ApiError
 ) -> None:
-    bot_api._faults.append(Fault("sendMessage", 2, error))
+    bot_api.strike("sendMessage", error, 2)
     assert (await sender.send(Destination(CHAT), "Chinon")).tries == 3
     assert bot_api.sent() == ["Chinon"]
     assert_grown(waits.seconds, [0.5, 1])

@@ -1,12 +1,12 @@
 """Ratings: what users press and write, what is stored, and the scores that it becomes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from unittest.mock import ANY
+from typing import Any
 
 import pytest
 
@@ -34,10 +34,6 @@ GROUP = -500
 ADA, BOB = 1, 2
 QUICK = 0.05  # seconds between two looks
 MENTION = {"type": "mention", "offset": 0, "length": 19}
-REASONS = [["Wrong wine", "Not what I asked"], ["Wrong facts", "Tone"]]
-UNRATED = [["👍", "👎"]]
-LIKED = [["👍 ✓", "👎"]]
-DISLIKED = [["👍", "👎 ✓"], *REASONS]
 GARBAGE = ["v:", "v:abc:up", "v::up", "v:1:love", "v:1:up:down", "v:-1:up", f"v:{'9' * 30}:up"]
 
 
@@ -47,12 +43,11 @@ class FakeAnswerer:
 
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[str] = field(default_factory=list)
-    text: str = "Try this one."
 
     async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
         self.asked.append(message)
         await self.may_answer.wait()
-        return Reply(text=self.text)
+        return Reply(text="Try this one.")
 
 
 @dataclass
@@ -96,33 +91,32 @@ class Room:
                 if sending:
                     await sending
 
-    async def answered(self) -> JsonObject:
+    async def ask(self, words: str, *where: int, **fields: Any) -> JsonObject:
         """The message that answers a person."""
         before = len(self.bot_api.messages())
-        self.bot_api.say("a red for lamb")
+        self.bot_api.say(words, *where, **fields)
         await self.bot_api.wait_for_message(before + 1)
         return self.bot_api.messages()[-1]
 
-    async def press(self, label: str, user_id: int | None = None, n: int = 0) -> str:
-        """What is said to a press on a button of the nth message, once all is shown."""
-        message = self.bot_api.messages()[n]
-        return await self.press_old(message, data_of(message, label), user_id)
-
-    async def press_old(self, message: JsonObject, data: str, user_id: int | None = None) -> str:
-        before = len(self.bot_api.toasts)
-        self.bot_api.press(message, data, user_id)
+    async def press(self, message: JsonObject, action: str, user_id: int | None = None) -> str:
+        """What is said to a press on a button; `action` is its data if that has a colon."""
+        data = action if ":" in action else f"v:{turn_of(message)}:{action}"
+        before, chat_id = len(self.bot_api.toasts), message["chat"]["id"]
+        (now,) = (one for one in self.bot_api.messages(chat_id) if turn_of(one) == turn_of(message))
+        self.bot_api.press(now | {"date": message["date"]}, data, user_id)
         await eventually(
             lambda: len(self.bot_api.toasts) > before, seconds=30, otherwise=lambda: "no toast"
         )
         return self.bot_api.toasts[-1]
 
-    async def shows(self, rows: list[list[str]], n: int = 0) -> None:
-        """Return once the nth message has these buttons."""
-        await eventually(
-            lambda: rows_of(self.bot_api.messages()[n]) == rows,
-            seconds=30,
-            otherwise=lambda: str(rows_of(self.bot_api.messages()[n])),
-        )
+    async def shows(self, *rows: str) -> None:
+        """Return once the first message has these buttons."""
+
+        def shown() -> list[str]:
+            keyboard = self.bot_api.messages()[0]["reply_markup"]["inline_keyboard"]
+            return [" | ".join(button["text"] for button in row) for row in keyboard]
+
+        await eventually(lambda: shown() == [*rows], seconds=30, otherwise=lambda: str(shown()))
 
     async def stored(self, message: JsonObject) -> TurnRow | None:
         """The turn of a message, if it is rated."""
@@ -132,23 +126,12 @@ class Room:
     async def scores(self) -> dict[str, JsonObject]:
         """The scores that people gave, by name, once all is delivered."""
         queues = trace_queue(self.sessions), score_queue(self.sessions)
-
-        async def is_empty() -> bool:
-            return not any([(await queue.backlog()).get("waiting") for queue in queues])
-
-        await until(is_empty)
+        async with asyncio.timeout(30):
+            while any([(await queue.backlog()).get("waiting") for queue in queues]):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         ours = [score for score in self.langfuse.scores if score["name"].startswith("user_")]
         assert len({score["name"] for score in ours}) == len(ours)
         return {score["name"]: score for score in ours}
-
-
-async def until(condition: Callable[[], Awaitable[object]]) -> None:
-    """Return as soon as `condition` holds; AssertionError after half a minute."""
-    for _ in range(3000):
-        if await condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("not within 30 s")
 
 
 @pytest.fixture
@@ -158,59 +141,35 @@ async def room(bot_api: BotApi, otlp_receiver: OtlpReceiver) -> AsyncIterator[Ro
     await engine.dispose()
 
 
-def rows_of(message: JsonObject) -> list[list[str]]:
-    keyboard = message.get("reply_markup", {}).get("inline_keyboard", [])
-    return [[button["text"] for button in row] for row in keyboard]
-
-
-def data_of(message: JsonObject, label: str) -> str:
-    keyboard = message["reply_markup"]["inline_keyboard"]
-    (data,) = [key["callback_data"] for row in keyboard for key in row if key["text"] == label]
-    assert len(data.encode()) <= 64
-    return str(data)
-
-
 def turn_of(message: JsonObject) -> int:
     keyboard = message["reply_markup"]["inline_keyboard"]
     return int(keyboard[-1][0]["callback_data"].split(":")[1])
-
-
-async def test_only_the_last_message_of_an_answer_can_be_rated(room: Room) -> None:
-    room.answerer.text = "A long sentence. " * 400
-    async with room.open():
-        room.bot_api.say("a red for lamb")
-        await room.bot_api.wait_for_message(2)
-        room.bot_api.say("/help")
-        await room.bot_api.wait_for_message(3)
-    assert [rows_of(message) for message in room.bot_api.messages()] == [[], UNRATED, []]
 
 
 async def test_a_rating_is_shown_and_is_the_one_score_of_its_turn_however_often_it_changes(
     room: Room,
 ) -> None:
     async with room.open():
-        await room.answered()
-        assert await room.press("👍") == translate("liked")
-        await room.shows(LIKED)
-        scores = await room.scores()
+        answer = await room.ask("a red for lamb")
+        assert await room.press(answer, "up") == translate("liked")
+        await room.shows("👍 ✓ | 👎")
+        liked = (await room.scores())["user_feedback"]
         root = room.langfuse.span("turn")
-        liked = scores["user_feedback"]
         assert (liked["value"], liked["dataType"]) == (1, "BOOLEAN")
         assert (liked["traceId"], liked["observationId"]) == (root.trace_id, root.span_id)
-        assert await room.press("👎") == translate("disliked")
-        await room.shows(DISLIKED)
+        assert await room.press(answer, "down") == translate("disliked")
+        await room.shows("👍 | 👎 ✓", "Wrong wine | Not what I asked", "Wrong facts | Tone")
         # Langfuse replaces what has the same id and the same timestamp, and nothing else.
         assert await room.scores() == {"user_feedback": liked | {"value": 0}}
-        assert await room.press("Wrong facts") == translate("reason_noted")
-        await room.shows([*DISLIKED[:2], ["Wrong facts ✓", "Tone"]])
+        assert await room.press(answer, "wrong_facts") == translate("reason_noted")
+        await room.shows("👍 | 👎 ✓", "Wrong wine | Not what I asked", "Wrong facts ✓ | Tone")
         scores = await room.scores()
         assert scores["user_feedback"]["comment"] == "Wrong facts"
         assert scores["user_feedback_reason"]["value"] == "wrong_facts"
-        await room.press("👍")
-        await room.shows(LIKED)
+        await room.press(answer, "up")
         assert list(await room.scores()) == ["user_feedback"]
-        assert await room.press("👍 ✓") == translate("taken_back")
-        await room.shows(UNRATED)
+        assert await room.press(answer, "none") == translate("taken_back")
+        await room.shows("👍 | 👎")
         assert await room.scores() == {}
 
 
@@ -218,15 +177,12 @@ async def test_a_reply_to_a_disliked_answer_is_a_masked_comment_and_is_answered(
     room: Room,
 ) -> None:
     async with room.open():
-        answer = await room.answered()
-        room.bot_api.say("It is a rosé", reply_to_message=answer)
-        await room.bot_api.wait_for_message(2)
-        await room.press("👎")
-        await room.shows(DISLIKED)
-        assert await room.scores() == {"user_feedback": ANY}
+        answer = await room.ask("a red for lamb")
+        await room.ask("It is a rosé", reply_to_message=answer)
+        await room.press(answer, "down")
+        assert not (await room.scores())["user_feedback"].get("comment")
         reply = "It was a rosé, says ADA; write to ada@example.org"
-        room.bot_api.say(reply, reply_to_message=answer)
-        await room.bot_api.wait_for_message(3)
+        await room.ask(reply, reply_to_message=answer)
         stored = await room.stored(answer)
         assert stored is not None
         assert stored.comment == "It was a rosé, says [name]; write to [email]"
@@ -236,15 +192,12 @@ async def test_a_reply_to_a_disliked_answer_is_a_masked_comment_and_is_answered(
 
 async def test_in_a_group_only_who_asked_can_rate_and_comment(room: Room) -> None:
     async with room.open():
-        room.bot_api.say("@sommelier_test_bot a red", GROUP, ADA, entities=[MENTION])
-        await room.bot_api.wait_for_message()
-        (answer,) = room.bot_api.messages()
-        assert await room.press("👎", BOB) == translate("not_yours")
-        assert rows_of(room.bot_api.messages()[0]) == UNRATED
-        await room.press("👎", ADA)
-        for count, (user, words) in enumerate(((ADA, "It was a white"), (BOB, "A white?")), 2):
-            room.bot_api.say(words, GROUP, user, reply_to_message=answer)
-            await room.bot_api.wait_for_message(count)
+        answer = await room.ask("@sommelier_test_bot a red", GROUP, ADA, entities=[MENTION])
+        assert await room.press(answer, "down", BOB) == translate("not_yours")
+        assert await room.stored(answer) is None
+        await room.press(answer, "down", ADA)
+        await room.ask("It was a white", GROUP, ADA, reply_to_message=answer)
+        await room.ask("A white?", GROUP, BOB, reply_to_message=answer)
         stored = await room.stored(answer)
     assert stored is not None
     assert stored.comment == "It was a white"
@@ -252,41 +205,37 @@ async def test_in_a_group_only_who_asked_can_rate_and_comment(room: Room) -> Non
 
 async def test_an_old_a_double_and_a_forged_press_do_no_harm(room: Room) -> None:
     async with room.open():
-        message = await room.answered()
+        answer = await room.ask("a red for lamb")
         for data in GARBAGE:
-            assert await room.press_old(message, data) == translate("button_too_old")
-        assert await room.stored(message) is None
+            assert await room.press(answer, data) == translate("button_too_old")
+        assert await room.stored(answer) is None
         for _ in range(2):
-            assert await room.press_old(message, data_of(message, "👍")) == translate("liked")
-        await room.press_old(message, data_of(message, "👎"))
-        await room.shows(DISLIKED)
+            assert await room.press(answer, "up") == translate("liked")
+        await room.shows("👍 ✓ | 👎")
         await room.turns.forget(timedelta(0))
-        old = message | {"date": 1}
-        assert await room.press_old(old, data_of(message, "👍")) == translate("button_too_old")
-    assert await room.stored(message) is None
+        assert await room.press(answer | {"date": 1}, "up") == translate("button_too_old")
+    assert await room.stored(answer) is None
 
 
 async def test_buttons_and_commands_do_not_wait_for_the_answer_that_forms(room: Room) -> None:
     async with room.open():
-        message = await room.answered()
+        answer = await room.ask("a red for lamb")
         room.answerer.may_answer.clear()
         room.bot_api.say("and a white?")
         await eventually(
             lambda: len(room.answerer.asked) == 2, seconds=30, otherwise=lambda: "no turn"
         )
-        assert await room.press_old(message, data_of(message, "👍")) == translate("liked")
-        await room.shows(LIKED)
-        room.bot_api.say("/help")
-        assert (await room.bot_api.wait_for_message(2))[1].startswith("What you can ask")
+        assert await room.press(answer, "up") == translate("liked")
+        await room.shows("👍 ✓ | 👎")
+        assert (await room.ask("/help"))["text"].startswith("What you can ask")
         room.answerer.may_answer.set()
         await room.bot_api.wait_for_message(3)
 
 
 async def test_a_restart_between_press_and_delivery_loses_nothing(room: Room) -> None:
     async with room.open(delivering=False):
-        await room.answered()
-        await room.press("👎")
-        await room.shows(DISLIKED)
+        await room.press(await room.ask("a red for lamb"), "down")
+        await room.shows("👍 | 👎 ✓", "Wrong wine | Not what I asked", "Wrong facts | Tone")
     assert room.langfuse.scores == []
     async with room.open():
         assert (await room.scores())["user_feedback"]["value"] == 0

@@ -80,7 +80,7 @@ async def test_start_and_help_say_what_this_is_and_the_menu_shows_the_commands(
     assert seen[0].startswith("Hello! I am your sommelier.")
     assert seen[1].startswith("What you can ask")
     assert answerer.asked == []
-    commands = [command["command"] for command in bot_api.menus["", ""]]
+    commands = [command["command"] for command in bot_api.menus[""]]
     menu = "ask quotes find stop new taste cellar settings privacy export forget help"
     assert commands == menu.split()
 
