@@ -3,12 +3,10 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import partial
-from pathlib import PurePath
 from typing import Any, Final
 
-from telegram import Audio, Bot, Message, Update, VideoNote, Voice
+from telegram import Bot, Message, Update
 from telegram.error import BadRequest, Forbidden, TelegramError
 from telegram.ext import MessageHandler, filters
 
@@ -19,7 +17,7 @@ from agent.markdown import escape
 from agent.retrying import retry
 from agent.senses.pictures import VISION, read_pages, read_pictures
 from agent.senses.sent_files import TOO_LARGE, SentFiles, Unusable
-from agent.senses.speech import MAX_SECONDS, AudioServer, Heard, hear, read_aloud
+from agent.senses.speech import MAX_SECONDS, Heard, hear, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
 from agent.turn import Reply, deps_of, settings_of
@@ -33,16 +31,17 @@ from bot.telegram.messages import (
 )
 from bot.telegram.render import to_telegram_html, visible_text
 from bot.telegram.settings import ALOUD, ON
-from bot.updates.bursts import ALBUM, as_int, file_in
+from bot.updates.bursts import ALBUM, file_in
 
 log = logging.getLogger(__name__)
 
 FETCH_TRIES: Final = 3
+VOICE_NAME: Final = "voice.ogg"
+"""The name of every voice message: its ending tells its format."""
 MAX_LEAD_CHARS: Final = 300
 """The longest transcription shown above an answer."""
 PDF: Final = "application/pdf"
 PICTURES: Final = filters.PHOTO | filters.Document.IMAGE | filters.Document.PDF
-VOICES: Final = filters.VOICE | filters.AUDIO | filters.VIDEO_NOTE
 File = Mapping[str, Any]
 """A file as Telegram describes it."""
 
@@ -69,16 +68,10 @@ class Media:
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
         new = filters.UpdateType.MESSAGE
-        handlers: list[AnyHandler] = [
-            MessageHandler(new & (PICTURES | ABOUT_PICTURE), self.pictures)
-        ]
-        if self._transcriber is not None:
-            handlers.append(MessageHandler(new & VOICES, self.voice))
-        return handlers
-
-    @property
-    def _transcriber(self) -> AudioServer | None:
-        return self.talk.resources.transcriber
+        pictures = MessageHandler(new & (PICTURES | ABOUT_PICTURE), self.pictures)
+        if self.talk.resources.transcriber is None:
+            return [pictures]
+        return [pictures, MessageHandler(new & filters.VOICE, self.voice)]
 
     async def pictures(self, update: Update, context: Context) -> None:
         """Answer a photo, an album or a PDF file, or words in reply to one."""
@@ -108,22 +101,23 @@ class Media:
         await talk.turns.run_turn(question, work)
 
     async def voice(self, update: Update, context: Context) -> None:
-        """Answer a recording; show its transcription while it is answered."""
-        message, talk = message_of(update), self.talk
-        sound, server = message.voice or message.audio or message.video_note, self._transcriber
-        if sound is None or server is None or not is_addressed(message):
+        """Answer a voice message; show its transcription while it is answered."""
+        message, talk, server = message_of(update), self.talk, self.talk.resources.transcriber
+        if message.voice is None or server is None or not is_addressed(message):
             return
-        if (seconds := seconds_of(sound)) > MAX_SECONDS:
+        sound = message.voice.to_dict()
+        if sound["duration"] > MAX_SECONDS:
             await talk.say(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
             return
         heard, text = Heard(), ""
         question = talk.build_question(update, "", kind="voice")
         history = await talk.load_history(question)
-        download = partial(fetch, message.get_bot(), sound.to_dict())
+        download = partial(fetch, message.get_bot(), sound)
 
         async def listen(run: Run) -> str:
             nonlocal heard, text
-            heard = await hear(download, file_name(sound), seconds, run=run, server=server)
+            seconds = sound["duration"]
+            heard = await hear(download, VOICE_NAME, seconds, run=run, server=server)
             words = heard.text
             text = with_context(words, message) if words else ""
             if words and run.show_draft is not None:
@@ -179,19 +173,6 @@ def files_of(message: Message | None) -> list[File]:
     return [file] if file else []
 
 
-def seconds_of(sound: Voice | Audio | VideoNote) -> float:
-    """Return the length of a recording."""
-    duration = sound.duration
-    return duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
-
-
-def file_name(sound: Voice | Audio | VideoNote) -> str:
-    """Return a name for a recording whose ending tells its format."""
-    given = sound.file_name if isinstance(sound, Audio) else None
-    default = ".ogg" if isinstance(sound, Voice) else ".mp4"
-    return f"voice{PurePath(given or '').suffix.lower() or default}"
-
-
 def lead_of(transcription: str) -> str:
     """Return the line above an answer that shows a transcription; empty without one."""
     words = escape(" ".join(transcription.split())[:MAX_LEAD_CHARS])
@@ -214,8 +195,6 @@ async def fetch(bot: Bot, file: File) -> bytes:
     def may_pass(error: Exception) -> bool:
         return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)
 
-    if as_int(file.get("file_size")) > lengths.FILE_BYTES:
-        raise Unusable(TOO_LARGE)
     try:
         return await retry(download, tries=FETCH_TRIES, on=may_pass)
     except TelegramError as error:

@@ -88,7 +88,7 @@ async def test_too_long_ones_and_those_that_nobody_hears_are_declined(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     async with running_here(bot_api, environment, **hearing(model_server)):
-        bot_api.send("audio", SOUND, CHAT, duration=181)
+        bot_api.send("voice", SOUND, CHAT, duration=181)
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     assert said == "That is too long for me to listen to. Please send up to 180 seconds."
     async with running_here(bot_api, environment):
