@@ -32,18 +32,15 @@ from bot.telegram.messages import (
 )
 from bot.telegram.noticed import undo_button
 from db.wines.cellars import read_bottles as read_csv
-from db.wines.cellars import write_bottles
 
 YES, NO = ":forget", ":keep"
 """Without a prefix before the colon a press waits in the lane of its chat."""
 FORGET_FACT: Final = "t:"
-EXPORT_FILE, CELLAR_FILE = "sommelier.json", "cellar.csv"
+EXPORT_FILE: Final = "sommelier.json"
 MAX_FILE_BYTES: Final = 2_000_000
 MAX_FACTS: Final = 40
 """The most facts that have a button."""
 MAX_LABEL: Final = 40
-COUNTED: Final = "messages facts bottles turns traces".split()
-"""The tables that are counted before they are deleted; every one has a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +89,12 @@ class MemoryCommands:
 
     async def forget(self, update: Update, context: Context) -> None:
         """Answer /forget: ask whether to delete all that is stored of a user."""
-        kept = await self._counted(update)
         yes = Button(translate("forget_yes_button"), YES)
         no = Button(translate("forget_no_button"), NO)
-        question = translate("forget_sure", kept=kept) if kept else translate("forget_nothing")
-        await self.talk.say(update, question, ((yes, no),))
+        await self.talk.say(update, translate("forget_sure"), ((yes, no),))
 
     async def decided(self, update: Update, context: Context) -> None:
-        """Delete everything with the end of this turn, or nothing; how much is said before."""
+        """Delete everything with the end of this turn, or nothing."""
         query = press_of(update)
         await acknowledge(query)
         await show_rows(query.message, ())
@@ -108,11 +103,9 @@ class MemoryCommands:
             return
         user_id, user = self._person(update)
         await self.talk.turns.running.stop_everywhere(user_id=user_id, is_forgotten=True)
-        kept = await self._counted(update)
         stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"
         where = translate(stays, where=self.elsewhere) if self.elsewhere else ""
-        done = translate("forget_done", kept=kept, elsewhere=where)
-        await self.talk.say(update, done if kept else translate("forget_nothing"))
+        await self.talk.say(update, translate("forget_done", elsewhere=where))
         await self.talk.change_memory(update, forget=user)
 
     async def taste(self, update: Update, context: Context) -> None:
@@ -138,21 +131,17 @@ class MemoryCommands:
             await self.talk.change_memory(update, unlearned=gone)
 
     async def cellar(self, update: Update, context: Context) -> None:
-        """Answer /cellar: list, `export`, `add` or `remove` bottles."""
+        """Answer /cellar: list, `add` or `remove` bottles."""
         action, _, line = behind_command(message_of(update).text or "").partition(" ")
         bottles = await self.talk.bottles(update)
-        owned = bottles_in_stock(bottles)
-        if owned and _is_called(action, "cellar_export_word"):
-            content = write_bottles(owned)
-            await self.talk.sender.send_file(destination(update), CELLAR_FILE, content)
-        elif _is_called(action, "cellar_add_word") and (bought := read_bottles(line)):
+        if _is_called(action, "cellar_add_word") and (bought := read_bottles(line)):
             await self._changed(update, bottles=(bought,))
         elif _is_called(action, "cellar_remove_word"):
             asked = read_bottles(line)
             gone = take_bottles(bottles, line, asked.count if asked else None)
             await self._changed(update, bottles=(gone,) if gone else ())
         else:
-            hint = f"\n\n{translate('cellar_hint')}" if owned else ""
+            hint = f"\n\n{translate('cellar_hint')}" if bottles_in_stock(bottles) else ""
             shown = wording.whole_cellar(bottles, datetime.now(UTC).year)
             await self.talk.say(update, shown + hint)
 
@@ -193,12 +182,6 @@ class MemoryCommands:
         """Return the id of a user, and its hash in traces."""
         _, user_id = people_of(update)
         return user_id, self.talk.hashed("user", user_id)
-
-    async def _counted(self, update: Update) -> str:
-        """Return how much is stored of a user, in words."""
-        counts = await self.talk.repositories.personal.count(*self._person(update))
-        found = (name for name in COUNTED if counts.get(name))
-        return ", ".join(translate(f"kept_{name}", count=counts[name]) for name in found)
 
 
 def _listed(facts: Sequence[Fact]) -> list[Fact]:

@@ -4,51 +4,33 @@ A reminder is a message without a turn, stored with the fact that it was given: 
 whoever else runs and whatever is killed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 from telegram import Update
-from telegram.ext import filters
 
 from agent.i18n import translate, use_language
 from agent.memory.cellar import due_fact, due_in
 from agent.memory.wording import cellar
-from agent.turn import Bottles, Fact
-from bot.outgoing import Button, ButtonRows, Destination
+from agent.turn import Fact
+from bot.outgoing import Button, Destination
 from bot.telegram.buttons import acknowledge
-from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
-from bot.telegram.messages import message_of, press_of
+from bot.telegram.conversation import AnyHandler, Conversation, on_press
+from bot.telegram.messages import press_of
 from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 
 HOURS: Final = range(10, 20)
 """The hours of the day in which somebody may be reminded."""
-REMINDED: Final = "reminded={}"
 OFF: Final = "reminders=off"
 OFF_BUTTON: Final = "rm:off"
 
 
 def reminder_handlers(talk: Conversation) -> list[AnyHandler]:
-    """Return the handlers of /remind and of the button that ends reminders."""
-    return [
-        on_command(talk, "remind", _remind, filters.ChatType.PRIVATE),
-        on_press(talk, OFF_BUTTON, _end_reminders),
-    ]
-
-
-async def _remind(talk: Conversation, update: Update) -> None:
-    """Answer /remind with the bottles that are due, and remember that the user was told."""
-    now = message_of(update).date
-    due = due_in(await talk.bottles(update), await talk.facts(update), now.year)
-    if not due:
-        await talk.say(update, translate("cellar_not_due"))
-        return
-    await talk.say(update, *reminder(due, now.year))
-    reminded = Fact("setting", reminded_in(now))
-    facts = (due_fact(bottles, now.year) for bottles in due)
-    await talk.change_memory(update, learned=(reminded, *facts))
+    """Return the handler of the button that ends reminders."""
+    return [on_press(talk, OFF_BUTTON, _end_reminders)]
 
 
 async def _end_reminders(talk: Conversation, update: Update) -> None:
@@ -71,22 +53,14 @@ class Reminding:
         now, memory = self.now().astimezone(self.zone), self.talk.repositories.memory
         if now.hour not in HOURS:
             return
-        for user_id in await memory.owners(without=(OFF, reminded_in(now))):
+        month = f"reminded={now:%Y-%m}"
+        for user_id in await memory.owners(without=(OFF, month)):
             due = due_in(await memory.bottles(user_id), await memory.facts(user_id), now.year)
-            if due:
-                with use_language(await spoken_by(self.talk, user_id)):
-                    text, buttons = reminder(due, now.year)
-                reminded = tuple(due_fact(bottles, now.year) for bottles in due)
-                messages = await messages_of(Destination(user_id), text, buttons)
-                await memory.remind(user_id, Fact("setting", reminded_in(now)), reminded, messages)
-
-
-def reminded_in(now: datetime) -> str:
-    """Return the setting of a person who was reminded this month."""
-    return REMINDED.format(f"{now:%Y-%m}")
-
-
-def reminder(due: Sequence[Bottles], year: int) -> tuple[str, ButtonRows]:
-    """Return the text of a reminder, and the button that ends reminders."""
-    buttons = ((Button(translate("cellar_remind_no_button"), OFF_BUTTON),),)
-    return cellar(due, year, translate("cellar_due")), buttons
+            if not due:
+                continue
+            with use_language(await spoken_by(self.talk, user_id)):
+                text = cellar(due, now.year, translate("cellar_due"))
+                no_more = Button(translate("cellar_remind_no_button"), OFF_BUTTON)
+            messages = await messages_of(Destination(user_id), text, ((no_more,),))
+            facts = tuple(due_fact(bottles, now.year) for bottles in due)
+            await memory.remind(user_id, Fact("setting", month), facts, messages)

@@ -61,10 +61,6 @@ class SqlPersonalData(SqlRepository):
                 ]
         return found
 
-    async def count(self, user_id: int, user: str) -> dict[str, int]:
-        """Count the rows of a user, by table."""
-        return {name: len(rows) for name, rows in (await self.export(user_id, user)).items()}
-
     async def forget(self, user_id: int, user: str) -> dict[str, int]:
         """Delete all rows of a user, for good; return how many there were, by table."""
         async with self._sessions.begin() as session:

@@ -1,24 +1,17 @@
 """Read and write the cellars of users as CellarTracker and other programs do."""
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from pydantic import ValidationError
 
-from agent.memory.cellar import YEARS, bottles_of, drinking_window, guess_wine, wine_of
+from agent.memory.cellar import YEARS, bottles_of, guess_wine
 from agent.sommelier.wine import Wine
 from agent.turn import Bottles
 from db.wines.lists import CELLAR_FIELDS, columns_of, count_known, read_row
 from db.wines.tables import CatalogueFileError, read_table
 
-CELLAR_COLUMNS: Final = (
-    "Wine,Producer,Vintage,Country,Region,Appellation,Varietal,Type,Quantity,Price,Currency,"
-    "BeginConsume,EndConsume,Note"
-).split(",")
-"""The columns that are written, by CellarTracker's names."""
 COLUMNS: Final = tuple(
     name for name in (*Wine.model_fields, *CELLAR_FIELDS) if name not in {"id", "in_stock"}
 )
@@ -84,20 +77,3 @@ def _wine_in(row: Mapping[str, str]) -> Wine | None:
         blank = {"producer": row.get("producer", ""), "country": row.get("country", "")}
         return wine.model_copy(update=blank | known)
     return None
-
-
-def write_bottles(bottles: Sequence[Bottles]) -> bytes:
-    """Return the bottles of a user as a CSV file, which `read_bottles` and other programs read."""
-    out = io.StringIO()
-    rows = csv.writer(out)
-    rows.writerow(CELLAR_COLUMNS)
-    rows.writerows(_cells_of(item) for item in bottles if item.count)
-    return out.getvalue().encode("utf-8-sig")
-
-
-def _cells_of(bottles: Bottles) -> Iterator[object]:
-    wine, window = wine_of(bottles), drinking_window(bottles) or ("", "")
-    yield from (wine.name, wine.producer, wine.vintage or "", wine.country, wine.region)
-    yield from (wine.appellation, ";".join(wine.grapes), wine.style, bottles.count)
-    currency = wine.currency if wine.price is not None else ""
-    yield from ("" if wine.price is None else wine.price, currency, *window, bottles.note)

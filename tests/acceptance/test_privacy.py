@@ -109,11 +109,9 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
         await said(bot_api, "in our private chat", GROUP)
         bot_api.say("/forget", chat_id=ADA)
         sure = await said(bot_api, "cannot be undone", ADA)
-        assert "3 records of answers" in sure["text"]
         assert WORDS[ADA].encode() in files(folder)
         bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
-        done = await said(bot_api, "Deleted: ", ADA)
-        assert "3 records of answers" in done["text"]
+        done = await said(bot_api, "Deleted.", ADA)
         assert "Langfuse deletes its copy within minutes" in done["text"]
         await eventually(
             lambda: not any(mark in files(folder) for mark in marks),
