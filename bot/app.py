@@ -18,7 +18,7 @@ from agent.mcp import McpServers, open_servers
 from agent.memory.tools import memory_tools
 from agent.senses.sent_files import SentFiles
 from agent.sommelier.service import Sommelier
-from agent.tracing.recorder import keyed_hash
+from agent.tracing.records import keyed_hash
 from agent.turn import Reply
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budget, Budgets
@@ -55,7 +55,7 @@ from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.telegram.settings import settings_handlers
 from bot.telegram.tool_buttons import tool_buttons, tool_handlers
-from bot.tracing import forgetting_of, open_exporter, trace_link, words
+from bot.tracing import forgetting_of, masking_of, open_exporter, trace_link
 from bot.turn import TurnRunner
 from config import Settings
 from db.engine import Sessions
@@ -214,7 +214,7 @@ def handlers_of(
             is_deleted_there=settings.has_langfuse,
         ),
         Media(conversation, SentFiles()),
-        RatingButtons(conversation, changed, masks=settings.trace_content != "full"),
+        RatingButtons(conversation, changed, masking_of(settings)),
         LookUps(conversation),  # its last handler takes the presses that no other takes
     )
     return [
@@ -227,7 +227,7 @@ def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "Adm
     """Return the page of admins over this database, for those who have the token."""
     from bot.admin.page import AdminPage  # noqa: PLC0415 - jinja2 is only needed here
 
-    masked = words(settings)
+    masked = masking_of(settings).words
     return AdminPage(
         kept=Repositories(sessions),
         dislikes=lambda since: exported_turns(sessions, masked, since=since, disliked=True),

@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from agent.retrying import Backoff
-from agent.tracing.errors import Unavailable
-from db.repositories.queues import RowQueue
+from agent.tracing.errors import REFUSALS, Unavailable
+from db.repositories.queues import Claim, RowQueue
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,6 @@ class Exporter:
 
     open: Callable[[], Awaitable[Sequence[Channel[Any]]]]
     where: str
-    backoff: Backoff = BACKOFF
-    look_seconds: float = LOOK_SECONDS
     given_up: int = 0
     _channels: Sequence[Channel[Any]] = ()
     _failures: int = 0
@@ -69,7 +67,7 @@ class Exporter:
                 await asyncio.sleep(wait)
                 continue
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.look_seconds):
+                async with asyncio.timeout(LOOK_SECONDS):
                     await self._new.wait()
 
     async def round(self) -> float:
@@ -77,50 +75,38 @@ class Exporter:
         try:
             self._channels = self._channels or await self.open()
             for channel in self._channels:
-                await self._drain(channel)
+                while claim := await channel.queue.claim(MAX_BATCH, LEASE):
+                    try:
+                        await self._send(channel, claim)
+                    except (Exception, asyncio.CancelledError):
+                        await channel.queue.release(claim)
+                        raise
         except Exception as error:
             self._failures += 1
             if self._failures == 1:
                 log.warning("Traces wait, and are sent later: %s", _reason(error))
-            return self.backoff.after(self._failures)
+            return BACKOFF.after(self._failures)
         if self._failures:
             log.info("Traces are sent to %s again", self.where)
         self._failures = 0
         return 0.0
 
-    async def _drain(self, channel: Channel[T]) -> None:
-        while batch := await self._claim(channel):
-            try:
-                await self._send(channel, batch)
-            except (Exception, asyncio.CancelledError):
-                await channel.queue.release(batch)
-                raise
-
-    async def _claim(self, channel: Channel[T]) -> Sequence[T]:
-        claiming = asyncio.create_task(channel.queue.claim(MAX_BATCH, LEASE))
-        try:
-            return await asyncio.shield(claiming)
-        except asyncio.CancelledError:
-            # The rows may be claimed by now: without this they would wait until the lease ends.
-            await channel.queue.release(await claiming)
-            raise
-
-    async def _send(self, channel: Channel[T], batch: Sequence[T]) -> None:
+    async def _send(self, channel: Channel[T], claim: Claim[T]) -> None:
         """Send a batch; if it is refused, send its rows one by one, to lose the bad one alone."""
         try:
-            refused = await channel.send(batch)
+            refused = await channel.send([*claim.items.values()])
         except Exception as error:
-            if isinstance(error, Unavailable) and not error.is_refusal:
+            if isinstance(error, Unavailable) and error.status not in REFUSALS:
                 raise
-            if len(batch) > 1:
-                for row in batch:
-                    await self._send(channel, [row])
+            if len(claim.items) > 1:
+                for key, item in claim.items.items():
+                    await self._send(channel, Claim({key: item}, claim.until))
                 return
             self.given_up += 1
             log.warning("One of the %s is refused for good: %s", channel.name, _reason(error))
-            await channel.queue.settle(batch, refused=True)
+            await channel.queue.settle(claim, refused=True)
             return
-        await channel.queue.settle(batch)
+        await channel.queue.settle(claim)
         if refused:
             self.given_up += refused
             log.warning("%s refused %d parts of %s", self.where, refused, channel.name)

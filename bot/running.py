@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
-from agent.tracing.recorder import keyed_hash
+from agent.tracing.records import keyed_hash
 from bot.announcing import send_broadcasts
 from bot.app import STATS_RETENTION, App, admin_page, open_app
 from bot.leading import Locks, single_process, while_leading
@@ -232,7 +232,7 @@ async def forget_old(settings: Settings, app: App) -> None:
 
     async def forget_traces() -> None:
         retention = timedelta(days=settings.trace_retention_days)
-        unsent = await repositories.traces.forget(retention, STATS_RETENTION, TRACE_STORE_BYTES)
+        unsent = await repositories.traces.forget(retention, TRACE_STORE_BYTES)
         if app.exporter is not None:
             app.exporter.given_up += unsent
 

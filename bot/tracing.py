@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from agent.prompts import REPOSITORY
-from agent.tracing.masking import Masking, masked_trace
+from agent.tracing.masking import Masking
 from agent.tracing.prompts import ManagedPrompts
 from agent.tracing.records import TraceRecord
 from agent.turn import Prompts
@@ -35,34 +35,19 @@ if TYPE_CHECKING:
 LOCAL_KEYS = ("sommelier", "-")
 """The keys of a client that sends nothing to Langfuse."""
 DELIVERY = "agent.tracing.delivery"
-REQUEST_SECONDS = 30.0
+REQUEST_SECONDS = 30
 PROMPT_LABEL = "production"
 """The label of the prompts that are used."""
-PROMPT_SECONDS = 60.0
-"""Seconds between two fetches of the prompts."""
 
 
 def trace_rows(settings: Settings) -> TraceRows:
     """Return how traces are stored: masked, and waiting to be sent if the settings say where."""
-    return TraceRows(prepare_trace(settings), settings.is_exported, words(settings))
+    return TraceRows(masking_of(settings), settings.is_exported)
 
 
-def prepare_trace(settings: Settings) -> Callable[[TraceRecord], TraceRecord]:
-    """Return the function that masks a trace."""
-    return partial(masked_trace, content=settings.trace_content, secrets=settings.secrets)
-
-
-def words(settings: Settings) -> Callable[[str], str]:
-    """Return the function that masks what people wrote."""
-    hidden = hide(settings)
-    return lambda text: str(hidden(text) or "")
-
-
-def hide(settings: Settings) -> Callable[[object], object]:
-    """Return the function that masks data; it returns None if no content may be shown."""
-    if settings.trace_content == "none":
-        return lambda data: None
-    return Masking(settings.trace_content, (), settings.secrets).value
+def masking_of(settings: Settings) -> Masking:
+    """Return how words are masked before they are shown or sent."""
+    return Masking(settings.trace_content, settings.secrets)
 
 
 def trace_link(settings: Settings) -> Callable[[str], str] | None:
@@ -84,9 +69,8 @@ async def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> 
     await asyncio.to_thread(import_module, DELIVERY)
     from agent.tracing.delivery import LangfuseApi  # noqa: PLC0415 - imported by a thread
 
-    return LangfuseApi(
-        settings.langfuse_keys or LOCAL_KEYS, settings.langfuse_base_url, seconds=seconds
-    )
+    keys = settings.langfuse_keys or LOCAL_KEYS
+    return LangfuseApi(keys, settings.langfuse_base_url, seconds=seconds)
 
 
 async def otlp_backend(settings: Settings) -> "Backend":
@@ -96,10 +80,10 @@ async def otlp_backend(settings: Settings) -> "Backend":
 
     return Backend(
         f"{settings.otel_exporter_otlp_endpoint}/v1/traces",
+        settings.otlp_headers,
         name="The OTLP endpoint",
         check="OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS",
         seconds=REQUEST_SECONDS,
-        headers=settings.otlp_headers,
     )
 
 
@@ -138,17 +122,14 @@ async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator
             backend = langfuse or await otlp_backend(settings)
             stack.push_async_callback(bounded, "tracing", backend.aclose)
 
-            def encode(traces: Sequence[TraceRecord]) -> bytes:
-                return _observations(settings).encode(traces)
-
             async def send(traces: Sequence[TraceRecord]) -> int:
+                encode = (await asyncio.to_thread(_observations, settings)).encode
                 return await backend.export(await asyncio.to_thread(encode, traces))
 
             channels: list[Channel[Any]] = [Channel("traces", trace_queue(sessions), send)]
             if langfuse is not None:
-                send_scores = partial(
-                    langfuse.send_scores, environment=settings.langfuse_tracing_environment
-                )
+                environment = settings.langfuse_tracing_environment
+                send_scores = partial(langfuse.send_scores, environment=environment)
                 channels.append(Channel("scores", score_queue(sessions), send_scores))
             return channels
 
@@ -175,11 +156,7 @@ async def open_prompts(settings: Settings) -> AsyncIterator[Prompts]:
     if not settings.has_langfuse:
         yield REPOSITORY
         return
-    prompts = ManagedPrompts(
-        lambda: _observations(settings).client,
-        label=PROMPT_LABEL,
-        every_seconds=PROMPT_SECONDS,
-    )
+    prompts = ManagedPrompts(lambda: _observations(settings).client, PROMPT_LABEL)
     refreshing = asyncio.create_task(prompts.refresh())
     try:
         yield prompts

@@ -1,6 +1,5 @@
 """The life of a turn: begin, read the user once, answer, commit, send."""
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from agent.engine.span import Span
 from agent.i18n import is_language_chosen, set_language, translate
 from agent.memory.wording import with_change_notes
 from agent.text import language_of
-from agent.tracing.recorder import Recorder
+from agent.tracing.records import TraceRecord
 from agent.turn import (
     BUDGET_ERROR,
     AnswerFunction,
@@ -32,7 +31,7 @@ from bot.pending import pending_turn
 from bot.question import Question, RunningTurns
 from bot.retries import call_or_default, try_briefly
 from bot.telegram.replies import FormatAnswer, Replies
-from bot.turn_record import ended_turn, open_trace, trace_delivery
+from bot.turn_record import Tracer, ended_turn, open_trace, trace_delivery
 from db.models import OutboxRow
 from db.records import EndedTurn
 from db.repositories.turns import TurnRepository
@@ -54,7 +53,7 @@ class TurnRunner:
     run: Run = field(default_factory=Run)
     safety: SafetyService = field(default_factory=SafetyService)
     budgets: Budgets | None = None
-    tracer: Recorder = field(default_factory=Recorder)
+    tracer: Tracer = TraceRecord.open_root
     metrics: Metrics = field(default_factory=Metrics)
     replies: Replies | None = None
     store: TurnRepository | None = None
@@ -224,22 +223,18 @@ class TurnRunner:
 
     async def _handle_abort(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep the trace of a turn that was cancelled or failed before its reply was made."""
-        if isinstance(error, asyncio.CancelledError):
-            # If a correction cancelled the turn, it begins again and continues this trace.
-            question.state.trace = root.trace
+        # If a correction cancelled the turn, or the lane tries it again, this trace continues.
+        question.state.trace = root.trace
         if pending_turn() is None:
             # No update began the turn, so no lane will try it again: this is its end.
             reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
             await self._save(ended_turn(replace(question, in_history=False), reply, root))
-        elif isinstance(error, Exception) and root.trace is not None:
-            # The lane tries the turn again or gives it up; both continue this trace.
-            self.tracer.keep_for_retry(root.trace)
 
     async def give_up(self, question: Question, error: str) -> None:
         """End a turn that failed for good: tell the user, and record it in the trace."""
         question = replace(question, in_history=False)
         reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
-        with open_trace(self.tracer, question, continues=True) as root:
+        with open_trace(self.tracer, question) as root:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")

@@ -1,10 +1,10 @@
 """Make the record of a turn: its row, its part of the conversation, and its trace."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from agent.engine.span import Span
 from agent.text import truncate_at_boundary
-from agent.tracing.recorder import Recorder, RootSpan, summarize
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply, StoredMessage
 from bot.outgoing import Delivery
@@ -12,11 +12,14 @@ from bot.question import Question
 from db.models import TurnRow
 from db.records import EndedTurn
 
+Tracer = Callable[[TraceRecord, str, int], Span]
+"""Opens the root span of a trace with an input, at a time in nanoseconds since the epoch."""
 
-def open_trace(recorder: Recorder, question: Question, *, continues: bool = False) -> RootSpan:
+
+def open_trace(tracer: Tracer, question: Question) -> Span:
     """Open the root span of a turn; run again after a crash, it has the ids of its first try.
 
-    If it `continues`, it adds to the trace that the turn left when it failed.
+    Spans of a try that failed, or that another message made void, are part of the trace.
     """
     trace = TraceRecord(
         question.trace_id or "",
@@ -27,11 +30,13 @@ def open_trace(recorder: Recorder, question: Question, *, continues: bool = Fals
     )
     started_ns = int(question.accepted_at.timestamp() * 1e9)
     text = question.typed or question.text
-    root = recorder.turn(trace, text, started_ns=started_ns, goes_on=continues)
+    root = tracer(trace, text, started_ns)
     if question.interruptions:
         root.update(metadata={"resumed": question.interruptions})
-    if question.state.trace is not None:
-        root.add_superseded(question.state.trace)
+    earlier = question.state.trace
+    for span in earlier.spans[1:] if earlier else ():
+        span.trace, span.level, span.metadata["superseded"] = trace, "DEFAULT", True
+        trace.spans.append(span)
     return root
 
 
@@ -80,4 +85,4 @@ def trace_delivery(root: Span, delivery: Delivery) -> None:
     if delivery.error not in (None, "ambiguous"):
         root.update(level="ERROR", metadata={"send_error": delivery.error})
     if root.trace is not None:
-        summarize(root.trace)
+        root.trace.summarize()

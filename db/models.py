@@ -367,8 +367,7 @@ class BroadcastRow(Base):
 class TraceRow(Base):
     """A trace of the local store: what a list shows and filters, and the whole as packed JSON.
 
-    `steps` are its spans by name, model, seconds and cost. The `record` is gone after a while, the
-    numbers stay. One that is `waiting` is sent when it is `due_at`.
+    One that is `waiting` is sent when it is `due_at`.
     """
 
     __tablename__ = "traces"
@@ -379,21 +378,17 @@ class TraceRow(Base):
     trace_id: Mapped[TextKey]
     started_at: Mapped[datetime] = mapped_column(index=True)
     ended_at: Mapped[datetime]
-    session: Mapped[str]
     user: Mapped[str]
     question: Mapped[str]
     outcome: Mapped[str]
     level: Mapped[str]
     retry_count: Mapped[int]
     cost_usd: Mapped[float]
-    tokens: Mapped[BigInt]
     error_types: Mapped[list[str]]
     name: Mapped[str]
-    tags: Mapped[list[str]]
-    steps: Mapped[list[Any]]
     state: Mapped[str]
     due_at: Mapped[datetime]
-    record: Mapped[bytes | None]
+    record: Mapped[bytes]
 
 
 class ScoreRow(Base):

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from typing import Any, Literal, NamedTuple
+from datetime import date
+from typing import Any, Literal
 
-from agent.engine.span import Level
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, StoredMessage
 from db.models import TurnRow
@@ -47,68 +46,6 @@ class Stats:
     def today(self) -> DayStats:
         """Return the last of the days."""
         return self.days[-1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceSummary:
-    """A trace as a list shows it; `session` and `user` are keyed hashes."""
-
-    trace_id: str
-    started_at: datetime
-    ended_at: datetime
-    session: str
-    user: str
-    question: str
-    outcome: str
-    level: Level
-    retry_count: int
-    cost_usd: float
-    tokens: int
-    error_types: tuple[str, ...] = ()
-    name: str = "chat"
-    tags: tuple[str, ...] = ()
-
-    @property
-    def seconds(self) -> float:
-        """Return how long the turn took."""
-        return (self.ended_at - self.started_at).total_seconds()
-
-
-class TracedStep(NamedTuple):
-    """One span of a trace, in numbers; `model` is empty but for requests to one."""
-
-    name: str
-    model: str
-    seconds: float
-    cost_usd: float
-
-
-class TracedTurn(NamedTuple):
-    """The numbers of a trace; the first step is the turn itself."""
-
-    at: datetime
-    name: str
-    error_types: tuple[str, ...]
-    steps: tuple[TracedStep, ...]
-
-    @property
-    def seconds(self) -> float:
-        """Return how long the turn took."""
-        return self.steps[0].seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceFilter:
-    """The traces to list: those that match all fields. `level` is that or worse."""
-
-    since: datetime | None = None
-    level: Level | None = None
-    name: str = ""
-    outcome: str = ""
-    session: str = ""
-    user: str = ""
-    tags: tuple[str, ...] = ()
-    disliked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

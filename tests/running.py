@@ -16,7 +16,6 @@ from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.places.search import PlaceSearch
 from agent.sommelier.service import Answerer
-from agent.tracing.recorder import Recorder
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact, Reply
 from bot.announcing import send_broadcasts
@@ -42,6 +41,7 @@ from bot.telegram.onboarding import onboarding_handlers
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
+from bot.turn_record import Tracer
 from bot.updates.accept import introduce, poll
 from bot.updates.lanes import Lanes
 from config import load_settings
@@ -59,19 +59,14 @@ from tests.traces import export
 
 
 @dataclass
-class RecordingTracer(Recorder):
+class RecordingTracer:
     """Keeps the root span of every turn, what it was asked, and who asked."""
 
     turns: list[SpanRecord] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     sessions: list[tuple[str, str]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def turn(  # type: ignore[override]
-        self, trace: TraceRecord, input: str, **_: object
-    ) -> SpanRecord:
+    def __call__(self, trace: TraceRecord, input: str, started_ns: int) -> SpanRecord:
         self.turns.append(root_span())
         self.inputs.append(input)
         self.sessions.append((trace.session, trace.user))
@@ -163,7 +158,7 @@ async def running(
     bot_api: BotApi,
     answerer: Answerer,
     messages: MessageRepository,
-    tracer: Recorder | None = None,
+    tracer: Tracer = TraceRecord.open_root,
     *,
     sources: Sources | None = None,
     run: Run | None = None,
@@ -225,7 +220,7 @@ async def running(
         chats=repositories.chats,
         repositories=repositories,
         kept=kept,
-        tracer=tracer or Recorder(),
+        tracer=tracer,
         **turns_with,
     )
     look_ups = LookUps(conversation).handlers() if sources else []

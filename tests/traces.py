@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -15,7 +15,6 @@ from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from bot.exporter import Channel, Exporter
 from db.engine import Sessions
 from db.models import utc_now
-from db.records import TraceSummary
 from db.repositories.scores import score_queue
 from db.repositories.traces import SqlTraceStore, TraceRows, trace_queue
 from tests.doubles.otlp import OtlpReceiver
@@ -40,10 +39,8 @@ async def exporter_to(
     receiver: OtlpReceiver,
     sessions: Sessions,
     now: Callable[[], datetime] = utc_now,
-    seconds: float = 30,
 ) -> AsyncIterator[Exporter]:
     """What sends to a receiver all that waits in a database."""
-    api = LangfuseApi(keys_of(receiver), receiver.base_url, seconds=seconds)
 
     async def send(traces: Sequence[TraceRecord]) -> int:
         return await api.export(await asyncio.to_thread(observations(receiver).encode, traces))
@@ -55,10 +52,13 @@ async def exporter_to(
             Channel("scores", score_queue(sessions, now), scores),
         ]
 
-    try:
+    async with aclosing(api_of(receiver)) as api:
         yield Exporter(channels, "Langfuse")
-    finally:
-        await api.aclose()
+
+
+def api_of(receiver: OtlpReceiver, seconds: float = 30) -> LangfuseApi:
+    """The API of a receiver's project."""
+    return LangfuseApi(keys_of(receiver), receiver.base_url, seconds=seconds)
 
 
 def observations(receiver: OtlpReceiver) -> Observations:
@@ -77,21 +77,6 @@ def keys_of(receiver: OtlpReceiver) -> tuple[str, str]:
 
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-SUMMARY = TraceSummary(
-    trace_id="ab" * 16,
-    started_at=NOON,
-    ended_at=NOON + timedelta(seconds=1.83),
-    session="5e55",
-    user="0f0f",
-    question="a red for lamb under 25",
-    outcome="fallback",
-    level="WARNING",
-    retry_count=1,
-    cost_usd=0.0042,
-    tokens=1256,
-    error_types=("grounding", "model_error"),
-)
-"""What a list shows of `retried_trace()`."""
 
 
 def nanoseconds(moment: datetime) -> int:

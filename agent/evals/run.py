@@ -23,8 +23,7 @@ from agent.evals.quotes import quote_marks
 from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
-from agent.tracing.recorder import Recorder, trace_id_of
-from agent.tracing.records import ScoreRecord, TraceRecord
+from agent.tracing.records import ScoreRecord, TraceRecord, trace_id_of
 from agent.turn import Reply, StoredMessage, answer_turn
 
 USER: Final = "eval"
@@ -44,7 +43,7 @@ class Trial:
         """Trace one message."""
         trace_id = trace_id_of("eval", self.run, self.variant, self.case.id, len(self.traces))
         trace = TraceRecord(trace_id, session=f"eval:{self.run}", user=USER)
-        with Recorder().turn(trace, message) as span:
+        with trace.open_root(message) as span:
             span.update(metadata={"case": self.case.id, "variant": self.variant})
             self.traces.append(span.trace)
             yield span

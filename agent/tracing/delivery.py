@@ -2,26 +2,23 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, cast
 
 import httpx2
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from langfuse.api import AsyncLangfuseAPI, CreateScoreRequest, ScoreDataType
 from langfuse.api.core import ApiError, RequestOptions
-from langfuse.api.scores import CreateScoreBatchResults
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from agent import lengths
-from agent.text import storable
 from agent.tracing.errors import Unavailable, unavailable
 from agent.tracing.records import StoredScore
 
 ONCE: Final = RequestOptions(max_retries=0)
 TRACES_AT_ONCE: Final = 100
-PROTOBUF: Final = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
+PROTOBUF: Final = "application/x-protobuf"
 NOT_DELETABLE: Final = (404, 405, 501)
 """The answers of a server without this score, or of one that cannot delete scores."""
 
@@ -35,12 +32,12 @@ class Backend:
     def __init__(
         self,
         url: str,
+        headers: dict[str, str],
+        auth: tuple[str, str] | None = None,
         *,
         name: str,
         check: str,
         seconds: float,
-        headers: Mapping[str, str] | None = None,
-        auth: tuple[str, str] | None = None,
     ) -> None:
         self.http = httpx2.AsyncClient(
             auth=auth,
@@ -48,10 +45,10 @@ class Backend:
             event_hooks={"response": [lengths.ends_at(lengths.SERVICE_BYTES)]},
         )
         self._url = url
+        self._headers = {"Content-Type": PROTOBUF, "Content-Encoding": "gzip", **headers}
         self._name = name
         self._check = check
         self._seconds = seconds
-        self._headers = {**PROTOBUF, **(headers or {})}
 
     async def export(self, body: bytes) -> int:
         """Send an `ExportTraceServiceRequest`; return how many spans were not accepted.
@@ -63,13 +60,13 @@ class Backend:
         async with self.bounded():
             response = await self.http.post(self._url, content=packed, headers=self._headers)
             if not response.is_success:
-                raise ApiError(status_code=response.status_code, body=_json(response))
-        if response.headers.get("content-type", "").startswith("text/html"):
-            raise Unavailable(f"the answer is a web page: check {self._check}", 0)
-        try:
-            answer = ExportTraceServiceResponse.FromString(response.content)
-        except DecodeError:
+                raise ApiError(status_code=response.status_code)
+            kind = response.headers.get("content-type", "")
+            if kind.startswith("text/html"):
+                raise ValueError("a web page")
+        if kind != PROTOBUF:
             return 0
+        answer = ExportTraceServiceResponse.FromString(response.content)
         return int(answer.partial_success.rejected_spans)
 
     @asynccontextmanager
@@ -82,15 +79,8 @@ class Backend:
         try:
             async with asyncio.timeout(self._seconds):
                 yield
-        except (httpx2.TimeoutException, TimeoutError):
-            raise Unavailable(
-                f"{self._name} did not answer within {self._seconds:g} s: check {self._check} and "
-                "the network"
-            ) from None
-        except (ApiError, httpx2.HTTPError) as error:
+        except (ApiError, httpx2.HTTPError, TimeoutError, ValueError) as error:
             raise unavailable(error, self._name, self._check) from None
-        except ValueError:
-            raise Unavailable(f"the answer is not {self._name}'s: check {self._check}", 0) from None
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -104,11 +94,11 @@ class LangfuseApi(Backend):
         base_url = base_url.rstrip("/")
         super().__init__(
             f"{base_url}/api/public/otel/v1/traces",
+            {"x-langfuse-ingestion-version": "4"},
+            keys,
             name="Langfuse",
             check="LANGFUSE_BASE_URL",
             seconds=seconds,
-            headers={"x-langfuse-ingestion-version": "4"},
-            auth=keys,
         )
         self.api = AsyncLangfuseAPI(
             base_url=base_url,
@@ -128,7 +118,7 @@ class LangfuseApi(Backend):
         if request:
             async with self.bounded():
                 answer = await self.api.scores.create(request=request, request_options=ONCE)
-            refused = answer.rejected if isinstance(answer, CreateScoreBatchResults) else 0
+            refused = int(getattr(answer, "rejected", 0))
         for score in scores:
             if score.value is None:
                 await self._delete_score(score.score_id)
@@ -150,27 +140,21 @@ class LangfuseApi(Backend):
         Raises:
             Unavailable: it was not done; what was deleted before stays deleted.
         """
-        found, cursor = dict[str, None](), None
+        found, asked = set[str](), {"user_id": user, "to_start_time": before, "cursor": None}
         while True:
             async with self.bounded():
                 page = await self.api.observations.get_many(
-                    user_id=user,
-                    fields="core",
-                    limit=TRACES_AT_ONCE,
-                    cursor=cursor,
-                    to_start_time=before,
-                    request_options=ONCE,
+                    **cast(Any, asked), fields="core", limit=TRACES_AT_ONCE, request_options=ONCE
                 )
-            found |= {item.trace_id: None for item in page.data if item.trace_id}
-            cursor = page.meta.cursor
-            if not cursor:
+            found |= {item.trace_id for item in page.data if item.trace_id}
+            asked["cursor"] = page.meta.cursor
+            if not page.meta.cursor:
                 break
-        ids = [*found]
+        ids = sorted(found)
         for start in range(0, len(ids), TRACES_AT_ONCE):
+            some = ids[start : start + TRACES_AT_ONCE]
             async with self.bounded():
-                await self.api.trace.delete_multiple(
-                    trace_ids=ids[start : start + TRACES_AT_ONCE], request_options=ONCE
-                )
+                await self.api.trace.delete_multiple(trace_ids=some, request_options=ONCE)
         return len(ids)
 
 
@@ -179,25 +163,14 @@ def score_request(score: StoredScore, environment: str | None) -> CreateScoreReq
 
     Langfuse replaces a score only if it has the same id and the same timestamp.
     """
-    value = score.value
-    known: dict[str, Any] = {
-        "observation_id": score.observation_id,
-        "comment": storable(score.comment),
-        "environment": environment,
-    }
     return CreateScoreRequest(
         id=score.score_id,
         trace_id=score.trace_id,
+        observation_id=score.observation_id,
         name=score.name,
-        value=storable(value) if isinstance(value, str) else float(value or 0),
+        value=score.value if isinstance(score.value, str) else float(score.value or 0),
         data_type=ScoreDataType(score.kind),
+        comment=score.comment,
+        environment=environment or "default",
         timestamp=score.at,
-        **{name: value for name, value in known.items() if value},
     )
-
-
-def _json(response: httpx2.Response) -> object:
-    try:
-        return response.json()
-    except ValueError:
-        return None

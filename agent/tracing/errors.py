@@ -20,11 +20,6 @@ class Unavailable(AgentError):
         super().__init__(message)
         self.status = status
 
-    @property
-    def is_refusal(self) -> bool:
-        """Return whether the server will never accept what was sent."""
-        return self.status in REFUSALS
-
 
 def unavailable(
     error: Exception, name: str = "Langfuse", check: str = "LANGFUSE_BASE_URL"
@@ -32,7 +27,7 @@ def unavailable(
     """Return an error of Langfuse's client, or of HTTP, as one line for an admin."""
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     if status is None:
-        return Unavailable(f"{name} cannot be reached ({type(error).__name__}): check {check}")
+        return Unavailable(f"{name} gave no usable answer ({type(error).__name__}): check {check}")
     if status == 401 and name == "Langfuse":
         return Unavailable(UNKNOWN_KEYS, status)
     message = body.get("message") if isinstance(body, dict) else None

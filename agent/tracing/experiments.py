@@ -4,12 +4,12 @@ Every call waits for the network. A run is over when it is recorded: the task of
 traces of the item in place.
 """
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agent.tracing.records import TraceRecord
+from agent.tracing.masking import Masking
+from agent.tracing.records import TraceRecord, trace_id_of
 
 if TYPE_CHECKING:
     from langfuse import Langfuse
@@ -30,7 +30,7 @@ class Item:
 
 def item_id(dataset: str, name: str) -> str:
     """Return the id of a dataset's item, which is the same in every run."""
-    return hashlib.sha256(f"{dataset}:{name}".encode()).hexdigest()[:32]
+    return trace_id_of(dataset, name)
 
 
 def items_of(client: "Langfuse", dataset: str) -> list[Item]:
@@ -40,42 +40,33 @@ def items_of(client: "Langfuse", dataset: str) -> list[Item]:
         Exception: there is no such dataset, or Langfuse gave no answer.
     """
     return [
-        Item(
-            item.id,
-            item.input,
-            item.expected_output,
-            item.metadata if isinstance(item.metadata, dict) else {},
-        )
+        Item(item.id, item.input, item.expected_output, item.metadata or {})
         for item in client.get_dataset(dataset).items
         if item.status == "ACTIVE"
     ]
 
 
-def put_items(
-    client: "Langfuse", dataset: str, items: Sequence[Item], hide: Callable[[object], object]
-) -> None:
-    """Make a dataset, or bring its items up to date by their ids.
+def put_items(client: "Langfuse", dataset: str, items: Sequence[Item], masking: Masking) -> None:
+    """Make a dataset, or bring its items up to date by their ids, with masked data.
 
     Raises:
         Exception: Langfuse did not accept it.
     """
     client.create_dataset(name=dataset)
+    shown = masking.content != "none"
     for item in items:
         client.create_dataset_item(
             dataset_name=dataset,
             id=item.id,
-            input=hide(item.input) or {},  # the client leaves out an item without input
-            expected_output=hide(item.expected),
+            # The client leaves out an item without input.
+            input=masking.value(item.input) if shown else {},
+            expected_output=masking.value(item.expected) if shown else None,
             metadata=dict(item.metadata),
         )
 
 
 def record(
-    client: "Langfuse",
-    dataset: str,
-    run: str,
-    items: Mapping[str, Item],
-    traced: Traced,
+    client: "Langfuse", dataset: str, run: str, items: Mapping[str, Item], traced: Traced
 ) -> tuple[int, str]:
     """Record a run as an experiment for each variant, over the items of cases that were traced.
 
@@ -84,32 +75,32 @@ def record(
     Raises:
         Exception: Langfuse has no such dataset, or gave no answer.
     """
-    cases = {item.id: case for case, item in items.items()}
+    from agent.tracing.observations import observe  # noqa: PLC0415 - loads the client
+
     stored = client.get_dataset(dataset).items
     recorded, url = 0, ""
-    for variant, traces in traced.items():
+    for variant, cases in traced.items():
+        traces = {items[case].id: found for case, found in cases.items() if found}
+
+        def task(*, item: Any, traces: Any = traces, **_: Any) -> object:
+            for trace in traces[item.id]:
+                list(observe(client, trace))
+            for score in trace.scores.values():
+                client.score_current_span(
+                    name=score.name,
+                    value=score.value,
+                    data_type=score.kind,
+                    comment=score.comment or None,
+                )
+            return trace.root.output
+
         result = client.run_experiment(
             name=dataset,
             run_name=f"{run} · {variant}",
-            data=[item for item in stored if traces.get(cases.get(item.id, ""))],
-            task=_task(client, {items[case].id: found for case, found in traces.items()}),
+            data=[item for item in stored if item.id in traces],
+            task=task,
             metadata={"run": run, "variant": variant},
         )
         recorded += len(result.item_results)
         url = result.experiment_url or url
     return recorded, url
-
-
-def _task(client: "Langfuse", traced: Mapping[str, Sequence[TraceRecord]]) -> Callable[..., Any]:
-    from agent.tracing.observations import observe  # noqa: PLC0415 - loads the client
-
-    def task(*, item: Any, **_: Any) -> object:
-        traces = traced[item.id]
-        for trace in traces:
-            observe(client, trace)
-        for score in traces[-1].scores.values():
-            given: dict[str, Any] = {"name": score.name, "value": score.value}
-            client.score_current_span(**given, data_type=score.kind, comment=score.comment or None)
-        return traces[-1].root.output
-
-    return task

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FETCH_SECONDS: Final = 5
+EVERY_SECONDS: Final = 60.0
 
 
 def fetched(
@@ -29,12 +30,15 @@ def fetched(
         Exception: Langfuse gave no answer, or another one.
     """
     from langfuse.api import NotFoundError  # noqa: PLC0415 - loaded with the client
-    from langfuse.api.core import RequestOptions  # noqa: PLC0415
 
-    # Not `get_prompt`: it tries three times, and waits as long as a server asks it to.
-    once = RequestOptions(max_retries=0, timeout_in_seconds=FETCH_SECONDS)
     try:
-        found = client.api.prompts.get(name, label=label, version=version, request_options=once)
+        # Not `get_prompt`: it tries three times, and waits as long as a server asks it to.
+        found = client.api.prompts.get(
+            name,
+            label=label,
+            version=version,
+            request_options={"max_retries": 0, "timeout_in_seconds": FETCH_SECONDS},
+        )
     except NotFoundError:
         return None
     text = found.prompt if isinstance(found.prompt, str) else ""
@@ -48,12 +52,9 @@ class ManagedPrompts:
     give one, or gives one that the contracts cannot use, the last good version stays in use.
     """
 
-    def __init__(
-        self, client: "Callable[[], Langfuse]", *, label: str, every_seconds: float
-    ) -> None:
+    def __init__(self, client: "Callable[[], Langfuse]", label: str) -> None:
         self._client = client
         self._label = label
-        self._every_seconds = every_seconds
         self._current = dict(repository_prompts())
         self._refused: dict[str, Prompt] = {}
         self._is_away = False
@@ -66,7 +67,7 @@ class ManagedPrompts:
         """Fetch every prompt in a thread, now and every so often, until cancelled."""
         while True:
             await asyncio.to_thread(self.fetch)
-            await asyncio.sleep(self._every_seconds)
+            await asyncio.sleep(EVERY_SECONDS)
 
     def fetch(self) -> None:
         """Fetch every prompt once. Never raises."""
@@ -82,25 +83,12 @@ class ManagedPrompts:
             self._is_away = True
 
     def _use(self, name: str, found: Prompt | None) -> None:
-        if found is not None and (reason := refusal(name, found.text)):
-            if self._refused.get(name) != found:
-                self._refused[name] = found
-                log.warning(
-                    "prompt %s: version %d of Langfuse is refused: %s; %s stays in use",
-                    name,
-                    found.ref.version,
-                    fence(reason, 300),
-                    described(self._current[name].ref),
-                )
-            return
         prompt = found or repository_prompts()[name]
-        if prompt != self._current[name]:
+        if (reason := refusal(name, prompt.text)) is None:
             self._current[name] = prompt
-            log.info("prompt %s: %s is in use", name, described(prompt.ref))
-
-
-def described(ref: PromptRef) -> str:
-    """Name a version as a person does."""
-    if ref.is_fallback:
-        return f"the repository's version {ref.version}"
-    return f"version {ref.version} ({ref.label})"
+        elif self._refused.get(name) != prompt:
+            self._refused[name] = prompt
+            log.warning(
+                "prompt %s: version %d of Langfuse is refused: %s; %s stays in use",
+                *(name, prompt.ref.version, fence(reason, 300), self._current[name].ref.origin),
+            )

@@ -11,7 +11,6 @@ from agent import (
 )
 from agent import tool as as_tool
 from agent.engine.span import NO_SPAN, Span
-from agent.tracing.recorder import Recorder, RootSpan
 from agent.tracing.records import TraceRecord
 from benchmarks.scenario import (
     INSTRUCTIONS,
@@ -34,9 +33,8 @@ def make(base_url: str, keep: Callable[[TraceRecord], Awaitable[None]] | None = 
     tools = [as_tool(find_wines)]
 
     async def answer(kind: Kind) -> Answer:
-        root: RootSpan | Span = NO_SPAN
-        if keep:
-            root = Recorder().turn(TraceRecord("", "42", "a1b2c3d4e5f60718"), kind.question)
+        trace = TraceRecord("", "42", "a1b2c3d4e5f60718")
+        root: Span = trace.open_root(kind.question) if keep else NO_SPAN
         with root as span:
             run = Run([llm], instructions=INSTRUCTIONS, limits=LIMITS, span=span)
             response = await generate_agentic_response(

@@ -14,7 +14,6 @@ from typing import Any, Final
 from sqlalchemy import create_engine as create_sync_engine
 
 from agent.tracing.delivery import LangfuseApi
-from agent.tracing.masking import masked_trace
 from agent.tracing.observations import Project, observations_of
 from agent.tracing.records import TraceRecord
 from benchmarks.candidates import ours
@@ -61,7 +60,7 @@ def make(base_url: str) -> Candidate:
     tables = create_sync_engine(f"sqlite:///{path}")
     Base.metadata.create_all(tables)
     tables.dispose()
-    rows = TraceRows(partial(masked_trace, content="masked", secrets=()), exported=True)
+    rows = TraceRows(exported=True)
     sessions = Sessions(create_engine(f"sqlite+aiosqlite:///{path}"))
     store = SqlTraceStore(sessions, rows=rows)
     api = LangfuseApi(KEYS, base_url, seconds=30)

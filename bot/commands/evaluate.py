@@ -51,7 +51,7 @@ from bot.commands.output import (
 from bot.commands.prompts import prompts_in_use, prompts_to_try
 from bot.models import model_of, run_of
 from bot.resources import open_database, open_embedder, research_tools
-from bot.tracing import hide, langfuse_of, prepare_trace
+from bot.tracing import langfuse_of, masking_of
 from config import Settings
 from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
@@ -298,16 +298,16 @@ def _evaluate(
 
 def _record(settings: Settings, dataset: Dataset, title: str, results: Sequence[Result]) -> None:
     """Record the results as experiments in Langfuse; warn if that fails."""
-    client, prepare = langfuse_of(settings), prepare_trace(settings)
+    client, masking = langfuse_of(settings), masking_of(settings)
     name, items = dataset.name, dataset.items
     traced: dict[str, dict[str, Sequence[TraceRecord]]] = {}
     for result in results:
-        traces = [prepare(trace) for trace in result.traces]
+        traces = [masking.trace(trace) for trace in result.traces]
         traced.setdefault(result.variant, {})[result.case.id] = traces
     try:
         if not items:
             items = {case.id: item_of(name, case) for case in dataset.cases}
-            put_items(client, name, [*items.values()], hide(settings))
+            put_items(client, name, [*items.values()], masking)
         recorded, url = record(client, name, title, items, traced)
     except Exception as error:
         log.warning("This run is not recorded: %s", unavailable(error))

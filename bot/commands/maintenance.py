@@ -9,7 +9,7 @@ import typer
 from pydantic import SecretStr
 
 from agent.tracing.errors import Unavailable
-from agent.tracing.recorder import keyed_hash
+from agent.tracing.records import keyed_hash
 from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database
 from bot.http.server import http_app, listen, serve_http

@@ -43,18 +43,17 @@ def open_settings(log_level: str | None = "WARNING") -> "Settings":
 
 
 class RedactingFormatter(logging.Formatter):
-    """Hides credentials and the given secrets as traces do, in messages and tracebacks alike."""
+    """Hides the given secrets as traces do, in messages and tracebacks alike."""
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
         from agent.tracing.masking import Masking
 
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self._secrets = tuple(secrets)
-        self._masking = Masking
+        self._masking = Masking("full", tuple(secrets))
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the whole record as text, without what must not be read."""
-        return self._masking("full", (), self._secrets).text(super().format(record))
+        return self._masking.text(super().format(record))
 
 
 def configure_logging(level: str, secrets: Sequence[str] = ()) -> None:

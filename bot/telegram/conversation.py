@@ -14,7 +14,7 @@ from agent.i18n import translate
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Answerer
-from agent.tracing.recorder import trace_id_of
+from agent.tracing.records import trace_id_of
 from agent.turn import Bottles, Change, Fact, Reply, StoredMessage
 from bot.outgoing import ButtonRows, Delivery
 from bot.pending import is_retry, pending_turn

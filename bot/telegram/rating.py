@@ -5,14 +5,14 @@ So a press that comes twice, or late, does no harm.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, get_args
 
 from telegram import ReactionType, Update
 from telegram.ext import CallbackQueryHandler, MessageHandler, MessageReactionHandler, filters
 
 from agent.i18n import translate
-from agent.tracing.masking import mask
+from agent.tracing.masking import Masking
 from bot.outgoing import Button, ButtonRows, in_rows
 from bot.telegram.buttons import acknowledge, claim, parts_of, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
@@ -75,7 +75,7 @@ class RatingButtons:
 
     talk: Conversation
     changed: Callable[[], None] = lambda: None
-    masks: bool = True
+    masking: Masking = field(default_factory=Masking)
 
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
@@ -126,8 +126,8 @@ class RatingButtons:
         if replied_id := replied_answer_id(message):
             turn = await self.talk.repositories.turns.find_by_message(chat_id, replied_id)
             if turn and turn.user_id == user_id and turn.verdict == "disliked":
-                words = message.text or ""
-                words = mask(words, names_of(update)) if self.masks else words
+                masking = replace(self.masking, names=names_of(update))
+                words = masking.text(message.text or "")
                 await self.talk.repositories.feedback.comment(turn.turn_id, words)
                 self.changed()
         await self.talk.answer_text(update)

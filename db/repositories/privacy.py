@@ -1,5 +1,6 @@
 """Everything that is stored of one user: shown, or deleted, in every table at once."""
 
+import json
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,6 @@ from db.models import (
     table_of,
     upsert,
 )
-from db.repositories.traces import unpacked
 
 Rows = Sequence[Mapping[str, object]]
 
@@ -171,6 +171,6 @@ def _readable(value: object) -> object:
     if not isinstance(value, bytes):
         return value
     try:
-        return unpacked(value)
+        return json.loads(zlib.decompress(value))
     except zlib.error:  # a file that waits to be sent
         return len(value)

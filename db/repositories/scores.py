@@ -5,13 +5,13 @@ after that has another id, since Langfuse deletes whatever has the old id some t
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Final, cast
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.text import storable
 from agent.tracing.records import ScoreRecord, StoredScore, TraceRecord
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow, insert, loaded, table_of, upsert, utc_now
@@ -31,7 +31,7 @@ S: Final = table_of(ScoreRow).c
 
 def score_queue(sessions: Sessions, now: Callable[[], datetime] = utc_now) -> RowQueue[StoredScore]:
     """Return the scores that wait to be sent."""
-    return RowQueue(sessions, ScoreRow, "score_id", lambda row: loaded(StoredScore, row), now)
+    return RowQueue(sessions, ScoreRow, lambda row: loaded(StoredScore, row), now)
 
 
 async def save_scores(
@@ -44,7 +44,7 @@ async def save_scores(
             "trace_id": trace.trace_id,
             "observation_id": trace.root.span_id,
             "at": datetime.fromtimestamp((trace.root.ended_ns or 0) / 1e9, UTC),
-            **_given(score),
+            **asdict(score),
             "state": state,
             "due_at": now,
         }
@@ -56,46 +56,37 @@ async def save_scores(
 
 
 async def save_verdict(
-    session: AsyncSession,
-    turn: TurnRow,
-    hide: Callable[[str], str],
-    state: str,
-    now: datetime,
+    session: AsyncSession, turn: TurnRow, hide: Callable[[str], str], state: str, now: datetime
 ) -> None:
-    """Store the feedback on a turn as scores of its trace."""
-    given = {score.name: score for score in verdict_scores(turn, hide)}
-    of_trace = S.trace_id == turn.trace_id
-    for name in (VERDICT, REASON):
-        named = of_trace & (S.name == name)
-        live = await session.scalar(select(S.score_id).where(named, S.value.is_not(None)))
-        values = _given(given[name]) if name in given else {"value": None, "comment": ""}
-        values |= {"state": state, "due_at": now}
+    """Store the feedback on a turn as scores of its trace; without feedback they are taken back."""
+    for score in verdict_scores(turn, hide):
+        named = (S.trace_id == turn.trace_id) & (S.name == score.name)
+        ids = select(S.score_id).where(named)
+        live = await session.scalar(ids.where(S.value.is_not(None)))
+        values = asdict(score) | {"state": state, "due_at": now}
         if live is not None:
             changed = update(table_of(ScoreRow)).where(S.score_id == live)
             await session.execute(changed.values(values))
-        elif name in given:
-            count = select(func.count()).select_from(ScoreRow).where(named)
-            earlier = await session.scalar(count) or 0
+        elif score.value is not None:
+            earlier = len((await session.scalars(ids)).all())
             row = {
-                "score_id": f"{turn.trace_id}-{name}" + (f"-{earlier}" if earlier else ""),
+                "score_id": f"{turn.trace_id}-{score.name}" + (f"-{earlier}" if earlier else ""),
                 "trace_id": turn.trace_id,
-                "observation_id": turn.root_id or "",
+                "observation_id": turn.root_id,
                 "at": turn.at,
             }
             await session.execute(insert(session, ScoreRow), row | values)
 
 
-def verdict_scores(turn: TurnRow, hide: Callable[[str], str]) -> list[ScoreRecord]:
-    """Return feedback as scores; none if it was taken back."""
-    if turn.verdict is None or turn.trace_id is None:
-        return []
-    liked = turn.verdict == "liked"
+def verdict_scores(turn: TurnRow, hide: Callable[[str], str]) -> tuple[ScoreRecord, ScoreRecord]:
+    """Return feedback as scores."""
+    liked = None if turn.verdict is None else float(turn.verdict == "liked")
     label = LABELS[cast("FeedbackReason", turn.reason)] if turn.reason else ""
     comment = ": ".join(filter(None, [label, hide(turn.comment)]))
-    scores = [ScoreRecord(VERDICT, 1 if liked else 0, "BOOLEAN", comment)]
-    if turn.reason and not liked:
-        scores.append(ScoreRecord(REASON, turn.reason, "CATEGORICAL"))
-    return scores
+    return (
+        ScoreRecord(VERDICT, liked, "BOOLEAN", comment),
+        ScoreRecord(REASON, turn.reason, "CATEGORICAL"),
+    )
 
 
 async def scores_of(session: AsyncSession, trace_id: str) -> dict[str, ScoreRecord]:
@@ -110,12 +101,3 @@ async def forget_scores(session: AsyncSession) -> None:
     """Delete the scores of traces that are gone."""
     known = select(TraceRow.trace_id)
     await session.execute(delete(table_of(ScoreRow)).where(S.trace_id.not_in(known)))
-
-
-def _given(score: ScoreRecord) -> dict[str, Any]:
-    return {
-        "name": storable(score.name),
-        "value": storable(score.value) if isinstance(score.value, str) else score.value,
-        "kind": score.kind,
-        "comment": storable(score.comment),
-    }

@@ -242,13 +242,12 @@ def _create_traces() -> None:
         sa.Column("trace_id", sa.String, primary_key=True),
         moment("started_at", index=True),
         moment("ended_at"),
-        *needed("session", "user", "question", "outcome", "level", "name", "state"),
+        *needed("user", "question", "outcome", "level", "name", "state"),
         *needed("retry_count", type_=sa.Integer),
         *needed("cost_usd", type_=sa.Double),
-        *needed("tokens", type_=sa.BigInteger),
-        *needed("error_types", "tags", "steps", type_=sa.JSON),
+        *needed("error_types", type_=sa.JSON),
         moment("due_at"),
-        *optional("record", type_=sa.LargeBinary),
+        *needed("record", type_=sa.LargeBinary),
     )
     op.create_table(
         "scores",

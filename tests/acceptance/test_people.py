@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from agent.tracing.recorder import keyed_hash
+from agent.tracing.records import keyed_hash
 from tests.acceptance.test_end_to_end import running_here
 from tests.commands import sommelier as in_a_process
 from tests.doubles.bot_api import BotApi

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tracing.recorder import keyed_hash
+from agent.tracing.records import keyed_hash
 from bot import running
 from tests.acceptance.test_end_to_end import killed, running_here
 from tests.doubles.bot_api import BotApi

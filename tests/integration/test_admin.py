@@ -15,7 +15,6 @@ from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.i18n import translate
 from agent.sommelier.service import Sommelier
-from agent.tracing.recorder import Recorder
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budget, Budgets
 from bot.telegram.access import Access
@@ -108,7 +107,6 @@ class Rooms:
             bot_api,
             Sommelier(catalogue=FakeCatalogue()),
             self.messages,
-            further.pop("tracer", None),
             further=self.handlers,
             access=self.access,
             kept=self.kept,
@@ -383,7 +381,7 @@ class TestTrace:
     async def test_the_tree_of_the_last_turn_and_of_the_one_replied_to(
         self, bot_api: BotApi, rooms: Rooms
     ) -> None:
-        async with rooms.open(bot_api, tracer=Recorder()):
+        async with rooms.open(bot_api):
             bot_api.say("a red for lamb", ADMIN)
             await bot_api.wait_for_message(1, ADMIN)
             (first,) = bot_api.messages(ADMIN)

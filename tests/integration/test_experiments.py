@@ -166,6 +166,6 @@ def test_a_langfuse_that_fails_costs_a_warning_and_no_result(
     status, saved, said = sommelier_eval("run", mine, "--model", "gpt-4o")
     assert status == 0
     assert len(saved["results"]) == 2
-    assert "The repository's prompts are evaluated, not those in use: Langfuse " in said
+    assert "Prompts cannot be fetched, the last good ones stay: Langfuse " in said
     assert "This run is not recorded: Langfuse " in said
     assert "recorded, see" not in said

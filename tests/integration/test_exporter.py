@@ -87,7 +87,7 @@ async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
 
 async def test_without_a_server_traces_are_stored_alone(sessions: Sessions) -> None:
     await SqlTraceStore(sessions).save([trace(1)])
-    assert await trace_queue(sessions).claim(10, LEASE) == []
+    assert await trace_queue(sessions).claim(10, LEASE) is None
     assert await trace_queue(sessions).backlog() == {"kept": 1}
 
 
@@ -95,7 +95,7 @@ async def test_what_a_killed_process_had_claimed_is_sent_when_its_lease_ends(
     store: SqlTraceStore, sessions: Sessions, clock: Clock, otlp_receiver: OtlpReceiver
 ) -> None:
     await store.save([trace(1)])
-    assert len(await trace_queue(sessions, clock).claim(10, LEASE)) == 1
+    assert await trace_queue(sessions, clock).claim(10, LEASE)
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
         assert await exporter.round() == 0
         assert otlp_receiver.spans == [], "another may be sending it"
@@ -126,37 +126,15 @@ async def test_what_was_being_sent_at_the_stop_is_due_at_once(
     assert server.accepted == [trace(1).trace_id]
 
 
-async def test_what_was_being_claimed_at_the_stop_is_due_at_once(
-    store: SqlTraceStore, queue: RowQueue[TraceRecord], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    claimed, claim = asyncio.Event(), queue.claim
-
-    async def slowly(limit: int, lease: timedelta) -> list[TraceRecord]:
-        found = await claim(limit, lease)
-        claimed.set()
-        await asyncio.sleep(0.05)
-        return found
-
-    await store.save([trace(1)])
-    with monkeypatch.context() as patched:
-        patched.setattr(queue, "claim", slowly)
-        task = asyncio.create_task(Server().exporter(queue).run())
-        await claimed.wait()
-        task.cancel()
-        await asyncio.wait([task])
-    server = Server()
-    assert await server.exporter(queue).round() == 0
-    assert server.accepted == [trace(1).trace_id]
-
-
 async def test_a_trace_that_changes_while_it_is_sent_is_sent_again(
     store: SqlTraceStore, queue: RowQueue[TraceRecord], clock: Clock
 ) -> None:
     await store.save([trace(1)])
-    claimed = await queue.claim(10, LEASE)
+    claim = await queue.claim(10, LEASE)
+    assert claim is not None
     clock.at += timedelta(seconds=1)
     await store.save([trace(1)])
-    await queue.settle(claimed)
+    await queue.settle(claim)
     assert await queue.backlog() == {"waiting": 1}
 
 
@@ -183,12 +161,15 @@ async def test_one_bad_trace_costs_itself_alone(
 async def test_what_cannot_be_masked_costs_its_trace_and_never_the_turn(
     sessions: Sessions, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def prepare(found: TraceRecord) -> TraceRecord:
-        raise ValueError("what somebody wrote")
+    class Odd:
+        def __str__(self) -> str:
+            raise ValueError("what somebody wrote")
 
-    turns = TurnRepository(sessions, rows=TraceRows(prepare, exported=True))
+    bad = trace(1)
+    bad.root.output = Odd()
+    turns = TurnRepository(sessions, rows=EXPORTED)
     turn = TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered", seconds=1)
-    await turns.save(EndedTurn(turn, (), trace(1)))
+    await turns.save(EndedTurn(turn, (), bad))
     assert await turns.get(1) == turn
     assert caplog.messages == ["A trace cannot be stored: ValueError"]
 

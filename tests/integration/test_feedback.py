@@ -72,8 +72,10 @@ class Room:
             return RatingButtons(conversation, delivery.wake).handlers()
 
         stopped = asyncio.Event()
+        monkeypatch = pytest.MonkeyPatch()
+        monkeypatch.setattr("bot.exporter.LOOK_SECONDS", QUICK)
+        monkeypatch.setattr("bot.exporter.BACKOFF", Backoff(QUICK, QUICK))
         async with exporter_to(self.langfuse, self.sessions) as delivery:
-            delivery.backoff, delivery.look_seconds = Backoff(QUICK, QUICK), QUICK
             sending = asyncio.create_task(unless(stopped, delivery.run())) if delivering else None
             try:
                 async with running(
@@ -88,6 +90,7 @@ class Room:
                     yield
             finally:
                 stopped.set()
+                monkeypatch.undo()
                 if sending:
                     await sending
 

@@ -189,7 +189,7 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(world: 
         raise ValueError("a secret text")
 
     text = await world.answer(models=(), buttons=buttons)
-    root = world.root(FALLBACK)
+    root = world.root(FALLBACK, *[("guard.input", "guardrail", []), FALLBACK] * 2)
     assert text == root.output == translate("set_aside")
     assert (root.level, root.metadata["outcome"]) == ("ERROR", "failed")
     assert root.metadata["error_types"] == "ValueError"

@@ -17,13 +17,7 @@ def logged(text: str, *secrets: str) -> str:
 @pytest.mark.parametrize(
     ("text", "secrets", "shown"),
     [
-        (
-            f"GET https://t.example/bot{BOT_TOKEN}/getMe",
-            (),
-            "GET https://t.example/bot[token]/getMe",
-        ),
-        ("key=sk-proj-abcDEF0123456789abcd", (), "key=[token]"),
-        ("postgres://bot:hunter2@db/wines is away", (), "postgres://[token]@db/wines is away"),
+        (f"GET /bot{BOT_TOKEN}/getMe", (BOT_TOKEN,), "GET /bot[secret]/getMe"),
         ("asked with fn9-4c1f0d, again", ("fn9-4c1f0d",), "asked with [secret], again"),
         ("asked withfn9-4c1f0d", ("fn9-4c1f0d",), "asked with[secret]"),
         (r'said "a\"b4567890"', ('a"b4567890',), 'said "[secret]"'),

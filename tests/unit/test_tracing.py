@@ -2,7 +2,7 @@ from pydantic import SecretStr
 
 from agent.engine.messages import Usage
 from agent.engine.span import NO_SPAN, Span
-from agent.tracing.recorder import keyed_hash
+from agent.tracing.records import keyed_hash
 
 
 def test_where_nothing_is_traced_every_span_is_the_same_object_and_keeps_nothing() -> None:
