@@ -285,7 +285,7 @@ def record_turn(span: Span, reply: Reply) -> None:
     retries, errors = reply.retries, reply.error_types
     span.update(output=reply.shown)
     record_outcome(span, reply.outcome, retries=retries, error_types=errors, prompt=reply.prompt)
-    invented = min(invented_attempts(errors), retries + 1)
+    invented = min(errors.count("grounding"), retries + 1)
     span.score("structured_retries", retries, "NUMERIC")
     span.score("outcome", reply.outcome, "CATEGORICAL")
     span.score("grounding", 1 - invented / (retries + 1), "NUMERIC")
@@ -298,15 +298,6 @@ def error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
     if response.ok or response.outcome in response.error_types:
         return response.error_types
     return (*response.error_types, response.outcome)
-
-
-def invented_attempts(error_types: Sequence[str]) -> int:
-    """Count the attempts that named what no tool returned, repetitions of them included."""
-    count, invented = 0, False
-    for kind in error_types:
-        invented = kind == "grounding" or (invented and kind == "degenerate")
-        count += invented
-    return count
 
 
 def record_outcome(

@@ -13,8 +13,7 @@
         ├── DeadlinePassed        its time is
         └── Stopped               the user wants no more of it
 
-The text of a `ModelError` is for the operator's log; it holds no key and no prompt. The docstring
-of a class is its message when none is given.
+The text of a `ModelError` is for the operator's log; it holds no key and no prompt.
 """
 
 import logging
@@ -33,31 +32,18 @@ log = logging.getLogger(__name__)
 class AgentError(Exception):
     """Something in the agent failed."""
 
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or (type(self).__doc__ or "").strip())
-
 
 class ModelError(AgentError):
     """The language model could not be asked."""
 
     outcome: ClassVar[Outcome] = "model_error"
 
-    def __init__(self, message: str | None = None, *, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-
 
 class ModelUnavailable(ModelError):
     """The language model did not answer."""
 
-    def __init__(
-        self,
-        message: str | None = None,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(message, status=status)
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
         self.retry_after = retry_after
 
 
@@ -94,7 +80,7 @@ class DeadlinePassed(LimitReached):
 
 
 class Stopped(LimitReached):
-    """The user has stopped it."""
+    """The user has stopped this turn."""
 
     outcome: ClassVar[Outcome] = "stopped"
 

@@ -127,11 +127,9 @@ def published_costs(response: LLMResponse) -> Costs | None:
 @lru_cache(256)
 def _warn_of(model: str) -> None:
     log.warning(
-        "The price of the model %.80r is not known: %g US dollars per million tokens of a prompt "
-        "and %g of an answer are counted. Say what it costs in LLM_PRICES.",
-        model,
-        UNKNOWN.prompt,
-        UNKNOWN.completion,
+        "The price of the model %.80r is not known, it counts as one of the dearest: %g and %g US "
+        "dollars per million tokens read and written. LLM_PRICES may say what it costs.",
+        *(model, UNKNOWN.prompt, UNKNOWN.completion),
     )
 
 

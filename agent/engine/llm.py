@@ -35,7 +35,9 @@ log = logging.getLogger(__name__)
 OPENAI_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 SECRET_CHARS: Final = 8
 """Keys with fewer characters are not removed from answers: they are words for a local server."""
-UNSENT: Final = frozenset({"UnsupportedProtocol", "LocalProtocolError"})
+UNSENT: Final = frozenset(
+    {"UnsupportedProtocol", "LocalProtocolError", "InvalidURL", "UnicodeEncodeError"}
+)
 """Errors of the client for a request that it could not send."""
 LOCAL_KEY: Final = "none"
 """Sent if no key is set: local servers need none, but the client requires one."""
@@ -148,6 +150,7 @@ class LLMService:
         import httpx2  # noqa: PLC0415 - heavy, needed by the first request
         import openai  # noqa: PLC0415
 
+        invalid = (httpx2.InvalidURL, UnicodeEncodeError)  # of the address, of the key
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 answer: Any = await self._client.chat.completions.create(
@@ -159,14 +162,12 @@ class LLMService:
             return read_completion(data, self.model)
         except (openai.APITimeoutError, TimeoutError):
             raise ModelTimeout(f"{self.model} did not answer in time") from None
-        except (openai.APIConnectionError, httpx2.TransportError) as error:
+        except (openai.APIConnectionError, httpx2.TransportError, *invalid) as error:
             raise self._unreachable(error.__cause__ or error) from None
         except openai.APIStatusError as error:
             return ServerError(error.status_code, error.body, error.response.headers)
         except openai.APIError as error:  # within a stream
             return ServerError.within(error.body)
-        except (httpx2.InvalidURL, UnicodeEncodeError) as error:  # of the address, of the key
-            raise self._unreachable(error, is_unsent=True) from None
         except (ValueError, RecursionError):
             raise ModelUnavailable(f"{self.model} answered with no chat completion") from None
 
@@ -178,53 +179,49 @@ class LLMService:
         If the server did not understand the request, later requests use a simpler dialect.
         """
         status, words = error.status, error.text.lower()
-        reason = self._without_key(error.text)
-        problem = f"{self.model} answered {status}: {reason}".removesuffix(": ")
+        problem = f"{self.model} answered {status}: {self._without_key(error.text)}"
         if error.kinds & FILTERED:
             return LLMResponse(finish_reason="content_filter", model=self.model)
         if status >= 500 and NO_CALL in words and beside_tools:
             self._learn(dialect, replace(dialect, answers_beside_tools=False))
             return LLMResponse(finish_reason="unparsed", model=self.model)
         if any(said in words for said in TOO_LONG):
-            raise ContextTooLong(problem, status=status)
+            raise ContextTooLong(problem)
         names_format = "grammar" in words or "response_format" in words
         if status in {400, 422} or (status >= 500 and names_format):  # some call it their failure
             simpler = dialect.without(words)
             if simpler is not None:
                 self._learn(dialect, simpler)
-                raise ParameterDeclined(
-                    f"{self.model} declined a parameter: {reason}", status=status
-                )
+                raise ParameterDeclined(problem)
         has_no_quota = "insufficient_quota" in error.kinds  # a 429 that no wait mends
         if (status < 500 and status not in TRANSIENT) or has_no_quota:
-            self._report(status, f"{problem}; `sommelier doctor` says what to do")
-            raise ModelRejected(problem, status=status)
-        raise ModelUnavailable(problem, status=status, retry_after=error.retry_after)
+            raise self._rejected(status, f"{problem}; `sommelier doctor` says what to do")
+        raise ModelUnavailable(problem, retry_after=error.retry_after)
 
-    def _unreachable(self, error: BaseException, *, is_unsent: bool = False) -> ModelError:
+    def _unreachable(self, error: BaseException) -> ModelError:
         """Return the error for a server that is down, or for settings that are invalid."""
         kind = type(error).__name__
-        if is_unsent or kind in UNSENT:
+        if kind in UNSENT:
             problem = f"{self.model} cannot be asked ({kind})"
-            self._report(0, f"{problem}; check OPENAI_BASE_URL, OPENAI_API_KEY")
-            return ModelRejected(problem)
+            return self._rejected(0, f"{problem}; check OPENAI_BASE_URL, OPENAI_API_KEY")
         url = urlsplit(str(self._client.base_url))
         server = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
         return ModelUnavailable(
             f"{self.model} could not be reached ({kind}); is the server at {server} running?"
         )
 
+    def _rejected(self, status: int, problem: str) -> ModelRejected:
+        """Return the error for a request that will fail again; log a problem once per status."""
+        if status not in self._reported:
+            self._reported.add(status)
+            log.error("%s", problem)
+        return ModelRejected(problem)
+
     def _learn(self, dialect: Dialect, simpler: Dialect) -> None:
         """Use a simpler dialect from now on, unless a concurrent request has changed it."""
         if self._dialect == dialect and simpler != dialect:
             self._dialect = simpler
             log.info("%s: the server declined a parameter, going on with %s", self, simpler)
-
-    def _report(self, status: int, problem: str) -> None:
-        """Log a problem for the operator, once per status."""
-        if status not in self._reported:
-            self._reported.add(status)
-            log.error("%s", problem)
 
     def _without_key(self, text: str) -> str:
         key = self._api_key

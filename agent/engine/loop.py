@@ -170,7 +170,7 @@ class _Turn(Generic[T]):
         self.drafts = Drafts(run, contract, self.evidence)
         self.models = ModelChain(run, self.drafts.written)
         self.max_tokens = run.limits.answer_tokens
-        self.replies: list[LLMResponse] = []
+        self.answered_by: list[str] = []
         self.results: list[ParseResult[T]] = []
 
     async def answer_after_tools(self) -> tuple[LLMResponse, Span]:
@@ -197,8 +197,7 @@ class _Turn(Generic[T]):
 
         Tools are offered while enough requests remain for this attempt and its retries, and not
         after a format error. The response format is omitted if the model should have called a
-        tool: some servers disable tools when a format is set. A "degenerate" answer, which repeats
-        the one before or holds placeholders, tells no cause.
+        tool: some servers disable tools when a format is set.
         """
         limits, ledger = self.run.limits, self.run.ledger
         remaining_attempts = limits.structured_output_max_retries - len(self.results) + 1
@@ -206,8 +205,7 @@ class _Turn(Generic[T]):
             ledger.tool_calls < limits.tool_calls
             and ledger.requests + remaining_attempts < limits.requests
         )
-        errors = [result.error_type for result in self.results]
-        error = next((error for error in reversed(errors) if error != "degenerate"), None)
+        error = self.results[-1].error_type if self.results else None
         tools = self.toolbox.schemas if may_call and error not in FORMAT_ERRORS else ()
         omit_format = bool(tools) and error in TOOL_MISSING_ERRORS and ledger.tool_calls == 0
         return LLMRequest(
@@ -232,20 +230,14 @@ class _Turn(Generic[T]):
             self.evidence.sources.update(result.sources)
 
     async def parse(self, reply: LLMResponse, span: Span) -> ParseResult[T]:
-        """Parse a final answer, and record the result on the spans of its request and its check.
-
-        Mark an answer as degenerate if it repeats the previous invalid answer.
-        """
-        previous = self.replies[-1].content if self.replies else ""
+        """Parse a final answer, and record the result on the spans of its request and its check."""
         with self.run.span.child("guard.output", "guardrail") as guard:
             names = self.toolbox.names
             result = await parse_final_response(reply, self.contract, self.evidence, names)
-            if result.retryable and previous.strip() and reply.content == previous:
-                result = replace(result, error_type="degenerate")
             error = result.error_type
             if error == "grounding":
                 guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
-        self.replies.append(reply)
+        self.answered_by.append(reply.model)
         self.results.append(result)
         metadata: dict[str, Any] = {"validation_path": result.method}
         if error:
@@ -265,7 +257,7 @@ class _Turn(Generic[T]):
             error=problem,
             error_types=tuple(result.error_type for result in self.results if result.error_type),
             retry_count=max(0, len(self.results) - 1),
-            models=tuple(dict.fromkeys(reply.model for reply in self.replies)),
+            models=tuple(dict.fromkeys(self.answered_by)),
             messages=tuple(self.chat.added),
             sources=self.evidence.sources,
         )

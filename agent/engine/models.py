@@ -130,7 +130,7 @@ class ModelChain:
         except ModelError:
             raise
         except TimeoutError:
-            raise DeadlinePassed from None
+            raise DeadlinePassed("the time of this turn is used up") from None
         except Exception as error:  # of a model that is no LLMService
             kind = log_failure("a model failed", error)
             raise ModelRejected(f"the model failed ({kind})") from None

@@ -121,11 +121,18 @@ def _read_answer(
 ) -> ParseResult[T]:
     """Read the typed answer of a response; no rule of the contract is applied yet."""
     text = strip_thoughts(response.content)
-    if unusable := _unusable(response, text):
-        return _failed(*unusable)
-    result: ParseResult[T]
+    failure = _unusable(response, text)
+    if failure is None and tool_calls_in_text(text, tool_names):
+        failure = WRITTEN_CALL
+    if failure is not None:
+        return _failed(*failure)
     try:
-        result = _read(text, contract, tool_names)
+        value, method = _value_of(text, contract)
+        if found := _placeholder(value):
+            return _failed("semantic", f"the answer holds only placeholders like `{found}`")
+        result = ParseResult("", answer=contract.read(value), method=method)
+        if method == "strict":
+            return result
     except NotJson as error:
         result = _failed("invalid_json", str(error))
     except ValidationError as error:
@@ -133,15 +140,14 @@ def _read_answer(
     except Exception as error:  # of a validator, or of the contract's `read_text`
         kind = log_failure("an answer could not be read", error)
         result = _failed("schema", f"the answer could not be read ({kind}); answer differently")
-    is_valid_json = result.answer is not None and result.method == "strict"
-    return result if is_valid_json or not CALL_MARK.search(text) else _failed(*WRITTEN_CALL)
+    return _failed(*WRITTEN_CALL) if CALL_MARK.search(text) else result
 
 
 def _unusable(response: LLMResponse, text: str) -> tuple[str, str] | None:
     """Return the kind and description of what keeps a response from being an answer at all."""
+    finish = "refusal" if response.refusal is not None else response.finish_reason
     if response.tool_calls:
         return "tool_call", "tools can no longer be called, answer with what is known"
-    finish = "refusal" if response.refusal is not None else response.finish_reason
     if finish in FINISH_PROBLEMS:
         return FINISH_PROBLEMS[finish]
     if len(response.content) > lengths.ANSWER:
@@ -149,27 +155,17 @@ def _unusable(response: LLMResponse, text: str) -> tuple[str, str] | None:
     return None if text else ("empty", "the response holds no answer")
 
 
-def _read(text: str, contract: OutputContract[T], tool_names: Collection[str]) -> ParseResult[T]:
-    """Read a text as the contract wants it. Raises NotJson, or what validation does."""
-    if tool_calls_in_text(text, tool_names):
-        return _failed(*WRITTEN_CALL)
-    value, method = _value_of(text, contract)
-    if found := _placeholder(value):
-        return _failed("degenerate", f"the answer holds nothing but placeholders like `{found}`")
-    return ParseResult("", answer=contract.read(value), method=method)
-
-
 def _value_of(text: str, contract: OutputContract[T]) -> tuple[object, str]:
     """Return the value of a text and how it was read: JSON first, `read_text` as a safety net."""
-    read_text = contract.read_text or (lambda _: None)
+    value = None
     if contract.plain_text:
-        is_quoted = not contract.accepts_any_text and text.startswith('"')
-        return read_text(text) or (text.strip('"') if is_quoted else text), "text"
+        value = contract.read_text(text) if contract.read_text else None
+        return value or (text if contract.accepts_any_text else text.strip('"')), "text"
     try:
         is_array = contract.output.schema.get("type") == "array"
         return read_json(text, "[]" if is_array else "{}")
     except NotJson:
-        if (value := read_text(text)) is None:
+        if contract.read_text is None or (value := contract.read_text(text)) is None:
             raise
         return value, "text"
 
@@ -284,7 +280,7 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     A rule may raise ValueError instead of saying what is wrong. An answer is not accepted if a rule
     fails otherwise.
     """
-    kind, problem, text = "semantic", None, ""
+    kind, text = "semantic", ""
     try:
         problem = await _result_of(contract.semantic(answer))
         if not problem and (problem := await _result_of(contract.grounding(answer, evidence))):
@@ -293,15 +289,11 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     except ValueError as error:
         return _failed("semantic", clip(str(error), SHOWN_ERROR_CHARS))
     except Exception as error:
-        failure = log_failure("a rule of the contract failed", error)
-        return _failed(
-            "semantic", f"the answer could not be checked ({failure}); answer differently"
-        )
-    if not problem and not text.strip():
-        problem = "the answer has no text"
-    if problem:
-        return ParseResult("", [], problem, kind, answer)
-    return ParseResult(text, contract.ids(answer), answer=answer)
+        name = log_failure("a rule of the contract failed", error)
+        return _failed("semantic", f"the answer could not be checked ({name}); answer differently")
+    if not problem and text.strip():
+        return ParseResult(text, contract.ids(answer), answer=answer)
+    return ParseResult("", [], problem or "the answer has no text", kind, answer)
 
 
 async def _result_of(problem: Problem | Awaitable[Problem]) -> Problem:
@@ -321,10 +313,8 @@ async def valid_part(
     except Exception as error:
         log_failure("nothing of an answer could be kept", error)
         return None
-    if selected is None:
-        return None
-    result = await _check(selected, contract, evidence)
-    return result if result.ok else None
+    result = None if selected is None else await _check(selected, contract, evidence)
+    return result if result and result.ok else None
 
 
 def _failed(kind: str, problem: str) -> ParseResult[T]:

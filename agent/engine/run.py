@@ -48,14 +48,14 @@ class Stop:
             Stopped: `ask` was called.
         """
         if self.is_asked:
-            raise Stopped
+            raise Stopped("the user has stopped this turn")
         try:
             async with asyncio.timeout(None) as self._working:
                 yield
         except TimeoutError:
             if self._working is None or not self._working.expired():
                 raise
-            raise Stopped from None
+            raise Stopped("the user has stopped this turn") from None
         finally:
             self._working = None
 
@@ -140,6 +140,6 @@ class Run(Generic[D]):
     def require_request(self) -> None:
         """Raise LimitReached if the turn may make no further request to a model."""
         if self.seconds_left <= 0:
-            raise DeadlinePassed
+            raise DeadlinePassed("the time of this turn is used up")
         if limit := self.ledger.exhausted(self.limits):
             raise LimitReached(f"this turn has used up its {limit}")

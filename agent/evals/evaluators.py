@@ -12,7 +12,7 @@ from agent.markdown import visible
 from agent.sommelier.taste import is_of
 from agent.sommelier.wine import Wine, folded, in_euros
 from agent.text import language_of
-from agent.turn import Reply, invented_attempts
+from agent.turn import Reply
 
 QUOTED_LINE: Final = (">", "[1]")
 """Beginnings of the lines that quote a document and name it."""
@@ -94,7 +94,7 @@ def mark_grounded(observed: Observed, expect: Expectation) -> Mark | None:
     if is_own and (observed.unknown or hidden):
         return Mark(0, f"unknown or not shown: {', '.join((*observed.unknown, *hidden))}")
     attempts = reply.retries + 1
-    if invented := min(attempts, invented_attempts(reply.error_types)):
+    if invented := min(attempts, reply.error_types.count("grounding")):
         reason = f"{invented} of {attempts} attempts named what no tool returned"
         return Mark((attempts - invented) / attempts, reason)
     return Mark(1) if is_own and (observed.wines or reply.answer) else None

@@ -103,9 +103,9 @@ class AudioServer:
         except (httpx2.HTTPError, TimeoutError) as error:
             raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
         if status >= httpx2.codes.INTERNAL_SERVER_ERROR or status in TEMPORARY:
-            raise ModelUnavailable(f"{path} answered {status}", status=status)
+            raise ModelUnavailable(f"{path} answered {status}")
         if not is_ok:
-            raise ModelRejected(f"{path} answered {status}", status=status)
+            raise ModelRejected(f"{path} answered {status}")
         if data is None:
             raise ModelUnavailable(f"{path} answered with over {lengths.FILE_BYTES} bytes")
         return data

@@ -99,8 +99,8 @@ FED_BACK: Final[Mapping[str, tuple[Step, str]]] = {
     "only reasoning": (reasoning_only("Hm."), "empty"),
     "only thoughts": (answer("<think>Hm"), "empty"),
     "no choices": (no_choices(), "no_choices"),
-    "a copy of the schema": (answer_json(SCHEMA_COPY), "degenerate"),
-    "placeholders": (answer_json(PLACEHOLDER), "degenerate"),
+    "a copy of the schema": (answer_json(SCHEMA_COPY), "semantic"),
+    "placeholders": (answer_json(PLACEHOLDER), "semantic"),
     "truncated with text": (answer(TEXT[:40], "length"), "truncated"),
     "truncated, yet whole": (answer(TEXT, "length"), "truncated"),
     "interrupted": (answer(TEXT, "error"), "interrupted"),
@@ -203,7 +203,7 @@ def faults() -> Iterator[Fault]:
         yield Fault(name, [step, search(), valid()])
     for name, steps in DOWN.items():
         yield Fault(name, steps, "model_error")
-    again = ("invalid_json", "degenerate", "degenerate")
+    again = ("invalid_json",) * 3
     yield Fault("the same invalid answer again", [answer("I like wine")] * 3, "exhausted", again)
     yield Fault(
         "endless tool calls", [*[search()] * 4, valid()], limits=Limits(seconds=20, tool_calls=4)

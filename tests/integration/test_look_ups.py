@@ -279,7 +279,7 @@ class TestFind:
         ("steps", "outcome", "errors"),
         [
             ([answer("No."), error(401)], "fallback", "invalid_json,model_error"),
-            ([answer("No."), answer("No.")], "failed", "invalid_json,degenerate,exhausted"),
+            ([answer("No."), answer("No.")], "failed", "invalid_json,invalid_json,exhausted"),
         ],
     )
     async def test_without_queries_of_the_model_it_says_so_or_falls_back(

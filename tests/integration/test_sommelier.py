@@ -69,11 +69,11 @@ async def test_a_valid_answer_is_shown_with_facts_of_the_catalogue(
 @pytest.mark.parametrize(
     ("script", "error_types"),
     [
-        ([answer("no")] * 3, "invalid_json,degenerate,degenerate,exhausted"),
+        ([answer("no")] * 3, "invalid_json,invalid_json,invalid_json,exhausted"),
         ([error(401)], "model_error"),
         ([search(), error(500), error(500), error(500)], "model_error"),
         ([search(), hang(5)], "deadline"),
-        ([search(), *[answer_json(INVENTED)] * 3], "grounding,degenerate,degenerate,exhausted"),
+        ([search(), *[answer_json(INVENTED)] * 3], "grounding,grounding,grounding,exhausted"),
     ],
     ids=["exhausted", "rejected", "down", "hanging", "inventing"],
 )

@@ -167,8 +167,8 @@ def test_words_in_a_valid_answer_are_not_judged(raw: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "kind"),
     [
-        (note(title="string"), "degenerate"),
-        (note(kind="todo", title="..."), "degenerate"),
+        (note(title="string"), "semantic"),
+        (note(kind="todo", title="..."), "semantic"),
         (note(title="x" * 200_000), "too_long"),
         ('<tool_call>{"name": "look", "arguments": {}}</tool_call>', "tool_call_as_text"),
         (f"{note(title='hm')}\n<tool_call>look()</tool_call>", "tool_call_as_text"),

@@ -61,8 +61,8 @@ def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
         costs = [sum(Prices().costs(response).values()) for _ in range(3)]
     assert costs == [UNKNOWN.prompt + UNKNOWN.completion] * 3
     assert [record.getMessage() for record in caplog.records] == [
-        "The price of the model 'unheard-of-7b' is not known: 5 US dollars per million tokens of a "
-        "prompt and 25 of an answer are counted. Say what it costs in LLM_PRICES."
+        "The price of the model 'unheard-of-7b' is not known, it counts as one of the dearest: 5 "
+        "and 25 US dollars per million tokens read and written. LLM_PRICES may say what it costs."
     ]
 
 
