@@ -8,17 +8,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Final
+from itertools import count
+from typing import Any, Final
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-)
+from pydantic import BaseModel, ConfigDict, Field
 
 from agent import lengths
 from agent.documents.passages import as_data
@@ -26,23 +19,13 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
-from agent.markdown import live, visible
+from agent.markdown import live
 from agent.prompts import instructed, prompt_for
 from agent.senses.sent_files import Pages, Unusable
 from agent.sommelier.attachment import Attachment, Contents, with_ours
-from agent.sommelier.figures import NUMBER
-from agent.sommelier.figures import value as number_of
+from agent.sommelier.read_wine import LISTED, OF_LABEL, Line, ReadWine, numbers_in
 from agent.sommelier.sommelier_prompts import compact
-from agent.sommelier.wine import (
-    LISTED,
-    OF_LABEL,
-    Catalogue,
-    Currency,
-    ReadWine,
-    Style,
-    Sureness,
-    canonical,
-)
+from agent.sommelier.wine import Catalogue
 from agent.text import words
 from agent.turn import deps_of, security_flags
 
@@ -57,79 +40,14 @@ LONGEST_PART: Final = 5_000
 KEPT_BACK: Final = 4
 """Requests of a turn that are left for its answer."""
 LIST_TOKENS: Final = 6000
-SIGNS: Final = {"€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY"}
 ADDRESSES: Final = ("://", "www.", "@", "t.me/")
 LONGEST_NAME: Final = 16
 """Words of a wine's name."""
-YEARS: Final = range(1800, 2100)
-DEAREST: Final = 1_000_000
 ORDER: Final[tuple[Contents, ...]] = ("wine_list", "labels")
 """The order of the kinds, if pictures show several."""
-APOSTROPHES: Final = str.maketrans("", "", "'’")
 
 Download = Callable[[], Awaitable[str]]
 """Fetches a picture as a model is shown it; raises Unusable if it cannot be had."""
-
-
-def _line(value: object) -> str:
-    """Return a text of a picture on one line, no longer than a name, without invisible signs."""
-    text = visible(str(value)[: 4 * lengths.READ_NAME]) if isinstance(value, str | int) else ""
-    return " ".join(text.split())[: lengths.READ_NAME]
-
-
-def _numbers(line: str) -> list[float]:
-    """Return the numbers of a line, also with an apostrophe between thousands."""
-    return [*map(number_of, NUMBER.findall(line.translate(APOSTROPHES)))]
-
-
-def _number(value: object) -> float | None:
-    """Read a number as lists write it: 48,-, €48.50."""
-    found = _numbers(str(value)[: lengths.READ_NAME])
-    return found[0] if found and 0 < found[0] < DEAREST else None
-
-
-def _year(value: object) -> int | None:
-    year = _number(value)
-    return int(year) if year and year in YEARS else None
-
-
-def _currency(value: object) -> str:
-    code = str(value).strip().upper()
-    return SIGNS.get(code, code)
-
-
-def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> object:
-    """Return None for a value that cannot be read, so that it spoils no list of a hundred wines."""
-    try:
-        return read(value)
-    except ValidationError:
-        return None
-
-
-def _sure(value: object, read: ValidatorFunctionWrapHandler) -> object:
-    return _or_none(value, read) or "likely"
-
-
-LENIENT: Final = WrapValidator(_or_none)
-Line = Annotated[str, BeforeValidator(_line)]
-Number = Annotated[float | None, BeforeValidator(_number)]
-
-
-class WineText(BaseModel):
-    """A wine as it stands on a label or a list."""
-
-    model_config = ConfigDict(json_schema_extra=compact)
-
-    line: Line = Field(default="", description="What stands there, word for word.")
-    producer: Line = ""
-    name: Line = ""
-    vintage: Annotated[int | None, BeforeValidator(_year)] = None
-    region: Line = ""
-    style: Annotated[Style | None, BeforeValidator(canonical), LENIENT] = None
-    price: Number = None
-    glass_price: Number = None
-    currency: Annotated[Currency | None, BeforeValidator(_currency), LENIENT] = None
-    sure: Annotated[Sureness, WrapValidator(_sure)] = "certain"
 
 
 class PictureText(BaseModel):
@@ -138,7 +56,7 @@ class PictureText(BaseModel):
     model_config = ConfigDict(json_schema_extra=compact)
 
     shows: Contents
-    wines: list[WineText] = Field(default_factory=list)
+    wines: list[ReadWine] = Field(default_factory=list)
     unreadable: int = Field(default=0, ge=0, le=1000)
     seen: Line = Field(default="", description="Of anything else: what it is, in five words.")
 
@@ -271,7 +189,7 @@ def held_to_itself(text: PictureText, source: str = "") -> PictureText:
     return text.model_copy(update={"wines": wines, "unreadable": unreadable, "seen": seen})
 
 
-def _is_wine(wine: WineText) -> bool:
+def _is_wine(wine: ReadWine) -> bool:
     """Tell whether a line may be that of a wine: it names one, has no address, gives no orders."""
     facts = f"{wine.producer}; {wine.name}; {wine.region}"
     everything = f"{wine.line} {facts}".lower()
@@ -284,9 +202,9 @@ def _is_wine(wine: WineText) -> bool:
     )
 
 
-def _as_written(wine: WineText) -> WineText:
+def _as_written(wine: ReadWine) -> ReadWine:
     """Return a wine without numbers that its line has not: nothing is guessed."""
-    values = {*_numbers(wine.line)}
+    values = {*numbers_in(wine.line)}
     has_year = wine.vintage is not None and {wine.vintage, wine.vintage % 100} & values
     return wine.model_copy(
         update={
@@ -307,10 +225,9 @@ async def _attachment(
     of_kind = [reading for reading in read if reading.shows == shows]
     found = [wine for reading in of_kind for wine in reading.wines][: lengths.LIST_WINES]
     prefix = LISTED if shows == "wine_list" else OF_LABEL
-    wines = (
-        ReadWine(id=f"{prefix}{number}", **wine.model_dump(exclude_none=True))
-        for number, wine in enumerate(found, start=1)
-    )
+    # A model may have written facts of its own for these.
+    own = ({"id": f"{prefix}{number}", "known_id": None, "known": None} for number in count(1))
+    wines = [wine.model_copy(update=facts) for wine, facts in zip(found, own, strict=False)]
     return Attachment(
         shows=shows,
         wines=tuple([await with_ours(wine, catalogue) for wine in wines]),

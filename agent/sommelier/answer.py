@@ -21,13 +21,13 @@ from agent.engine.messages import JsonSchema
 from agent.markdown import escape, link, live, plain
 from agent.sommelier.cards import wine_text
 from agent.sommelier.grounding import PLACEHOLDER, Grounds, sentences_that
+from agent.sommelier.read_wine import AnyWine, ReadWine
 from agent.sommelier.sommelier_prompts import (
     SmallSommelierResponse,
     SommelierResponse,
     WineRecommendation,
     validate_semantic_content,
 )
-from agent.sommelier.wine import AnyWine, ReadWine
 from agent.text import Match, pattern
 
 QUOTE_LINE: Final = pattern(r"(?m)^\\> ")

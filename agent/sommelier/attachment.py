@@ -16,8 +16,9 @@ from agent.fallback import parse_query
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.cards import facts_line, read_line
+from agent.sommelier.read_wine import ReadWine
 from agent.sommelier.safety import find_wines, may_be_shown, note, person_in
-from agent.sommelier.wine import Catalogue, ReadWine, Wine, WineQuery, money, wine_record
+from agent.sommelier.wine import Catalogue, Wine, WineQuery, money, wine_record
 from agent.sommelier.wine_tools import NoArguments, in_full
 from agent.text import words
 from agent.turn import NOBODY, Person, Reply

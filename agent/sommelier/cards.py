@@ -6,7 +6,8 @@ from typing import Final
 
 from agent.i18n import current_language, translate
 from agent.markdown import escape
-from agent.sommelier.wine import OWN, VEGAN, AnyWine, ReadWine, Wine, money, names
+from agent.sommelier.read_wine import AnyWine, ReadWine
+from agent.sommelier.wine import OWN, VEGAN, Wine, money, names
 from agent.text import pattern, words
 
 TITLE: Final = pattern(r"\A\*\*([0-9]{1,2}\. .+)\*\*\n")

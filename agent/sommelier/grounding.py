@@ -15,8 +15,9 @@ from typing import Final
 
 from agent.engine.contract import Evidence, Source
 from agent.sommelier.figures import Amount, amounts, numbers, scores, strengths, years
+from agent.sommelier.read_wine import AnyWine
 from agent.sommelier.serving import drinking_years
-from agent.sommelier.wine import AnyWine, Wine
+from agent.sommelier.wine import Wine
 from agent.text import pattern, sentences
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")

@@ -11,11 +11,11 @@ from typing import Final, get_args
 
 from agent.care.concerns import Care
 from agent.engine.run import Run
+from agent.sommelier.read_wine import AnyWine
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.taste import Taste, is_of, spending, taste_of
 from agent.sommelier.wine import (
     Allergen,
-    AnyWine,
     Catalogue,
     SoftFilter,
     Style,

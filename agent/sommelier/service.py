@@ -20,10 +20,11 @@ from agent.prompts import is_relevant, prompt_for, render, research_rules
 from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.attachment import READ_PICTURES, Attachment, describe_pictures
 from agent.sommelier.history import ids_shown_in, to_model_message
+from agent.sommelier.read_wine import catalogue_ids
 from agent.sommelier.safety import allowed_part, care_in, instructions, person_in
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import Catalogue, catalogue_ids
+from agent.sommelier.wine import Catalogue
 from agent.sommelier.wine_tools import wine_tools
 from agent.turn import (
     STATED_KINDS,

@@ -6,7 +6,7 @@ grape, country or region (`synonyms.toml`) finds every other.
 """
 
 import inspect
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -225,72 +225,6 @@ def wine_record(wine: Wine) -> dict[str, Any]:
         "in_stock": None if wine.in_stock else False,
     }
     return {name: value for name, value in known.items() if value not in (None, "")}
-
-
-LISTED: Final = "list#"
-OF_LABEL: Final = "label#"
-Sureness = Literal["certain", "likely", "unsure"]
-
-
-class ReadWine(BaseModel):
-    """A wine as read from a label or a wine list that somebody showed.
-
-    `line` is the text there. `known_id` is the id of this wine in the catalogue, if it is there,
-    and `known` that wine once it was looked up.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    line: str
-    producer: str = ""
-    name: str = ""
-    vintage: int | None = None
-    region: str = ""
-    style: Style | None = None
-    price: float | None = None
-    glass_price: float | None = None
-    currency: Currency | None = None
-    sure: Sureness = "certain"
-    known_id: str | None = None
-    known: Wine | None = Field(None, exclude=True)
-
-    @property
-    def label(self) -> str:
-        """Return producer, name and vintage as they were read."""
-        producer = "" if self.producer in self.name else self.producer
-        return " ".join(str(part) for part in (producer, self.name, self.vintage) if part)
-
-    @property
-    def source_text(self) -> str:
-        """Return the words of the label or the list, and of the catalogue if it knows the wine."""
-        own = [self.label, self.region, *map(str, self.prices)]
-        return "\n".join([*own, self.known.source_text if self.known else ""])
-
-    @property
-    def prices(self) -> tuple[float, ...]:
-        """Return what it may be said to cost: a bottle, a glass, a bottle of ours."""
-        ours = self.known.prices if self.known else ()
-        return (*(price for price in (self.price, self.glass_price) if price is not None), *ours)
-
-    @property
-    def facts(self) -> Wine:
-        """Return the wine of the catalogue, or a wine of which no more is known than was read."""
-        read = {"id", "producer", "name", "vintage", "region", "style", "price"}
-        return self.known or Wine.model_construct(**self.model_dump(include=read), country="")
-
-    @property
-    def is_listed(self) -> bool:
-        """Tell whether it is on a wine list."""
-        return self.id.startswith(LISTED)
-
-
-AnyWine = Wine | ReadWine
-
-
-def catalogue_ids(wine_ids: Iterable[str]) -> list[str]:
-    """Return those of these ids that are no ids of what was read."""
-    return [wine_id for wine_id in wine_ids if not wine_id.startswith((LISTED, OF_LABEL))]
 
 
 Text = Annotated[str, Field(max_length=200)]

@@ -23,7 +23,8 @@ from agent.senses.pictures import (
 from agent.senses.sent_files import LONGEST_SIDE, Unusable, as_shown
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.cards import read_line
-from agent.sommelier.wine import Allergen, Currency, ReadWine, Style, Wine
+from agent.sommelier.read_wine import ReadWine
+from agent.sommelier.wine import Allergen, Currency, Style, Wine
 from agent.turn import Deps, Fact, Person
 from tests.doubles.model_server import ModelServer, answer_json
 from tests.fakes import FakeCatalogue
