@@ -18,7 +18,7 @@ from agent.markdown import escape
 from agent.sommelier.cards import facts_line, read_line
 from agent.sommelier.read_wine import ReadWine
 from agent.sommelier.safety import find_wines, may_be_shown, note, person_in
-from agent.sommelier.wine import Catalogue, Wine, WineQuery, money, wine_record
+from agent.sommelier.wine import Catalogue, SoftFilter, Wine, WineQuery, money, wine_record
 from agent.sommelier.wine_tools import NoArguments, in_full
 from agent.text import words
 from agent.turn import NOBODY, Person, Reply
@@ -39,7 +39,11 @@ STANDINGS: Final[Mapping[Standing, str]] = {
     "not_ours": "not in the cellar, these come closest",
     "nothing_close": "not in the cellar",
 }
+TOLD: Final = ("wine_id", "name", "price", "from", "notes")
+"""Facts of the catalogue that a model is not told of a wine of a list, which has its own."""
 TOO_LITTLE: Final = "too little was read to know: ask the guest"
+SIMILAR: Final[tuple[SoftFilter, ...]] = ("grapes", "regions", "countries", "styles")
+"""The filters by which wines similar to that of a label are found; all but the style only rank."""
 CLOSEST: Final = 3
 MAX_SHOWN: Final = 15
 MAX_QUERY_CHARS: Final = 300
@@ -125,10 +129,8 @@ def _row(wine: ReadWine) -> dict[str, Any]:
     if wine.sure != "certain":
         row["sure"] = wine.sure
     if wine.known and wine.is_listed:
-        said = ("wine_id", "name", "price", "from", "notes")
-        row["here"] = {
-            key: fact for key, fact in wine_record(wine.known).items() if key not in said
-        }
+        facts = wine_record(wine.known).items()
+        row["here"] = {name: fact for name, fact in facts if name not in TOLD}
     return row
 
 
@@ -196,17 +198,13 @@ async def with_ours(read: ReadWine, catalogue: Catalogue) -> ReadWine:
 
 async def _closest(read: ReadWine, catalogue: Catalogue, person: Person) -> list[Wine]:
     """Return wines similar to one that we do not have; none if its label tells no facts."""
-    label_query = parse_query(f"{read.region}; {read.name}; {read.line}"[:MAX_QUERY_CHARS])
-    filters = {
-        "grapes": label_query.grapes,
-        "regions": label_query.regions,
-        "countries": label_query.countries,
-        "styles": (read.style,) if read.style else label_query.styles,
-    }
-    if not any(filters.values()):
+    told = parse_query(f"{read.region}; {read.name}; {read.line}"[:MAX_QUERY_CHARS])
+    filters = {name: value for name in SIMILAR if (value := getattr(told, name))}
+    if read.style:
+        filters["styles"] = (read.style,)
+    if not filters:
         return []
-    soft = ("grapes", "regions", "countries")
-    query = WineQuery().with_filters({**filters, "soft": soft, "limit": CLOSEST})
+    query = WineQuery(**filters, soft=SIMILAR[:-1], limit=CLOSEST)
     return list((await find_wines(catalogue, query, person)).wines)
 
 
