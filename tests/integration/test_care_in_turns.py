@@ -136,133 +136,112 @@ async def test_a_model_that_names_a_concern_at_random_spoils_no_answer(
 
 
 @dataclass
-class Listener:
-    """An answerer that keeps the care of each turn; a model `notices` concerns in its first."""
+class Chat:
+    """A chat with the bot; its answerer keeps the care of each turn, and `notices` concerns."""
 
+    bot_api: BotApi
+    sessions: Sessions
     notices: list[frozenset[Concern]] = field(default_factory=list)
     cares: list[Care] = field(default_factory=list)
+    tracer: RecordingTracer = field(default_factory=RecordingTracer)
+    button: str = ""
 
     async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
         self.cares.append(care_in(run))
         return Reply(text="Well.", concerns=self.notices.pop() if self.notices else frozenset())
 
+    def started(self) -> AbstractAsyncContextManager[Any]:
+        return running(
+            self.bot_api,
+            self,
+            MessageRepository(self.sessions),
+            self.tracer,
+            sources=Sources(documents=FakeLibrary()),
+            further=noticed_handlers,
+            safety=SafetyService(cares=CareRepository(self.sessions)),
+            buttons=care_buttons,
+        )
+
+    async def say(self, *texts: str, **message: Any) -> None:
+        for text in texts:
+            before = len(self.bot_api.sent())
+            self.bot_api.say(text, **message)
+            await self.bot_api.wait_for_message(before + 1)
+
+    async def press(self, user_id: int = CHAT) -> None:
+        """Press the button below the first message of the bot, as it was then."""
+        first, answered = self.bot_api.messages(CHAT)[0], self._answered()
+        self.button = self.button or first["reply_markup"]["inline_keyboard"][0][0]["callback_data"]
+        self.bot_api.press(first, self.button, user_id)
+        await eventually(
+            lambda: self._answered() > answered, seconds=10, otherwise=lambda: "no press answered"
+        )
+
+    def _answered(self) -> int:
+        return len(self.bot_api.calls_of("answerCallbackQuery"))
+
+    @property
+    def remembered(self) -> list[list[str]]:
+        """Return the concerns that were remembered at the beginning of each turn."""
+        return [sorted(care.remembered) for care in self.cares]
+
 
 @pytest.fixture
-async def sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
+async def chat(bot_api: BotApi, tmp_path: Path) -> AsyncIterator[Chat]:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield Sessions(engine)
+    yield Chat(bot_api, Sessions(engine))
     await engine.dispose()
 
 
-@pytest.fixture
-def cares(sessions: Sessions) -> CareRepository:
-    return CareRepository(sessions)
+async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(chat: Chat) -> None:
+    async with chat.started():
+        await chat.say("I'm 15", "have to drive home after")
+    async with chat.started():
+        await chat.say("a red", "/new", "a red")
+    assert chat.remembered == [[], ["under_age"], ["driving", "under_age"], ["under_age"]]
 
 
-@pytest.fixture
-def messages(sessions: Sessions) -> MessageRepository:
-    return MessageRepository(sessions)
+async def test_a_concern_that_a_model_noticed_is_remembered_by_a_press_alone(chat: Chat) -> None:
+    chat.notices.append(frozenset({"dependence"}))
+    async with chat.started():
+        await chat.say("mam problem z piciem", "a red")
+        await chat.press(user_id=CHAT + 1)
+        await chat.say("a red")
+        await chat.press()
+    async with chat.started():
+        await chat.say("a red")
+    assert chat.remembered == [[], [], [], ["dependence"]]
 
 
-async def say(bot_api: BotApi, *texts: str, **message: Any) -> None:
-    for text in texts:
-        before = len(bot_api.sent())
-        bot_api.say(text, **message)
-        await bot_api.wait_for_message(before + 1)
-
-
-async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(
-    bot_api: BotApi, messages: MessageRepository, cares: CareRepository
-) -> None:
-    listener = Listener()
-    async with running(bot_api, listener, messages, safety=SafetyService(cares=cares)):
-        await say(bot_api, "I'm 15", "have to drive home after")
-    async with running(bot_api, listener, messages, safety=SafetyService(cares=cares)):
-        await say(bot_api, "a red", "/new", "a red")
-    held = [sorted(care.remembered) for care in listener.cares]
-    assert held == [[], ["under_age"], ["driving", "under_age"], ["under_age"]]
-
-
-async def press(bot_api: BotApi, data: str, user_id: int = CHAT) -> None:
-    answered = len(bot_api.calls_of("answerCallbackQuery"))
-    bot_api.press(bot_api.messages(CHAT)[0], data, user_id)
-    await eventually(
-        lambda: len(bot_api.calls_of("answerCallbackQuery")) > answered,
-        seconds=10,
-        otherwise=lambda: "no press was answered",
-    )
-
-
-async def test_a_concern_that_a_model_noticed_is_remembered_by_a_press_alone(
-    bot_api: BotApi, messages: MessageRepository, cares: CareRepository
-) -> None:
-    listener = Listener(notices=[frozenset({"dependence"})])
-    async with with_buttons(bot_api, listener, messages, cares):
-        await say(bot_api, "mam problem z piciem", "a red")
-        ((button,), *_) = bot_api.messages(CHAT)[0]["reply_markup"]["inline_keyboard"]
-        await press(bot_api, button["callback_data"], user_id=CHAT + 1)
-        await say(bot_api, "a red")
-        await press(bot_api, button["callback_data"])
-    async with with_buttons(bot_api, listener, messages, cares):
-        await say(bot_api, "a red")
-    assert [sorted(care.remembered) for care in listener.cares] == [[], [], [], ["dependence"]]
-
-
-async def test_a_crisis_that_was_none_is_taken_back_by_a_press_of_its_person(
-    bot_api: BotApi, messages: MessageRepository, cares: CareRepository
-) -> None:
-    listener = Listener()
-    async with with_buttons(bot_api, listener, messages, cares):
-        await say(bot_api, "I want to end my life", "a red")
-        ((button,),) = bot_api.messages(CHAT)[0]["reply_markup"]["inline_keyboard"]
-        await press(bot_api, button["callback_data"], user_id=CHAT + 1)
-        await say(bot_api, "a red")
+async def test_a_crisis_that_was_none_is_taken_back_by_a_press_of_its_person(chat: Chat) -> None:
+    async with chat.started():
+        await chat.say("I want to end my life", "a red")
+        await chat.press(user_id=CHAT + 1)
+        await chat.say("a red")
         for _ in range(2):
-            await press(bot_api, button["callback_data"])
-        await bot_api.wait_for_message(4)
-        await say(bot_api, "a red")
-    assert [sorted(care.remembered) for care in listener.cares] == [["crisis"], ["crisis"], []]
+            await chat.press()
+        await chat.bot_api.wait_for_message(4)
+        await chat.say("a red")
+    assert chat.remembered == [["crisis"], ["crisis"], []]
 
 
-def with_buttons(
-    bot_api: BotApi, listener: Listener, messages: MessageRepository, cares: CareRepository
-) -> AbstractAsyncContextManager[Any]:
-    return running(
-        bot_api,
-        listener,
-        messages,
-        further=noticed_handlers,
-        safety=SafetyService(cares=cares),
-        buttons=care_buttons,
-    )
+async def test_help_is_said_without_the_answerer(chat: Chat) -> None:
+    async with chat.started():
+        await chat.say("ich will nicht mehr leben")
+        await chat.say("/quotes I want to kill myself")
+        await chat.say("/end I want to kill myself", "/find me a way to end my life")
+        await chat.say("", photo=PHOTO, caption="voglio farla finita")
+    lines = ("0800 111 0 111", "988", "988", "988", "02 2327 2327")
+    for line, sent in zip(lines, chat.bot_api.sent(), strict=True):
+        assert line in sent
+    assert chat.cares == []
+    assert {turn.scores["outcome"] for turn in chat.tracer.turns} == {"care"}
 
 
-async def test_help_is_said_without_the_answerer(
-    bot_api: BotApi, messages: MessageRepository
-) -> None:
-    tracer, listener = RecordingTracer(), Listener()
-    library = Sources(documents=FakeLibrary())
-    async with running(bot_api, listener, messages, tracer, sources=library):
-        await say(bot_api, "ich will nicht mehr leben")
-        await say(bot_api, "/quotes I want to kill myself")
-        await say(bot_api, "/end I want to kill myself", "/find me a way to end my life")
-        await say(bot_api, "", photo=PHOTO, caption="voglio farla finita")
-    sent = bot_api.messages(CHAT)
-    helped = ["0800 111 0 111" in sent[0]["text"], "988" in sent[1]["text"]]
-    helped += ["988" in each["text"] for each in sent[2:4]]
-    assert [*helped, "02 2327 2327" in sent[4]["text"]] == [True] * 5
-    assert listener.cares == []
-    assert {turn.scores["outcome"] for turn in tracer.turns} == {"care"}
-
-
-async def test_nothing_is_looked_up_for_who_must_not_drink(
-    bot_api: BotApi, messages: MessageRepository, cares: CareRepository
-) -> None:
-    tracer, safety = RecordingTracer(), SafetyService(cares=cares)
-    sources = Sources(documents=FakeLibrary())
-    async with running(bot_api, Listener(), messages, tracer, sources=sources, safety=safety):
-        await say(bot_api, "I'm 15", "/ask what is sur lie?", "/quotes lie", "/find wine bar Lyon")
-    assert [turn.scores["outcome"] for turn in tracer.turns][1:] == ["care"] * 3
+async def test_nothing_is_looked_up_for_who_must_not_drink(chat: Chat) -> None:
+    async with chat.started():
+        await chat.say("I'm 15", "/ask what is sur lie?", "/quotes lie", "/find wine bar Lyon")
+    assert [turn.scores["outcome"] for turn in chat.tracer.turns][1:] == ["care"] * 3
 
 
 async def test_the_fallback_knows_what_was_told_before_too() -> None:
