@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -16,24 +16,19 @@ from pydantic import SecretStr
 from agent.documents.passages import Chunk
 from agent.engine.messages import LLM
 from agent.sommelier.service import Answerer, Sommelier
-from agent.tracing.records import TraceRecord
 from bot.budgets import Budget, Budgets
 from bot.http.api import Api
 from bot.turn import TurnRunner
 from db.engine import Sessions
-from db.models import OutboxRow
-from db.records import EndedTurn
 from db.repositories.people import PeopleRepository
 from db.repositories.turns import TurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.model_server import ModelServer, answer, answer_json
-from tests.doubles.otlp import OtlpReceiver
 from tests.fakes import CHINON, FakeCatalogue
 from tests.faults.turns import INFORMATIONAL, search, valid
 from tests.library import SUR_LIE, FakeLibrary, open_model, sent
-from tests.running import Sources
+from tests.running import RecordingTracer, Sources
 from tests.serving import serving as serve
-from tests.traces import deliver
 
 TOKEN = "a-long-random-token-5c1f"
 GOOD = {"authorization": f"Bearer {TOKEN}"}
@@ -300,73 +295,40 @@ async def test_the_document_describes_what_is_served() -> None:
     assert set(answered.json()) <= set(document["components"]["schemas"]["Answer"]["properties"])
 
 
-async def test_a_call_is_a_turn_in_the_trace(
-    model_server: ModelServer, otlp_receiver: OtlpReceiver, sessions: Sessions
-) -> None:
+async def test_a_call_is_a_turn_in_the_trace(model_server: ModelServer) -> None:
     model_server.script(answer_json(REFINED), answer(ANSWER))
-    traces: list[TraceRecord] = []
-
-    class Store:
-        async def save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
-            assert ended.trace is not None
-            traces.append(ended.trace)
-
-    turns = TurnRunner(store=cast("TurnRepository", Store()))
-    async with asking(model_server, turns=turns) as client:
+    tracer = RecordingTracer()
+    async with asking(model_server, turns=TurnRunner(tracer=tracer)) as client:
         await client.post("/api/rag/rewrite", json=ASKED)
         await client.post("/api/rag/ask", json=ASKED)
-    await deliver(otlp_receiver, sessions, *traces)
-    assert [trace.name for trace in traces] == ["rewrite", "ask"]
-    rewritten, answered = sorted(
-        (span for span in otlp_receiver.spans if span.name == "turn"), key=lambda span: span.start
-    )
+    rewritten, answered = tracer.turns
     assert rewritten.output == REFINED["refined_query"]
-    assert (answered.input, "fine lees [1]" in str(answered.output)) == (QUESTION, True)
+    assert "fine lees [1]" in str(answered.output)
     assert (answered.metadata["outcome"], answered.metadata["llm_calls"]) == ("answered", 1)
-    assert {(span.session, span.user) for span in otlp_receiver.spans} == {("api", "ab12")}
+    assert (tracer.inputs, tracer.sessions) == ([QUESTION] * 2, [("api", "ab12")] * 2)
 
 
-class TestBudget:
-    """The budget of everyone holds over HTTP too."""
-
-    @pytest.fixture
-    async def kept(self, tmp_path: Path) -> AsyncIterator[TurnRepository]:
-        engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-        yield TurnRepository(Sessions(engine))
-        await engine.dispose()
-
-    async def test_when_it_is_used_up_no_model_is_asked_and_the_note_says_so(
-        self, model_server: ModelServer, kept: TurnRepository
-    ) -> None:
-        model_server.script(answer(ANSWER, usage=(900, 100)))
-        people = PeopleRepository(kept._sessions)
-        limits = [Budget("everyone", "requests", 1)]
-        budgets = Budgets(turns=kept, people=people, limits=limits)
-        async with asking(model_server, turns=TurnRunner(budgets=budgets, store=kept)) as client:
-            first = (await client.post("/api/rag/ask", json=ASKED)).json()
-            refined = ASKED | {"refine_prompt": True}
-            second = (await client.post("/api/rag/ask", json=refined)).json()
-            streamed = await client.post("/api/research/query", json={"query": "lees"})
-        *results, (_, done) = events(streamed.text)
-        assert (first["outcome"], second["outcome"]) == ("answered", "fallback")
-        assert second["note"].startswith("Today's budget for everyone is used up. It resets in")
-        assert (second["by_model"], len(second["citations"])) == (False, 2)
-        assert second["refinement"]["fallback_reason"] == "budget"
-        assert len(results) == done["resultCount"] == 2
-        assert "Today's budget for everyone is used up." in done["summary"]
-        assert len(model_server.requests) == 1
-        today = (await kept.stats(datetime.now(UTC))).today
-        assert (today.turns, today.people, today.tokens) == (3, 0, 1000)
-        assert today.outcomes == {"answered": 1, "fallback": 2}
-
-    async def test_a_turn_that_failed_counts_too(
-        self, model_server: ModelServer, kept: TurnRepository
-    ) -> None:
-        model_server.script(answer_json(REFINED, finish_reason="stop"))
-        turns, library = TurnRunner(store=kept), BrokenLibrary()
-        async with asking(model_server, turns=turns, documents=library) as client:
-            failed = await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})
-        today = (await kept.stats(datetime.now(UTC))).today
-        assert failed.status_code == 503
-        assert today.outcomes == {"failed": 1}
-        assert today.tokens > 0
+async def test_when_the_budget_of_all_is_used_up_no_model_is_asked_and_the_note_says_so(
+    model_server: ModelServer, tmp_path: Path
+) -> None:
+    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
+    store = TurnRepository(Sessions(engine))
+    people, limits = PeopleRepository(Sessions(engine)), [Budget("everyone", "requests", 1)]
+    budgets = Budgets(turns=store, people=people, limits=limits)
+    model_server.script(answer(ANSWER, usage=(900, 100)))
+    async with asking(model_server, turns=TurnRunner(budgets=budgets, store=store)) as client:
+        first = (await client.post("/api/rag/ask", json=ASKED)).json()
+        second = (await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})).json()
+        streamed = await client.post("/api/research/query", json={"query": "lees"})
+    today = (await store.stats(datetime.now(UTC))).today
+    await engine.dispose()
+    *results, (_, done) = events(streamed.text)
+    assert (first["outcome"], second["outcome"]) == ("answered", "fallback")
+    assert second["note"].startswith("Today's budget for everyone is used up. It resets in")
+    assert (second["by_model"], len(second["citations"])) == (False, 2)
+    assert second["refinement"]["fallback_reason"] == "budget"
+    assert len(results) == done["resultCount"] == 2
+    assert "Today's budget for everyone is used up." in done["summary"]
+    assert len(model_server.requests) == 1
+    assert (today.turns, today.people, today.tokens) == (3, 0, 1000)
+    assert today.outcomes == {"answered": 1, "fallback": 2}
