@@ -13,20 +13,11 @@ from db.documents.indexing import STARTER
 from tests.commands import sommelier, sommelier_here
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json
 from tests.doubles.web import Web
+from tests.library import REFINED
 from tests.processes import Process
 
 QUESTION = "What does sur lie mean?"
 SUR_LIE = "starter/methods/sur-lie.md"
-REFINED = {
-    "refined_query": "sur lie ageing on fine lees",
-    "variants": ["ageing on the lees", "wine rested on lees", "lees contact"],
-    "keywords": ["lees"],
-    "entities": [],
-    "constraints": [],
-    "ambiguities": [],
-    "security_flags": [],
-}
-
 OWN = (
     "Lees are the sediment that settles after fermentation, mostly dead yeast cells with some "
     "grape particles and tartrate crystals."

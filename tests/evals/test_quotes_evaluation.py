@@ -20,7 +20,7 @@ from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 from tests.databases import migrated_sqlite
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json
-from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model
+from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, snippet
 
 CHUNKS = (SUR_LIE, MUSCADET, OYSTERS)
 Plan = Callable[[Question, dict[str, Any]], Step]
@@ -35,20 +35,14 @@ def ideal(question: Question) -> dict[str, Any]:
     if question.kind == "negative":
         return {"snippets": [], "summary": "Nothing on this.", "noResults": True}
     return {
-        "snippets": [snippet(SUR_LIE), snippet(OYSTERS)],
+        "snippets": [quoted(SUR_LIE), quoted(OYSTERS)],
         "summary": "Two passages.",
         "noResults": False,
     }
 
 
-def snippet(chunk: Chunk, **other: str) -> dict[str, str]:
-    return {
-        "content": " ".join(chunk.text.split()[:8]),
-        "sourceId": chunk.document_id,
-        "sourceTitle": chunk.title,
-        "sourceLocation": chunk.location,
-        "relevance": "It answers.",
-    } | other
+def quoted(chunk: Chunk, **other: str) -> dict[str, str]:
+    return snippet(" ".join(chunk.text.split()[:8]), chunk, **other)
 
 
 class AllChunks(FakeLibrary):
@@ -109,7 +103,7 @@ async def test_a_perfect_model_passes_all_seven_metrics(model_server: ModelServe
 
 
 def with_snippets(value: dict[str, Any], **other: str) -> dict[str, Any]:
-    return value | {"snippets": [snippet(SUR_LIE, **other), snippet(OYSTERS, **other)]}
+    return value | {"snippets": [quoted(SUR_LIE, **other), quoted(OYSTERS, **other)]}
 
 
 FENCED = on("keyword-1", step=lambda value: answer(f"```json\n{json.dumps(value)}\n```"))
@@ -130,7 +124,7 @@ WRONG_TITLE = on(
 )
 EAGER = on(
     "negative-3",
-    step=lambda value: answer_json(value | {"snippets": [snippet(SUR_LIE)], "noResults": False}),
+    step=lambda value: answer_json(value | {"snippets": [quoted(SUR_LIE)], "noResults": False}),
 )
 
 PLANTED: dict[str, tuple[Plan, list[str]]] = {

@@ -1,8 +1,6 @@
 """Adding, listing and removing documents, on both databases, from real files."""
 
 import asyncio
-import html
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-AVA = Path(__file__).parents[3] / "shared" / "data" / "ava" / "ava_properties.json"
 LOIRE = "# The Loire\n\nA long river.\n\n## Muscadet\n\nAged sur lie, on its lees.\n"
 
 
@@ -126,24 +123,3 @@ class TestStore:
         assert seen | {await store.count()} == {0, 150}
         assert (await store.known_paths(["starter/7.md"])) == {"starter/7.md"}
         assert await load_starter_documents(store, tmp_path) is None
-
-
-@pytest.mark.skipif(not AVA.exists(), reason=f"needs {AVA.name}, data kept beside the project")
-async def test_the_american_viticultural_areas_are_indexed_whole(
-    store: SqlDocumentStore, tmp_path: Path
-) -> None:
-    folder = tmp_path / "ava"
-    folder.mkdir()
-    areas = json.loads(AVA.read_text(encoding="utf-8"))
-    for area in areas:
-        boundary = html.unescape(area["boundary_description"] or "None.")
-        text = f"# {area['name']}\n\nState: {area['state']}\n\n## Boundary\n\n{boundary}\n"
-        (folder / f"{area['ava_id']}.md").write_text(text, encoding="utf-8")
-    report = await add_documents(store, [folder])
-    assert (len(report.added), report.problems, report.notes) == (333, [], [])
-    best = await store.search(["the boundary of Fort Ross-Seaview"])
-    assert best[0].path == "ava/fort_ross_seaview.md"
-    by_place = await store.search(["Wellsona Road", "Chimney Rock Road", "Dip Creek"])
-    assert by_place[0].path == "ava/adelaida_district.md"
-    again = await add_documents(store, [folder])
-    assert len(again.unchanged) == 333

@@ -4,18 +4,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from telegram import InlineKeyboardButton
 
 from agent.documents.citations import NOT_ENOUGH
-from agent.documents.passages import Chunk
-from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
 from agent.i18n import translate
 from agent.markdown import NOTE_SIGN
-from agent.places.search import PlaceHit
 from agent.sommelier.service import Sommelier
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
@@ -25,50 +21,23 @@ from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.doubles.server import JsonObject
 from tests.fakes import FakeCatalogue
-from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, sent
+from tests.library import (
+    MUSCADET,
+    OYSTERS,
+    REFINED,
+    TEN,
+    FakeLibrary,
+    FakePlaces,
+    open_model,
+    sent,
+    snippet,
+)
 from tests.running import RecordingTracer, Sources, at_rest, running
-
-R = TypeVar("R")
 
 LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
 WEAK = f"{NOT_ENOUGH}."
 PERSON = {"id": CHAT, "is_bot": False, "first_name": "Ada"}
-REFINED = {
-    "refined_query": "lees contact in white wine",
-    "variants": ["sur lie ageing", "yeast lees contact", "wine aged on lees"],
-    "keywords": [],
-    "entities": [],
-    "constraints": [],
-    "ambiguities": [],
-    "security_flags": [],
-}
-TEN = [
-    "wine bar Bilbao Casco Viejo",
-    "vinoteca Bilbao",
-    "natural wine Bilbao Ensanche",
-    "txakoli bar Bilbao",
-    "wines by the glass Abando Bilbao",
-    "bar de vinos Bilbao Indautxu",
-    "pintxos and Rioja Bilbao",
-    "ardo taberna Bilbao",
-    "sherry bar Bilbao",
-    "wine tasting bar Bilbao Guggenheim",
-]
-REFINE_BUTTON = InlineKeyboardButton("Refine my question", callback_data="refine")
 FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
-
-
-@dataclass
-class FakePlaces:
-    """A place search that finds the same for every query, or is down."""
-
-    hits: Sequence[PlaceHit] = (PlaceHit("Bar A", "https://www.a.example/", "Pintxos."),)
-    down: bool = False
-
-    async def search(self, query: str) -> list[PlaceHit]:
-        if self.down:
-            raise ToolError("down")
-        return list(self.hits)
 
 
 @pytest.fixture
@@ -119,12 +88,6 @@ def desk(bot_api: BotApi, model_server: ModelServer, messages: MessageRepository
     return Desk(bot_api, model_server, messages)
 
 
-def press(bot_api: BotApi, message: JsonObject, data: str | None = None) -> None:
-    """A person presses the first button of a message, as Telegram tells it."""
-    pressed = data or buttons(message)[0]["callback_data"]
-    bot_api.press(message, pressed)
-
-
 def buttons(message: JsonObject) -> list[JsonObject]:
     rows = message.get("reply_markup", {}).get("inline_keyboard", [])
     return [button for row in rows for button in row]
@@ -132,16 +95,6 @@ def buttons(message: JsonObject) -> list[JsonObject]:
 
 def marks(message: JsonObject) -> list[str]:
     return [entity["type"] for entity in message.get("entities", [])]
-
-
-def quoted(text: str, chunk: Chunk) -> JsonObject:
-    return {
-        "content": text,
-        "sourceId": chunk.document_id,
-        "sourceTitle": chunk.title,
-        "sourceLocation": chunk.location,
-        "relevance": "It says so.",
-    }
 
 
 class TestAsk:
@@ -175,8 +128,8 @@ class TestAsk:
         library = FakeLibrary()
         steps = answer_json(REFINED), answer(LEES)
         (shown,) = await desk.ask("/ask —refine What are lees?", *steps, library=library)
-        assert shown.startswith("I also searched for: lees contact in white wine\n\nLees are")
-        assert library.searched[0][:2] == ("What are lees?", "lees contact in white wine")
+        assert shown.startswith(f"I also searched for: {REFINED['refined_query']}\n\nLees are")
+        assert library.searched[0][:2] == ("What are lees?", REFINED["refined_query"])
 
     async def test_under_a_weak_answer_a_button_refines_the_question_once(self, desk: Desk) -> None:
         question = "What *are* lees,\n> and [why]?"
@@ -185,13 +138,13 @@ class TestAsk:
         (weak,) = desk.shown
         # Pressed after a restart, and twice.
         async with desk.open(answer_json(REFINED), answer(LEES)) as lanes:
-            press(desk.bot_api, weak)
-            press(desk.bot_api, weak)
+            desk.bot_api.press(weak, "refine")
+            desk.bot_api.press(weak, "refine")
             await desk.bot_api.wait_for_message(2)
             await at_rest(lanes)
             desk.bot_api.say("/new")
             seen = await desk.bot_api.wait_for_message(3)
-        assert seen[1].startswith("I also searched for: lees contact in white wine\n\nLees are")
+        assert seen[1].startswith(f"I also searched for: {REFINED['refined_query']}\n\nLees are")
         assert seen[2:] == [translate("forgotten")]
         assert f"QUESTION: {question}" in sent(desk.model_server)["messages"][1]["content"]
         assert [call.status for call in desk.bot_api.calls_of("answerCallbackQuery")] == [200, 200]
@@ -239,7 +192,7 @@ async def test_what_cannot_be_looked_up_gets_one_sentence(desk: Desk) -> None:
 async def test_each_quote_is_a_message_and_the_models_words_are_marked(desk: Desk) -> None:
     first, second = "lees are mostly dead yeast", OYSTERS.text
     found = {
-        "snippets": [quoted(first, SUR_LIE), quoted(second, OYSTERS)],
+        "snippets": [snippet(first), snippet(second, OYSTERS)],
         "summary": "Lees are old yeast.",
         "noResults": False,
     }

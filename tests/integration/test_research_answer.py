@@ -109,28 +109,15 @@ async def test_what_breaks_a_rule_is_sent_back_once_with_the_reason(
     assert feedback_of(model_server).endswith(CORRECTION.partition("}")[2])
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "They love it.",
-        "They glow at night [methods/magic.md].",
-        f"Muscadet is bottled from 15 March on [{SUR_LIE.path}].",
-    ],
-)
-async def test_what_stays_wrong_is_left_out(model_server: ModelServer, wrong: str) -> None:
+async def test_what_stays_wrong_is_left_out(model_server: ModelServer) -> None:
+    wrong = f"They glow [methods/magic.md]. Muscadet is bottled from 15 March on [{SUR_LIE.path}]."
     found = await ask(model_server, *[answer(f"{GOOD}\n\n{wrong}")] * 3)
     assert (found.text, found.outcome) == (GOOD, "salvaged")
     assert len(model_server.requests) == 2
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        f"Lees taste divine, and everybody loves them [{SUR_LIE.path}].",
-        f"Les lies sont surtout des levures mortes [{SUR_LIE.path}].",
-    ],
-)
-async def test_nothing_else_is_judged(model_server: ModelServer, said: str) -> None:
+async def test_nothing_else_is_judged(model_server: ModelServer) -> None:
+    said = f"Les lies sont surtout des levures mortes, et tout le monde les aime [{SUR_LIE.path}]."
     found = await ask(model_server, answer(said))
     assert (found.text, found.retry_count) == (said, 0)
 
@@ -173,9 +160,3 @@ async def test_without_a_model_the_best_passages_with_their_sources() -> None:
     assert (found.outcome, found.by_model) == ("answered", False)
     assert found.note == translate("documents_no_model")
     assert {cited.path for cited in found.citations} == {SUR_LIE.path, OYSTERS.path}
-
-
-async def test_nothing_retrieved_needs_no_request(model_server: ModelServer) -> None:
-    found = await ask(model_server, library=FakeLibrary(chunks=()))
-    assert found.text.startswith(NOT_ENOUGH)
-    assert model_server.requests == []

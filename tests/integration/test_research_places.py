@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx2
@@ -22,20 +22,8 @@ from agent.places.queries import Queries, QueryGenerationFailed, generate_querie
 from agent.places.search import PlaceHit, brave, searxng
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.doubles.server import LoopbackServer
-from tests.library import feedback_of, open_model, sent
+from tests.library import TEN, FakePlaces, feedback_of, open_model, sent
 
-TEN = [
-    "wine bar Bilbao Casco Viejo",
-    "vinoteca Bilbao",
-    "natural wine Bilbao Ensanche",
-    "txakoli bar Bilbao",
-    "wines by the glass Abando Bilbao",
-    "bar de vinos Bilbao Indautxu",
-    "pintxos and Rioja Bilbao",
-    "ardo taberna Bilbao",
-    "sherry bar Bilbao",
-    "wine tasting bar Bilbao Guggenheim",
-]
 NINE = TEN[:9]
 FAST = Limits(seconds=10, model_tries=1)
 
@@ -70,12 +58,11 @@ class TestContract:
         "step",
         [
             answer(f"```json\n{json.dumps(TEN)}\n```"),
-            answer(f"Here you are: {json.dumps(TEN)} Enjoy!"),
             answer_json({"queries": TEN}),
             answer("\n".join(f"{number}. {query}" for number, query in enumerate(TEN, 1))),
             answer_json([f"{number}. {query}" for number, query in enumerate(TEN, 1)]),
         ],
-        ids=["fence", "commentary", "object", "numbered lines", "numbered JSON"],
+        ids=["fence", "object", "numbered lines", "numbered JSON"],
     )
     async def test_the_safety_net(self, model_server: ModelServer, step: Step) -> None:
         assert (await generate(model_server, step)).queries == tuple(TEN)
@@ -121,24 +108,6 @@ class TestRepair:
         assert (found.outcome, found.error_types) == ("fallback", ("model_error",))
 
 
-class FakeSearch:
-    """Canned hits by query; a query without any gets `otherwise`, None being a failure."""
-
-    def __init__(
-        self, hits: dict[str, list[PlaceHit]], otherwise: list[PlaceHit] | None = None
-    ) -> None:
-        self.hits = hits
-        self.otherwise = otherwise
-        self.asked: list[str] = []
-
-    async def search(self, query: str) -> list[PlaceHit]:
-        self.asked.append(query)
-        found = self.hits.get(query, self.otherwise)
-        if found is None:
-            raise ToolError("the provider is down")
-        return found
-
-
 ARDO = PlaceHit("Ardo Bár | Bilbao", "https://www.ardo.example/visit", "Txakoli since 1950.")
 ARDO_AGAIN = PlaceHit("ardo bar - Bilbao", "https://ardo.example/menu", "The menu.")
 YELP_ONE = PlaceHit("Bar Uno", "https://yelp.example/uno")
@@ -146,7 +115,7 @@ YELP_TWO = PlaceHit("Bar Dos", "https://yelp.example/dos")
 
 
 async def places(
-    search: FakeSearch | None, run: Run | None = None, place: str = "Leeds", **options: Any
+    search: FakePlaces | None, run: Run | None = None, place: str = "Leeds", **options: Any
 ) -> Places:
     return await find_places("WINE_BAR", place, run=run or Run(), search=search, **options)
 
@@ -155,26 +124,20 @@ class TestPlaces:
     """Results of all queries, each place once, nothing made up."""
 
     async def test_merged_by_site_and_name_with_the_queries_that_hit(self) -> None:
-        search = FakeSearch(
-            {
-                "wine bar Leeds": [YELP_ONE, ARDO],
-                "champagne lounge Leeds": [ARDO_AGAIN, YELP_TWO],
-                "sherry and port bar Leeds": [ARDO],
-            },
-            otherwise=[],
-        )
+        hits = {
+            "wine bar Leeds": [YELP_ONE, ARDO],
+            "champagne lounge Leeds": [ARDO_AGAIN, YELP_TWO],
+            "sherry and port bar Leeds": [ARDO],
+        }
+        search = FakePlaces([], **hits)
         found = await places(search)
-        assert [(place.title, place.url, place.snippet) for place in found.results] == [
-            (ARDO.title, ARDO.url, ARDO.snippet),
-            (YELP_ONE.title, YELP_ONE.url, ""),
-            (YELP_TWO.title, YELP_TWO.url, ""),
-        ]
-        assert found.results[0].queries == (
-            "wine bar Leeds",
-            "champagne lounge Leeds",
-            "sherry and port bar Leeds",
+        assert [place.url for place in found.results] == [ARDO.url, YELP_ONE.url, YELP_TWO.url]
+        best = found.results[0]
+        assert (best.title, best.snippet, best.queries) == (
+            ARDO.title,
+            ARDO.snippet,
+            (*search.hits,),
         )
-        assert found.note == ""
         assert sorted(search.asked) == sorted(found.queries.queries)
 
     async def test_one_place_however_its_address_is_written(self) -> None:
@@ -183,20 +146,20 @@ class TestPlaces:
             PlaceHit("Another name", "http://m.buecher.example/visit#menu"),
             PlaceHit("bucher bar", "https://buecher.example./contact"),
         ]
-        found = await places(FakeSearch({}, otherwise=hits))
+        found = await places(FakePlaces(hits))
         assert [place.url for place in found.results] == [hits[0].url]
 
     async def test_a_provider_that_hangs_does_not_hold_up_the_links(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        class Hangs(FakeSearch):
+        class Hangs(FakePlaces):
             async def search(self, query: str) -> list[PlaceHit]:
                 if query not in self.hits:
                     await asyncio.sleep(60)
                 return await super().search(query)
 
         monkeypatch.setattr(find, "SEARCH_SECONDS", 0.05)
-        found = await places(Hangs({"wine bar Leeds": [ARDO]}))
+        found = await places(Hangs(**{"wine bar Leeds": [ARDO]}))
         assert (len(found.results), len(found.links)) == (1, 10)
 
 
@@ -229,65 +192,49 @@ def search_server() -> Iterator[SearchServer]:
         yield server
 
 
+@pytest.fixture
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient() as client:
+        yield client
+
+
 class TestProviders:
     """The adapters, against a server on loopback."""
 
-    async def test_searxng(self, search_server: SearchServer) -> None:
-        search_server.reply = JSONResponse(
-            {
-                "results": [
-                    {"title": "Ardo", "url": "https://ardo.example/?a=1&copy=2", "content": "Hi"},
-                    {"title": "no address"},
-                    {"title": "Two", "url": "https://two.example", "latitude": 50.9413},
-                ]
-            }
-        )
-        async with httpx2.AsyncClient() as http:
-            found = await searxng(f"{search_server.base_url}/sx/", http).search("wine bar")
-        assert found == [
-            PlaceHit("Ardo", "https://ardo.example/?a=1&copy=2", "Hi"),
-            PlaceHit("Two", "https://two.example"),
+    async def test_of_searxng_only_what_can_be_shown_is_taken_over(
+        self, search_server: SearchServer, http: httpx2.AsyncClient
+    ) -> None:
+        results: list[Any] = [
+            *({"title": "Trap", "url": url} for url in NO_PAGES),
+            {"title": "no address", "url": None},
+            {"url": "https://no-title.example"},
+            *("no result", None),
+            {"title": "half \ud83d", "url": "https://half.example/?a=1&copy=2", "content": "Hi"},
+            {"title": "Nice \u202e moc.doog\nbar", "url": "https://turned.example"},
+            {"title": "L" * 5000, "url": "https://long.example", "content": "C" * 5000},
         ]
+        body = json.dumps({"results": results, "answers": ["42"], "infoboxes": [{"urls": []}]})
+        search_server.reply = Response(body, media_type="application/json")
+        search = searxng(f"{search_server.base_url}/sx/", http)
+        half, turned, long = await search.search("wine bar")
+        assert half == PlaceHit("half", "https://half.example/?a=1&copy=2", "Hi")
+        assert turned.title == "Nice moc.doog bar"
+        assert (len(long.title), len(long.snippet)) == (200, 1000)
         (request,) = search_server.seen
         assert request.url.path == "/sx/search"
-        assert dict(request.query_params) == {
-            "q": "wine bar",
-            "format": "json",
-            "categories": "general,map",
-        }
+        asked = {"q": "wine bar", "format": "json", "categories": "general,map"}
+        assert dict(request.query_params) == asked
 
-    async def test_brave(self, search_server: SearchServer) -> None:
+    async def test_brave(self, search_server: SearchServer, http: httpx2.AsyncClient) -> None:
         result = {
             "title": "Ardo &amp; Co",
             "url": "https://ardo.example",
             "description": "A <strong>wine</strong> bar",
         }
         search_server.reply = JSONResponse({"web": {"results": [result]}})
-        async with httpx2.AsyncClient() as http:
-            found = await brave(SecretStr("key-1"), http, search_server.base_url).search("wine bar")
+        found = await brave(SecretStr("key-1"), http, search_server.base_url).search("wine bar")
         assert found == [PlaceHit("Ardo & Co", "https://ardo.example", "A wine bar")]
-        (request,) = search_server.seen
-        assert request.headers["x-subscription-token"] == "key-1"
-        assert request.query_params["count"] == "10"
-
-    async def test_only_what_can_be_shown_is_taken_over(self, search_server: SearchServer) -> None:
-        results: list[Any] = [
-            *({"title": "Trap", "url": url} for url in NO_PAGES),
-            {"title": "no address", "url": None},
-            {"url": "https://no-title.example"},
-            "no result",
-            None,
-            {"title": "half \ud83d", "url": "https://half.example", "content": "\ud800"},
-            {"title": "Nice \u202e moc.doog\nbar", "url": "https://turned.example"},
-            {"title": "L" * 5000, "url": "https://long.example", "content": "C" * 5000},
-        ]
-        body = json.dumps({"results": results, "answers": ["42"], "infoboxes": [{"urls": []}]})
-        search_server.reply = Response(body, media_type="application/json")
-        async with httpx2.AsyncClient() as http:
-            half, turned, long = await searxng(search_server.base_url, http).search("wine")
-        assert half == PlaceHit("half", "https://half.example")
-        assert turned.title == "Nice moc.doog bar"
-        assert (len(long.title), len(long.snippet)) == (200, 1000)
+        assert search_server.seen[0].headers["x-subscription-token"] == "key-1"
 
     @pytest.mark.parametrize(
         ("reply", "problem"),
@@ -298,9 +245,12 @@ class TestProviders:
         ],
     )
     async def test_a_failure_says_what_to_do(
-        self, search_server: SearchServer, reply: Response, problem: str
+        self,
+        search_server: SearchServer,
+        http: httpx2.AsyncClient,
+        reply: Response,
+        problem: str,
     ) -> None:
         search_server.reply = reply
-        async with httpx2.AsyncClient() as http:
-            with pytest.raises(ToolError, match=problem):
-                await searxng(search_server.base_url, http).search("wine bar")
+        with pytest.raises(ToolError, match=problem):
+            await searxng(search_server.base_url, http).search("wine bar")

@@ -16,21 +16,11 @@ from tests.doubles.model_server import (
     answer_json,
     error,
     hang,
-    refusal,
 )
 from tests.fakes import root_span
-from tests.library import FakeLibrary, open_model, sent
+from tests.library import REFINED, FakeLibrary, open_model, sent
 
 QUESTION = "what's that yeasty lees thing about?"
-REFINED: dict[str, Any] = {
-    "refined_query": "ageing wine on the lees (sur lie)",
-    "variants": ["lees ageing effects", "yeast autolysis in wine", "sur lie meaning"],
-    "keywords": ["lees", "yeast"],
-    "entities": [],
-    "constraints": [],
-    "ambiguities": ["which wine"],
-    "security_flags": [],
-}
 FAST = Limits(seconds=10)
 
 
@@ -65,7 +55,6 @@ FALLBACKS: dict[str, tuple[Step, str]] = {
         "invalid",
     ),
     "an empty response": (answer(""), "empty"),
-    "a refusal": (refusal("No."), "refused"),
     "a server error": (error(500), "model_error"),
 }
 
@@ -86,11 +75,6 @@ class TestFallback:
         slow = hang(5, answer_json(REFINED))
         found = await refine(model_server, slow, limits=Limits(seconds=0.2))
         assert (found.fallback_reason, found.queries) == ("timeout", (QUESTION,))
-
-    async def test_switched_off_nothing_is_asked(self, model_server: ModelServer) -> None:
-        async with open_model(model_server) as model:
-            found = await refine_question(QUESTION, run=Run([model]), enabled=False)
-        assert (found.fallback_reason, model_server.requests) == ("disabled", [])
 
 
 class TestAnswering:

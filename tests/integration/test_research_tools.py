@@ -14,25 +14,11 @@ from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox, ToolResult
 from agent.places.find import find_places_tool
-from agent.places.search import PlaceHit
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.turn import Deps
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.fakes import root_span
-from tests.library import SUR_LIE, FakeLibrary, open_model
-
-NATURAL = [
-    "bar à vin naturel Bellecour Lyon",
-    "natural wine bar Bellecour Lyon",
-    "cave à manger Bellecour Lyon",
-    "bar à vins Presqu'île Bellecour Lyon",
-    "vin nature Lyon Ainay Bellecour",
-    "wines by the glass Bellecour Lyon",
-    "bar à vins Cordeliers Bellecour Lyon",
-    "planche fromage charcuterie vin Bellecour Lyon",
-    "bouchon Beaujolais bar Bellecour Lyon",
-    "bar à vins Vieux Lyon Bellecour",
-]
+from tests.library import SUR_LIE, TEN, FakeLibrary, FakePlaces, open_model, snippet
 
 
 async def run(tool: Tool, *models: LLM, **arguments: Any) -> ToolResult:
@@ -67,13 +53,7 @@ class TestDocuments:
         assert first.sources.keys() == second.sources.keys()
 
     async def test_quotes_are_verbatim_and_evidence(self, model_server: ModelServer) -> None:
-        said = {
-            "content": "lees are mostly dead yeast",
-            "sourceId": SUR_LIE.document_id,
-            "sourceTitle": SUR_LIE.title,
-            "sourceLocation": "",
-            "relevance": "A definition.",
-        }
+        said = snippet("lees are mostly dead yeast")
         model_server.script(
             answer_json({"snippets": [said], "summary": "Lees.", "noResults": False})
         )
@@ -100,11 +80,6 @@ class TestDocuments:
         assert tool.names == ["retrieve.documents", "llm.answer", "guard.output"]
 
 
-class FakeSearch:
-    async def search(self, query: str) -> list[PlaceHit]:
-        return [PlaceHit("Ardo", "https://ardo.example", "Txakoli.")]
-
-
 class TestPlaces:
     async def test_without_a_provider_there_are_links(self) -> None:
         found = await run(find_places_tool(), category="WINERY", place="Bilbao", wish="txakoli")
@@ -116,11 +91,11 @@ class TestPlaces:
     async def test_a_good_models_ten_queries_are_searched_with_the_guests_wish(
         self, model_server: ModelServer
     ) -> None:
-        model_server.script(answer_json(NATURAL))
-        tool = find_places_tool(search=FakeSearch())
-        asked = {"category": "WINE_BAR", "place": "Bellecour, Lyon", "wish": "natural"}
+        model_server.script(answer_json(TEN))
+        tool = find_places_tool(FakePlaces())
+        asked = {"category": "WINE_BAR", "place": "Bilbao, Spain", "wish": "natural"}
         async with open_model(model_server) as model:
             found = await run(tool, model, **asked)
         (place,) = json.loads(found.text)["places"]
-        assert place["queries"] == NATURAL
+        assert place["queries"] == TEN
         assert model_server.requests[0].json["messages"][1]["content"].endswith('Wish: "natural".')

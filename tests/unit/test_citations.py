@@ -29,15 +29,12 @@ def uncited(text: str) -> list[str]:
         "Lees are yeast.[a.md] They settle.[b.md]",
         "According to [a.md], lees are yeast.",
         "Lees are yeast. They settle. [a.md]",
-        "There are two:\n- gross lees [a.md]\n- fine lees [b.md]",
         "1. Gross lees are\n   heavy. They smell. [a.md]\n2. Fine lees [b.md]",
         "**Lees**\nThey are yeast [a.md].",
         "Lees are yeast [a.md]. Would you like to know more?",
         "Lees, e.g. Dead yeast approx. 2 % vol. of it, settle [a.md].",
         "Lees are yeast.\n\n[a.md]\n\nThey settle.\nSource: [a.md], [b.md]",
-        "Lees are yeast.\n\n**Sources:** [a.md], [b.md]",
         "I don't have enough information on prices.",
-        "Lees are yeast [a.md].\n\nI don’t have enough information on the rest.",
         "澱は酵母です。沈みます [a.md]。",
     ],
 )
@@ -51,7 +48,6 @@ def test_a_statement_is_covered_by_a_citation_in_or_behind_it(text: str) -> None
         ("Lees are yeast [a.md]. They settle.", ["They settle."]),
         ("Lees are yeast.\n\nThey settle [a.md].", ["Lees are yeast."]),
         ("- gross lees are heavy\n- fine lees are not [a.md]", ["gross lees are heavy"]),
-        ("Hope this helps!", ["Hope this helps!"]),
         ("Lees are yeast […].", ["Lees are yeast […]."]),
     ],
 )
