@@ -67,17 +67,6 @@ def test_in_a_crisis_a_command_says_where_help_is(home: dict[str, str]) -> None:
         assert "0800 111 0 111" in done.stdout
 
 
-def test_who_is_under_age_is_looked_up_nothing_and_who_is_pregnant_is_told(
-    home: dict[str, str],
-) -> None:
-    young = sommelier_here("ask", "I am 15, what does sur lie mean?", environment=home)
-    assert "under 18" in young.stdout
-    assert "lees" not in young.stdout
-    told = sommelier_here("quotes", "I'm pregnant, cork taint", environment=home)
-    assert "In pregnancy" in told.stdout
-    assert "cork" in told.stdout
-
-
 def test_quotes_stand_word_for_word_in_their_documents(home: dict[str, str]) -> None:
     done = sommelier_here("quotes", "cork taint", environment=home)
     *quotes, summary, note = done.stdout.strip().split("\n\n")
@@ -116,11 +105,9 @@ def test_a_failure_is_one_line_and_an_exit_status(
     home: dict[str, str], tmp_path: Path, model_server: ModelServer
 ) -> None:
     model_server.script(answer("No."), answer("No."))
-    down = {"DATABASE_URL": "postgresql+psycopg://u:secret@127.0.0.1:1/x"}
     asked: list[tuple[Sequence[str], dict[str, str], int, str]] = [
         (("ask", " "), {}, 2, "What should I look up?"),
         (("ask", "x" * 1001), {}, 2, "That is too long for me to look up."),
-        (("ask", QUESTION), down, 1, "The database x on 127.0.0.1:1 cannot be reached"),
         (("find", "pub", "Lyon"), {}, 2, "there is no category 'pub'"),
         (("find", "WINERY", "x" * 121), {}, 2, "name a town, a district or a region"),
         (("find", "WINERY", "Lyon", "--save", str(tmp_path)), {}, 1, f"{tmp_path} cannot be"),

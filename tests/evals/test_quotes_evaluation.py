@@ -42,7 +42,7 @@ def ideal(question: Question) -> dict[str, Any]:
 
 
 def quoted(chunk: Chunk, **other: str) -> dict[str, str]:
-    return snippet(" ".join(chunk.text.split()[:8]), chunk, **other)
+    return snippet(" ".join(chunk.text.split()[:8]), chunk) | other
 
 
 class AllChunks(FakeLibrary):
