@@ -1,39 +1,36 @@
-"""Open the database, documents, models, prompts and search; without Telegram.
+"""Open the database, documents, models, prompts and searches by the settings; without Telegram.
 
 Commands that only look something up start from here, so nothing here imports `telegram`.
 """
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import httpx2
 from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.care.help import Help, help_texts
-from agent.documents.embedding import Embedder
+from agent.documents.embedding import Embedder, EmbeddingService
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
+from agent.engine.limits import Ledger, Limits, Prices
+from agent.engine.llm import LLMService
+from agent.engine.messages import LLMResponse, ResponseMode, Usage
 from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.places.find import find_places_tool
-from agent.places.search import PlaceSearch
+from agent.places.search import PlaceSearch, brave, searxng
+from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
-from bot.models import (
-    embedder_of,
-    models_of,
-    place_search,
-    run_of,
-    speaker_of,
-    special_models_of,
-    transcriber_of,
-)
+from agent.turn import Deps, Prompts
 from bot.tasks import attempt, bounded
 from bot.tracing import open_prompts, trace_rows
-from config import Settings, SettingsError, describe
+from config import Purpose, Server, Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
 from db.engine import DatabaseUnavailable, Sessions, create_engine
 from db.repositories.broadcasts import Broadcasts
@@ -107,13 +104,13 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_database(settings))
         http = httpx2.AsyncClient()
-        stack.push_async_callback(bounded, "the place search", http.aclose)
+        stack.push_async_callback(bounded, "requests to servers", http.aclose)
         embedder = embedder_of(settings, http)
         documents = SqlDocumentStore(sessions, embedder)
         if embedder is not None:
             embedding = asyncio.create_task(attempt("embedding documents", documents.embed_missing))
             stack.callback(embedding.cancel)
-        models, special = models_of(settings), special_models_of(settings)
+        models, special = models_of(settings)
         for model in (*models, *special.values()):
             stack.push_async_callback(bounded, "the model", model.close)
         prompts = await stack.enter_async_context(open_prompts(settings))
@@ -121,10 +118,10 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             sessions=sessions,
             repositories=Repositories(sessions, trace_rows(settings)),
             documents=documents,
-            run=run_of(settings, models, prompts, special),
+            run=run_of(settings, prompts, models, special),
             search=place_search(settings, http),
-            transcriber=transcriber_of(settings, http),
-            speaker=speaker_of(settings, http),
+            transcriber=audio_server(settings, "transcription", http),
+            speaker=audio_server(settings, "speech", http),
             refinement=settings.enable_query_refinement,
             help=help_of(settings),
             small=settings.is_small,
@@ -177,6 +174,78 @@ async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
     """Open the configured source of vectors; None if there is none."""
     async with httpx2.AsyncClient() as http:
         yield embedder_of(settings, http)
+
+
+def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMService]]:
+    """Return the models that are asked in order, and those for quotes and pictures, if set."""
+    mode, special = settings.response_mode, dict[str, LLMService]()
+    names = (settings.llm_model, *settings.llm_fallback_models) if settings.has_model else ()
+    if settings.has_model and settings.quotes_model:
+        special["quotes"] = model_of(settings, settings.quotes_model, mode)
+    if (server := settings.server("vision")) and settings.vision_model:
+        special[VISION] = model_of(settings, settings.vision_model, mode, server)
+    return [model_of(settings, name, mode) for name in names], special
+
+
+def model_of(
+    settings: Settings, name: str, mode: ResponseMode, server: Server | None = None
+) -> LLMService:
+    """Return a model of a server, by default of the configured one."""
+    base_url, api_key = server or (settings.openai_base_url, settings.openai_api_key)
+    return LLMService(
+        model=name,
+        api_key=api_key,
+        base_url=base_url,
+        mode=mode,
+        timeout_seconds=settings.llm_timeout_seconds,
+    )
+
+
+def run_of(
+    settings: Settings,
+    prompts: Prompts,
+    models: Sequence[LLMService] = (),
+    special: Mapping[str, LLMService] = MappingProxyType({}),
+) -> Run[Deps]:
+    """Return the run that every turn starts from; `special` models serve one use each."""
+    prices = Prices(settings.llm_prices)
+    for model in models:  # logs at the start which of them have no known price
+        prices.costs(LLMResponse(model=model.model, usage=Usage(1), base_url=model.base_url))
+    limits = Limits(
+        structured_output_max_retries=settings.structured_output_max_retries,
+        cost_usd=settings.turn_max_cost_usd,
+        seconds=settings.turn_timeout_seconds,
+    )
+    deps = Deps(prompts=prompts, models=special)
+    return Run(models, limits=limits, ledger=Ledger(prices=prices), deps=deps)
+
+
+def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> EmbeddingService | None:
+    """Return the configured source of vectors; None if documents are searched by words only."""
+    name, server = settings.embedding_model, settings.server("embedding")
+    if not (server and name):
+        return None
+    return EmbeddingService(http, model=name, base_url=server[0], api_key=server[1])
+
+
+def audio_server(
+    settings: Settings, purpose: Purpose, http: httpx2.AsyncClient
+) -> AudioServer | None:
+    """Return the model that hears or speaks; None where none is set, or no server for it."""
+    server, name = settings.server(purpose), getattr(settings, f"{purpose}_model")
+    if not (server and name):
+        return None
+    seconds = settings.llm_timeout_seconds
+    return AudioServer(
+        http=http, model=name, base_url=server[0], api_key=server[1], timeout_seconds=seconds
+    )
+
+
+def place_search(settings: Settings, http: httpx2.AsyncClient) -> PlaceSearch | None:
+    """Return the configured search for places; SearXNG comes before Brave."""
+    if settings.searxng_url is not None:
+        return searxng(settings.searxng_url, http)
+    return brave(settings.brave_api_key, http) if settings.brave_api_key is not None else None
 
 
 def help_of(settings: Settings) -> Help:

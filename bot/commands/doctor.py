@@ -21,8 +21,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from bot.commands.local_models import find_servers
 from bot.commands.output import open_settings, show, table
-from bot.models import model_of
-from bot.resources import open_engine, require_newest_schema
+from bot.resources import model_of, open_engine, require_newest_schema
 from bot.tracing import langfuse_api, otlp_backend
 from config import Settings, SettingsError
 from db.engine import DatabaseUnavailable, Sessions

@@ -49,8 +49,7 @@ from bot.commands.output import (
     write_file,
 )
 from bot.commands.prompts import prompts_in_use, prompts_to_try
-from bot.models import model_of, run_of
-from bot.resources import open_database, open_embedder, research_tools
+from bot.resources import model_of, open_database, open_embedder, research_tools, run_of
 from bot.tracing import langfuse_of, masking_of
 from config import Settings
 from db.repositories.documents import SqlDocumentStore
@@ -250,7 +249,7 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
         embedder = await stack.enter_async_context(open_embedder(settings))
         documents = SqlDocumentStore(sessions, embedder)
         await documents.embed_missing()
-        run = run_of(settings, [], REPOSITORY)
+        run = run_of(settings, REPOSITORY)
         yield Bench(settings, SqlCatalogue(sessions), documents, run, stack)
 
 

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from agent.documents.embedding import EmbeddingError, EmbeddingService
-from bot.models import embedder_of
+from bot.resources import embedder_of
 from config import load_settings
 from tests.doubles.web import Web
 
