@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from agent.care.concerns import read_care
@@ -38,6 +39,7 @@ from db.repositories.turns import TurnRepository
 
 STORED_CHARS: Final = 2000
 """The most characters of a message that are stored; users get the full text."""
+Progress = AbstractAsyncContextManager[ShowDraft | None]
 LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 """Kinds of turns that answer, or help to answer, from documents or the web."""
 
@@ -93,8 +95,13 @@ class TurnRunner:
         self, question: Question, work: AnswerFunction, root: Span
     ) -> tuple[Question, Reply]:
         """Return the question (transcribed if it was a voice message) and the reply."""
-        async with self._show_progress(question) as show_draft:
-            allowance = await self._allowance(question)
+        progress: Progress = nullcontext()
+        if self.replies is not None and question.to is not None:
+            progress = self.replies.show_progress(question)
+        async with progress as show_draft:
+            allowance = (
+                await self.budgets.allowance(question.user_id) if self.budgets else UNLIMITED
+            )
             run = self._run_within(allowance, question, root, show_draft)
             question = await _transcribe(question, run)
             person = await self._read_person(question, root)
@@ -103,18 +110,6 @@ class TurnRunner:
             guarded_work = self.safety.guard(person, work, is_look_up=is_look_up)
             reply = await answer_or_apologize(run, guarded_work)
             return question, await self._finish(question, run, allowance, person, reply)
-
-    def _show_progress(self, question: Question) -> AbstractAsyncContextManager[ShowDraft | None]:
-        """Show a typing indicator or drafts until the block ends; yield a function for drafts."""
-        if self.replies is None or question.to is None:
-            return nullcontext()
-        return self.replies.show_progress(question)
-
-    async def _allowance(self, question: Question) -> Allowance:
-        """Return the part of the day's budgets that the turn may use."""
-        if self.budgets is None:
-            return UNLIMITED
-        return await self.budgets.allowance(question.user_id)
 
     def _run_within(
         self, allowance: Allowance, question: Question, root: Span, show_draft: ShowDraft | None
@@ -179,14 +174,11 @@ class TurnRunner:
 
     async def _may_have_lost_answer(self, question: Question) -> bool:
         """Return whether the answer before this one may not have arrived."""
-        store = self.store
-        if store is None or question.to is None:
+        if self.store is None or question.to is None:
             return False
-        return await call_or_default(
-            lambda: store.may_be_lost(question.chat_id),
-            default=False,
-            problem="Could not read whether the last answer was delivered",
-        )
+        may_be_lost = partial(self.store.may_be_lost, question.chat_id)
+        problem = "Could not read whether the last answer was delivered"
+        return await call_or_default(may_be_lost, default=False, problem=problem)
 
     async def _commit(
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
@@ -213,20 +205,16 @@ class TurnRunner:
 
     async def _save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
         """Store a turn. If the database is unavailable, log it: the answer is sent all the same."""
-        store = self.store
-        if store is not None:
-            await try_briefly(
-                lambda: store.save(ended, messages),
-                default=None,
-                problem="A turn could not be stored",
-            )
+        if self.store is not None:
+            save = partial(self.store.save, ended, messages)
+            await try_briefly(save, default=None, problem="A turn could not be stored")
 
     async def _handle_abort(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep the trace of a turn that was cancelled or failed before its reply was made."""
         # If a correction cancelled the turn, or the lane tries it again, this trace continues.
         question.state.trace = root.trace
         if pending_turn() is None:
-            # No update began the turn, so no lane will try it again: this is its end.
+            # No update began the turn, so this is its end.
             reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
             await self._save(ended_turn(replace(question, in_history=False), reply, root))
 
