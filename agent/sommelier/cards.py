@@ -7,7 +7,7 @@ from typing import Final
 from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.sommelier.read_wine import AnyWine, ReadWine
-from agent.sommelier.wine import OWN, VEGAN, Wine, money, names
+from agent.sommelier.wine import OWN, VEGAN, Wine, key, money
 from agent.text import pattern, words
 
 TITLE: Final = pattern(r"\A\*\*([0-9]{1,2}\. .+)\*\*\n")
@@ -37,25 +37,22 @@ def facts_line(wine: AnyWine) -> str:
         facts = [origin, translate("cellar_own")]
     else:
         facts = [origin, price_text(wine), "" if wine.in_stock else translate("not_in_stock")]
-    return " · ".join(fact for fact in facts if fact)
+    return " · ".join(filter(None, facts))
 
 
 def read_line(wine: ReadWine) -> str:
     """Write that a wine was read, what the list asks for it, and what it costs here."""
-    bottle, glass = (
-        money(price, wine.currency) if price is not None else ""
-        for price in (wine.price, wine.glass_price)
-    )
-    ours = price_text(wine.known) if wine.known and wine.is_listed else ""
-    facts = [
-        translate("of_list" if wine.is_listed else "of_label"),
-        translate(f"read_{wine.sure}") if wine.sure != "certain" else "",
-        wine.region,
-        bottle,
-        translate("by_the_glass", price=glass) if glass else "",
-        translate("in_cellar", price=ours) if ours else "",
-    ]
-    return " · ".join(fact for fact in facts if fact)
+    facts = [translate("of_list" if wine.is_listed else "of_label")]
+    if wine.sure != "certain":
+        facts.append(translate(f"read_{wine.sure}"))
+    facts.append(wine.region)
+    if wine.price is not None:
+        facts.append(money(wine.price, wine.currency))
+    if wine.glass_price is not None:
+        facts.append(translate("by_the_glass", price=money(wine.glass_price, wine.currency)))
+    if wine.is_listed and wine.known and (ours := price_text(wine.known)):
+        facts.append(translate("in_cellar", price=ours))
+    return " · ".join(filter(None, facts))
 
 
 def price_text(wine: Wine) -> str:
@@ -67,18 +64,15 @@ def country_name(country: str) -> str:
     """Return the name of a country in the language of the turn; its own if it has none there."""
     if current_language() == "en":
         return country
-    codes = (_codes().get(name) for name in names("countries", country))
-    code = next(filter(None, codes), "")
+    code = _codes().get(key("countries", country), "")
     return _territories(current_language()).get(code, country)
 
 
 @cache
 def _codes() -> Mapping[str, str]:
-    """Return the codes of countries by their English names, folded."""
+    """Return the codes of countries by their canonical names."""
     named = _territories("en").items()
-    return {name: code for code, label in named for name in names("countries", label)[:1]} | {
-        "england": "GB"
-    }
+    return {key("countries", label): code for code, label in named} | {"england": "GB"}
 
 
 @cache

@@ -9,11 +9,18 @@ from agent.care.concerns import Care, read_care_in_talk
 from agent.care.help import Help
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.messages import Message, ToolCall
+from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.span import Prompt
 from agent.engine.tools import Tool, Toolbox
-from agent.fallback import Fallback, describe_search, language_of, unambiguous_query
+from agent.fallback import (
+    Fallback,
+    LookUp,
+    describe_search,
+    language_of,
+    reply_to,
+    unambiguous_query,
+)
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.mcp import McpServers, Proposal
 from agent.prompts import is_relevant, prompt_for, render, research_rules
@@ -127,7 +134,8 @@ class Sommelier:
         prompt = prompt_for(run, WINES_PROMPT if self._is_small else "sommelier")
         response = None  # without a model, or if a small model was not asked
         if run.models and self._is_small:
-            response = await self._ask_small_model(message, run, attached)
+            if not (attached and attached.is_new):
+                response = await ask_small_model(message, run, await self._look_up(message, run))
         elif run.models:
             response = await self._ask_model(message, run, attached, prompt, is_chosen)
         care = self._care_with_concern(run, response)
@@ -155,19 +163,14 @@ class Sommelier:
             prompt=prompt.ref,
         )
 
-    async def _ask_small_model(
-        self, message: str, run: Run, attached: Attachment | None
-    ) -> Response | None:
-        """Search, then ask a small model about the results; return None if there are none."""
-        if attached and attached.is_new:
-            return None
-        search = await self._fallback.look_up(
-            _messages(message, run),
+    async def _look_up(self, message: str, run: Run) -> LookUp:
+        """Return the wines or the passage that the rules of the fallback find for a message."""
+        return await self._fallback.look_up(
+            [*run.history, {"role": "user", "content": message}],
             person=person_in(run),
             language=current_language(),
             span=run.span,
         )
-        return await ask_small_model(message, run, search)
 
     async def _ask_model(
         self,
@@ -263,12 +266,7 @@ class Sommelier:
         """Return the wines read from this message's pictures, else the answer of the fallback."""
         if attached and attached.is_new and attached.wines:
             return await describe_pictures(attached, self._catalogue, person_in(run))
-        reply = await self._fallback.answer(
-            _messages(message, run),
-            person=person_in(run),
-            language=current_language(),
-            span=run.span,
-        )
+        reply = reply_to(await self._look_up(message, run))
         care = care_in(run)
         if reply.wine_ids and (care.is_cautious or care.forbids_alcohol):
             return replace(reply, text=f"{self._help.notice_for(care)}\n\n{reply.text}")
@@ -345,11 +343,6 @@ def _show_response(response: Response) -> Reply:
 def _proposal_note(proposal: Proposal) -> str:
     """Return the note that shows the proposed tool call above its button."""
     return f"{translate('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
-
-
-def _messages(message: str, run: Run) -> list[Message]:
-    """Return the messages of this conversation, the current one last."""
-    return [*run.history, {"role": "user", "content": message}]
 
 
 def _user_texts(message: str, run: Run) -> list[str]:

@@ -1,6 +1,5 @@
 """Tell when a wine is at its best, and how warm it is served, by its names and its style."""
 
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
@@ -36,20 +35,18 @@ def _tables() -> _Tables:
 
 def best_years(wine: Wine) -> Range:
     """Return from and until how many years after its vintage a wine is at its best."""
-    tables, place = _tables(), f"{wine.label} / {wine.region} / {wine.appellation}"
-    names, found = tables.names, None
-    if wine.style is Style.WHITE:
-        names = {name: years for name, years in names.items() if name not in tables.reds}
-    if wine.style is not Style.ROSE:  # it is drunk young, whatever its name
-        found = _first(names, place)
-    if found is None and wine.style not in UNNAMED:
-        found = _first(tables.grapes, f"{wine.label} / {' '.join(wine.grapes[:1])}")
-    return found or tables.styles[wine.style]
-
-
-def _first(years: Mapping[str, Range], label: str) -> Range | None:
-    """Return the years of the first name in a label; None if it has none of them."""
-    return next((years[name] for name in years if f" {name} " in f" {folded(label)} "), None)
+    tables, style = _tables(), wine.style
+    by_place = f"{wine.label} / {wine.region} / {wine.appellation}"
+    by_grape = f"{wine.label} / {' '.join(wine.grapes[:1])}"
+    searched = [] if style is Style.ROSE else [(tables.names, by_place)]  # rosé is drunk young
+    searched += [] if style in UNNAMED else [(tables.grapes, by_grape)]
+    for named, text in searched:
+        told = f" {folded(text)} "
+        for name, years in named.items():
+            is_of_reds = style is Style.WHITE and name in tables.reds
+            if f" {name} " in told and not is_of_reds:
+                return years
+    return tables.styles[style]
 
 
 def drinking_years(wine: Wine) -> Range | None:
