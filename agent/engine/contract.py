@@ -1,10 +1,10 @@
 """The contract of an answer: a type, semantic rules, grounding rules, and how it is rendered."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -15,23 +15,19 @@ from agent.engine.messages import JsonSchema, OutputSchema, api_name
 T = TypeVar("T")
 
 
-@runtime_checkable
-class Source(Protocol):
-    """A result of a source: a wine, a part of a document, a page of the web."""
-
-    @property
-    def source_text(self) -> str:
-        """Return the text of the source, without the query that found it."""
-        ...
+def texts_of(sources: Iterable[object]) -> list[str]:
+    """Return the `source_text` of the sources that have one."""
+    texts = (getattr(source, "source_text", None) for source in sources)
+    return [text for text in texts if isinstance(text, str)]
 
 
 @dataclass(slots=True)
 class Evidence:
     """The facts of a turn; an answer may name nothing else.
 
-    `sources` holds the results of this turn's tools, by id. The text that a tool returns to the
-    model is not evidence: it may repeat the model's own arguments. `user_texts` are the messages of
-    the user, `assistant_texts` earlier answers.
+    `sources` holds the results of this turn's tools, by id: a wine, a part of a document, a page
+    of the web. The text that a tool returns to the model is not evidence: it may repeat the model's
+    own arguments. `user_texts` are the messages of the user, `assistant_texts` earlier answers.
     """
 
     sources: dict[str, object] = field(default_factory=dict)
@@ -41,10 +37,7 @@ class Evidence:
     @property
     def texts(self) -> list[str]:
         """Return the texts of the sources and of the user."""
-        return [
-            *(source.source_text for source in self.sources.values() if isinstance(source, Source)),
-            *self.user_texts,
-        ]
+        return [*texts_of(self.sources.values()), *self.user_texts]
 
     @property
     def links(self) -> frozenset[str]:
@@ -65,10 +58,7 @@ def _nothing(value: object, evidence: object = None) -> None:
 
 def _as_text(value: object, evidence: Evidence) -> str:
     """Render an answer by default: its strings as paragraphs, or its numbers if it has none."""
-    try:
-        values = list(leaves(to_jsonable_python(value)))
-    except ValueError:  # nested too deeply
-        return ""
+    values = list(leaves(to_jsonable_python(value)))
     strings = [leaf for leaf in values if isinstance(leaf, str)]
     paragraphs = strings or [str(leaf).lower() for leaf in values]
     return "\n\n".join(text for text in paragraphs if text.strip())
@@ -121,21 +111,13 @@ class OutputContract(Generic[T]):
         Raises:
             ValidationError: it does not satisfy the schema.
         """
-        # JSON5 leaves surrogate pairs apart: join them, and replace single ones, for UTF-8.
-        text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
-        return self.adapter.validate_json(text.decode("utf-16", "replace"))
+        return self.adapter.validate_json(json.dumps(value))
 
     def write(self, answer: T) -> str:
-        """Return a valid answer as the model should have written it: a string as it is, else JSON.
-
-        Return an empty text if the type cannot be written as JSON.
-        """
+        """Return a valid answer as the model should have written it: a string as it is, or JSON."""
         if isinstance(answer, str):
             return answer
-        try:
-            return self.adapter.dump_json(answer, by_alias=True).decode()
-        except ValueError:  # pydantic cannot serialize the type
-            return ""
+        return self.adapter.dump_json(answer, by_alias=True).decode()
 
     @cached_property
     def output(self) -> OutputSchema:

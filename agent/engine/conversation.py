@@ -36,7 +36,7 @@ class Conversation:
     ) -> None:
         self.messages: list[Message] = [
             {"role": "system", "content": storable(instructions)},
-            *map(_whole, history),
+            *history,
             {"role": "user", "content": storable(message)},
         ]
         self._question_index, self._images = len(history) + 1, images
@@ -128,12 +128,6 @@ class Conversation:
         if any(message.get("role") == "tool" for message in self.messages):
             answer |= response.echo
         self.messages += [answer, correction]
-
-
-def _whole(message: Message) -> Message:
-    """Return a message without single surrogates, which cannot be sent."""
-    content = message.get("content")
-    return message | {"content": storable(content)} if isinstance(content, str) else message
 
 
 def _wire(call: ToolCall) -> dict[str, Any]:

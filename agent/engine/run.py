@@ -83,11 +83,6 @@ class Run(Generic[D]):
     show_draft: ShowDraft | None = None
     stop: Stop = field(default_factory=Stop)
 
-    def __post_init__(self) -> None:
-        is_sequence = isinstance(self.models, Sequence)
-        if not is_sequence or not all(hasattr(model, "model") for model in self.models):
-            raise TypeError(f"models must be like [LLMService(model=...)], not {self.models!r}")
-
     def for_turn(
         self,
         *,

@@ -8,7 +8,6 @@ its text may hold a secret.
 import asyncio
 import inspect
 import json
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -26,7 +25,6 @@ from agent.text import storable, truncate_at_boundary
 
 ERROR_PREFIX: Final = "Error: "
 NAMED_KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-TRUNCATED: Final = "this call was cut off at the token limit; call again with shorter arguments"
 SLIMMED: Final = frozenset({"title", "minLength", "maxLength", "minItems", "maxItems"})
 """Keywords of a schema that tell the model nothing."""
 ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is known"
@@ -90,9 +88,7 @@ class Tool:
             named |= {name: getattr(arguments, name) for name in type(arguments).model_fields}
         if inspect.iscoroutinefunction(self.function):
             return await self.function(*given, **named)
-        output = await asyncio.to_thread(self.function, *given, **named)
-        # A lambda or another callable may return a coroutine though it is no coroutine function.
-        return await output if inspect.isawaitable(output) else output
+        return await asyncio.to_thread(self.function, *given, **named)
 
 
 def tool(function: Callable[..., object]) -> Tool:
@@ -115,9 +111,7 @@ def tool(function: Callable[..., object]) -> Tool:
         default = ... if parameter.default is parameter.empty else parameter.default
         if parameter.name != "run":
             fields[parameter.name] = (hints[parameter.name], default)
-    with warnings.catch_warnings():  # about parameters named like methods: "copy", "schema"
-        warnings.simplefilter("ignore", UserWarning)
-        model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
     return Tool(name, inspect.cleandoc(function.__doc__), model, function, passes_fields=True)
 
 
@@ -133,38 +127,24 @@ class Toolbox:
             raise ValueError(f"two tools have one name: {names}")
         self.schemas: Sequence[ToolSchema] = [item.schema for item in self.tools]
 
-    async def call_all(
-        self, calls: Sequence[ToolCall], run: Run, *, step: int, is_truncated: bool
-    ) -> list[ToolResult]:
+    async def call_all(self, calls: Sequence[ToolCall], run: Run, *, step: int) -> list[ToolResult]:
         """Run a response's calls concurrently and return their results in order.
 
-        Calls beyond the limit are refused. If the response `is_truncated`, its last call does
-        not run unless its arguments are complete. `step` numbers the response in the trace.
+        Calls beyond the limit are refused. `step` numbers the response in the trace.
         """
         allowed = max(0, run.limits.tool_calls - run.ledger.tool_calls)
         run.ledger.tool_calls += min(allowed, len(calls))
-        is_incomplete = is_truncated and not is_json_object(calls[-1].arguments)
-        truncated_index = len(calls) - 1 if is_incomplete else None
-        results = await asyncio.gather(
-            *(
-                self.call(call, run, step=step, is_truncated=index == truncated_index)
-                for index, call in enumerate(calls[:allowed])
-            )
-        )
-        return results + [_failed("limit", ENOUGH_CALLS)] * len(calls[allowed:])
+        running = [self.call(call, run, step=step) for call in calls[:allowed]]
+        refused = [_failed("limit", ENOUGH_CALLS)] * len(calls[allowed:])
+        return [*await asyncio.gather(*running), *refused]
 
-    async def call(
-        self, call: ToolCall, run: Run, *, step: int = 1, is_truncated: bool = False
-    ) -> ToolResult:
+    async def call(self, call: ToolCall, run: Run, *, step: int = 1) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own."""
-        name = call.name if call.name in self.names else "unknown"
+        tool = self._tools_by_name.get(call.name)
+        name = f"tool.{tool.name if tool else 'unknown'}"
         metadata = {"step": step, "call_id": call.id}
-        with run.span.child(
-            f"tool.{name}", "tool", input=call.arguments, metadata=metadata
-        ) as span:
-            if is_truncated:
-                result = _failed("truncated", TRUNCATED)
-            elif (tool := self._tools_by_name.get(call.name)) is None:
+        with run.span.child(name, "tool", input=call.arguments, metadata=metadata) as span:
+            if tool is None:
                 listed = ", ".join(self.names) or "none"
                 problem = f"there is no tool {fence(call.name)}. Tools: {listed}"
                 result = _failed("unknown_tool", problem)

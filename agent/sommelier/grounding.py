@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import combinations, combinations_with_replacement
 from typing import Final
 
-from agent.engine.contract import Evidence, Source
+from agent.engine.contract import Evidence, texts_of
 from agent.sommelier.figures import Amount, amounts, numbers, scores, strengths, years
 from agent.sommelier.read_wine import AnyWine
 from agent.sommelier.serving import drinking_years
@@ -53,8 +53,8 @@ class Grounds:
     def texts(self) -> list[str]:
         """Return the texts of documents, other sources and earlier answers."""
         found = self.evidence.sources.values()
-        sources = (one for one in found if isinstance(one, Source) and not isinstance(one, AnyWine))
-        return [*(source.source_text for source in sources), *self.evidence.assistant_texts]
+        told = texts_of(source for source in found if not isinstance(source, AnyWine))
+        return [*told, *self.evidence.assistant_texts]
 
     def wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures of a text that nothing grounds; a `wine` is the one it describes."""

@@ -250,11 +250,6 @@ class TestRequests:
 class TestMisuse:
     """What somebody who uses the loop for the first time is told."""
 
-    @pytest.mark.parametrize("models", ["gpt-4o", None, [None]])
-    def test_what_is_no_model_is_named(self, models: Any) -> None:
-        with pytest.raises(TypeError, match=r"models must be like \[LLMService\(model=...\)\]"):
-            Run(models)
-
     @pytest.mark.parametrize("run", [Run(), None])
     async def test_a_run_needs_a_model(self, run: Any) -> None:
         with pytest.raises(TypeError, match="run must have a model"):
