@@ -35,7 +35,7 @@ from bot.tracing import masking_of
 from db.engine import Sessions
 from db.models import TraceRow, values_of
 from db.repositories.traces import SqlTraceStore, moment
-from db.repositories.turns import exported_turns
+from db.repositories.turns import disliked_turns
 
 UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LAST: Final = "last"
@@ -118,21 +118,12 @@ def show_trace(
 @app.command("export")
 def export(
     file: Annotated[Path, typer.Argument(help="Where to write it: one JSON object a line.")],
-    disliked: Annotated[bool, typer.Option("--disliked", help="Only turns with a 👎.")] = False,
-    retried: Annotated[
-        bool, typer.Option("--retried", help="Only turns that needed another attempt.")
-    ] = False,
     since: Since = None,
 ) -> None:
-    """Save turns as a dataset for `sommelier eval run`: the question, and what came before it."""
+    """Save the turns with a 👎 as a dataset for `sommelier eval run`, with their history."""
     settings, begin = open_settings(), since_moment(since)
     hide = masking_of(settings).text
-    turns = with_database(
-        settings,
-        lambda sessions: exported_turns(
-            sessions, hide, since=begin, disliked=disliked, retried=retried
-        ),
-    )
+    turns = with_database(settings, lambda sessions: disliked_turns(sessions, hide, begin))
     if not turns:
         typer.echo("No such turn whose words are still remembered; nothing was written.")
         return

@@ -154,69 +154,41 @@ def _counted(day: date, turns: Sequence[Any]) -> DayStats:
     )
 
 
-async def exported_turns(
-    sessions: Sessions,
-    hide: Callable[[str], str],
-    *,
-    since: datetime | None = None,
-    disliked: bool = False,
-    retried: bool = False,
+async def disliked_turns(
+    sessions: Sessions, hide: Callable[[str], str], since: datetime | None = None
 ) -> list[dict[str, object]]:
-    """Return the turns since a moment whose messages are still stored, as lines of a dataset.
+    """Return the disliked turns whose messages are still stored, as lines of a dataset.
 
-    The oldest come first. With `disliked` and `retried`, only turns that were disliked or needed
-    retries are returned. The lines name no user, and `hide` masks their messages.
+    The oldest come first. The lines name no user, and `hide` masks their messages.
     """
     is_question = (UserMessage.turn_id == TurnRow.turn_id) & (UserMessage.role == "user")
     is_answer = (Answer.turn_id == TurnRow.turn_id) & (Answer.role == "assistant")
-    query = (
-        select(TurnRow, UserMessage, Answer)
-        .join(UserMessage, is_question)
-        .join(Answer, is_answer, isouter=True)
-        .order_by(TurnRow.at, TurnRow.turn_id)
-    )
+    query = select(TurnRow, UserMessage, Answer).where(TurnRow.verdict == "disliked")
+    query = query.join(UserMessage, is_question).join(Answer, is_answer)
     if since is not None:
         query = query.where(TurnRow.at >= since)
-    if disliked:
-        query = query.where(TurnRow.verdict == "disliked")
-    if retried:
-        query = query.where(TurnRow.retries > 0)
+    lines: list[dict[str, object]] = []
     async with sessions() as session:
-        return [
-            _exported(hide, turn, message, answer, await _before(session, message))
-            for turn, message, answer in (await session.execute(query)).all()
-            if message.content.strip()
-        ]
-
-
-def _exported(
-    hide: Callable[[str], str],
-    turn: TurnRow,
-    message: MessageRow,
-    answer: MessageRow | None,
-    history: Sequence[MessageRow],
-) -> dict[str, object]:
-    is_disliked = turn.verdict == "disliked"
-    return {
-        "id": f"turn-{turn.turn_id}",
-        "kind": "disliked" if is_disliked else "retried" if turn.retries else "turn",
-        "messages": [hide(message.content)],
-        "history": [
-            {"role": row.role, "content": hide(row.content), "wine_ids": row.wine_ids}
-            for row in history
-        ],
-        "expect": {},
-        "note": ": ".join(filter(None, [turn.reason, hide(turn.comment)])),
-        "answer": hide(answer.content) if answer else "",
-        "outcome": turn.outcome,
-        "trace_id": turn.trace_id,
-    }
-
-
-async def _before(session: AsyncSession, message: MessageRow) -> list[MessageRow]:
-    earlier = (MessageRow.chat_id == message.chat_id) & (MessageRow.id < message.id)
-    query = select(MessageRow).where(earlier).order_by(MessageRow.id.desc()).limit(HISTORY)
-    return list(await session.scalars(query))[::-1]
+        for turn, question, answer in await session.execute(query.order_by(TurnRow.at)):
+            earlier = (MessageRow.chat_id == question.chat_id) & (MessageRow.id < question.id)
+            before = select(MessageRow).where(earlier).order_by(MessageRow.id.desc()).limit(HISTORY)
+            history = [
+                {"role": row.role, "content": hide(row.content), "wine_ids": row.wine_ids}
+                for row in await session.scalars(before)
+            ]
+            line: dict[str, object] = {
+                "id": f"turn-{turn.turn_id}",
+                "kind": "disliked",
+                "messages": [hide(question.content)],
+                "history": history[::-1],
+                "expect": {},
+                "note": ": ".join(filter(None, [turn.reason, hide(turn.comment)])),
+                "answer": hide(answer.content),
+                "outcome": turn.outcome,
+                "trace_id": turn.trace_id,
+            }
+            lines.append(line)
+    return lines
 
 
 class FeedbackRepository(TraceStoringRepository):

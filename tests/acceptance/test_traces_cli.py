@@ -126,9 +126,10 @@ def test_disliked_turns_become_a_dataset_that_can_be_run_again(
     filled: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "disliked.jsonl"
-    said = run(filled, "export", "--disliked", "--since", "7d", str(file))
+    said = run(filled, "export", "--since", "7d", str(file))
     assert said == f"1 turn written to {file}.\n"
     (line,) = file.read_text("utf-8").splitlines()
+    assert str(ADA) not in line
     assert json.loads(line) == {
         "id": "turn-2",
         "kind": "disliked",
@@ -147,25 +148,9 @@ def test_disliked_turns_become_a_dataset_that_can_be_run_again(
     assert conversation.messages == ("a red for lamb?",)
 
 
-def test_without_a_filter_all_turns_are_saved_and_nobodys_id(
-    filled: dict[str, str], tmp_path: Path
-) -> None:
-    file = tmp_path / "all.jsonl"
-    run(filled, "export", str(file))
-    text = file.read_text("utf-8")
-    assert [json.loads(line)["id"] for line in text.splitlines()] == ["turn-1", "turn-2", "turn-3"]
-    assert str(ADA) not in text
-    run(filled, "export", "--retried", str(file))
-    items = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    assert [(item["id"], item["kind"]) for item in items] == [
-        ("turn-2", "disliked"),
-        ("turn-3", "retried"),
-    ]
-
-
 def test_nothing_to_export_writes_no_file(environment: dict[str, str], tmp_path: Path) -> None:
     file = tmp_path / "none.jsonl"
-    assert "nothing was written" in run(environment, "export", "--disliked", str(file))
+    assert "nothing was written" in run(environment, "export", str(file))
     assert not file.exists()
 
 
