@@ -17,8 +17,8 @@ from rich.table import Table
 from agent.documents.passages import has_clear_best
 from agent.documents.quotes import find_quotes
 from agent.engine.run import Run
-from agent.evals.dataset import read_ground_truth
 from benchmarks.first_request import Listener, tokens
+from benchmarks.quotes import read_questions
 from bot.commands.evaluate import open_bench
 from config import load_settings
 
@@ -36,7 +36,7 @@ async def main() -> None:
     """Print the table."""
     asked: list[tuple[int, bool]] = []
     async with open_bench(load_settings(None, {}), starter=True) as bench:
-        for question in read_ground_truth():
+        for question in read_questions():
             listener = Listener("json_object")
             found = await find_quotes(
                 question.query, documents=bench.documents, run=Run([listener])

@@ -1,4 +1,4 @@
-"""Datasets: conversations with what their last answer must keep to, and questions for quotes.
+"""Datasets: conversations with what their last answer must keep to.
 
 `docs/evaluation.md` explains the format. Unknown fields of a conversation are ignored, but an
 unknown expectation is an error: a misspelt one would never fail.
@@ -6,16 +6,9 @@ unknown expectation is an error: a misspelt one would never fail.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agent.engine.errors import AgentError
 from agent.sommelier.sommelier_prompts import ResponseType
@@ -27,7 +20,6 @@ from agent.turn import StoredMessage
 
 STARTER: Final = Path(__file__).with_name("conversations.jsonl")
 """Conversations that are answered from the starter wines."""
-GROUND_TRUTH: Final = Path(__file__).with_name("ground_truth.json")
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
@@ -96,28 +88,6 @@ class Conversation(BaseModel):
         return " / ".join(self.messages)
 
 
-class Question(StrictModel):
-    """A question with a known answer: the documents that hold it, by the end of their path."""
-
-    id: str
-    kind: Literal["keyword", "paraphrase", "multi", "negative"]
-    query: str
-    sources: tuple[str, ...]
-
-    @property
-    def title(self) -> str:
-        """Return the question."""
-        return self.query
-
-
-Case = Conversation | Question
-
-
-def read_ground_truth() -> list[Question]:
-    """Return the 24 questions over the starter documents: 6 of each kind."""
-    return TypeAdapter(list[Question]).validate_json(GROUND_TRUTH.read_bytes())
-
-
 def read_conversations(path: Path) -> list[Conversation]:
     """Read the conversations of a JSONL file, in order; blank lines are skipped.
 
@@ -176,15 +146,14 @@ def select(
     return [found[place * len(found) // count] for place in range(count)]
 
 
-def item_of(dataset: str, case: Case) -> Item:
-    """Return a case as an item of a dataset in Langfuse, with an id fixed by both."""
+def item_of(dataset: str, case: Conversation) -> Item:
+    """Return a conversation as an item of a dataset in Langfuse, with an id fixed by both."""
     data = case.model_dump(mode="json", exclude_defaults=True)
-    asked = {key: data[key] for key in ("messages", "history", "query") if key in data}
-    expected = data.get("expect", {})
-    if isinstance(case, Question):
-        expected = {"sources": list(case.sources)}
-    metadata: dict[str, Any] = {key: data[key] for key in ("id", "language", "kind") if key in data}
-    return Item(item_id(dataset, case.id), asked, expected, metadata)
+    expected = data.pop("expect", {})
+    metadata: dict[str, Any] = {
+        key: data.pop(key) for key in ("id", "language", "kind") if key in data
+    }
+    return Item(item_id(dataset, case.id), data, expected, metadata)
 
 
 def conversation_of(item: Item, dataset: str) -> Conversation:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from agent.engine.feedback import clip
 from agent.evals.evaluators import METRICS
-from agent.evals.quotes import THRESHOLDS
 from agent.evals.run import Result
 from agent.numbers import percentile
 
@@ -22,7 +21,6 @@ FIGURES: Final = {
     "cost_usd": "${:.4f}",
 }
 """Numbers beside the marks and their format: percentiles, or averages over the cases."""
-NAMES: Final = tuple(dict.fromkeys([*METRICS, *THRESHOLDS, *FIGURES]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Average:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The results of a variant; `below` are the thresholds for quotes that it does not reach."""
+    """The results of a variant."""
 
     label: str
     items: int
@@ -43,18 +41,13 @@ class Summary:
     failed: int
     metrics: Mapping[str, Average]
     figures: Mapping[str, float]
-    below: Sequence[str]
     total_cost_usd: float
 
     def cell(self, name: str) -> str:
-        """Return the value of a metric or figure as text; empty if it never applied."""
+        """Return the value of a metric or figure as text; a dash if it never applied."""
         if average := self.metrics.get(name):
-            text = f"{average.score:.0%} of {average.items}"
-        elif name in self.figures:
-            text = FIGURES[name].format(self.figures[name])
-        else:
-            return ""
-        return f"{text} ✗" if name in self.below else text
+            return f"{average.score:.0%} of {average.items}"
+        return FIGURES[name].format(self.figures[name]) if name in self.figures else "–"
 
 
 def summaries(results: Sequence[Result]) -> list[Summary]:
@@ -67,21 +60,15 @@ def summaries(results: Sequence[Result]) -> list[Summary]:
 
 
 def _summary(label: str, results: Sequence[Result]) -> Summary:
-    outcomes = [result.outcome for result in results]
-    seconds = [taken for outcome in outcomes for taken in outcome.seconds]
-    metrics, figures = dict[str, Average](), dict[str, float]()
-    for name in NAMES:
-        if scores := [found.marks[name].score for found in outcomes if name in found.marks]:
+    seconds = [taken for result in results for taken in result.seconds]
+    metrics = dict[str, Average]()
+    figures = {f"seconds p{share}": percentile(seconds, share / 100) for share in (50, 95)}
+    for name in METRICS:
+        if scores := [result.marks[name].score for result in results if name in result.marks]:
             metrics[name] = Average(fmean(scores), len(scores))
-        if numbers := [found.figures[name] for found in outcomes if name in found.figures]:
+    for name in FIGURES:
+        if numbers := [result.figures[name] for result in results if name in result.figures]:
             figures[name] = fmean(numbers)
-    figures |= {f"seconds p{share}": percentile(seconds, share / 100) for share in (50, 95)}
-    values = figures | {name: average.score for name, average in metrics.items()}
-    below = [
-        name
-        for name, (_, passes, limit) in THRESHOLDS.items()
-        if not passes(values.get(name, 0.0), limit)
-    ]
     return Summary(
         label=label,
         items=len(results),
@@ -89,23 +76,17 @@ def _summary(label: str, results: Sequence[Result]) -> Summary:
         failed=sum(bool(result.failure) for result in results),
         metrics=metrics,
         figures=figures,
-        below=[] if THRESHOLDS.keys().isdisjoint(metrics) else below,
-        total_cost_usd=sum(outcome.figures.get("cost_usd", 0.0) for outcome in outcomes),
+        total_cost_usd=sum(result.figures.get("cost_usd", 0.0) for result in results),
     )
 
 
 def rows(found: Sequence[Summary]) -> Iterator[list[str]]:
-    """Yield the rows of the table: a metric or figure, then its value for each variant.
-
-    The limit that a metric of quotes has to pass is told beside its name.
-    """
+    """Yield the rows of the table: a metric or figure, then its value for each variant."""
     yield ["Metric", *(summary.label for summary in found)]
-    is_quotes = any(not THRESHOLDS.keys().isdisjoint(summary.metrics) for summary in found)
-    for name in NAMES:
+    for name in (*METRICS, *FIGURES):
         cells = [summary.cell(name) for summary in found]
-        if any(cells):
-            limit = f" {THRESHOLDS[name][0]}" if is_quotes and name in THRESHOLDS else ""
-            yield [name + limit, *(cell or "–" for cell in cells)]
+        if {*cells} != {"–"}:
+            yield [name, *cells]
     yield ["all passed", *(f"{summary.passed} of {summary.items}" for summary in found)]
     yield ["failed", *(str(summary.failed) for summary in found)]
     yield ["cost in all", *(f"${summary.total_cost_usd:.2f}" for summary in found)]
@@ -115,7 +96,7 @@ def worst(results: Iterable[Result], variant: str) -> list[Result]:
     """Return the cases of a variant that did not pass, the lowest scores first."""
 
     def rank(result: Result) -> tuple[bool, float]:
-        scores = [mark.score for mark in result.outcome.marks.values()]
+        scores = [mark.score for mark in result.marks.values()]
         return not result.failure, fmean(scores) if scores else 0.0
 
     wrong = [result for result in results if result.variant == variant and not result.passed]
@@ -129,7 +110,7 @@ def worst_lines(results: Sequence[Result]) -> Iterator[str]:
         yield from [f"\nWorst cases of {label}:"] if wrong else []
         for result in wrong:
             yield f"  {result.case.id}: {result.case.title}"
-            for name, mark in result.outcome.marks.items():
+            for name, mark in result.marks.items():
                 if not mark.passed:
                     yield f"      {name} {mark.score:.0%}: {clip(mark.reason, MAX_REASON_CHARS)}"
 
@@ -146,7 +127,11 @@ def as_json(run: str, results: Sequence[Result]) -> dict[str, Any]:
                 "passed": result.passed,
                 "failure": result.failure,
                 "trace_ids": [trace.trace_id for trace in result.traces],
-                **asdict(result.outcome),
+                "marks": {name: asdict(mark) for name, mark in result.marks.items()},
+                "figures": result.figures,
+                "texts": result.texts,
+                "wine_ids": result.wine_ids,
+                "seconds": result.seconds,
             }
             for result in results
         ],

@@ -1,25 +1,19 @@
-"""Answer the cases of a dataset with every variant; trace and mark the turns.
+"""Answer the conversations of a dataset with every variant; trace and mark the turns.
 
-A variant is the sommelier with a model and a prompt, or a model that quotes. Results are yielded as
-they come, so that an interrupted run keeps what is done.
+Results are yielded as they come, so that an interrupted run keeps what is done.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Final, Protocol, cast
+from typing import Final
 
-from agent.documents.passages import DocumentStore
-from agent.documents.quotes import find_quotes
 from agent.engine.errors import log_failure
-from agent.engine.limits import NOTHING_SPENT, Spent
+from agent.engine.limits import NOTHING_SPENT
 from agent.engine.run import Run
-from agent.engine.span import Span
-from agent.evals.dataset import Case, Conversation, Question
+from agent.evals.dataset import Conversation
 from agent.evals.evaluators import Mark, Observed, marks
-from agent.evals.quotes import quote_marks
 from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
@@ -30,131 +24,63 @@ USER: Final = "eval"
 
 
 @dataclass(slots=True)
-class Trial:
-    """One case, tried by one variant, with the traces of its turns."""
-
-    run: str
-    variant: str
-    case: Case
-    traces: list[TraceRecord] = field(default_factory=list)
-
-    @contextmanager
-    def turn(self, message: str) -> Iterator[Span]:
-        """Trace one message."""
-        trace_id = trace_id_of("eval", self.run, self.variant, self.case.id, len(self.traces))
-        trace = TraceRecord(trace_id, session=f"eval:{self.run}", user=USER)
-        with trace.open_root(message) as span:
-            span.update(metadata={"case": self.case.id, "variant": self.variant})
-            self.traces.append(span.trace)
-            yield span
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The answers of a variant to a case, with their marks, other numbers and seconds a turn."""
-
-    marks: Mapping[str, Mark]
-    figures: Mapping[str, float] = field(default_factory=dict)
-    texts: tuple[str, ...] = ()
-    wine_ids: tuple[str, ...] = ()
-    seconds: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a case for a variant, with its traces.
+    """The answers of a variant to a case, with their marks and traces.
 
-    `failure` is the type of the exception that ended it, empty without one.
+    `figures` are numbers beside the marks, averaged in reports. `failure` is the type of the
+    exception that ended it, empty without one.
     """
 
     variant: str
-    case: Case
-    outcome: Outcome
-    traces: tuple[TraceRecord, ...] = ()
+    case: Conversation
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
+    texts: tuple[str, ...] = ()
+    wine_ids: tuple[str, ...] = ()
+    traces: list[TraceRecord] = field(default_factory=list)
     failure: str = ""
 
     @property
     def passed(self) -> bool:
         """Return whether every metric that applies is at its best."""
-        return not self.failure and all(mark.passed for mark in self.outcome.marks.values())
-
-
-class Variant(Protocol):
-    """Something that answers cases; its label names a model, a prompt or a response mode."""
+        return not self.failure and all(mark.passed for mark in self.marks.values())
 
     @property
-    def label(self) -> str:
-        """Return the name in reports."""
-        ...
-
-    async def attempt(self, trial: Trial) -> Outcome:
-        """Answer the case of `trial`, every turn within `trial.turn`, and mark the answer."""
-        ...
-
-
-async def evaluate(
-    variants: Sequence[Variant], cases: Sequence[Case], *, run: str, concurrency: int = 4
-) -> AsyncIterator[Result]:
-    """Yield the result of every case for every variant, `concurrency` at a time.
-
-    An exception in a case is its failure and ends nothing else.
-    """
-    slots = asyncio.Semaphore(concurrency)
-    tasks = [
-        asyncio.create_task(_attempt(variant, Trial(run, variant.label, case), slots))
-        for case in cases
-        for variant in variants
-    ]
-    try:
-        for task in asyncio.as_completed(tasks):
-            yield await task
-    finally:
-        for unfinished in tasks:
-            unfinished.cancel()
-
-
-async def _attempt(variant: Variant, trial: Trial, slots: asyncio.Semaphore) -> Result:
-    failure = ""
-    try:
-        async with slots:
-            outcome = await variant.attempt(trial)
-    except Exception as error:
-        failure = log_failure(f"case {trial.case.id} failed", error)
-        outcome = Outcome(marks={"answered": Mark(0, f"failed: {failure}")})
-    if trial.traces:
-        scores = trial.traces[-1].scores
-        scores |= {score.name: score for score in _scores(outcome)}
-    return Result(trial.variant, trial.case, outcome, tuple(trial.traces), failure)
-
-
-def _scores(outcome: Outcome) -> Iterator[ScoreRecord]:
-    """Yield the scores of the last turn of a case; a turn has scores of its own too."""
-    for metric, mark in outcome.marks.items():
-        yield ScoreRecord(f"eval_{metric}", mark.score, "NUMERIC", mark.reason)
-    if outcome.seconds:
-        yield ScoreRecord("eval_seconds", fmean(outcome.seconds), "NUMERIC")
-        yield ScoreRecord("eval_cost_usd", outcome.figures.get("cost_usd", 0.0), "NUMERIC")
-
-
-def _figures(spent: Spent) -> dict[str, float]:
-    return {"requests": spent.requests, "tokens": spent.tokens, "cost_usd": spent.cost_usd}
+    def seconds(self) -> list[float]:
+        """Return the seconds of every turn."""
+        return [trace.root.seconds for trace in self.traces]
 
 
 @dataclass(frozen=True, slots=True)
-class SommelierVariant:
-    """The sommelier in a conversation, with its own answers as history."""
+class Variant:
+    """The sommelier with a model and a prompt, which the label names."""
 
     label: str
     answerer: Answerer
     catalogue: Catalogue
     run: Run
 
-    async def attempt(self, trial: Trial) -> Outcome:
-        """Send every message after the answer to the previous one, and mark the last answer."""
-        case = cast(Conversation, trial.case)
+    async def attempt(self, case: Conversation, run: str) -> Result:
+        """Send every message after the answer to the previous one, and mark the last answer.
+
+        An exception is the failure of the case, and ends nothing else.
+        """
+        result = Result(self.label, case)
+        try:
+            await self._converse(result, run)
+        except Exception as error:
+            result.failure = log_failure(f"case {case.id} failed", error)
+            result.marks = {"answered": Mark(0, f"failed: {result.failure}")}
+        if result.traces:
+            for score in _scores(result):
+                result.traces[-1].scores[score.name] = score
+        return result
+
+    async def _converse(self, result: Result, run: str) -> None:
+        case = result.case
         history, replies, spent = [*case.history], list[Reply](), NOTHING_SPENT
         for message in case.messages:
-            reply = await self._answer(trial, message, history)
+            reply = await self._answer(result, run, message, history)
             replies.append(reply)
             spent += reply.spent
             history += [
@@ -166,19 +92,26 @@ class SommelierVariant:
             reply.spent.requests > 0 and reply.outcome in ("answered", "salvaged")
             for reply in replies
         ]
-        return Outcome(
-            marks=marks(observed, case),
-            figures=_figures(spent) | {"by_model": fmean(by_model)},
-            texts=observed.texts,
-            wine_ids=tuple(wine.id for wine in observed.wines),
-            seconds=tuple(trace.root.seconds for trace in trial.traces),
-        )
+        result.marks, result.texts = marks(observed, case), observed.texts
+        result.wine_ids = tuple(wine.id for wine in observed.wines)
+        result.figures = {
+            "by_model": fmean(by_model),
+            "requests": spent.requests,
+            "tokens": spent.tokens,
+            "cost_usd": spent.cost_usd,
+        }
 
-    async def _answer(self, trial: Trial, message: str, history: Sequence[StoredMessage]) -> Reply:
+    async def _answer(
+        self, result: Result, run: str, message: str, history: Sequence[StoredMessage]
+    ) -> Reply:
         async def work(run: Run) -> Reply:
             return await self.answerer.answer(message, run)
 
-        with trial.turn(message) as span:
+        trace_id = trace_id_of("eval", run, self.label, result.case.id, len(result.traces))
+        trace = TraceRecord(trace_id, session=f"eval:{run}", user=USER)
+        with trace.open_root(message) as span:
+            span.update(metadata={"case": result.case.id, "variant": self.label})
+            result.traces.append(trace)
             turn = self.run.for_turn(span=span, history=messages_for_model(history))
             reply = await answer_turn(turn, work)
         return replace(reply, spent=turn.ledger.spent)
@@ -189,45 +122,42 @@ class SommelierVariant:
         wines = await self.catalogue.get(last.wine_ids)
         earlier = [said.wine_ids for said in case.history if said.role == "assistant"]
         earlier += [reply.wine_ids for reply in replies[:-1]]
-        known = {wine.id for wine in wines}
         return Observed(
             reply=last,
             texts=tuple(reply.shown for reply in replies),
             wines=tuple(wines),
-            unknown=tuple(wine_id for wine_id in last.wine_ids if wine_id not in known),
+            unknown=tuple({*last.wine_ids} - {wine.id for wine in wines}),
             previous=tuple(await self.catalogue.get(earlier[-1])) if earlier else (),
             shown_before=frozenset(wine_id for wine_ids in earlier for wine_id in wine_ids),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class QuotesVariant:
-    """A model in one response mode, asked for quotes from `documents` without any retry."""
+def _scores(result: Result) -> list[ScoreRecord]:
+    """Return the scores of the last turn of a case; a turn has scores of its own too."""
+    figures = {"seconds": fmean(result.seconds), "cost_usd": result.figures.get("cost_usd", 0.0)}
+    return [
+        *(
+            ScoreRecord(f"eval_{metric}", mark.score, "NUMERIC", mark.reason)
+            for metric, mark in result.marks.items()
+        ),
+        *(ScoreRecord(f"eval_{name}", value, "NUMERIC") for name, value in figures.items()),
+    ]
 
-    label: str
-    run: Run
-    documents: DocumentStore
 
-    async def attempt(self, trial: Trial) -> Outcome:
-        """Ask the question once and mark the raw response, which is read off the trace."""
-        case = cast(Question, trial.case)
-        once = replace(self.run.limits, structured_output_max_retries=0)
+async def evaluate(
+    variants: Sequence[Variant], cases: Sequence[Conversation], *, run: str, concurrency: int = 4
+) -> AsyncIterator[Result]:
+    """Yield the result of every case for every variant, `concurrency` at a time."""
+    slots = asyncio.Semaphore(concurrency)
 
-        async def work(run: Run) -> Reply:
-            found = await find_quotes(case.query, documents=self.documents, run=run)
-            return found.reply(found.summary)
+    async def attempt(variant: Variant, case: Conversation) -> Result:
+        async with slots:
+            return await variant.attempt(case, run)
 
-        with trial.turn(case.query) as span:
-            run = replace(self.run, limits=once).for_turn(span=span)
-            reply = await answer_turn(run, work)
-        if reply.answer is None:
-            raise RuntimeError(f"the turn failed: {', '.join(reply.error_types)}")
-        chunks = reply.answer.chunks
-        asked = [span for span in trial.traces[-1].spans if span.kind == "generation"]
-        raw = next((str(span.output) for span in asked[-1:] if span.output is not None), None)
-        return Outcome(
-            marks=quote_marks(case, raw, chunks, asked=bool(asked)),
-            figures=_figures(run.ledger.spent),
-            texts=() if raw is None else (raw,),
-            seconds=(sum(span.seconds for span in asked),) if asked else (),
-        )
+    tasks = [asyncio.create_task(attempt(variant, case)) for case in cases for variant in variants]
+    try:
+        for task in asyncio.as_completed(tasks):
+            yield await task
+    finally:
+        for unfinished in tasks:
+            unfinished.cancel()

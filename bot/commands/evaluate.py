@@ -3,10 +3,11 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Final
@@ -16,29 +17,26 @@ from pydantic import SecretStr
 
 from agent.documents.passages import DocumentStore
 from agent.engine.llm import LLMService
-from agent.engine.messages import LLM, ResponseMode
-from agent.engine.run import Run
+from agent.engine.messages import LLM
 from agent.evals import report
 from agent.evals.dataset import (
     STARTER,
-    Case,
+    Conversation,
     DatasetError,
     conversation_of,
     item_of,
     read_conversations,
-    read_ground_truth,
     select,
 )
-from agent.evals.run import QuotesVariant, Result, SommelierVariant, Variant, evaluate
+from agent.evals.run import Result, Variant, evaluate
 from agent.fallback import Fallback
 from agent.memory.tools import memory_tools
-from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
 from agent.tracing.errors import unavailable
 from agent.tracing.experiments import Item, items_of, put_items, record
 from agent.tracing.records import TraceRecord
-from agent.turn import Deps, deps_of
+from agent.turn import Prompts
 from bot.commands.output import (
     fail,
     open_settings,
@@ -60,32 +58,31 @@ FALLBACK: Final = "fallback"
 STARTER_SET: Final = "starter"
 LANGFUSE: Final = "langfuse:"
 NO_KEYS: Final = "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to read a data set of Langfuse"
-MODES: Final[Mapping[str, ResponseMode]] = {
-    "A": "prompt",
-    "B": "json_object",
-    "C": "json_schema",
-}
-"""The letters of the response modes in the research on quotes."""
 INTERRUPTED: Final = 130
 
 log = logging.getLogger(__name__)
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
-Models = Annotated[
-    list[str] | None,
-    typer.Option("--model", help="A model of the configured server; repeatable."),
-]
-Save = Annotated[Path | None, typer.Option(help="A JSON file for every answer and score.")]
+
+@app.callback()
+def evaluation() -> None:
+    """Measure how well a model works here."""
 
 
-@app.command("run")
+@app.command()
 def run(
-    dataset: Annotated[
-        str, typer.Argument(help="`starter`, a JSONL file, or `langfuse:` and a data set's name.")
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET", help="`starter`, a JSONL file, or `langfuse:` and a data set's name."
+        ),
     ] = STARTER_SET,
     *,
-    models: Models = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option("--model", help="A model of the configured server; repeatable."),
+    ] = None,
     prompt: Annotated[
         list[str] | None,
         typer.Option(
@@ -99,7 +96,7 @@ def run(
         typer.Option(help="Only those of this language or kind: language=de, kind=budget."),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, max=64, help="Conversations at a time.")] = 4,
-    save: Save = None,
+    save: Annotated[Path | None, typer.Option(help="A JSON file for every answer.")] = None,
 ) -> None:
     """Run conversations through all models and prompts, and score the answers.
 
@@ -107,64 +104,38 @@ def run(
     """
     settings = open_settings()
     names = dict.fromkeys(models or [settings.llm_model if settings.has_model else FALLBACK])
-    if names.keys() != {FALLBACK}:
-        _require_model(settings)
-    prompts = prompts_to_try(settings, prompt) if prompt else {"": prompts_in_use(settings)}
-    cases = read_dataset(settings, dataset, where or (), limit)
-
-    def variants(bench: Bench) -> Iterator[Variant]:
-        for model in names:
-            for title, texts in prompts.items():
-                yield SommelierVariant(
-                    f"{model} · {title}" if title else model,
-                    bench.sommelier(model),
-                    bench.catalogue,
-                    bench.run_with(model, deps=Deps(prompts=texts)),
-                )
-
-    is_starter = dataset == STARTER_SET
-    _evaluate(settings, cases, variants, starter=is_starter, concurrency=concurrency, save=save)
-
-
-@app.command("quotes")
-def quotes(
-    modes: Annotated[
-        str, typer.Option(help="Response modes: A prompt only, B json_object, C json_schema.")
-    ] = "A,B,C",
-    *,
-    models: Models = None,
-    first: Annotated[
-        str | None,
-        typer.Option(help="Ask this model first, and the others too where its quotes fail."),
-    ] = None,
-    save: Save = None,
-) -> None:
-    """Ask the models 24 questions with known answers, in all modes, and score the quotes."""
-    settings = open_settings()
-    _require_model(settings)
-    letters = list(dict.fromkeys(part.strip().upper() for part in modes.split(",")))
-    if unknown := [letter for letter in letters if letter not in MODES]:
-        fail(f"there is no response mode {unknown[0]!r}; use {', '.join(MODES)}", 2)
-
-    def variants(bench: Bench) -> Iterator[Variant]:
-        for model in dict.fromkeys(models or [settings.llm_model]):
-            for letter in letters:
-                run = bench.run_with(model, MODES[letter])
-                yield QuotesVariant(f"{model} {letter}", run, bench.documents)
-                if first:
-                    special = bench.opened(model_of(settings, first, MODES[letter]))
-                    routed = replace(run, deps=replace(deps_of(run), models={"quotes": special}))
-                    label = f"{first} first, {model} {letter}"
-                    yield QuotesVariant(label, routed, bench.documents)
-
-    cases = Dataset("sommelier-quotes", read_ground_truth())
-    _evaluate(settings, cases, variants, starter=True, save=save)
-
-
-def _require_model(settings: Settings) -> None:
-    """End the command if no server with models is configured."""
-    if not settings.has_model:
+    if names.keys() != {FALLBACK} and not settings.has_model:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
+    prompts = prompts_to_try(settings, prompt) if prompt else {"": prompts_in_use(settings)}
+    dataset = read_dataset(settings, name, where or (), limit)
+    title, results = datetime.now().isoformat(" ", "milliseconds"), list[Result]()
+
+    async def answer_all() -> None:
+        """Answer every case with every variant; the starter set in a database of its own."""
+        async with open_bench(settings, starter=name == STARTER_SET) as bench:
+            tried = product(names, prompts.items())
+            variants = [bench.variant(model, *titled) for model, titled in tried]
+            order = [(variant.label, case.id) for variant in variants for case in dataset.cases]
+            found = evaluate(variants, dataset.cases, run=title, concurrency=concurrency)
+            try:
+                with progress_bar("Asking") as progress:
+                    async for result in found:
+                        results.append(result)
+                        progress(len(results), len(order))
+            finally:
+                results.sort(key=lambda result: order.index((result.variant, result.case.id)))
+
+    status = 0
+    try:
+        asyncio.run(answer_all())
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    if not results:
+        fail("nothing was evaluated", status or 1)
+    if settings.has_langfuse:
+        _record(settings, dataset, title, results)
+    _report(title, results, save)
+    raise typer.Exit(status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +143,7 @@ class Dataset:
     """Cases under a name in Langfuse; `items` are theirs by id if they were read there."""
 
     name: str
-    cases: Sequence[Case]
+    cases: Sequence[Conversation]
     items: Mapping[str, Item] = field(default_factory=dict)
 
 
@@ -205,12 +176,11 @@ def _read_langfuse(settings: Settings, name: str) -> list[Item]:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Wines, documents and a run to make variants of; `opened` models are closed at its end."""
+    """Wines and documents to make variants of; `opened` models are closed at its end."""
 
     settings: Settings
     catalogue: Catalogue
     documents: DocumentStore
-    run: Run
     stack: AsyncExitStack
 
     def opened(self, model: LLMService) -> LLM:
@@ -218,14 +188,14 @@ class Bench:
         self.stack.push_async_callback(model.close)
         return model
 
-    def run_with(
-        self, model: str, mode: ResponseMode | None = None, *, deps: Deps | None = None
-    ) -> Run:
-        """Return a run with this model, without one for the fallback."""
-        mode = mode or self.settings.response_mode
-        is_fallback = model == FALLBACK
-        models = [] if is_fallback else [self.opened(model_of(self.settings, model, mode))]
-        return replace(self.run, models=models, deps=deps or self.run.deps)
+    def variant(self, model: str, title: str, prompts: Prompts) -> Variant:
+        """Return the sommelier with a model and titled prompts; the fallback has no model."""
+        run = run_of(self.settings, prompts)
+        if model != FALLBACK:
+            asked = model_of(self.settings, model, self.settings.response_mode)
+            run = replace(run, models=[self.opened(asked)])
+        label = " · ".join(filter(None, (model, title)))
+        return Variant(label, self.sommelier(model), self.catalogue, run)
 
     def sommelier(self, model: str) -> Sommelier:
         """Return the sommelier for a model; places, which cost and change daily, are left out."""
@@ -249,50 +219,7 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
         embedder = await stack.enter_async_context(open_embedder(settings))
         documents = SqlDocumentStore(sessions, embedder)
         await documents.embed_missing()
-        run = run_of(settings, REPOSITORY)
-        yield Bench(settings, SqlCatalogue(sessions), documents, run, stack)
-
-
-def _evaluate(
-    settings: Settings,
-    dataset: Dataset,
-    variants: Callable[[Bench], Iterator[Variant]],
-    *,
-    starter: bool,
-    save: Path | None,
-    concurrency: int = 1,
-) -> None:
-    """Answer every case with every variant, record and print the results, also after Ctrl-C.
-
-    Conversations about the `starter` wines are answered from a database of their own.
-    """
-    title, cases = datetime.now().isoformat(" ", "milliseconds"), dataset.cases
-    results, is_stopped = list[Result](), False
-
-    async def answer_all() -> None:
-        async with open_bench(settings, starter=starter) as bench:
-            made = [*variants(bench)]
-            order = [(variant.label, case.id) for variant in made for case in cases]
-            found = evaluate(made, cases, run=title, concurrency=concurrency)
-            try:
-                with progress_bar("Asking") as progress:
-                    async for result in found:
-                        results.append(result)
-                        progress(len(results), len(order))
-            finally:
-                results.sort(key=lambda result: order.index((result.variant, result.case.id)))
-
-    try:
-        asyncio.run(answer_all())
-    except KeyboardInterrupt:
-        is_stopped = True
-    if not results:
-        fail("nothing was evaluated", INTERRUPTED if is_stopped else 1)
-    if settings.has_langfuse:
-        _record(settings, dataset, title, results)
-    _report(title, results, save)
-    if is_stopped:
-        raise typer.Exit(INTERRUPTED)
+        yield Bench(settings, SqlCatalogue(sessions), documents, stack)
 
 
 def _record(settings: Settings, dataset: Dataset, title: str, results: Sequence[Result]) -> None:

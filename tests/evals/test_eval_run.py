@@ -14,9 +14,10 @@ from agent.engine import run as engine
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.evals.dataset import Conversation, parse_conversation
-from agent.evals.run import Outcome, Result, SommelierVariant, Trial, evaluate
+from agent.evals.run import Result, Variant, evaluate
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
+from agent.sommelier.wine import Wine
 from agent.turn import Deps, Prompts
 from tests.commands import sommelier_eval, sommelier_here
 from tests.doubles.model_server import (
@@ -72,16 +73,15 @@ async def run(
         await model.close()
 
 
-def variant(label: str, model: LLMService, prompts: Prompts) -> SommelierVariant:
+def variant(label: str, model: LLMService, prompts: Prompts) -> Variant:
     turn = engine.Run([model], limits=Limits(seconds=10), deps=Deps(prompts=prompts))
     catalogue = FakeCatalogue()
-    return SommelierVariant(label, Sommelier(catalogue=catalogue), catalogue, turn)
+    return Variant(label, Sommelier(catalogue=catalogue), catalogue, turn)
 
 
 def missed(result: Result) -> dict[str, float]:
     """Return the metrics that are not at their best."""
-    marks = result.outcome.marks
-    return {name: mark.score for name, mark in marks.items() if not mark.passed}
+    return {name: mark.score for name, mark in result.marks.items() if not mark.passed}
 
 
 async def test_a_faultless_answer_passes_and_its_costs_are_counted(
@@ -90,14 +90,14 @@ async def test_a_faultless_answer_passes_and_its_costs_are_counted(
     model_server.script(ALL, recommending(CHINON, RIOJA))
     (result,) = await run(model_server, lamb())
     assert result.passed
-    assert set(result.outcome.marks) == {
+    assert set(result.marks) == {
         *("answered", "type", "grounded", "filters", "injection", "language"),
     }
-    seen, usage = result.outcome, model_server.usage
-    assert (seen.figures["requests"], len(seen.seconds)) == (2, 1)
-    assert seen.figures["tokens"] == usage.prompt + usage.completion
-    assert seen.figures["cost_usd"] > 0
-    assert seen.wine_ids == (CHINON.id, RIOJA.id)
+    figures, usage = result.figures, model_server.usage
+    assert (figures["requests"], figures["by_model"], len(result.seconds)) == (2, 1, 1)
+    assert figures["tokens"] == usage.prompt + usage.completion
+    assert figures["cost_usd"] > 0
+    assert result.wine_ids == (CHINON.id, RIOJA.id)
 
 
 PLANTED: dict[str, tuple[list[Script], dict[str, float]]] = {
@@ -126,7 +126,7 @@ async def test_a_planted_failure_is_caught_by_its_metric(
     model_server.script(*script)
     (result,) = await run(model_server, lamb())
     assert missed(result) == expected
-    assert all(mark.reason for mark in result.outcome.marks.values() if not mark.passed)
+    assert all(mark.reason for mark in result.marks.values() if not mark.passed)
 
 
 async def test_a_follow_up_has_the_models_own_answer_as_history(model_server: ModelServer) -> None:
@@ -151,30 +151,31 @@ async def test_every_message_is_a_turn_with_a_trace_of_its_own(model_server: Mod
     assert {"turn", "guard.input", "llm.plan"} <= {span.name for span in last.spans}
     assert last.scores["eval_filters"].value == 1
     assert last.scores["outcome"].value == "answered"
-    assert last.scores["eval_seconds"].value == sum(result.outcome.seconds) / 2
+    assert last.scores["eval_seconds"].value == sum(result.seconds) / 2
     assert "eval_filters" not in first.scores
 
 
-class Broken:
-    """A variant that raises for one message."""
+class Broken(FakeCatalogue):
+    """A catalogue that is gone when the second answer is to be marked."""
 
-    label = "x"
+    tries = 0
 
-    async def attempt(self, trial: Trial) -> Outcome:
-        assert isinstance(trial.case, Conversation)
-        with trial.turn(trial.case.messages[0]):
-            if trial.case.messages[0] == "break":
-                raise OSError("a secret")
-        return Outcome(marks={})
+    async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
+        self.tries += 1
+        if self.tries == 2:
+            raise OSError("a secret")
+        return []
 
 
 async def test_a_conversation_that_fails_counts_as_failed_and_ends_nothing() -> None:
-    talks = [lamb("break" if number == 1 else "fine", id=str(number)) for number in range(4)]
-    results = [result async for result in evaluate([Broken()], talks, run="test", concurrency=2)]
+    talks = [lamb(id=str(number)) for number in range(4)]
+    turn = engine.Run([], deps=Deps(prompts=REPOSITORY))
+    broken = Variant("x", Sommelier(catalogue=FakeCatalogue()), Broken(), turn)
+    results = [result async for result in evaluate([broken], talks, run="test", concurrency=1)]
     assert len(results) == 4
     (failed,) = [result for result in results if result.failure]
-    assert (failed.case.id, failed.failure, missed(failed)) == ("1", "OSError", {"answered": 0})
-    assert failed.traces[-1].root.level == "ERROR"
+    assert (failed.failure, missed(failed)) == ("OSError", {"answered": 0})
+    assert "a secret" not in str(failed.marks)
 
 
 def write(folder: Path, *conversations: Conversation) -> str:

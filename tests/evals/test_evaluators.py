@@ -17,7 +17,7 @@ from agent.evals.dataset import (
 )
 from agent.evals.evaluators import Mark, Observed, broken_filters, marks
 from agent.evals.report import rows, summaries, worst, worst_lines
-from agent.evals.run import Outcome, Result
+from agent.evals.run import Result
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
 from agent.text import language_of
@@ -209,7 +209,7 @@ def test_a_follow_up_means_the_wines_of_the_previous_answer() -> None:
 def result(variant: str, id: str, **given: Mark) -> Result:
     case = conversation().model_copy(update={"id": id})
     figures = {"tokens": 100, "cost_usd": 0.01, "requests": 2}
-    return Result(variant, case, Outcome(marks=given, figures=figures, seconds=(0.25, 1.5)))
+    return Result(variant, case, marks=given, figures=figures)
 
 
 def test_the_report_is_one_table_and_the_worst_cases() -> None:
@@ -217,15 +217,15 @@ def test_the_report_is_one_table_and_the_worst_cases() -> None:
         result("a", "one", answered=Mark(1), filters=Mark(1)),
         result("a", "two", answered=Mark(1), filters=Mark(0.5, "over the budget")),
         result("a", "three", answered=Mark(0, "fallback")),
-        Result("b", conversation(), Outcome(marks={"answered": Mark(0)}), failure="OSError"),
+        Result("b", conversation(), marks={"answered": Mark(0)}, failure="OSError"),
     ]
     table = {cells[0]: cells[1:] for cells in rows(summaries(results))}
     assert table == {
         "Metric": ["a", "b"],
         "answered": ["67% of 3", "0% of 1"],
         "filters": ["75% of 2", "–"],
-        "seconds p50": ["0.2 s", "0.0 s"],
-        "seconds p95": ["1.5 s", "0.0 s"],
+        "seconds p50": ["0.0 s", "0.0 s"],
+        "seconds p95": ["0.0 s", "0.0 s"],
         "requests": ["2.0", "–"],
         "tokens": ["100", "–"],
         "cost_usd": ["$0.0100", "–"],

@@ -1,0 +1,101 @@
+"""The measuring of quotes: each mark catches the failure it is there for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.documents.passages import Chunk
+from benchmarks.quotes import Question, asked, cell, marks, read_questions, summary
+from db.documents.indexing import load_starter_documents
+from db.engine import Sessions
+from db.repositories.documents import SqlDocumentStore
+from tests.databases import migrated_sqlite
+from tests.doubles.model_server import ModelServer, answer_json
+from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, snippet
+
+CHUNKS = (SUR_LIE, MUSCADET, OYSTERS)
+QUESTION = Question(id="keyword-1", kind="keyword", query="sur lie", sources=())
+NEGATIVE = Question(id="negative-1", kind="negative", query="Bitcoin", sources=())
+
+
+def part_of(chunk: Chunk, **other: str) -> dict[str, str]:
+    return snippet(" ".join(chunk.text.split()[:8]), chunk, **other)
+
+
+PERFECT: dict[str, Any] = {
+    "snippets": [part_of(SUR_LIE), part_of(OYSTERS)],
+    "summary": "Two passages.",
+    "noResults": False,
+}
+NOTHING = {"snippets": [], "summary": "Nothing on this.", "noResults": True}
+STITCHED = "Sur lie means that lees are mostly dead yeast cells."
+
+
+def quoted(*snippets: dict[str, str]) -> str:
+    return json.dumps(PERFECT | {"snippets": snippets})
+
+
+@pytest.mark.parametrize(
+    ("raw", "missed"),
+    [
+        (json.dumps(PERFECT), set()),
+        (f"```json\n{json.dumps(PERFECT)}\n```", {"json_parse", "schema"}),
+        (json.dumps(PERFECT | {"noResults": "no"}), {"schema"}),
+        (quoted(part_of(SUR_LIE, content=STITCHED)), {"verbatim"}),
+        (
+            json.dumps(PERFECT | {"snippets": [part_of(SUR_LIE, sourceTitle="Lees")]}),
+            {"attribution"},
+        ),
+    ],
+)
+def test_a_planted_failure_is_caught_by_its_mark(raw: str, missed: set[str]) -> None:
+    found = marks(QUESTION, raw, CHUNKS)
+    assert found.keys() == {"json_parse", "schema", "verbatim", "attribution"}
+    cascade = {"verbatim", "attribution"} if "schema" in missed else set()
+    assert {name for name, score in found.items() if score < 1} == missed | cascade
+
+
+def test_a_question_without_an_answer_is_answered_by_no_quote() -> None:
+    assert marks(NEGATIVE, json.dumps(NOTHING), CHUNKS)["negative"] == 1
+    assert marks(NEGATIVE, json.dumps(PERFECT), CHUNKS)["negative"] == 0
+    assert marks(NEGATIVE, None, ()) == {"negative": 1}
+    assert marks(QUESTION, None, ()) == {"verbatim": 0, "attribution": 0}
+
+
+class AllChunks(FakeLibrary):
+    """Finds everything, whatever is asked."""
+
+    async def search(self, queries: Any, limit: int = 6) -> list[Chunk]:
+        return list(CHUNKS)
+
+
+async def test_a_model_is_asked_once_and_its_raw_response_is_marked(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(answer_json({"snippets": []}), answer_json(PERFECT))
+    async with open_model(model_server) as model:
+        found = [await asked(QUESTION, model, AllChunks()) for _ in range(2)]
+    assert len(model_server.requests) == 2
+    means = summary(found)
+    assert (means["schema"], cell("schema", means["schema"])) == (0.5, "50% ✗")
+    assert cell("json_parse", means["json_parse"]) == "100%"
+    assert means["seconds p95"] > 0
+
+
+async def test_the_known_sources_of_the_24_questions_are_retrieved(tmp_path: Path) -> None:
+    engine = await migrated_sqlite(tmp_path / "library.sqlite3")
+    store = SqlDocumentStore(Sessions(engine))
+    await load_starter_documents(store)
+    missed, questions = [], read_questions()
+    for question in questions:
+        paths = [chunk.path for chunk in await store.search([question.query], 6)]
+        missed += [
+            (question.id, source)
+            for source in question.sources
+            if not any(path.endswith(source) for path in paths)
+        ]
+    await engine.dispose()
+    assert len(questions) == 24
+    assert len(missed) <= 1, missed
