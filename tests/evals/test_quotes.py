@@ -21,7 +21,7 @@ NEGATIVE = Question(id="negative-1", kind="negative", query="Bitcoin", sources=(
 
 
 def part_of(chunk: Chunk, **other: str) -> dict[str, str]:
-    return snippet(" ".join(chunk.text.split()[:8]), chunk, **other)
+    return snippet(" ".join(chunk.text.split()[:8]), chunk) | other
 
 
 PERFECT: dict[str, Any] = {
