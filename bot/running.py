@@ -150,6 +150,7 @@ def work_of_lanes(app: App, lanes: Lanes) -> list[Work]:
 
 async def lead(settings: Settings, app: App, lanes: Lanes) -> None:
     """Do what only one process does: forget, remind, send broadcasts, and poll for updates."""
+    await lanes.ready.wait()
     reminding = Reminding(talk=app.conversation, zone=settings.time_zone)
     forget = partial(forget_old, settings, app)
     broadcasts = partial(send_broadcasts, app.conversation)
@@ -159,7 +160,6 @@ async def lead(settings: Settings, app: App, lanes: Lanes) -> None:
         every(REMIND_SECONDS, "reminding", reminding.round),
         every(BROADCAST_SECONDS, "sending to everyone", broadcasts),
     ]
-    await lanes.ready.wait()
     if settings.webhook_url is None:
         work.append(poll(app.application, lanes.accept))
     await run_all(*work)
