@@ -19,8 +19,11 @@ LEVELLED: Final = str.maketrans(
     | {"[": "(", "]": ")"}
     | dict.fromkeys(f"*_{INVISIBLE}")
 )
-UNSPACED: Final = pattern(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Letters of scripts that put no space between words."""
+UNSPACED: Final = pattern(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\uac00-\ud7af\uf900-\ufaff\x{20000}-\x{3ffff}]+"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean: scripts without spaces, or with few."""
 
 
 def verbatim(content: str, text: str) -> str | None:

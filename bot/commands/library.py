@@ -66,16 +66,16 @@ def import_wines(
     if read.problems and not (yes or dry_run or asks):
         _refuse(file, read.problems)
 
-    async def add(sessions: Sessions, *, dry_run: bool = False) -> ImportReport:
-        with progress_bar("Comparing" if dry_run else "Importing") as progress:
-            return await add_wines(
-                sessions, read, progress, without_samples=without_samples, dry_run=dry_run
-            )
+    def add(sessions: Sessions, *, dry_run: bool = False) -> Awaitable[ImportReport]:
+        return add_wines(sessions, read, without_samples=without_samples, dry_run=dry_run)
 
     if dry_run or asks:
         _show_preview(read)
         typer.echo(f"Would be: {_counts(with_database(settings, partial(add, dry_run=True)))}")
-        if dry_run or not typer.confirm(_question(read)):
+        bad = len({problem.line for problem in read.problems})
+        needs = f" {bad} need attention." if bad else ""
+        question = f"Import {len(read.wines)} of {len(read.wines) + bad}?{needs}"
+        if dry_run or not typer.confirm(question):
             typer.echo("Nothing was imported.")
             return
     typer.echo(_counts(with_database(settings, add)))
@@ -106,12 +106,6 @@ def _show_preview(read: CatalogueFile) -> None:
         show(_problem_table(read.problems))
 
 
-def _question(read: CatalogueFile) -> str:
-    bad = len({problem.line for problem in read.problems})
-    needs = f" {bad} need attention." if bad else ""
-    return f"Import {len(read.wines)} of {len(read.wines) + bad}?{needs}"
-
-
 def _counts(report: ImportReport) -> str:
     counts = [f"{report.added} added", f"{report.updated} updated", f"{report.unchanged} unchanged"]
     counts += [f"{report.gone} out of stock (not in the file any more)"] if report.gone else []
@@ -119,24 +113,15 @@ def _counts(report: ImportReport) -> str:
 
 
 def _problem_table(problems: Sequence[Problem]) -> Table:
-    rows = [
-        (str(problem.line or "–"), problem.column, problem.reason)
-        for problem in problems[:SHOWN_PROBLEMS]
-    ]
-    if more := len(problems) - len(rows):
-        rows.append(("", "", f"... and {more} more"))
+    rows = [(str(found.line or "–"), found.column, found.reason) for found in problems]
+    if len(rows) > SHOWN_PROBLEMS:
+        rows[SHOWN_PROBLEMS:] = [("", "", f"... and {len(rows) - SHOWN_PROBLEMS} more")]
     return table([Column("Line", justify="right"), "Column", "What is wrong"], rows)
 
 
 def _wine_table(wines: Iterable[Wine]) -> Table:
     rows = (
-        (
-            wine.label,
-            wine.style.value,
-            ", ".join(filter(None, (wine.region, wine.country))),
-            price_text(wine),
-            wine.id,
-        )
+        (wine.label, wine.style.value, f"{wine.region} {wine.country}", price_text(wine), wine.id)
         for wine in wines
     )
     dim = Column("Id", overflow="fold", style="dim")

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Select, func, select
 
-from agent.text import REMEMBERED, pattern, stem, stop_words, words
+from agent.documents.verbatim import UNSPACED
+from agent.text import REMEMBERED, stem, stop_words, words
 from db.engine import Sessions
 from db.models import ChunkRow, DocumentRow, LibraryRow
 
@@ -34,12 +35,6 @@ COMMON_WORD: Final = 1e-6
 """The weight of a word that half of the chunks hold, to which BM25 gives none."""
 RANK_CONSTANT: Final = 60
 """Of reciprocal rank fusion, from Cormack, Clarke and Buettcher (2009)."""
-
-UNSPACED: Final = pattern(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    r"\uac00-\ud7af\uf900-\ufaff\x{20000}-\x{3ffff}]+"
-)
-"""Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean: scripts without spaces, or with few."""
 
 
 def terms(text: str) -> list[str]:
@@ -139,7 +134,7 @@ class VectorIndex:
 
     def build(self) -> None:
         """Make one matrix of all vectors."""
-        matrix = np.frombuffer(b"".join(self.chunks.values()), "<f4")
+        matrix = np.frombuffer(b"".join(self.chunks.values()), np.float32)
         count = len(self.chunks)
         numbers = np.fromiter(self.chunks, np.int64, count)
         self._built = numbers, matrix.reshape(count, -1 if count else 0)

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import logging
-import struct
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -70,17 +70,18 @@ class SqlDocumentStore:
         self._embedder = embedder
         self._model = embedder.name if embedder else ""
         self._now = now
-        self._opened_index: ChunkIndex | None = None
+        self._index: ChunkIndex | None = None
         self._embedder_failed = False
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
         asked = list(dict.fromkeys(storable(query) for query in queries if query.strip()))
         if not asked or limit < 1:
             return []
+        if self._index is None:
+            self._index = await asyncio.to_thread(_new_index, self._sessions)
         vectors = await self._vectors_of(asked, SEARCH_SECONDS)
-        index, count = await self._index(), max(CANDIDATES, limit * 5)
-        ranked = await index.search(asked, self._model, vectors, count)
-        best = dict(list(ranked.items())[:count])
+        ranked = await self._index.search(asked, self._model, vectors, CANDIDATES)
+        best = dict(list(ranked.items())[:CANDIDATES])
         async with self._sessions() as session:
             rows = await session.execute(_WITH_DOCUMENT.where(ChunkRow.number.in_(best)))
         found = {row.number: row for row in rows}
@@ -142,16 +143,10 @@ class SqlDocumentStore:
             async with self._sessions() as session:
                 found = await session.execute(wanted.order_by(ChunkRow.number).limit(BATCH))
             rows = found.all()
-            vectors = await self._embedded(
-                ["\n".join([row.title, *row.headings, row.text]) for row in rows]
-            )
+            texts = ["\n".join([row.title, *row.headings, row.text]) for row in rows]
             changed = [
-                {
-                    "number": row.number,
-                    "model": self._model,
-                    "vector": struct.pack(f"<{len(vector)}f", *vector),
-                }
-                for row, vector in zip(rows, vectors, strict=False)
+                {"number": row.number, "model": self._model, "vector": array("f", vector).tobytes()}
+                for row, vector in zip(rows, await self._embedded(texts), strict=False)
                 if vector
             ]
             if not changed:
@@ -186,11 +181,6 @@ class SqlDocumentStore:
             return []
         self._embedder_failed = False
         return vectors
-
-    async def _index(self) -> "ChunkIndex":
-        if self._opened_index is None:
-            self._opened_index = await asyncio.to_thread(_new_index, self._sessions)
-        return self._opened_index
 
 
 def _new_index(sessions: Sessions) -> "ChunkIndex":

@@ -5,7 +5,7 @@ A wine whose id exists is replaced, so importing a file twice changes nothing.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
@@ -17,9 +17,6 @@ from db.models import WineRow
 from db.wines.catalogue import load_wines, save_wines, sources_of
 from db.wines.lists import CatalogueFile, read_catalogue
 from db.wines.tables import CatalogueFileError
-
-Progress = Callable[[int, int], None]
-"""Called with the number of wines done, and of all wines."""
 
 T = TypeVar("T")
 BATCH: Final = 200
@@ -65,7 +62,6 @@ async def load_starter(sessions: Sessions, path: Path = STARTER) -> ImportReport
 async def import_wines(
     sessions: Sessions,
     file: CatalogueFile,
-    progress: Progress | None = None,
     *,
     without_samples: bool = False,
     dry_run: bool = False,
@@ -89,8 +85,6 @@ async def import_wines(
             fates.update(added=len(new), updated=len(changed), unchanged=unchanged)
             if (to_save := new + changed + moved) and not dry_run:
                 await save_wines(session, to_save, file.source)
-            if progress:
-                progress(fates.total(), len(file.wines))
         here = {wine.id for wine in file.wines}
         gone = [wine_id for wine_id in await session.scalars(from_lists) if wine_id not in here]
         for ids in () if dry_run else _batches(gone):
