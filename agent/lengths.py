@@ -5,7 +5,7 @@ All of it is in characters unless the name says bytes. Limited elsewhere: a tool
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -49,15 +49,7 @@ PAGES: Final = 2_000
 """Pages of a PDF file."""
 
 
-class Body(Protocol):
-    """A body that arrives in parts, unpacked."""
-
-    def aiter_bytes(self) -> AsyncIterator[bytes]:
-        """Yield the parts as they come."""
-        ...
-
-
-async def body_of(response: Body, most: int) -> bytes | None:
+async def body_of(response: "Response", most: int) -> bytes | None:
     """Read a body to its end; None of one that has over `most` bytes, or never ends."""
     body = bytearray()
     async for part in response.aiter_bytes():

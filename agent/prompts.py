@@ -16,7 +16,7 @@ from pydantic import Field, PositiveInt
 from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef
 from agent.tables import StrictModel, read_toml
-from agent.text import pattern, words
+from agent.text import pattern, storable, words
 from agent.turn import Deps, Prompts, deps_of
 
 FILE: Final = Path(__file__).with_suffix(".toml")
@@ -42,18 +42,14 @@ def variables(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name[1].strip() for name in VARIABLE.finditer(template)))
 
 
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """Replace a template's variables; what is put in is left as it is, braces and all.
+def render(prompt: Prompt, **values: str) -> Prompt:
+    """Return a prompt with its variables filled in; values are left as they are, braces and all.
 
     Raises:
-        KeyError: the template has a variable without a value.
+        KeyError: the prompt has a variable without a value.
     """
-    return VARIABLE.sub(lambda found: values[found[1].strip()], template)
-
-
-def render(prompt: Prompt, **values: str) -> Prompt:
-    """Return a prompt with its variables filled in. Raises KeyError for one without a value."""
-    return replace(prompt, text=fill(prompt.text, values))
+    text = VARIABLE.sub(lambda found: values[found[1].strip()], prompt.text)
+    return replace(prompt, text=text)
 
 
 def instructed(run: Run[Deps], prompt: Prompt, **values: str) -> Run[Deps]:
@@ -107,30 +103,16 @@ def refusal(name: str, text: object) -> str | None:
     """Say in half a sentence why `text` cannot be the prompt `name`; None if it can."""
     if not isinstance(text, str):
         return "it is a chat prompt; it must be a text prompt"
-    if not text.strip():
-        return "it is empty"
-    if len(text) > LONGEST_PROMPT:
-        return f"it has {len(text)} characters, at most {LONGEST_PROMPT} are allowed"
-    if not is_unicode(text):
-        return "it holds half a character (a lone surrogate), which no model can be sent"
-    return _wrong_variables(set(variables(text)), set(variables(REPOSITORY.get(name).text)))
-
-
-def _wrong_variables(found: set[str], wanted: set[str]) -> str | None:
-    if missing := wanted - found:
-        return f"it lacks {braced(missing)}"
-    if unknown := found - wanted:
-        return f"it has {braced(unknown)}; known are {braced(wanted)}"
-    return None
-
-
-def is_unicode(text: str) -> bool:
-    """Tell whether a text can be encoded."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    found, wanted = set(variables(text)), set(variables(REPOSITORY.get(name).text))
+    too_long = f"it has {len(text)} characters, at most {LONGEST_PROMPT} are allowed"
+    checks = (
+        (not text.strip(), "it is empty"),
+        (len(text) > LONGEST_PROMPT, too_long),
+        (text != storable(text), "it holds a character that no model can be sent"),
+        (wanted - found, f"it lacks {braced(wanted - found)}"),
+        (found - wanted, f"it has {braced(found - wanted)}; known are {braced(wanted)}"),
+    )
+    return next((reason for is_wrong, reason in checks if is_wrong), None)
 
 
 def braced(names: set[str]) -> str:

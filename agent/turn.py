@@ -6,9 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Protocol
-
-from pydantic import Field
+from typing import Any, Final, Literal, Protocol
 
 from agent import lengths
 from agent.care.concerns import NO_CARE, Care, Concern
@@ -21,7 +19,7 @@ from agent.engine.span import Level, Prompt, PromptRef, Span
 from agent.i18n import translate
 from agent.markdown import NOTE_SIGN, visible
 from agent.mcp import Proposal
-from agent.tables import StrictModel, read_toml
+from agent.tables import read_toml
 from agent.text import Language, Pattern, pattern
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care", "stopped"]
@@ -316,13 +314,9 @@ def record_outcome(
         "error_types": ",".join(error_types),
     }
     if prompt is not None:
-        metadata |= {
-            "prompt_name": prompt.name,
-            "prompt_version": prompt.origin,
-            "prompt_is_fallback": prompt.is_fallback,
-        }
-    if prompt is not None and prompt.label:
-        metadata["prompt_label"] = prompt.label
+        metadata |= {"prompt_name": prompt.name, "prompt_version": prompt.origin}
+        metadata |= {"prompt_is_fallback": prompt.is_fallback}
+        metadata |= {"prompt_label": prompt.label} if prompt.label else {}
     span.update(metadata=metadata, level=LEVELS.get(outcome))
 
 
@@ -341,29 +335,14 @@ def record_ledger(span: Span, ledger: Ledger) -> None:
 FILE: Final = Path(__file__).with_name("guard.toml")
 SPOKEN_ROLE: Final = r"^[ \t]*(?:system|assistant)\s*:"
 
-Patterns = Annotated[list[str], Field(min_length=1)]
-
-
-class Suspicious(StrictModel):
-    """Signs of an attempt to steer the model in one language: parts of patterns."""
-
-    ignore: Patterns
-    instructions: Patterns
-    prompt: Patterns
-    role: Patterns
-
 
 @cache
 def suspicious() -> Mapping[str, Pattern]:
-    """Read the patterns for folded text, once. They are a hint for readers of traces, no defence.
-
-    Raises:
-        ValidationError: the file is not as it must be.
-    """
-    found = read_toml(dict[Language, Suspicious], FILE)
+    """Read the patterns for folded text, once. They are a hint for readers of traces, no defence."""
+    signs = read_toml(dict[Language, dict[str, list[str]]], FILE).values()
 
     def any_of(name: str) -> str:
-        return "|".join(part for words in found.values() for part in getattr(words, name))
+        return "|".join(part for words in signs for part in words[name])
 
     ignored = rf"(?s)\b(?:{any_of('ignore')})\W(?:.{{0,38}}\W)?(?:{any_of('instructions')})\b"
     return {

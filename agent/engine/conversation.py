@@ -34,19 +34,22 @@ class Conversation:
         message: str,
         images: Sequence[str] = (),
     ) -> None:
+        self._question: Message = {"role": "user", "content": storable(message)}
+        parts = [{"type": "image_url", "image_url": {"url": url}} for url in images]
+        text = {"type": "text", "text": self._question["content"]}
         self.messages: list[Message] = [
             {"role": "system", "content": storable(instructions)},
             *history,
-            {"role": "user", "content": storable(message)},
+            self._question | {"content": [text, *parts]} if images else self._question,
         ]
-        self._question_index, self._images = len(history) + 1, images
+        self._question_index = len(history) + 1
         self._pair_at: int | None = None
         self._ids = {call["id"] for message in history for call in message.get("tool_calls") or ()}
 
     def texts_by(self, role: str) -> list[str]:
-        """Return the contents of the messages of a role."""
-        contents = (message["content"] for message in self.messages if message.get("role") == role)
-        return [str(content) for content in contents if content]
+        """Return the contents of the messages of a role, so far."""
+        said = [*self.messages[: self._question_index], self._question]
+        return [str(one["content"]) for one in said if one.get("role") == role and one["content"]]
 
     @property
     def added(self) -> list[Message]:
@@ -54,17 +57,7 @@ class Conversation:
         messages = [*map(without_echoes, self.messages)]
         if self._pair_at is not None:
             del messages[self._pair_at : self._pair_at + 2]
-        return messages[self._question_index :]
-
-    def as_sent(self) -> list[Message]:
-        """Return the messages to send, with the images."""
-        sent = [*self.messages]
-        if self._images:
-            question = sent[self._question_index]
-            parts = [{"type": "image_url", "image_url": {"url": url}} for url in self._images]
-            content = [{"type": "text", "text": question["content"]}, *parts]
-            sent[self._question_index] = question | {"content": content}
-        return sent
+        return [self._question, *messages[self._question_index + 1 :]]
 
     def drop_echoes(self) -> None:
         """Remove the fields that the model so far wanted back; another model is asked next."""

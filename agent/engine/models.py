@@ -90,7 +90,7 @@ class ModelChain:
         run, model = self.run, self.run.models[self._current]
         run.require_request()
         self.step += 1
-        messages = chat.as_sent()
+        messages = [*chat.messages]
         parameters = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         with run.span.child(
             "llm.plan",

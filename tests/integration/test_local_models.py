@@ -211,7 +211,7 @@ def test_what_is_left_of_a_talk_begins_with_the_person_and_ends_with_the_questio
     ]
     chat = Conversation("Be brief.", history, "Which one?")
     assert chat.shorten() == bool(lengths)
-    first, *left, last = chat.as_sent()
+    first, *left, last = chat.messages
     assert (first["content"], last["content"]) == ("Be brief.", "Which one?")
     assert left == history[len(history) - len(left) :]
     assert not left or left[0]["role"] == "user"

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.engine.span import Prompt, PromptRef
 from agent.prompts import (
     LONGEST_PROMPT,
-    fill,
     refusal,
+    render,
     repository_prompts,
     variables,
 )
@@ -36,7 +37,8 @@ class TestTemplates:
         values = {name: data.draw(st.text()) for _, name in pieces}
         template = "".join(f"{text}{{{{{name}}}}}" for text, name in pieces) + end
         expected = "".join(f"{text}{values[name]}" for text, name in pieces) + end
-        assert fill(template, values) == expected
+        prompt = Prompt(template, PromptRef("p", 1))
+        assert render(prompt, **values).text == expected
 
 
 class TestRepositoryPrompts:
@@ -54,16 +56,13 @@ class TestRefusal:
         ("text", "reason"),
         [
             ("Be kind.", "it lacks {{research_rules}}, {{schema}}"),
-            ("{{research_rules}} {{schema}", "it lacks {{schema}}"),
             (
                 "{{research_rules}} {{schema}} {{guest}}",
                 "it has {{guest}}; known are {{research_rules}}, {{schema}}",
             ),
-            ("{{research_rules}} {{schema}} {{}}", "it has {{}}; known are"),
             (" \n", "it is empty"),
             ([{"role": "system", "content": "{{schema}}"}], "it is a chat prompt"),
-            (None, "it is a chat prompt"),
-            ("{{research_rules}} {{schema}} \ud800", "it holds half a character"),
+            ("{{research_rules}} {{schema}} \ud800", "it holds a character that no model"),
             (
                 "{{research_rules}} {{schema}}".ljust(LONGEST_PROMPT + 1, "."),
                 "it has 20001 characters, at most 20000 are allowed",
