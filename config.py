@@ -5,7 +5,6 @@ A field's name in capitals is its variable, the line below it says what the vari
 """
 
 import os
-import sys
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -37,10 +36,7 @@ MODEL_SIZE: Final = pattern(r"(?:^|[^a-z0-9.])(?:[0-9]+x)?(\d{1,4}(?:\.\d{1,3})?
 """Finds the size in a model's name, in billions of parameters."""
 SMALL_BILLIONS: Final = 7
 """Models of fewer parameters pick wrong tools more often than right ones (docs/local-models.md)."""
-USER_ID: Final = pattern(r"[1-9][0-9]{0,15}")
-SHARED_ACCOUNTS: Final = frozenset(
-    {"777000", "1087968824", "136817688", "1271266957", "489000", "5434988373"}
-)
+SHARED_ACCOUNTS: Final = frozenset({777000, 1087968824, 136817688, 1271266957, 489000, 5434988373})
 """Telegram's service messages, anonymous admins, channels, replies, codes, the spam filter."""
 
 
@@ -50,8 +46,6 @@ class SettingsError(ValueError):
 
 def data_folder() -> Path:
     """Return the folder of this user's data."""
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "sommelier"
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "sommelier"
 
 
@@ -75,15 +69,11 @@ def split(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip() not in ("", "none"))
 
 
-def split_user_ids(value: object) -> object:
-    """Return ids of users; refuse names, groups and the accounts in whose name others write."""
-    ids = split(value)
-    for user_id in ids if isinstance(ids, tuple) else ():
-        if not USER_ID.fullmatch(user_id) or user_id in SHARED_ACCOUNTS:
-            raise ValueError(
-                "must be ids of users, like 12345,67890; not @names, groups or Telegram's accounts"
-            )
-    return ids
+def check_user_id(value: int) -> int:
+    """Return the id of a user; refuse groups and the accounts in whose name others write."""
+    if value <= 0 or value in SHARED_ACCOUNTS:
+        raise ValueError("must be the id of a person, not of a group or Telegram's own account")
+    return value
 
 
 def read_time_zone(value: object) -> object:
@@ -102,13 +92,14 @@ Url = Annotated[
 HttpsUrl = Annotated[Url, matches("https://.*", "an address that begins with https://")]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)]
 Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split)]
-UserIds = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split_user_ids)]
+UserId = Annotated[int, AfterValidator(check_user_id)]
+UserIds = Annotated[tuple[UserId, ...], NoDecode, BeforeValidator(split)]
 ModelPrices = Annotated[
     dict[str, Price],
     NoDecode,
     BeforeValidator(lambda value: from_json(value) if isinstance(value, str) else value),
 ]
-BotToken = Annotated[
+Token = Annotated[
     SecretStr, matches(r"\d+:[\w-]+", "a token of @BotFather, like 123456789:AAExampleExample")
 ]
 Token = Annotated[
@@ -145,7 +136,7 @@ class Settings(BaseSettings):
 
     # Telegram
 
-    telegram_bot_token: BotToken | None = None
+    telegram_bot_token: SecretStr | None = None
     """The bot's token, from @BotFather; `sommelier run` needs it."""
     telegram_base_url: Url = "https://api.telegram.org"
     """The Bot API; change it for a Bot API server of your own."""
@@ -361,11 +352,10 @@ class Settings(BaseSettings):
     @property
     def otlp_headers(self) -> dict[str, str]:
         """Return the headers for the backend of OpenTelemetry."""
-        if self.otel_exporter_otlp_headers is None:
-            return {}
-        pairs = self.otel_exporter_otlp_headers.get_secret_value().split(",")
-        named = [pair.strip().split("=", 1) for pair in pairs]
-        return {name: unquote(value) for name, value in named}
+        given = self.otel_exporter_otlp_headers
+        pairs = given.get_secret_value().split(",") if given else []
+        named = [pair.strip().partition("=") for pair in pairs]
+        return {name: unquote(value) for name, _, value in named}
 
     @property
     def secrets(self) -> tuple[str, ...]:
