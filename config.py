@@ -100,9 +100,6 @@ ModelPrices = Annotated[
     BeforeValidator(lambda value: from_json(value) if isinstance(value, str) else value),
 ]
 Token = Annotated[
-    SecretStr, matches(r"\d+:[\w-]+", "a token of @BotFather, like 123456789:AAExampleExample")
-]
-Token = Annotated[
     SecretStr,
     matches("[A-Za-z0-9_-]{16,256}", "16 to 256 of A-Z, a-z, 0-9, _ and -; `openssl rand -hex 32`"),
 ]
