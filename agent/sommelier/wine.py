@@ -5,14 +5,13 @@ They are therefore what a model must give and what every import maps to. Any of 
 grape, country or region (`synonyms.toml`) finds every other.
 """
 
-import inspect
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Protocol, Self, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Protocol, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from agent.tables import StrictModel, read_toml
@@ -74,7 +73,7 @@ class Currency(StrEnum):
 class _Currencies(StrictModel):
     """The content of `currencies.toml`: the rate of every currency."""
 
-    euros: dict[Currency, PositiveFloat]
+    euros: dict[Currency, float]
     signs: dict[Currency, str]
     words: dict[str, str]
 
@@ -227,8 +226,23 @@ def wine_record(wine: Wine) -> dict[str, Any]:
     return {name: value for name, value in known.items() if value not in (None, "")}
 
 
+def canonical(value: object) -> object:
+    """Spell a value as the vocabulary does: "Rosé" is rose, "Off-Dry" is off_dry."""
+    if not isinstance(value, str):
+        return value
+    return fold(value.strip()).replace(" ", "_").replace("-", "_")
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+T = TypeVar("T")
+Canonical = Annotated[T, BeforeValidator(canonical)]
+Several = Annotated[tuple[T, ...], BeforeValidator(_listed)]
+"""Values as small models write them: in any spelling, and one where a list is due."""
 Text = Annotated[str, Field(max_length=200)]
-Names = Annotated[tuple[Text, ...], Field(max_length=12)]
+Names = Annotated[Several[Text], Field(max_length=12)]
 Price = Annotated[float | None, Field(ge=0)]
 STRONGEST: Final = 25
 """Percent of alcohol by volume that no wine passes."""
@@ -272,14 +286,16 @@ class WineQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_without_bounds)
 
-    styles: tuple[Style, ...] = Field((), max_length=8)
+    styles: Several[Canonical[Style]] = Field((), max_length=8)
     alcohol_free: bool | None = Field(None, description="Of these styles, without alcohol.")
-    colours: tuple[Colour, ...] = Field((), max_length=4, description="Of rose bubbles.")
-    sweetness: tuple[Sweetness, ...] = Field((), max_length=6)
-    bodies: tuple[Body, ...] = Field((), max_length=5)
-    tannins: tuple[Level, ...] = Field((), max_length=4)
-    acidities: tuple[Level, ...] = Field((), max_length=4)
-    foods: tuple[Food, ...] = Field((), max_length=12, description="Dishes; more matches first.")
+    colours: Several[Canonical[Colour]] = Field((), max_length=4, description="Of rose bubbles.")
+    sweetness: Several[Canonical[Sweetness]] = Field((), max_length=6)
+    bodies: Several[Canonical[Body]] = Field((), max_length=5)
+    tannins: Several[Canonical[Level]] = Field((), max_length=4)
+    acidities: Several[Canonical[Level]] = Field((), max_length=4)
+    foods: Several[Canonical[Food]] = Field(
+        (), max_length=12, description="Dishes; more matches first."
+    )
     grapes: Names = ()
     countries: Names = ()
     regions: Names = Field((), description="Or appellations.")
@@ -292,25 +308,25 @@ class WineQuery(BaseModel):
     max_abv: Strength = None
     oak: bool | None = Field(None, description="With, or without.")
     vegan: bool | None = Field(None, description="Not what is known not to be.")
-    without_allergens: tuple[Allergen, ...] = Field((), max_length=4)
-    without_styles: tuple[Style, ...] = Field((), max_length=8)
+    without_allergens: Several[Canonical[Allergen]] = Field((), max_length=4)
+    without_styles: Several[Canonical[Style]] = Field((), max_length=8)
     without_grapes: Names = ()
     without_countries: Names = ()
     without_regions: Names = ()
-    not_ids: tuple[Text, ...] = Field((), max_length=100, description="To leave out.")
+    not_ids: Several[Text] = Field((), max_length=100, description="To leave out.")
     in_stock_only: SkipJsonSchema[bool] = True
     text: str = Field("", max_length=300, description="'smoky', a producer, a name.")
-    order: Order = Field("match", description="With `text`: its matches first.")
+    order: Canonical[Order] = Field("match", description="With `text`: its matches first.")
     limit: int = Field(6, ge=1, le=12)
-    soft: SkipJsonSchema[tuple[SoftFilter, ...]] = ()
+    soft: SkipJsonSchema[Several[SoftFilter]] = ()
 
     @model_validator(mode="before")
     @classmethod
-    def _as_models_write_it(cls, data: object) -> object:
-        """Small models write null for "not given", one value for a list, "Rosé" for rose."""
+    def _without_null(cls, data: object) -> object:
+        """Leave out null, which small models write for a filter that is not given."""
         if not isinstance(data, Mapping):
             return data
-        return {key: _read(cls, key, value) for key, value in data.items() if value is not None}
+        return {name: value for name, value in data.items() if value is not None}
 
     @model_validator(mode="after")
     def _ranges_are_not_empty(self) -> Self:
@@ -336,25 +352,6 @@ class WineQuery(BaseModel):
         """
         own = WineQuery.model_validate(filters)
         return self.model_copy(update={name: getattr(own, name) for name in filters})
-
-
-def _read(kind: type[WineQuery], name: str, value: object) -> object:
-    """Read a field as small models write it: one value for a list, values in any spelling."""
-    expected = kind.model_fields[name].annotation if name in kind.model_fields else None
-    if name == "order":
-        return canonical(value)
-    if get_origin(expected) is not tuple:
-        return value
-    values = value if isinstance(value, list | tuple) else [value]
-    of_vocabulary = inspect.isclass(get_args(expected)[0])
-    return [canonical(one) if of_vocabulary else one for one in values]
-
-
-def canonical(value: object) -> object:
-    """Spell a value as the vocabulary does: "Rosé" is rose, "Off-Dry" is off_dry."""
-    if not isinstance(value, str):
-        return value
-    return fold(value.strip()).replace(" ", "_").replace("-", "_")
 
 
 class WineSearchResult(BaseModel):
