@@ -68,7 +68,7 @@ class Help:
         """Return where help is to be had, as Markdown."""
         texts = self._texts_for(care)
         lines = "\n".join(f"- {line}" for line in texts.lines.values())
-        return self._filled(texts.crisis, lines)
+        return texts.crisis.replace("{lines}", lines)
 
     def instead(self, care: Care) -> str:
         """Return the text that takes the place of a look-up; empty if it may be shown."""
@@ -87,11 +87,8 @@ class Help:
             return ""
         # A crisis that was told before is not spoken of again.
         name = "after_crisis" if concern == "crisis" else concern
-        return self._filled(getattr(self._texts_for(care), name))
+        text: str = getattr(self._texts_for(care), name)
+        return text.replace("{age}", str(self.full_age))
 
     def _texts_for(self, care: Care) -> HelpTexts:
         return self.texts.get(care.language or current_language(), self.texts["en"])
-
-    def _filled(self, text: str, lines: str = "") -> str:
-        """Return a text with its gaps filled; any other bracket is a character like others."""
-        return text.replace("{age}", str(self.full_age)).replace("{lines}", lines)

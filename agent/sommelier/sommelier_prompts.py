@@ -25,7 +25,6 @@ SMALL_INTRO_CHARS: Final = 700
 sentence."""
 MARKUP: Final = pattern(r"(?m)\*\*|__|`|^[ \t]*#{1,6}[ \t]")
 MARKED_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
-SCHEMA_NOISE: Final = ("title", "default", "maxLength")
 
 ResponseType = Literal["recommendation", "informational", "off_topic"]
 HeardConcern = Literal[
@@ -49,11 +48,6 @@ def _cut(limit: int) -> BeforeValidator:
     return BeforeValidator(lambda said: free_text(said, limit) if isinstance(said, str) else said)
 
 
-Intro = Annotated[str, _cut(INTRO_CHARS), Field(max_length=INTRO_CHARS)]
-Description = Annotated[str, _cut(DESCRIPTION_CHARS), Field(max_length=DESCRIPTION_CHARS)]
-Closing = Annotated[str, _cut(CLOSING_CHARS), Field(max_length=CLOSING_CHARS)]
-
-
 def heard_concern(value: object) -> str:
     """Read what a model wrote for a concern; what is none says nothing, and spoils no answer."""
     said = str(value).lower() if isinstance(value, str | list) else ""
@@ -66,8 +60,8 @@ def compact(schema: dict[str, Any]) -> None:
     """Leave out of a schema what tells a model nothing."""
     schema.pop("description", None)
     for part in (schema, *schema["properties"].values()):
-        for noise in SCHEMA_NOISE:
-            part.pop(noise, None)
+        part.pop("title", None)
+        part.pop("default", None)
 
 
 def _inline(schema: dict[str, Any]) -> None:
@@ -84,7 +78,9 @@ class WineRecommendation(BaseModel):
         validation_alias=AliasChoices("wine_id", "id"),
         description="As a tool returned it.",
     )
-    description: Description = Field(default="", description="One or two sentences.")
+    description: Annotated[str, _cut(DESCRIPTION_CHARS)] = Field(
+        default="", description="One or two sentences."
+    )
 
 
 class SommelierResponse(BaseModel):
@@ -102,7 +98,7 @@ class SommelierResponse(BaseModel):
         "crisis: wants to die or hurt themselves; dependence: cannot stop drinking, or is sober "
         "after that; under_age; pregnancy: or nursing; medication; driving: will drive.",
     )
-    intro: Intro = Field(
+    intro: Annotated[str, _cut(INTRO_CHARS)] = Field(
         default="",
         description=f"The answer, or at most {INTRO_BESIDE_WINES_CHARS} characters beside wines.",
     )
@@ -111,7 +107,9 @@ class SommelierResponse(BaseModel):
         description="Best first, at most 6; or none.",
         json_schema_extra=_inline,
     )
-    closing: Closing = Field(default="", description="A short last sentence, or empty.")
+    closing: Annotated[str, _cut(CLOSING_CHARS)] = Field(
+        default="", description="A short last sentence, or empty."
+    )
 
     @model_validator(mode="after")
     def _tidy(self) -> Self:

@@ -4,26 +4,22 @@ import json
 
 import pytest
 
-from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.fallback import unambiguous_query
 from agent.i18n import translate
 from agent.memory.tools import memory_tools
-from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import WineQuery, WineSearchResult
 from agent.turn import Deps, Fact, Person, Reply
-from tests.doubles.model_server import ModelServer, answer, answer_json, error, hang, refusal
+from tests.doubles.model_server import ModelServer, answer, answer_json, error, refusal
 from tests.fakes import CHINON, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import INVENTED, QUESTION, VALID, search, service, valid
 
 
-async def reply_to(
-    message: str, *models: LLMService, limits: Limits | None = None
-) -> tuple[Reply, SpanRecord]:
+async def reply_to(message: str, *models: LLMService) -> tuple[Reply, SpanRecord]:
     root = root_span()
-    run = Run(models, limits=limits or Limits(), span=root)
+    run = Run(models, span=root)
     with root:
         reply = await asked(Sommelier(catalogue=FakeCatalogue()), message, run)
     for model in models:
@@ -48,21 +44,6 @@ async def test_a_valid_answer_is_shown_with_facts_of_the_catalogue(
     ]
     assert [child.name for child in root.children[2].children] == ["retrieve.wines"]
     assert root.output == reply.text
-    assert root.level is None
-    assert root.metadata == {
-        "outcome": "answered",
-        "retried": "no",
-        "retry_count": 0,
-        "error_types": "",
-        "llm_calls": 2,
-        "tool_calls": 1,
-        "tool_errors": 0,
-        "cost_usd": root.metadata["cost_usd"],
-        "prompt_name": "sommelier",
-        "prompt_version": repository_prompts()["sommelier"].ref.origin,
-        "prompt_is_fallback": True,
-    }
-    assert root.metadata["cost_usd"] > 0
     assert root.scores == {"structured_retries": 0, "outcome": "answered", "grounding": 1}
 
 
@@ -70,19 +51,16 @@ async def test_a_valid_answer_is_shown_with_facts_of_the_catalogue(
     ("script", "error_types"),
     [
         ([answer("no")] * 3, "invalid_json,invalid_json,invalid_json,exhausted"),
-        ([error(401)], "model_error"),
         ([search(), error(500), error(500), error(500)], "model_error"),
-        ([search(), hang(5)], "deadline"),
         ([search(), *[answer_json(INVENTED)] * 3], "grounding,grounding,grounding,exhausted"),
     ],
-    ids=["exhausted", "rejected", "down", "hanging", "inventing"],
+    ids=["exhausted", "down", "inventing"],
 )
 async def test_when_the_model_fails_the_fallback_answers(
     script: list[object], error_types: str, model_server: ModelServer
 ) -> None:
     model_server.script(*script)  # type: ignore[arg-type]
-    limits = Limits(seconds=2.5)
-    reply, root = await reply_to(QUESTION, service(model_server), limits=limits)
+    reply, root = await reply_to(QUESTION, service(model_server))
     assert reply.outcome == "fallback"
     assert set(reply.wine_ids) == {CHINON.id, RIOJA.id}
     assert reply.notes == (translate("model_down"),)

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.sommelier import wine
-from agent.sommelier.wine import Kind, Wine, folded, key
-from db.wines.catalogue import search_text
+from agent.sommelier.wine import Kind, folded, key
 from db.wines.search import MAX_TERMS, terms
 
 
@@ -63,18 +62,3 @@ def test_a_name_names_one_thing(kind: Kind) -> None:
     spelled = [name for group in groups for name in group]
     assert len(set(spelled)) == len(spelled)
     assert [folded(name) for name in spelled] == spelled
-
-
-def test_search_text_holds_other_names_of_the_grapes_and_plain_foods() -> None:
-    wine = Wine.model_validate(
-        {
-            "id": "a",
-            "producer": "Ogier",
-            "name": "L'Âme Sœur",
-            "country": "France",
-            "grapes": ["Syrah"],
-            "style": "red",
-            "foods": ["hard_cheese"],
-        }
-    )
-    assert search_text(wine) == "ogier l ame soeur nv france syrah syrah shiraz red hard cheese"
