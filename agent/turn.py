@@ -338,7 +338,7 @@ SPOKEN_ROLE: Final = r"^[ \t]*(?:system|assistant)\s*:"
 
 @cache
 def suspicious() -> Mapping[str, Pattern]:
-    """Read the patterns for folded text, once. They are a hint for readers of traces, no defence."""
+    """Read the patterns for folded text, once. Readers of traces get a hint, no defence."""
     signs = read_toml(dict[Language, dict[str, list[str]]], FILE).values()
 
     def any_of(name: str) -> str:

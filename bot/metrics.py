@@ -5,12 +5,11 @@ start, at zero, so that an alert on a rate sees the first event too.
 """
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Final, Literal, get_args
+from collections.abc import Callable
+from typing import Any, Final, Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
 from agent.turn import Outcome
 from bot.outgoing import DeliveryError
@@ -39,27 +38,31 @@ class Metrics:
 
     def __init__(self, dropped_traces: Callable[[], int] = lambda: 0) -> None:
         self._registry = CollectorRegistry()
-        self._updates = self._counter("updates", "Updates, by what became of them", "result")
-        self._refusals = self._counter("webhook_refusals", "Webhook requests refused", "reason")
-        self._turns = self._counter("turns", "Turns, by outcome", "outcome")
-        self._sends = self._counter("telegram_sends", "Sends to Telegram, by result", "result")
-        self._requests = self._counter("model_requests", "Requests made to language models")
-        self._retries = self._counter("retries", "Attempts repeated with feedback")
-        self._turn_seconds = self._histogram(
-            "turn_seconds", "Seconds from the start of a turn to its end", TURN_BUCKETS
-        )
-        self._start_seconds = self._histogram(
-            "start_seconds",
-            "Seconds from accepting an update to the start of its turn",
-            START_BUCKETS,
-        )
-        self._waiting = self._gauge("queue_depth", "Updates accepted and not done")
-        self._oldest = self._gauge("queue_oldest_seconds", "Seconds the oldest of them has waited")
-        self._registry.register(_DroppedTraces(dropped_traces))
-        _begin(self._updates, get_args(UpdateResult))
-        _begin(self._refusals, get_args(Refusal))
-        _begin(self._turns, get_args(Outcome))
-        _begin(self._sends, (SENT, *get_args(DeliveryError)))
+        own: dict[str, Any] = {"namespace": "sommelier", "registry": self._registry}
+        by_result, by_outcome, by_reason = ["result"], ["outcome"], ["reason"]
+        self._updates = Counter("updates", "Updates, by what became of them", by_result, **own)
+        self._refusals = Counter("webhook_refusals", "Webhook requests refused", by_reason, **own)
+        self._turns = Counter("turns", "Turns, by outcome", by_outcome, **own)
+        self._sends = Counter("telegram_sends", "Sends to Telegram, by result", by_result, **own)
+        self._requests = Counter("model_requests", "Requests made to language models", **own)
+        self._retries = Counter("retries", "Attempts repeated with feedback", **own)
+        waited = "Seconds from accepting an update to the start of its turn"
+        self._start_seconds = Histogram("start_seconds", waited, buckets=START_BUCKETS, **own)
+        took = "Seconds from the start of a turn to its end"
+        self._turn_seconds = Histogram("turn_seconds", took, buckets=TURN_BUCKETS, **own)
+        self._waiting = Gauge("queue_depth", "Updates accepted and not done", **own)
+        oldest = "Seconds the oldest of them has waited"
+        self._oldest = Gauge("queue_oldest_seconds", oldest, **own)
+        dropped = Gauge("traces_dropped", "Traces given up instead of sent", **own)
+        dropped.set_function(dropped_traces)
+        for counter, values in (
+            (self._updates, get_args(UpdateResult)),
+            (self._refusals, get_args(Refusal)),
+            (self._turns, get_args(Outcome)),
+            (self._sends, (SENT, *get_args(DeliveryError))),
+        ):
+            for value in values:
+                counter.labels(value)
         self.backlog(None)
 
     def update(self, result: UpdateResult) -> None:
@@ -95,29 +98,3 @@ class Metrics:
     def text(self) -> bytes:
         """Return all numbers in Prometheus' text format, which is `CONTENT_TYPE`."""
         return generate_latest(self._registry)
-
-    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        return Counter(f"sommelier_{name}", meaning, labels, registry=self._registry)
-
-    def _histogram(self, name: str, meaning: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(f"sommelier_{name}", meaning, buckets=buckets, registry=self._registry)
-
-    def _gauge(self, name: str, meaning: str) -> Gauge:
-        return Gauge(f"sommelier_{name}", meaning, registry=self._registry)
-
-
-class _DroppedTraces:
-    """A counter that is read when the metrics are."""
-
-    def __init__(self, read: Callable[[], int]) -> None:
-        self._read = read
-
-    def collect(self) -> Iterable[Metric]:
-        """Return the counter as it is now."""
-        meaning = "Traces that were given up instead of being sent"
-        yield CounterMetricFamily("sommelier_traces_dropped", meaning, value=self._read())
-
-
-def _begin(counter: Counter, values: Iterable[str]) -> None:
-    for value in values:
-        counter.labels(value)

@@ -5,7 +5,6 @@ import math
 from prometheus_client.parser import text_string_to_metric_families
 
 from bot.metrics import Metrics
-from db.records import Backlog
 
 
 def samples(metrics: Metrics) -> dict[str, float]:
@@ -52,23 +51,12 @@ def test_turns_updates_and_sends_are_counted_by_what_became_of_them() -> None:
         "telegram_sends_total ambiguous": 1,
         "updates_total coalesced": 1,
         "updates_total accepted": 2,
-        "traces_dropped_total": 2,
+        "traces_dropped": 2,
     }
     assert samples(metrics)["turn_seconds_bucket 1.0"] == 1
     assert samples(metrics)["turn_seconds_bucket +Inf"] == 3
     given_up = 7
-    assert counts(metrics)["traces_dropped_total"] == 7
-
-
-def test_the_backlog_is_shown_as_last_told_and_as_no_number_when_unknown() -> None:
-    metrics = Metrics()
-    metrics.backlog(Backlog(waiting=4, oldest_seconds=1.5))
-    assert counts(metrics) == {"queue_depth": 4, "queue_oldest_seconds": 1.5}
-    metrics.backlog(Backlog())
-    assert samples(metrics)["queue_depth"] == 0
-    metrics.backlog(None)
-    assert math.isnan(samples(metrics)["queue_depth"])
-    assert math.isnan(samples(metrics)["queue_oldest_seconds"])
+    assert counts(metrics)["traces_dropped"] == 7
 
 
 def test_every_series_is_there_from_the_start_and_of_one_process_alone() -> None:
