@@ -147,7 +147,6 @@ class ModelRequest:
 class Totals:
     """What was counted for completions that were sent whole, to hold against a ledger."""
 
-    requests: int = 0
     prompt: int = 0
     completion: int = 0
     cached: int = 0
@@ -169,9 +168,8 @@ class ModelServer(LoopbackServer):
     Neither uses up a step, and `verify` raises for both.
 
     strict: also refuse what only OpenAI itself refuses (see `openai_rules.strict_error`).
-    knows_only_max_tokens: refuse `max_completion_tokens`, as older servers do.
-    streaming: "no" refuses `stream`, "whole" answers whole all the same, "no_options" refuses
-    `stream_options`, "no_usage" never says what a stream used.
+    streaming: "no" refuses `stream`, "whole" answers whole all the same, "no_usage" never says what
+    a stream used.
     """
 
     def __init__(
@@ -179,8 +177,7 @@ class ModelServer(LoopbackServer):
         *steps: Script,
         default: Script | None = None,
         strict: bool = False,
-        knows_only_max_tokens: bool = False,
-        streaming: Literal["yes", "no", "whole", "no_options", "no_usage"] = "yes",
+        streaming: Literal["yes", "no", "whole", "no_usage"] = "yes",
     ) -> None:
         super().__init__(
             [
@@ -192,7 +189,6 @@ class ModelServer(LoopbackServer):
         )
         self.default = default
         self.strict = strict
-        self.knows_only_max_tokens = knows_only_max_tokens
         self.streaming = streaming
         self.requests: list[ModelRequest] = []
         self.violations: list[str] = []
@@ -266,13 +262,6 @@ class ModelServer(LoopbackServer):
             return problem
         if body.get("stream") and self.streaming == "no":
             return "Unsupported value: 'stream'. This server does not stream."
-        if "stream_options" in body and self.streaming == "no_options":
-            return "Unrecognized request argument supplied: stream_options"
-        if self.knows_only_max_tokens and "max_completion_tokens" in body:
-            return (
-                "Unsupported parameter: 'max_completion_tokens' is not supported with this model. "
-                "Use 'max_tokens' instead."
-            )
         return strict_error(body) if self.strict else None
 
     def _next_step(self, received: ModelRequest) -> Step:
@@ -291,9 +280,8 @@ class ModelServer(LoopbackServer):
         if received.json.get("stream") and self.streaming != "whole":
             tells = "stream_options" in received.json and self.streaming != "no_usage"
             events = [*events_of(completion, step.piece, tells_usage=tells)]
-            whole = partial(self._count, usage)
-            cut = step.ending == "cut"
-            return EventStream(request, events, step.pause, whole, self._left, cut=cut)
+            told = (partial(self._count, usage), self._left)
+            return EventStream(request, events, step.pause, told, cut=step.ending == "cut")
         body = json.dumps(completion, ensure_ascii=False).encode()
         if step.ending == "cut":
             return HalfResponse(request, body, headers)
@@ -306,12 +294,8 @@ class ModelServer(LoopbackServer):
 
     def _count(self, usage: Totals) -> None:
         total = self.usage
-        self.usage = Totals(
-            total.requests + 1,
-            total.prompt + usage.prompt,
-            total.completion + usage.completion,
-            total.cached + usage.cached,
-        )
+        prompt, completion = total.prompt + usage.prompt, total.completion + usage.completion
+        self.usage = Totals(prompt, completion, total.cached + usage.cached)
 
     def _completion(self, body: JsonObject, step: Step, usage: Totals) -> JsonObject:
         message: JsonObject = {"role": "assistant", "refusal": None, **(step.message or {})}
@@ -320,19 +304,13 @@ class ModelServer(LoopbackServer):
                 {**one, "id": one["id"] or f"call_{next(self._call_ids)}"}
                 for one in message["tool_calls"]
             ]
+        choice = {"index": 0, "message": message, "finish_reason": step.finish_reason}
         return {
             "id": f"chatcmpl-{next(self._ids)}",
             "object": "chat.completion",
             "created": int(time.time()),
             "model": body.get("model", ""),
-            "choices": [
-                {
-                    "index": 0,
-                    "message": message,
-                    "logprobs": None,
-                    "finish_reason": step.finish_reason,
-                }
-            ],
+            "choices": [choice | {"logprobs": None}],
             "usage": {
                 "prompt_tokens": usage.prompt,
                 "completion_tokens": usage.completion,
@@ -347,7 +325,7 @@ def counted(request: ModelRequest, step: Step) -> Totals:
     prompt = len(json.dumps(request.json["messages"], ensure_ascii=False)) // 4
     completion = len(json.dumps(step.message, ensure_ascii=False)) // 4
     prompt, completion = step.usage or (prompt, completion)
-    return Totals(1, prompt, completion, step.cached)
+    return Totals(prompt, completion, step.cached)
 
 
 def events_of(completion: JsonObject, piece: int, *, tells_usage: bool) -> Iterator[bytes]:
@@ -400,15 +378,14 @@ class EventStream(Response):
         request: Request,
         events: Sequence[bytes],
         pause: float,
-        whole: Callable[[], object],
-        left: Callable[[], object],
+        told: tuple[Callable[[], object], Callable[[], object]],
         *,
         cut: bool = False,
     ) -> None:
         super().__init__(media_type="text/event-stream")
         del self.headers["content-length"]
-        self.request, self.pause, self.whole, self.cut = request, pause, whole, cut
-        self.left = left
+        self.request, self.pause, self.cut = request, pause, cut
+        self.whole, self.left = told
         self.events = events[: len(events) // 2] if cut else events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -20,62 +20,38 @@ PARAMETERS = set(
 def history_error(messages: Sequence[JsonObject]) -> str | None:
     """Why this list of messages would be refused, or None."""
     if not messages:
-        return "Invalid 'messages': empty array. Expected an array with minimum length 1."
+        return "Invalid 'messages': empty array."
     open_ids: list[str] = []
     used: set[str] = set()
     for at, message in enumerate(messages):
-        where = f"messages[{at}]"
-        if error := _shape_error(message, where):
-            return error
+        if not _is_well_formed(message):
+            return f"Invalid value for 'messages[{at}]': {message}"
         if message["role"] == "tool":
             if message.get("tool_call_id") not in open_ids:
-                return (
-                    f"Invalid parameter: {where} with role 'tool' must be a response to a "
-                    "preceding message with 'tool_calls', one for each id."
-                )
+                return f"Invalid parameter: messages[{at}] must be a response to 'tool_calls'."
             open_ids.remove(message["tool_call_id"])
             continue
         if open_ids:
             break
         open_ids = [call["id"] for call in message.get("tool_calls") or []]
         if used.intersection(open_ids) or len(set(open_ids)) < len(open_ids):
-            return f"Invalid '{where}.tool_calls': an id is used twice."
+            return f"Invalid 'messages[{at}].tool_calls': an id is used twice."
         used.update(open_ids)
-    if open_ids:
-        return (
-            "An assistant message with 'tool_calls' must be followed by tool messages responding "
-            "to each 'tool_call_id'. The following tool_call_ids did not have response messages: "
-            + ", ".join(open_ids)
-        )
-    return None
+    return f"These tool_call_ids did not have response messages: {open_ids}" if open_ids else None
 
 
-def _shape_error(message: JsonObject, where: str) -> str | None:
+def _is_well_formed(message: JsonObject) -> bool:
     role, content, calls = (message.get(key) for key in ("role", "content", "tool_calls"))
-    if role not in ROLES:
-        return f"Invalid value: {role!r} for '{where}.role'."
-    if content is None and not (role == "assistant" and calls):
-        return f"Invalid value for '{where}.content': expected a string, got null."
-    if content is not None and not isinstance(content, str | list):
-        return f"Invalid type for '{where}.content': expected a string or an array."
-    if calls is None:
-        return None
-    if role != "assistant":
-        return f"Unknown parameter: '{where}.tool_calls'."
-    if not calls:
-        return f"Invalid '{where}.tool_calls': empty array. Expected at least 1 element."
-    if not all(_is_tool_call(call) for call in calls):
-        return f"Invalid '{where}.tool_calls': id, type, function.name or arguments are wrong."
-    return None
+    if calls is not None and (role != "assistant" or not calls or not all(map(_is_call, calls))):
+        return False
+    return role in ROLES and (isinstance(content, str | list) or (content is None and bool(calls)))
 
 
-def _is_tool_call(call: JsonObject) -> bool:
+def _is_call(call: JsonObject) -> bool:
     function = call.get("function", {})
+    is_named = bool(call.get("id")) and NAME.fullmatch(function.get("name", "")) is not None
     return (
-        bool(call.get("id"))
-        and call.get("type") == "function"
-        and NAME.fullmatch(function.get("name", "")) is not None
-        and isinstance(function.get("arguments"), str)
+        is_named and call.get("type") == "function" and isinstance(function.get("arguments"), str)
     )
 
 

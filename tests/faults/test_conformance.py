@@ -326,8 +326,8 @@ class TestOtherModels:
     async def test_a_parameter_that_a_server_does_not_know_is_learned_once(
         self, model_server: ModelServer
     ) -> None:
-        model_server.knows_only_max_tokens = True
-        model_server.default = hang(0.1, valid())
+        unknown = says(400, "Unknown parameter: 'max_completion_tokens'")
+        model_server.script(*[hang(0.1, unknown)] * 3, valid())
         shared = service(model_server)
         messages, request = [{"role": "user", "content": "Hi"}], LLMRequest(max_tokens=9)
         declined = await asyncio.gather(

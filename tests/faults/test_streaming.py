@@ -113,7 +113,6 @@ async def test_a_streamed_turn_is_the_turn_that_comes_whole(name: str) -> None:
     ("streaming", "streams"),
     [
         ("no", [True, False, False]),
-        ("no_options", [True, False, False]),
         ("no_usage", [True, False]),
     ],
 )

@@ -23,26 +23,10 @@ ROOT = LOCALES.parents[1]
 NAME_ARGUMENT = {"translate": 0, "translate_into": 1, "in_every_language": 0}
 """The position of the sentence's name in the calls that take one."""
 BUILT = (
-    "fallback_tannin_",
-    "fallback_acidity_",
-    "fallback_cheapest",
-    "fallback_dearest",
-    "read_",
-    "pairing_",
-    "command_",
-    "start_",
-    "reason_",
-    "kept_",
-    "memory_",
-    "cellar_",
-    "vegan_",
-    "next_",
-    "wish_",
-    "sent_",
-    "setting_",
-    "traces_",
-    "aloud_",
-)
+    "fallback_tannin_", "fallback_acidity_", "fallback_cheapest", "fallback_dearest", "read_",
+    "pairing_", "command_", "start_", "reason_", "kept_", "memory_", "cellar_", "vegan_",
+    "next_", "wish_", "sent_", "setting_", "traces_", "aloud_",
+)  # fmt: skip
 """What the names of sentences begin with that are put together."""
 
 
@@ -96,8 +80,7 @@ def test_menus_and_buttons_fit(language: str) -> None:
 
 
 def parsed(source: str) -> ast.AST:
-    """The source as a tree; made apart from the collector, whose finalizers may break the parser's
-    count of its depth (Python 3.11)."""
+    """The source as a tree; finalizers may break the parser's count of its depth (Python 3.11)."""
     gc.disable()
     try:
         return ast.parse(source)
@@ -145,12 +128,10 @@ def test_no_sentence_is_left_unsaid() -> None:
 @pytest.mark.parametrize(
     ("code", "language"),
     [
-        ("de", "de"),
         ("de-AT", "de"),
         ("fr_CA.UTF-8", "fr"),
         ("fr, en;q=0.7", "fr"),
         ("pl", "en"),
-        (None, "en"),
         ("../../etc", "en"),
     ],
 )
@@ -160,14 +141,9 @@ def test_a_code_is_the_language_that_there_is_a_catalogue_of(code: str, language
     assert current_language() == "en"
 
 
-def test_a_number_chooses_the_form() -> None:
-    said = [translate_into("de", "broadcast_preview", count=count) for count in (0, 1, 2)]
-    assert said[0].endswith("An 0 Chats senden?")
-    assert said[1].endswith("An 1 Chat senden?")
-    assert said[2].endswith("An 2 Chats senden?")
-
-
-def test_a_foreign_value_stands_as_it_is() -> None:
+def test_a_number_chooses_the_form_and_a_foreign_value_stands_as_it_is() -> None:
+    one, two = (translate_into("de", "broadcast_preview", count=count) for count in (1, 2))
+    assert (one.endswith("An 1 Chat senden?"), two.endswith("An 2 Chats senden?")) == (True, True)
     hostile = "{id.__class__} {0} %(id)s {{x}}"
     for sentence in in_every_language("asks_to_be_let_in", id=1, name=hostile).values():
         assert hostile in sentence
