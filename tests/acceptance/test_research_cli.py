@@ -1,20 +1,16 @@
 """Looking things up on the command line; each command once as a process of its own."""
 
 import json
-import os
-import pty
 import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from db.documents.indexing import STARTER
 from tests.commands import sommelier, sommelier_here
-from tests.doubles.model_server import ModelServer, Step, answer, answer_json
+from tests.doubles.model_server import ModelServer, answer, answer_json
 from tests.doubles.web import Web
 from tests.library import REFINED
-from tests.processes import Process
 
 QUESTION = "What does sur lie mean?"
 SUR_LIE = "starter/methods/sur-lie.md"
@@ -142,56 +138,17 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     assert removed.stdout == f"1 removed, {len(rows) - 2} left.\n"
 
 
-def test_a_terminal_is_told_what_takes_a_moment(
-    empty_environment: dict[str, str], web: Web
-) -> None:
-    ours, theirs = pty.openpty()
+def test_vectors_are_made_as_documents_are_added(home: dict[str, str], web: Web) -> None:
     settings = {
         "EMBEDDING_MODEL": "vectors",
         "EMBEDDING_BASE_URL": f"{web.base_url}/v1",
         "OPENAI_API_KEY": "sk-of-another-server",
     }
-    (Path(empty_environment["HOME"]) / "a.md").write_text("# A\n\nText.")
-    here = empty_environment | settings | {"TERM": "xterm"}
-    with Process("documents", "add", "a.md", environment=here, stderr=theirs) as process:
-        assert process.wait() == 0
-    os.close(theirs)
-    said = os.read(ours, 100_000).decode()
-    os.close(ours)
-    assert said.startswith("Indexing the starter documents, this once ...")
-    assert "100%" in said
-    assert re.search(r"^\d{3} parts can be found by meaning now\.$", process.shown, re.MULTILINE)
+    (Path(home["HOME"]) / "a.md").write_text("# A\n\nText.")
+    added = sommelier("documents", "add", "a.md", environment=home | settings)
+    assert re.search(r"^\d{3} parts can be found by meaning now\.$", added.stdout, re.MULTILINE)
     assert len(web.asked) > 250
     assert set(web.keys) == {None}
-
-
-def no_results(body: dict[str, Any]) -> Step:
-    return answer_json({"snippets": [], "summary": "Nothing on this.", "noResults": True})
-
-
-def test_the_evaluation_prints_its_table_and_saves_it(
-    empty_environment: dict[str, str], model_server: ModelServer, tmp_path: Path
-) -> None:
-    model_server.default = no_results
-    done = sommelier_here(
-        *("eval", "quotes", "--modes", "a,C", "--model", "gpt-4o-mini"),
-        *("--save", str(tmp_path / "report.json")),
-        environment=empty_environment,
-        **model_at(model_server),
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(model_server.requests) == 2 * 24
-    formats = [
-        request.json.get("response_format", {}).get("type") for request in model_server.requests
-    ]
-    assert Counter(formats) == {None: 24, "json_schema": 24}
-    assert "gpt-4o-mini A" in done.stdout
-    assert done.stdout.count("0% of 18 ✗") == 4
-    assert done.stdout.count("100% of 6") == 2
-    (saved,) = [json.loads(path.read_text("utf-8")) for path in tmp_path.glob("report.json")]
-    labels = [variant["label"] for variant in saved["variants"]]
-    assert labels == ["gpt-4o-mini A", "gpt-4o-mini C"]
-    assert not (tmp_path / "data").exists()
 
 
 def test_each_look_up_is_a_turn_in_the_local_store(

@@ -25,9 +25,7 @@ from tests.library import (
     MUSCADET,
     OYSTERS,
     REFINED,
-    TEN,
     FakeLibrary,
-    FakePlaces,
     open_model,
     sent,
     snippet,
@@ -124,13 +122,6 @@ class TestAsk:
         assert shown.count(MUSCADET.text) == 1
         assert buttons(desk.shown[0]) == []
 
-    async def test_a_refined_question_is_shown_and_searched_for_too(self, desk: Desk) -> None:
-        library = FakeLibrary()
-        steps = answer_json(REFINED), answer(LEES)
-        (shown,) = await desk.ask("/ask —refine What are lees?", *steps, library=library)
-        assert shown.startswith(f"I also searched for: {REFINED['refined_query']}\n\nLees are")
-        assert library.searched[0][:2] == ("What are lees?", REFINED["refined_query"])
-
     async def test_under_a_weak_answer_a_button_refines_the_question_once(self, desk: Desk) -> None:
         question = "What *are* lees,\n> and [why]?"
         seen = await desk.ask(f"/ask {question}", answer(WEAK))
@@ -219,14 +210,6 @@ class TestFind:
         links = [entity["url"] for entity in message["entities"] if entity["type"] == "text_link"]
         assert len(links) == 10
         assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)
-
-    async def test_results_are_links_and_the_searches_follow(self, desk: Desk) -> None:
-        asked = desk.ask("/find WINE_BAR Bilbao", answer_json(TEN), replies=2, search=FakePlaces())
-        places, searches = await asked
-        assert places == (
-            "Wine bar · Bilbao\n\n1. Bar A · a.example\nPintxos.\nfound by 10 of 10 searches"
-        )
-        assert searches.endswith(f"10. {TEN[-1]} · duckduckgo.com")
 
     @pytest.mark.parametrize(
         ("steps", "outcome", "errors"),

@@ -41,14 +41,6 @@ def write(folder: Path, content: str | bytes) -> Path:
     return path
 
 
-def problems_of(content: str) -> list[tuple[int, str, str]]:
-    try:
-        problems = parse_catalogue(content.encode()).problems
-    except CatalogueFileError as error:
-        problems = error.problems
-    return [(problem.line, problem.column, problem.reason) for problem in problems]
-
-
 async def test_a_file_is_imported_once_and_then_unchanged(
     sessions: Sessions, cellar: dict[str, Wine]
 ) -> None:
@@ -112,9 +104,9 @@ def test_empty_fields_have_their_documented_meaning() -> None:
 )
 def test_a_wrong_field_is_named_with_its_line(column: str, value: str, reason: str) -> None:
     content = f"producer,name,country,style,{column}\nA,B,Italy,red,\nC,D,Italy,red,{value}\n"
-    ((line, where, why),) = problems_of(content)
-    assert (line, where) == (3, column)
-    assert why.startswith(reason)
+    (problem,) = parse_catalogue(content.encode()).problems
+    assert (problem.line, problem.column) == (3, column)
+    assert problem.reason.startswith(reason)
 
 
 GERMAN = """Preisliste Weinhandlung;;;;;;;;;
@@ -145,53 +137,39 @@ SHOPIFY = (
         (
             GERMAN,
             "cp1252",
-            [
-                ("1001", "Riesling Bürgergarten", 2021, "Germany", "white", "off_dry", 24.5, "EUR"),
-                ("1002", "Chianti", 2019, "Italy", "red", "dry", 1234.5, "EUR"),
-                ("1003", "Brut", None, "France", "sparkling", "dry", 49, "EUR"),
-            ],
+            """1001 | Riesling Bürgergarten | 2021 | Germany | white | off_dry | 24.5 | EUR
+1002 | Chianti | 2019 | Italy | red | dry | 1234.5 | EUR
+1003 | Brut | None | France | sparkling | dry | 49.0 | EUR""",
         ),
         (
             FRENCH,
             "utf-16",
-            [
-                (
-                    "chateau-test-les-vieilles-vignes-2018",
-                    *("Les Vieilles Vignes", 2018, "France", "red", None, 19.9, "CHF"),
-                )
-            ],
+            "chateau-test-les-vieilles-vignes-2018 | Les Vieilles Vignes | 2018 | France | red | "
+            "None | 19.9 | CHF",
         ),
         (
             CELLARTRACKER,
             "utf-8",
-            [
-                ("7", "Krug Grande Cuvée", None, "France", "sparkling", None, 75, "USD"),
-                ("8", "Graham Porto", 1994, "Portugal", "fortified", None, 55.5, "USD"),
-            ],
+            """7 | Krug Grande Cuvée | None | France | sparkling | None | 75.0 | USD
+8 | Graham Porto | 1994 | Portugal | fortified | None | 55.5 | USD""",
         ),
-        (SHOPIFY, "utf-8", [("big-red", "Big Red", 2020, "", "red", None, 12, "EUR")]),
+        (SHOPIFY, "utf-8", "big-red | Big Red | 2020 |  | red | None | 12.0 | EUR"),
     ],
 )
 def test_lists_are_read_as_shops_and_programs_write_them(
-    tmp_path: Path, content: str, encoding: str, expected: list[tuple[object, ...]]
+    tmp_path: Path, content: str, encoding: str, expected: str
 ) -> None:
     file = read_catalogue(write(tmp_path, content.encode(encoding)))
-    assert file.problems == ()
-    assert file.read_as == encoding
-    assert [
-        (
-            *(wine.id, wine.name, wine.vintage, wine.country, wine.style),
-            *(wine.sweetness, wine.price, wine.currency),
-        )
-        for wine in file.wines
-    ] == expected
-    if content is GERMAN:
-        assert [wine.in_stock for wine in file.wines] == [True, False, False]
-        assert [wine.grapes for wine in file.wines[:2]] == [
-            ("Riesling",),
-            ("Sangiovese", "Merlot"),
-        ]
-        assert file.wines[0].abv == 12.5
+    assert (file.problems, file.read_as) == ((), encoding)
+    fields = ("id", "name", "vintage", "country", "style", "sweetness", "price", "currency")
+    read = [" | ".join(str(getattr(wine, name)) for name in fields) for wine in file.wines]
+    assert "\n".join(read) == expected
+
+
+def test_stocks_shares_and_strengths_are_read_as_people_write_them() -> None:
+    riesling, chianti, brut = parse_catalogue(GERMAN.encode()).wines
+    assert [wine.in_stock for wine in (riesling, chianti, brut)] == [True, False, False]
+    assert (chianti.grapes, riesling.abv) == (("Sangiovese", "Merlot"), 12.5)
 
 
 def test_a_workbook_is_read_by_the_sheet_that_lists_wines(tmp_path: Path) -> None:
