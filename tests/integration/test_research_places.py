@@ -17,7 +17,7 @@ from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.places import find
 from agent.places.categories import categories
-from agent.places.find import Places, find_places
+from agent.places.find import find_places
 from agent.places.queries import Queries, QueryGenerationFailed, generate_queries, queries_by_rules
 from agent.places.search import PlaceHit, brave, searxng
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
@@ -69,98 +69,76 @@ class TestContract:
         assert len(model_server.requests) == 1
 
 
-INVALID: dict[str, tuple[Step, str]] = {
-    "nine": (answer_json(NINE), "at least 10 items"),
-    "a blank one": (answer_json([*NINE, " "]), "query 10 is empty"),
-    "an exact duplicate": (answer_json([*NINE, TEN[0]]), "1 pairs of queries are duplicates"),
-    "not local": (
-        answer_json([*NINE, "wine bar near me"]),
-        "these do not name Bilbao; put the town",
-    ),
-    "a link": (answer_json([*NINE, "https://bilbao.example"]), "query 10 is no search query"),
-    "prose": (answer("I'd love to help with that."), "holds no JSON"),
-}
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        (answer_json(NINE), "at least 10 items"),
+        (answer_json([*NINE, " "]), "query 10 is empty"),
+        (answer_json([*NINE, TEN[0]]), "1 pairs of queries are duplicates"),
+        (answer_json([*NINE, "wine bar near me"]), "these do not name Bilbao; put the town"),
+        (answer_json([*NINE, "https://bilbao.example"]), "query 10 is no search query"),
+        (answer("I'd love to help with that."), "holds no JSON"),
+    ],
+)
+async def test_what_is_invalid_is_repaired_once(
+    model_server: ModelServer, step: Step, problem: str
+) -> None:
+    found = await generate(model_server, step, answer_json(TEN))
+    assert found.queries == tuple(TEN)
+    assert problem in feedback_of(model_server)
+    assert "Return ONLY a JSON array of exactly 10 distinct" in feedback_of(model_server)
+    assert len(model_server.requests) == 2
 
 
-class TestRepair:
-    """One repair with a strict correction, then an error; nothing is padded."""
+async def test_an_invalid_repair_is_an_error_and_nothing_is_padded(
+    model_server: ModelServer,
+) -> None:
+    with pytest.raises(QueryGenerationFailed, match="no 10 distinct search queries for WINE"):
+        await generate(model_server, *[answer_json(NINE)] * 2)
+    assert len(model_server.requests) == 2
 
-    @pytest.mark.parametrize(("step", "problem"), INVALID.values(), ids=INVALID.keys())
-    async def test_what_is_invalid_is_repaired_once(
-        self, model_server: ModelServer, step: Step, problem: str
-    ) -> None:
-        found = await generate(model_server, step, answer_json(TEN))
-        assert found.queries == tuple(TEN)
-        assert problem in feedback_of(model_server)
-        assert "Return ONLY a JSON array of exactly 10 distinct" in feedback_of(model_server)
-        assert len(model_server.requests) == 2
 
-    async def test_an_invalid_repair_is_an_error_and_nothing_is_padded(
-        self, model_server: ModelServer
-    ) -> None:
-        with pytest.raises(QueryGenerationFailed, match="no 10 distinct search queries for WINE"):
-            await generate(model_server, *[answer_json(NINE)] * 2)
-        assert len(model_server.requests) == 2
-
-    async def test_a_model_that_is_down_leaves_it_to_rules(self, model_server: ModelServer) -> None:
-        found = await generate(model_server, error(503))
-        assert found.queries == queries_by_rules("WINE_BAR", "Bilbao").queries
-        assert (found.outcome, found.error_types) == ("fallback", ("model_error",))
+async def test_a_model_that_is_down_leaves_it_to_rules(model_server: ModelServer) -> None:
+    found = await generate(model_server, error(503))
+    assert found.queries == queries_by_rules("WINE_BAR", "Bilbao").queries
+    assert (found.outcome, found.error_types) == ("fallback", ("model_error",))
 
 
 ARDO = PlaceHit("Ardo Bár | Bilbao", "https://www.ardo.example/visit", "Txakoli since 1950.")
 ARDO_AGAIN = PlaceHit("ardo bar - Bilbao", "https://ardo.example/menu", "The menu.")
-YELP_ONE = PlaceHit("Bar Uno", "https://yelp.example/uno")
+YELP_ONE = PlaceHit("Bar Uno", "https://yelp.example/uno/?utm_source=a")
+YELP_AGAIN = PlaceHit("Another name", "http://m.yelp.example/uno#menu")
 YELP_TWO = PlaceHit("Bar Dos", "https://yelp.example/dos")
 
 
-async def places(
-    search: FakePlaces | None, run: Run | None = None, place: str = "Leeds", **options: Any
-) -> Places:
-    return await find_places("WINE_BAR", place, run=run or Run(), search=search, **options)
+async def test_places_are_merged_by_address_and_by_site_and_name() -> None:
+    hits = {
+        "wine bar Leeds": [YELP_ONE, ARDO],
+        "champagne lounge Leeds": [ARDO_AGAIN, YELP_TWO],
+        "sherry and port bar Leeds": [ARDO, YELP_AGAIN],
+    }
+    search = FakePlaces([], **hits)
+    found = await find_places("WINE_BAR", "Leeds", run=Run(), search=search)
+    assert [place.url for place in found.results] == [ARDO.url, YELP_ONE.url, YELP_TWO.url]
+    best = found.results[0]
+    assert (best.title, best.snippet) == (ARDO.title, ARDO.snippet)
+    assert best.queries == (*search.hits,)
+    assert sorted(search.asked) == sorted(found.queries.queries)
 
 
-class TestPlaces:
-    """Results of all queries, each place once, nothing made up."""
+async def test_a_provider_that_hangs_does_not_hold_up_the_links(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Hangs(FakePlaces):
+        async def search(self, query: str) -> list[PlaceHit]:
+            if query not in self.hits:
+                await asyncio.sleep(60)
+            return await super().search(query)
 
-    async def test_merged_by_site_and_name_with_the_queries_that_hit(self) -> None:
-        hits = {
-            "wine bar Leeds": [YELP_ONE, ARDO],
-            "champagne lounge Leeds": [ARDO_AGAIN, YELP_TWO],
-            "sherry and port bar Leeds": [ARDO],
-        }
-        search = FakePlaces([], **hits)
-        found = await places(search)
-        assert [place.url for place in found.results] == [ARDO.url, YELP_ONE.url, YELP_TWO.url]
-        best = found.results[0]
-        assert (best.title, best.snippet, best.queries) == (
-            ARDO.title,
-            ARDO.snippet,
-            (*search.hits,),
-        )
-        assert sorted(search.asked) == sorted(found.queries.queries)
-
-    async def test_one_place_however_its_address_is_written(self) -> None:
-        hits = [
-            PlaceHit("Bücher Bar", "https://www.buecher.example/visit/?utm_source=a"),
-            PlaceHit("Another name", "http://m.buecher.example/visit#menu"),
-            PlaceHit("bucher bar", "https://buecher.example./contact"),
-        ]
-        found = await places(FakePlaces(hits))
-        assert [place.url for place in found.results] == [hits[0].url]
-
-    async def test_a_provider_that_hangs_does_not_hold_up_the_links(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        class Hangs(FakePlaces):
-            async def search(self, query: str) -> list[PlaceHit]:
-                if query not in self.hits:
-                    await asyncio.sleep(60)
-                return await super().search(query)
-
-        monkeypatch.setattr(find, "SEARCH_SECONDS", 0.05)
-        found = await places(Hangs(**{"wine bar Leeds": [ARDO]}))
-        assert (len(found.results), len(found.links)) == (1, 10)
+    monkeypatch.setattr(find, "SEARCH_SECONDS", 0.05)
+    search = Hangs(**{"wine bar Leeds": [ARDO]})
+    found = await find_places("WINE_BAR", "Leeds", run=Run(), search=search)
+    assert (len(found.results), len(found.links)) == (1, 10)
 
 
 NO_PAGES = (

@@ -63,33 +63,22 @@ async def filled(sessions: Sessions, embedder: WordEmbedder | None = None) -> Sq
 class TestFullText:
     """Search by words."""
 
-    async def test_the_rarer_word_and_the_heading_weigh_more(self, sessions: Sessions) -> None:
-        store = await filled(sessions)
-        found = await store.search(["what are lees?"])
-        assert [chunk.text for chunk in found] == [
-            "Lees are dead yeast.",
-            "Sur lie means on the lees.",
-            "Muscadet rests on its lees until spring.",
-        ]
-        assert [chunk.path for chunk in await store.search(["smell of apricots"])] == [
-            "rhone.md"
-        ] * 2
-        assert (await store.search(["smell of apricots"]))[0].position == 2
-
     @pytest.mark.parametrize(
-        ("query", "text"),
+        ("query", "first", "count"),
         [
-            ("COTE ROTIE", "Côte-Rôtie smells of violets."),
-            ("drying tannins", "Tannin dries the mouth, and comes from skins."),
-            ("葡萄酒的酸度", "葡萄酒酸度很高。"),
-            ("sauregerust", "Das Säuregerüst trägt den Wein."),
+            ("what are lees?", "Lees are dead yeast.", 3),
+            ("smell of apricots", "Viognier smells of apricots.", 2),
+            ("COTE ROTIE", "Côte-Rôtie smells of violets.", 1),
+            ("drying tannins", "Tannin dries the mouth, and comes from skins.", 1),
+            ("葡萄酒的酸度", "葡萄酒酸度很高。", 1),
+            ("sauregerust", "Das Säuregerüst trägt den Wein.", 1),
         ],
     )
-    async def test_case_accents_endings_and_scripts_do_not_matter(
-        self, sessions: Sessions, query: str, text: str
+    async def test_the_rarer_word_and_the_heading_weigh_more_in_any_form(
+        self, sessions: Sessions, query: str, first: str, count: int
     ) -> None:
-        store = await filled(sessions)
-        assert [chunk.text for chunk in await store.search([query])] == [text]
+        found = await (await filled(sessions)).search([query])
+        assert (found[0].text, len(found)) == (first, count)
 
     async def test_one_document_does_not_crowd_out_the_others(self, sessions: Sessions) -> None:
         store = await filled(sessions)
@@ -100,13 +89,11 @@ class TestFullText:
         assert [chunk.position for chunk in await store.search(["gravel"])] == [1, 2, 3, 4, 5, 6]
 
     async def test_a_copy_of_a_document_is_not_found_twice(self, sessions: Sessions) -> None:
-        store = await filled(sessions)
-        one = document("b.md", "Gravel keeps warm.", title="Soil")
-        await store.save(one, replace(one, path="a.md"))
-        await store.save(document("c.md", "Gravel is stone, and stones keep no water."))
-        assert [chunk.path for chunk in await store.search(["gravel"])] == ["b.md", "c.md"]
+        store, one = await filled(sessions), document("b.md", "Gravel keeps warm.", title="Soil")
+        await store.save(one, replace(one, path="a.md"), document("c.md", "Gravel is stone."))
+        assert len(await store.search(["gravel"])) == 2
         await store.remove("b.md")
-        assert [chunk.path for chunk in await store.search(["gravel"])] == ["a.md", "c.md"]
+        assert {chunk.path for chunk in await store.search(["gravel"])} == {"a.md", "c.md"}
 
     async def test_what_another_process_changes_is_found_and_gone(
         self, sessions: Sessions, engine: AsyncEngine
