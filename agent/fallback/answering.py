@@ -12,18 +12,18 @@ from agent.documents.passages import DocumentStore
 from agent.engine.messages import Message
 from agent.engine.span import NO_SPAN, Span
 from agent.fallback.library import Passage, passage_for
-from agent.fallback.merging import CENT, Context, exchanges_of, request_of
+from agent.fallback.merging import Context, exchanges_of, request_of
 from agent.fallback.request import Request, read_request
 from agent.fallback.searching import Found, find, query_of
 from agent.fallback.wording import describe_request, describe_wine, field_in_words
 from agent.fallback.words import pairings
-from agent.i18n import current_language, translate, use_language
+from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.sommelier.cards import wine_text
 from agent.sommelier.safety import get_wines
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.taste import written
-from agent.sommelier.wine import Catalogue, Wine, money
+from agent.sommelier.wine import Catalogue, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
 
 ENOUGH: Final = 3
@@ -57,22 +57,6 @@ class Fallback:
     def __init__(self, *, catalogue: Catalogue, documents: DocumentStore | None = None) -> None:
         self._catalogue, self._documents = catalogue, documents
 
-    async def answer(
-        self,
-        messages: Sequence[Message],
-        *,
-        person: Person = NOBODY,
-        language: str = "",
-        span: Span = NO_SPAN,
-    ) -> Reply:
-        """Answer the last of these messages, in `language` or that of the message.
-
-        Every search is held to what `person` may be shown.
-        """
-        look_up = await self.look_up(messages, person=person, language=language, span=span)
-        with use_language(language or look_up.request.language):
-            return reply_to(look_up)
-
     async def look_up(
         self,
         messages: Sequence[Message],
@@ -81,7 +65,10 @@ class Fallback:
         language: str = "",
         span: Span = NO_SPAN,
     ) -> LookUp:
-        """Search for what the last of these messages asks, and return what was found."""
+        """Search for what the last of these messages asks, and return what was found.
+
+        Every search is held to what `person` may be shown. `language` is the user's.
+        """
         exchanges = exchanges_of(messages)
         ids = [wine_id for _, shown in exchanges for wine_id in shown]
         known = await get_wines(self._catalogue, ids, person) if ids else []
@@ -196,13 +183,11 @@ def _found(look_up: LookUp, found: Found) -> Reply:
         "" if "foods" in found.missed else _why(request),
     )
     intro = "\n\n".join(filter(None, (read, " ".join(filter(None, begun)))))
-    reply = _shown(intro, found.wines[:ENOUGH], request, message.text, notes)
+    reply = _shown(intro, found.wines[:ENOUGH], request, notes)
     return replace(reply, suggested_facts=suggested)
 
 
-def _shown(
-    intro: str, wines: Sequence[Wine], request: Request, asked: str = "", closing: str = ""
-) -> Reply:
+def _shown(intro: str, wines: Sequence[Wine], request: Request, closing: str = "") -> Reply:
     """Return an answer that shows wines, described for a request.
 
     The notes of a wine are told too where English is spoken, in which they are written.
@@ -212,7 +197,7 @@ def _shown(
         text = describe_wine(wine, request)
         described.append(WineRecommendation(wine_id=wine.id, description=text))
         notes = f"\n{wine.notes}" if wine.notes and current_language() == "en" else ""
-        card = wine_text(wine, escape(text + notes), f"{number}. ", asked=asked or request.text)
+        card = wine_text(wine, escape(text + notes), f"{number}. ", asked=request.text)
         cards.append(card)
     return Reply(
         text="\n\n".join(filter(None, (intro, *cards, closing))),
@@ -233,9 +218,6 @@ def _why(request: Request) -> str:
 
 def _nothing(request: Request, context: Context) -> str:
     """Say that nothing fits, and why if that is known."""
-    if "cheaper" in request.cues and request.price.high is not None:
-        price = money(round(request.price.high + CENT, 2), request.price.currency)
-        return translate("fallback_no_cheaper", price=price)
     if request.name:
         return translate("fallback_no_name", name=escape(request.name))
     is_further = request.cues and context.seen

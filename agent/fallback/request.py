@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Final
 
 from agent import lengths
@@ -281,8 +281,8 @@ class _Reader:
         for at in unread:
             word, before = self.words[at], self._word(at - 1)
             is_dish = not LEADING.isdisjoint((before, self._word(at - 2)))
-            is_title = word.written[0].isupper() and not word.written.isupper()
-            is_name = is_title and at > 0 and before not in STOPS and self.language != "de"
+            is_title = word.is_title and not word.written.isupper() and self.language != "de"
+            is_name = is_title and at > 0 and before not in STOPS
             if is_name or (is_dish and len(word.stem) >= SHORTEST_UNKNOWN):
                 yield word.written
 
@@ -291,15 +291,12 @@ class _Reader:
         is_wanted = request.is_about_wine or len(self.words) <= FEW_WORDS
         if not (request.is_empty and is_wanted):
             return ""
-        runs: list[list[str]] = [[]]
-        for at, word in enumerate(self.words):
-            if at not in self.covered and word.written[:1].isupper():
-                runs[-1].append(word.written)
-            else:
-                runs.append([])
-        longest = max(runs, key=len)
-        is_one = len(longest) > 1 or bool(longest and longest[0] in request.unknown)
-        return " ".join(longest) if is_one else ""
+        places = range(len(self.words))
+        runs = groupby(places, lambda at: at not in self.covered and self.words[at].is_title)
+        longest = max(([*run] for is_named, run in runs if is_named), key=len, default=[])
+        names = [self.words[at].written for at in longest]
+        is_name = len(names) > 1 or not {*names}.isdisjoint(request.unknown)
+        return " ".join(names) if is_name else ""
 
     def _is_question(self, request: Request) -> bool:
         """Return whether the message asks to know something rather than for a wine."""

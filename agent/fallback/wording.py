@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from agent.fallback.prices import Price
 from agent.fallback.request import Dish, Request
-from agent.fallback.words import food_name, lexicon, name_of
+from agent.fallback.words import food_name, name_of, names
 from agent.i18n import current_language, translate, use_language
 from agent.sommelier.cards import country_name
 from agent.sommelier.wine import Style, Wine, WineQuery, money
@@ -111,10 +111,9 @@ def _scale(field: str, values: Sequence[str]) -> str:
 
 def _step(field: str, value: str) -> str:
     """Return what a value is called that a phrase only means together with others."""
-    for (named, values, language), name in lexicon().names.items():
-        if named == field and language == current_language() and value in values:
-            return name
-    return value.replace("_", " ")
+    known = names().get((field, current_language()), {})
+    found = (name for values, name in known.items() if value in values)
+    return next(found, value.replace("_", " "))
 
 
 def price_in_words(price: Price) -> str:

@@ -4,7 +4,7 @@ A phrase is looked up by the stems of its words, the longest first. Names of dis
 and kinds of wine are understood in any language, words of grammar in the message's own alone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,6 +34,8 @@ GRAMMAR: Final = frozenset({"mark", "cue", "ordinal", "order", "cap", "number", 
 COMPOUNDED: Final = frozenset({"dish", "colour", "styles", "countries", "regions", "grapes"})
 """Fields whose words stand at the end of compound words: "Zwiebelrostbraten"."""
 COMPOUNDING: Final = ("de", "nl")
+LANGUAGES: Final = (*SPOKEN, "any")
+"""The languages of phrases; `any` is all of them."""
 TOKEN: Final = pattern(
     r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{M}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
@@ -53,7 +55,7 @@ def _phrases(written: str | tuple[str, ...]) -> tuple[str, ...]:
 
 Phrases = Annotated[tuple[str, ...], BeforeValidator(_phrases)]
 Word = Mapping[str, Phrases]
-"""What a phrase means, and the phrases that mean it by language; `any` are those of all."""
+"""Phrases by language, and in a table beside them what they mean."""
 
 
 class Dish(StrictModel):
@@ -135,6 +137,11 @@ class Token:
         """Return whether this is a word or a number."""
         return self.written[0].isalnum()
 
+    @property
+    def is_title(self) -> bool:
+        """Return whether this begins with a capital letter."""
+        return self.written[0].isupper()
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -185,50 +192,49 @@ def _key(phrase: str) -> Key:
     )
 
 
-def _entries() -> Iterator[tuple[Meanings, Word]]:
-    """Yield what each entry of the tables means, and its phrases by language."""
-    for number, dish in enumerate(dishes()):
-        yield {"dish": (str(number),)}, dish.__pydantic_extra__
+@cache
+def _entries() -> list[tuple[Meanings, Word]]:
+    """Return what each entry of the tables means, and its phrases by language."""
+    found: list[tuple[Meanings, Word]] = [
+        ({"dish": (str(number),)}, dish.__pydantic_extra__) for number, dish in enumerate(dishes())
+    ]
     for name in ("words", "places"):
         for word in read_toml(dict[str, list[Word]], FOLDER / f"{name}.toml")["word"]:
-            yield {field: word[field] for field in word if field not in (*SPOKEN, "any")}, word
-    for name, grape in _profiles()["grape"].items():
-        yield {"grapes": (name,)}, {"any": (name, *grape.any)}
-
-
-class Lexicon:
-    """Every phrase of the tables: its meanings by language, and the name of what is meant."""
-
-    def __init__(self) -> None:
-        self.meanings: dict[Key, dict[str, dict[str, tuple[str, ...]]]] = {}
-        self.names: dict[tuple[str, tuple[str, ...], str], str] = {}
-        for meanings, entry in _entries():
-            for language in (*SPOKEN, "any"):
-                if phrases := entry.get(language):
-                    self._add(meanings, language, phrases)
-
-    def _add(self, meanings: Meanings, language: str, phrases: Sequence[str]) -> None:
-        """Add the phrases of a language for what they mean; the first is what it is called."""
-        if len(meanings) == 1:
-            ((field, values),) = meanings.items()
-            self.names.setdefault((field, values, language), phrases[0])
-        for key in map(_key, phrases):
-            known = self.meanings.setdefault(key, {}).setdefault(language, {})
-            for field, values in meanings.items():
-                known[field] = (*(known.get(field, ()) if field == "mark" else ()), *values)
+            meanings = {field: word[field] for field in word if field not in LANGUAGES}
+            found.append((meanings, {name: word[name] for name in word if name in LANGUAGES}))
+    grapes = _profiles()["grape"].items()
+    return found + [({"grapes": (name,)}, {"any": (name, *grape.any)}) for name, grape in grapes]
 
 
 @cache
-def lexicon() -> Lexicon:
-    """Return every phrase, read when the first message comes."""
-    return Lexicon()
+def lexicon() -> Mapping[Key, Mapping[str, Meanings]]:
+    """Return the meanings of every phrase by language, read when the first message comes."""
+    found: dict[Key, dict[str, dict[str, tuple[str, ...]]]] = {}
+    for meanings, phrases in _entries():
+        for language, phrase in ((name, phrase) for name in phrases for phrase in phrases[name]):
+            known = found.setdefault(_key(phrase), {}).setdefault(language, {})
+            for field, values in meanings.items():
+                known[field] = (*(known.get(field, ()) if field == "mark" else ()), *values)
+    return found
+
+
+@cache
+def names() -> Mapping[tuple[str, str], Mapping[tuple[str, ...], str]]:
+    """Return the names of the values of a field in a language: the first phrase for them."""
+    found: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
+    for meanings, phrases in _entries():
+        if len(meanings) == 1:
+            ((field, values),) = meanings.items()
+            for language in phrases:
+                found.setdefault((field, language), {}).setdefault(values, phrases[language][0])
+    return found
 
 
 @cache
 def _phrases_in(language: str) -> Mapping[Key, Meanings]:
     """Return the phrases that a language has, with the names that are understood in it too."""
     found: dict[Key, Meanings] = {}
-    for key, spoken in lexicon().meanings.items():
+    for key, spoken in lexicon().items():
         own: Meanings = {**spoken.get("any", {}), **spoken.get(language, {})}
         if not own and len("".join(key)) >= SHORTEST_FOREIGN:
             foreign = next(iter(spoken.values()))
@@ -243,7 +249,7 @@ def _parts() -> Mapping[str, Meanings]:
     """Return the words that compound words of German and Dutch are made of."""
     found: dict[str, Meanings] = {}
     for language in ("any", *COMPOUNDING):
-        for key, spoken in lexicon().meanings.items():
+        for key, spoken in lexicon().items():
             own = {
                 field: values
                 for field, values in spoken.get(language, {}).items()
@@ -290,7 +296,7 @@ def language_of(text: str, default: str) -> str:
     `default` is the language of who writes: it counts where another is hardly likelier.
     """
     scores = language_evidence(text)
-    known, at = lexicon().meanings, 0
+    known, at = lexicon(), 0
     stems = [token.stem for token in tokens(text)]
     while at < len(stems):
         key = _longest(known, stems, at)
@@ -306,9 +312,8 @@ def language_of(text: str, default: str) -> str:
 
 def name_of(field: str, values: Sequence[Any], language: str) -> str:
     """Return what a language calls these values together; empty if it has no word for them."""
-    key = tuple(map(str, values))
-    names = (lexicon().names.get((field, key, spoken), "") for spoken in (language, "any", "en"))
-    return next(filter(None, names), "")
+    known = (names().get((field, spoken), {}) for spoken in (language, "any", "en"))
+    return next((named[key] for named in known if (key := tuple(map(str, values))) in named), "")
 
 
 @cache

@@ -8,7 +8,7 @@ import pytest
 
 from agent.care.concerns import Care
 from agent.engine.messages import Message
-from agent.fallback import Fallback
+from agent.fallback import Fallback, reply_to
 from agent.i18n import languages, translate_into, use_language
 from agent.sommelier.cards import country_name
 from agent.sommelier.history import with_ids_shown
@@ -35,7 +35,9 @@ class Conversation:
         reply = Reply(text="")
         for text in texts:
             self.messages.append({"role": "user", "content": text})
-            reply = await self.fallback.answer(self.messages, person=self.person)
+            look_up = await self.fallback.look_up(self.messages, person=self.person)
+            with use_language(look_up.request.language):
+                reply = reply_to(look_up)
             remembered = with_ids_shown(reply.text, reply.wine_ids)
             self.messages.append({"role": "assistant", "content": remembered})
         return reply
