@@ -142,7 +142,11 @@ class _Reader:
         """Return all that the message says."""
         wanted, without = self._tastes()
         caps, price = self._values("cap"), self.price
-        unread = [at for at in range(len(self.words)) if self._is_unread(at)]
+        unread = [
+            at
+            for at, word in enumerate(self.words)
+            if at not in self.covered and word.is_word and word.stem not in LEADING
+        ]
         request = Request(
             language=self.language,
             wanted=wanted,
@@ -152,7 +156,7 @@ class _Reader:
             without=without,
             allergens=self._allergens(),
             order=next(iter(self._values("order")), ""),
-            cues=self._cues(),
+            cues=frozenset(self._values("cue")),
             ordinals=tuple(map(int, self._values("ordinal"))),
             unknown=tuple(dict.fromkeys(self._names(unread)))[:MOST_VALUES],
             unread=sum(len(self._word(at)) >= SHORTEST_UNKNOWN for at in unread),
@@ -171,15 +175,6 @@ class _Reader:
 
     def _written(self, span: Span) -> str:
         return self.text[self.words[span.start].start : self.words[span.end - 1].end]
-
-    def _cues(self) -> frozenset[str]:
-        """Return what is asked of the wines shown; "or other bubbles" asks nothing of them."""
-        return frozenset(
-            cue
-            for span in self.wanted
-            for cue in span.values("cue")
-            if cue != "other" or self._word(span.start - 1) not in EITHER
-        )
 
     # What is ruled out.
 
@@ -223,9 +218,8 @@ class _Reader:
             wanted["styles"] = ["alcohol_free"]
         has_own = bool(WITH_COLOURS & {*wanted["styles"]})
         wanted["colours"] = []
-        for (
-            span
-        ) in self.wanted:  # a colour is a style by itself, but of a sparkling wine its colour
+        # A colour is a style by itself, but of a sparkling wine its colour.
+        for span in self.wanted:
             is_other = EITHER & {self._word(span.start - 1), self._word(span.end)}
             is_besides = has_own and (not is_other or "alcohol_free" in wanted["styles"])
             wanted["colours" if is_besides else "styles"] += span.values("colour")
@@ -267,11 +261,6 @@ class _Reader:
         return tuple(dict.fromkeys(told))
 
     # What is not understood, and what is asked.
-
-    def _is_unread(self, at: int) -> bool:
-        """Return whether no table knows a word."""
-        word = self.words[at]
-        return at not in self.covered and word.is_word and word.stem not in LEADING
 
     def _names(self, unread: Sequence[int]) -> Iterator[str]:
         """Yield the unread words that are where a dish is, or are written as names.

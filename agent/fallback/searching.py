@@ -40,7 +40,6 @@ GIVEN_UP: Final = (
     ("styles",),
 )
 """The filters that are given up if no wine fits, in this order."""
-PREFERRED: Final = ("styles", "bodies", "sweetness", "tannins", "acidities")
 SWEET: Final = frozenset({"sweet", "luscious"})
 OAKY: Final = "oaky"
 HEAVY: Final = (Style.SWEET, Style.FORTIFIED)
@@ -152,10 +151,10 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     if (pairing := next(known, None)) is None:
         return soft
     if not (filters["styles"] or is_named):
-        filters["without_styles"] = tuple(style for style in HEAVY if style not in pairing.styles)
-    for name in PREFERRED:
-        is_open = not filters[name] and not (is_named and name == "styles")
-        if is_open and (values := getattr(pairing, name)):
+        suits = pairing.get("styles", ())
+        filters["without_styles"] = tuple(style for style in HEAVY if style not in suits)
+    for name, values in pairing.items():
+        if not filters[name] and not (is_named and name == "styles"):
             filters[name] = values
             soft.add(name)
     return soft

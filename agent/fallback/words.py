@@ -4,7 +4,7 @@ A phrase is looked up by the stems of its words, the longest first. Names of dis
 and kinds of wine are understood in any language, words of grammar in the message's own alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from agent.sommelier.wine import Body, Food, Level, Style, Sweetness
+from agent.sommelier.wine import Body, Food, Level, Style
 from agent.tables import StrictModel, read_toml
 from agent.text import SPOKEN, fold, language_evidence, pattern
 
@@ -73,16 +73,6 @@ class Dish(StrictModel):
     side: bool = False
 
 
-class Pairing(StrictModel):
-    """The kinds of wine that suit a food, the best first."""
-
-    styles: tuple[Style, ...] = ()
-    bodies: tuple[Body, ...] = ()
-    sweetness: tuple[Sweetness, ...] = ()
-    tannins: tuple[Level, ...] = ()
-    acidities: tuple[Level, ...] = ()
-
-
 class Build(NamedTuple):
     """The taste of the wines of a grape or a region."""
 
@@ -107,9 +97,9 @@ def dishes() -> tuple[Dish, ...]:
 
 
 @cache
-def pairings() -> Mapping[str, Pairing]:
-    """Return every pairing by its name."""
-    return read_toml(dict[str, Pairing], FOLDER / "pairings.toml")
+def pairings() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Return every pairing by its name: filters for the wines that suit a food, the best first."""
+    return read_toml(dict[str, dict[str, tuple[str, ...]]], FOLDER / "pairings.toml")
 
 
 @cache
@@ -187,9 +177,8 @@ def tokens(text: str) -> list[Token]:
 def _key(phrase: str) -> Key:
     """Return a phrase as it is looked up; signs count if it has nothing else."""
     found = tokens(phrase)
-    return tuple(token.stem for token in found if token.is_word) or tuple(
-        token.stem for token in found
-    )
+    words = [token for token in found if token.is_word]
+    return tuple(token.stem for token in words or found)
 
 
 @cache
@@ -248,15 +237,12 @@ def _phrases_in(language: str) -> Mapping[Key, Meanings]:
 def _parts() -> Mapping[str, Meanings]:
     """Return the words that compound words of German and Dutch are made of."""
     found: dict[str, Meanings] = {}
-    for language in ("any", *COMPOUNDING):
-        for key, spoken in lexicon().items():
-            own = {
-                field: values
-                for field, values in spoken.get(language, {}).items()
-                if field in COMPOUNDED
-            }
-            if own and len(key) == 1 and len(key[0]) >= SHORTEST_PART:
-                found.setdefault(key[0], own)
+    for (word, *further), spoken in lexicon().items():
+        for language in ("any", *COMPOUNDING):
+            meanings = spoken.get(language, {})
+            own = {field: meanings[field] for field in COMPOUNDED & meanings.keys()}
+            if own and not further and len(word) >= SHORTEST_PART:
+                found.setdefault(word, own)
     return found
 
 
@@ -268,25 +254,23 @@ def _compound(word: str) -> Meanings:
     return next((parts[part] for part in (*tails, *heads) if part in parts), {})
 
 
-def _longest(known: Mapping[Key, Any], stems: Sequence[str], at: int) -> Key:
-    """Return the longest known phrase from a place on; empty if there is none."""
-    most = min(LONGEST_PHRASE, len(stems) - at)
-    keys = (tuple(stems[at : at + length]) for length in range(most, 0, -1))
-    return next((key for key in keys if key in known), ())
+def _phrases_of(words: Sequence[Token], known: Container[Key]) -> Iterator[tuple[int, Key]]:
+    """Yield the longest known phrase from each place on, and no phrase for a word of none."""
+    stems, at = tuple(token.stem for token in words), 0
+    while at < len(stems):
+        keys = (stems[at : at + length] for length in range(LONGEST_PHRASE, 0, -1))
+        key = next((key for key in keys if key in known), ())
+        yield at, key
+        at += max(len(key), 1)
 
 
 def scan(words: Sequence[Token], language: str) -> list[Span]:
     """Return the known phrases of a text from left to right, the longest where several begin."""
-    known, stems = _phrases_in(language), [token.stem for token in words]
-    found: list[Span] = []
-    at = 0
-    while at < len(stems):
-        key = _longest(known, stems, at)
-        end = at + max(len(key), 1)
-        compound = _compound(stems[at]) if not key and language in COMPOUNDING else {}
+    known, found = _phrases_in(language), list[Span]()
+    for at, key in _phrases_of(words, known):
+        compound = _compound(words[at].stem) if not key and language in COMPOUNDING else {}
         if meanings := known.get(key, compound):
-            found.append(Span(at, end, meanings))
-        at = end
+            found.append(Span(at, at + max(len(key), 1), meanings))
     return found
 
 
@@ -296,15 +280,11 @@ def language_of(text: str, default: str) -> str:
     `default` is the language of who writes: it counts where another is hardly likelier.
     """
     scores = language_evidence(text)
-    known, at = lexicon(), 0
-    stems = [token.stem for token in tokens(text)]
-    while at < len(stems):
-        key = _longest(known, stems, at)
-        if len("".join(key)) >= SHORTEST_FOREIGN:
-            languages = [language for language in SPOKEN if language in known[key]]
-            for language in languages:
-                scores[language] += len(key) / len(languages)
-        at += max(len(key), 1)
+    for _, key in _phrases_of(tokens(text), lexicon()):
+        known = lexicon().get(key, {}) if len("".join(key)) >= SHORTEST_FOREIGN else {}
+        languages = [language for language in SPOKEN if language in known]
+        for language in languages:
+            scores[language] += len(key) / len(languages)
     best = max(scores, key=lambda language: scores[language])
     own = sum(score for language, score in scores.items() if language == default)
     return best if scores[best] > max(LEAST_EVIDENCE, LEAST_LEAD * own) else default
