@@ -3,13 +3,12 @@
 import itertools
 import json
 import time
-from collections.abc import Iterator
 
 from starlette.responses import JSONResponse, Response
 
 from tests.doubles.forms import Upload
 from tests.doubles.server import JsonObject
-from tests.doubles.telegram_html import MAX_ENTITIES, EntitiesError, parse_html, utf16_length
+from tests.doubles.telegram_html import EntitiesError, parse_html, utf16_length
 
 MAX_TEXT, MAX_CAPTION = 4096, 1024
 """UTF-16 units after parsing."""
@@ -64,11 +63,9 @@ class Chats:
         return [message for (chat, _), message in self._messages.items() if chat_id in (None, chat)]
 
     def send_message(self, params: JsonObject) -> JsonObject:
-        """sendMessage."""
         return self._post(params, formatted(params, "text", MAX_TEXT))
 
     def send_file(self, params: JsonObject, files: dict[str, Upload], kind: str) -> JsonObject:
-        """sendDocument and sendVoice."""
         upload = files[kind]
         name = upload.filename
         file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": len(upload.data)}
@@ -76,7 +73,6 @@ class Chats:
         return self._post(params, formatted(params, "caption", MAX_CAPTION) | {kind: file})
 
     def edit_text(self, params: JsonObject) -> JsonObject:
-        """editMessageText."""
         key = self._own(params)
         old = self._messages[key]
         changed = formatted(params, "text", MAX_TEXT) | reply_markup(params)
@@ -87,7 +83,6 @@ class Chats:
         return self._messages[key]
 
     def edit_markup(self, params: JsonObject) -> JsonObject:
-        """editMessageReplyMarkup."""
         key = self._own(params)
         old, markup = self._messages[key], reply_markup(params)
         if markup.get("reply_markup") == old.get("reply_markup"):
@@ -96,35 +91,23 @@ class Chats:
         return self._messages[key]
 
     def act(self, params: JsonObject) -> bool:
-        """sendChatAction."""
         chat_id_of(params)
         return True
 
     def draft(self, params: JsonObject) -> bool:
         """sendMessageDraft; empty text is the placeholder of one that thinks."""
-        chat_id, draft_id = chat_id_of(params), params.get("draft_id")
+        chat_id = chat_id_of(params)
         if chat_id < 0:
             raise ApiError(400, "Bad Request: message drafts can be sent only to private chats")
-        if not isinstance(draft_id, int) or not draft_id:
-            raise ApiError(400, "Bad Request: invalid draft identifier specified")
         content = formatted(params, "text", MAX_TEXT) if params.get("text") else {"text": ""}
-        self.drafts[chat_id] = content | {
-            "draft_id": draft_id,
-            "can_stop": params.get("can_stop") is True,
-            "message_thread_id": params.get("message_thread_id"),
-        }
+        draft = {"draft_id": params["draft_id"], "can_stop": params.get("can_stop") is True}
+        self.drafts[chat_id] = content | draft
         return True
 
     def _post(self, params: JsonObject, content: JsonObject) -> JsonObject:
-        chat_id = chat_id_of(params)
-        markup = reply_markup(params)
-        message_id = next(self._ids)
-        message: JsonObject = {
-            "message_id": message_id,
-            "date": int(time.time()),
-            "chat": describe_chat(chat_id),
-            "from": self._bot,
-        }
+        chat_id, markup, message_id = chat_id_of(params), reply_markup(params), next(self._ids)
+        message: JsonObject = {"message_id": message_id, "date": int(time.time())}
+        message |= {"chat": describe_chat(chat_id), "from": self._bot}
         if thread := params.get("message_thread_id"):
             message |= {"message_thread_id": thread, "is_topic_message": True}
         self.drafts.pop(chat_id, None)
@@ -171,24 +154,20 @@ def shown(message: JsonObject) -> str:
 
 def chat_id_of(params: JsonObject) -> int:
     """The chat that a call is about."""
-    if "chat_id" not in params:
-        raise ApiError(400, "Bad Request: chat_id is empty")
-    if not isinstance(params["chat_id"], int):
+    if not isinstance(params.get("chat_id"), int):
         raise ApiError(400, "Bad Request: chat not found")
-    return params["chat_id"]
+    return int(params["chat_id"])
 
 
 def formatted(params: JsonObject, name: str, limit: int) -> JsonObject:
     """The text or caption of a call without its markup, and the entities it came with."""
-    source = str(params.get(name, ""))
-    entities = params.get(f"{name.removesuffix('text')}_entities".strip("_"), [])[:MAX_ENTITIES]
-    match str(params.get("parse_mode") or "").upper():
-        case "":
-            text = source.strip()
-        case "HTML":
-            text, entities = html(source)
-        case _:
-            raise ApiError(400, "Bad Request: unsupported parse_mode")
+    text, entities = str(params.get(name, "")).strip(), list[JsonObject]()
+    if params.get("parse_mode"):
+        assert params["parse_mode"] == "HTML"
+        try:
+            text, entities = parse_html(str(params[name]))
+        except EntitiesError as error:
+            raise ApiError(400, str(error)) from None
     if name == "text" and not text:
         raise ApiError(400, "Bad Request: message text is empty")
     if utf16_length(text) > limit:
@@ -199,31 +178,11 @@ def formatted(params: JsonObject, name: str, limit: int) -> JsonObject:
     return {key: value for key, value in found.items() if value}
 
 
-def html(source: str) -> tuple[str, list[JsonObject]]:
-    """Text and entities of a text in Telegram's HTML."""
-    try:
-        return parse_html(source)
-    except EntitiesError as error:
-        raise ApiError(400, str(error)) from None
-
-
 def reply_markup(params: JsonObject) -> JsonObject:
     """The inline keyboard of a call, if there is one and Telegram would take it."""
     markup = params.get("reply_markup")
-    if not markup:
-        return {}
-    try:
-        markup = json.loads(markup) if isinstance(markup, str) else markup
-        buttons = list(inline_buttons(markup))
-    except (TypeError, ValueError, AttributeError):
-        raise ApiError(400, "Bad Request: can't parse reply keyboard markup JSON object") from None
+    markup = json.loads(markup) if isinstance(markup, str) else markup
+    buttons = [one for row in (markup or {}).get("inline_keyboard", []) for one in row]
     if any(len(str(one.get("callback_data", "")).encode()) > MAX_CALLBACK_DATA for one in buttons):
         raise ApiError(400, "Bad Request: BUTTON_DATA_INVALID")
     return {"reply_markup": markup} if buttons else {}
-
-
-def inline_buttons(markup: JsonObject) -> Iterator[JsonObject]:
-    """Every button of an inline keyboard."""
-    for row in markup.get("inline_keyboard", []):
-        for button in row:
-            yield dict(button)
