@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
 
 from telegram import Update, User
 
@@ -18,10 +17,6 @@ from bot.telegram.messages import is_addressed
 from bot.telegram.settings import spoken_by
 
 log = logging.getLogger(__name__)
-
-Entry = Literal["welcome", "blocked", "stranger", "first_time"]
-"""No admin has decided on a stranger; admins are asked the first time."""
-
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -39,33 +34,23 @@ class Access:
 
     async def lets_in(self, update: Update) -> bool:
         """Return whether to answer an update; tell those who are not let in."""
-        user = update.effective_user
+        user, people = update.effective_user, self.talk.repositories.people
         if user is None:
             return not self.allow_list
-        entry = await self._entry(update, user)
-        if entry == "blocked":
+        if user.id in self.admin_ids:
+            return True
+        decided = await people.access(user.id)
+        if decided == "blocked":
             log.info("User %s is blocked: update %s is ignored", user.id, update.update_id)
             return False
-        if entry == "welcome":
+        if decided is not None or not self.allow_list:
             return True
-        if entry == "first_time" and not user.is_bot:  # an account that many write through
+        # Many people may write through the account of a bot.
+        may_ask = speaks_to_bot(update) and not user.is_bot
+        if may_ask and await people.introduced(user.id, self.now().date()):
             await self._ask_admins(user)
         await self._turn_away(update, user)
         return False
-
-    async def _entry(self, update: Update, user: User) -> Entry:
-        """Return how a user is met: by the decision of an admin, if there is one."""
-        if user.id in self.admin_ids:
-            return "welcome"
-        people = self.talk.repositories.people
-        decided = await people.access(user.id)
-        if decided == "blocked":
-            return "blocked"
-        if decided is not None or not self.allow_list:
-            return "welcome"
-        today = self.now().date()
-        is_first = speaks_to_bot(update) and await people.introduced(user.id, today)
-        return "first_time" if is_first else "stranger"
 
     async def _ask_admins(self, user: User) -> None:
         name = shown_name(user.full_name or "")  # Telegram lets a name be empty

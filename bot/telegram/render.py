@@ -33,10 +33,8 @@ class Piece(NamedTuple):
     marks: tuple[Mark, ...] = ()
 
 
-QUOTE: Final = Mark("blockquote")
-FOLDED: Final = Mark("blockquote", "expandable")
-CODE: Final = Mark("code")
-PRE: Final = Mark("pre")
+QUOTE, FOLDED = Mark("blockquote"), Mark("blockquote", "expandable")
+CODE, PRE = Mark("code"), Mark("pre")
 EMPHASIS: Final = {"strong_open": Mark("b"), "em_open": Mark("i")}
 INERT: Final = frozenset({"a", "code", "pre"})
 """Tags in which Telegram makes no links by itself."""
@@ -63,7 +61,7 @@ def split_messages(markdown: str, limit: int = MESSAGE_UNITS) -> list[str]:
     UTF-16 units of visible text.
     """
     pieces, messages = parse(markdown), []
-    text, start = visible_text_of(pieces), 0
+    text, start = _text_of(pieces), 0
     while rest := text[start:].strip():
         start = text.index(rest, start)
         room = _room(_between(pieces, start, len(text)), limit)
@@ -133,33 +131,34 @@ def _inline(line: str, block: tuple[Mark, ...]) -> Iterator[Piece]:
 
 def _without_live_addresses(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Yield the pieces, with code in place of what Telegram would turn into a link."""
-    text, done = visible_text_of(pieces), 0
+    text, done = _text_of(pieces), 0
     for found in live(text):
-        if found.kind == "address":
-            yield from _between(pieces, done, found.start)
-            yield from map(_inert, _between(pieces, found.start, found.end))
-            done = found.end
+        if found.kind != "address":
+            continue
+        yield from _between(pieces, done, found.start)
+        for part, marks in _between(pieces, found.start, found.end):
+            quotes = tuple(mark for mark in marks if mark.tag == QUOTE.tag)
+            is_inert = any(mark.tag in INERT for mark in marks)
+            yield Piece(part, marks if is_inert else (*quotes, CODE))
+        done = found.end
     yield from _between(pieces, done, len(text))
-
-
-def _inert(piece: Piece) -> Piece:
-    """Return a piece in which Telegram makes no link by itself."""
-    if any(mark.tag in INERT for mark in piece.marks):
-        return piece
-    quotes = tuple(mark for mark in piece.marks if mark.tag == QUOTE.tag)
-    return Piece(piece.text, (*quotes, CODE))
 
 
 def to_html(pieces: Iterable[Piece]) -> str:
     """Return pieces as Telegram's HTML: well nested, all text escaped."""
-    parts, opened = list[str](), tuple[Mark, ...]()
+    html, opened = "", tuple[Mark, ...]()
     for text, marks in (*pieces, Piece("")):
         common = _common(opened, marks)
-        parts += [f"</{mark.tag}>" for mark in reversed(opened[common:])]
-        parts += [_opening(mark) for mark in marks[common:]]
-        parts.append(escape_html(text, quote=False))
+        html += "".join(f"</{mark.tag}>" for mark in reversed(opened[common:]))
+        for tag, value in marks[common:]:
+            html += (
+                f'<a href="{escape_html(value)}">'
+                if tag == "a"
+                else f"<{tag} {value}".rstrip() + ">"
+            )
+        html += escape_html(text, quote=False)
         opened = marks
-    return "".join(parts)
+    return html
 
 
 def from_html(html: str) -> list[Piece]:
@@ -178,23 +177,16 @@ def from_html(html: str) -> list[Piece]:
 
 def visible_text(html: str) -> str:
     """Return the text that a user sees of a message's HTML."""
-    return visible_text_of(from_html(html))
+    return _text_of(from_html(html))
 
 
-def visible_text_of(pieces: Iterable[Piece]) -> str:
-    """Return the text that a user sees of pieces."""
+def _text_of(pieces: Iterable[Piece]) -> str:
     return "".join(piece.text for piece in pieces)
 
 
 def utf16_units(text: str) -> int:
     """Return the length of a text as Telegram counts it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _opening(mark: Mark) -> str:
-    if mark.tag == "a":
-        return f'<a href="{escape_html(mark.value)}">'
-    return f"<{' '.join(filter(None, mark))}>"
 
 
 def _common(before: Sequence[Mark], after: Sequence[Mark]) -> int:
