@@ -18,6 +18,7 @@ from bot.telegram.settings import spoken_by
 
 log = logging.getLogger(__name__)
 
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Decides for every update whether it is answered.

@@ -40,8 +40,8 @@ POLL_SECONDS: Final = 0.15
 """Seconds between two looks for a new draft."""
 LATE_SECONDS: Final = (2.0, None)
 """Seconds that an answer waits for a request to show it forming, in private chats and in groups."""
-EDIT_SECONDS: Final = 3.0
-"""The time between two edits in a group."""
+EDIT_SECONDS: Final = 5.0
+"""The time between two edits in a group: of its 20 messages a minute, 8 are left to answers."""
 QUICK_SECONDS: Final = 2.0
 """Seconds before a group sees a draft: until then it waits for the answer."""
 PLACEHOLDER: Final = "…"
@@ -52,8 +52,8 @@ OPTIONAL: Final[Optional] = "optional"
 class Drafts:
     """Shows that answers form.
 
-    The id of a group's message is stored in the `inbox` before anything of the answer is in it;
-    such messages leave half of the rate limit to answers.
+    The id of a group's message is stored in the `inbox` before anything of the answer is in it.
+    Such messages are left out where the rate limit would delay them.
     """
 
     bot: ExtBot[Optional]

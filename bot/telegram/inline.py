@@ -27,8 +27,8 @@ from bot.telegram.render import split_messages
 MOST: Final = 10
 CACHED_SECONDS: Final = 60
 """Seconds for which Telegram may repeat an answer to this user by itself."""
-PER_PERSON: Final = (Limit(40, 10),)
-"""A user is answered half as often; a fast typist asks twice a second."""
+PER_PERSON: Final = (Limit(20, 10),)
+"""A fast typist asks twice a second."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,10 +57,8 @@ class RateLimit(BaseRateLimiter[Optional]):
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._per_chat = per_chat
-        self._per_group = per_group
-        self._clock = clock
-        self._sleep = sleep
+        self._per_chat, self._per_group = per_chat, per_group
+        self._clock, self._sleep = clock, sleep
         self._all = _Queue(in_all)
         self._chats: dict[int, _Queue] = {}
 
@@ -82,14 +80,14 @@ class RateLimit(BaseRateLimiter[Optional]):
         """Make a request when the limits allow it.
 
         Raises:
-            RetryAfter: Telegram said so, or the message is optional and half of a limit is used.
+            RetryAfter: Telegram said so, or the message is optional and would have to wait.
         """
         chat_id = data.get("chat_id")
         is_counted = endpoint in MESSAGES or (endpoint == "editMessageText" and (chat_id or 0) < 0)
         if not isinstance(chat_id, int) or not is_counted:
             return await callback(*args, **kwargs)
         if rate_limit_args is None:
-            await self.wait(chat_id)
+            await self._wait(chat_id)
         elif not self.take(chat_id):
             raise RetryAfter(REFUSED_SECONDS)
         try:
@@ -98,7 +96,7 @@ class RateLimit(BaseRateLimiter[Optional]):
             self.hold(chat_id, seconds_of(error))
             raise
 
-    async def wait(self, chat_id: int) -> None:
+    async def _wait(self, chat_id: int) -> None:
         """Return when a message may go to this chat, and count it; first come, first served."""
         chat = self._queue(chat_id)
         async with chat.turn:
@@ -107,17 +105,17 @@ class RateLimit(BaseRateLimiter[Optional]):
                 async with self._all.turn:
                     await self._until_free(self._all)
                     # A 429 of this chat may have come while we waited for all chats.
-                    if chat.free_at - self._clock() <= _EARLY:
+                    if self._is_free(chat):
                         self._count(chat)
                         return
 
     def take(self, chat_id: int) -> bool:
-        """Count a message that need not be sent; return False if half of a limit is used."""
-        now, chat = self._clock(), self._queue(chat_id)
-        if not (chat.is_half_free(now) and self._all.is_half_free(now)):
-            return False
-        self._count(chat)
-        return True
+        """Count a message that need not be sent; return False if it would have to wait."""
+        chat = self._queue(chat_id)
+        is_free = not (chat.turn.locked() or self._all.turn.locked()) and self._is_free(chat)
+        if is_free:
+            self._count(chat)
+        return is_free
 
     def hold(self, chat_id: int, seconds: float) -> None:
         """Send nothing to this chat for so long; the message that was refused does not count."""
@@ -125,6 +123,9 @@ class RateLimit(BaseRateLimiter[Optional]):
         chat.held_until = max(chat.held_until, self._clock() + seconds)
         if chat.sent:
             chat.sent.pop()
+
+    def _is_free(self, chat: "_Queue") -> bool:
+        return max(chat.free_at, self._all.free_at) - self._clock() <= _EARLY
 
     def _count(self, chat: "_Queue") -> None:
         for queue in (chat, self._all):
@@ -159,21 +160,11 @@ class _Queue:
         full = (limit for limit in self.limits if len(self.sent) >= limit.messages)
         return max([self.held_until, *(self.sent[-count] + seconds for count, seconds in full)])
 
-    def is_half_free(self, now: float) -> bool:
-        """Return whether less than half of each limit is used, and nobody waits."""
-        return (
-            not self.turn.locked()
-            and self.held_until <= now
-            and all(2 * self._sent_in(seconds, now) < count for count, seconds in self.limits)
-        )
-
     def is_used(self, now: float) -> bool:
         """Return whether somebody waits, or a limit counts a message sent before."""
-        counts = (self._sent_in(limit.seconds, now) for limit in self.limits)
-        return self.turn.locked() or self.held_until > now or any(counts)
-
-    def _sent_in(self, seconds: float, now: float) -> int:
-        return sum(at > now - seconds for at in self.sent)
+        longest = max((limit.seconds for limit in self.limits), default=0.0)
+        is_recent = bool(self.sent) and self.sent[-1] + longest > now
+        return self.turn.locked() or self.held_until > now or is_recent
 
 
 def seconds_of(error: RetryAfter) -> float:
