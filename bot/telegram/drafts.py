@@ -25,7 +25,7 @@ from bot.pending import Placeholder, pending_turn
 from bot.retries import retry_forever
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
-from bot.telegram.sender import NO_PREVIEW, reply_parameters
+from bot.telegram.sender import NO_PREVIEW
 from db.repositories.inbox import Inbox
 
 log = logging.getLogger(__name__)
@@ -164,7 +164,8 @@ class _Forming:
                 to.chat_id,
                 PLACEHOLDER,
                 message_thread_id=to.thread_id,
-                reply_parameters=reply_parameters(to.reply_to),
+                reply_to_message_id=to.reply_to,
+                allow_sending_without_reply=True,
                 rate_limit_args=OPTIONAL,
             )
             self.placeholder.message_id = message_id = sent.message_id

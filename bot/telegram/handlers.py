@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from telegram import BotCommand, Update
-from telegram.constants import ChatMemberStatus, ChatType
 from telegram.ext import (
     ApplicationHandlerStop,
-    ChatMemberHandler,
     MessageHandler,
     TypeHandler,
     filters,
 )
 
 from agent.i18n import ENGLISH, languages, translate, use_language
-from bot.outgoing import Destination
 from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import AnyHandler, Context, Conversation, calling, on_command
@@ -41,8 +38,6 @@ SERVICE: Final = (
     | filters.SUCCESSFUL_PAYMENT
 )
 """Messages by Telegram about a chat, not written by a user."""
-OUTSIDE: Final = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
-"""The states of a bot that is not in a chat."""
 
 
 class StopPressed(TypeHandler[Update, Context, None]):
@@ -92,7 +87,6 @@ def register(
             on_command(talk, "stop", _stop),
             on_command(talk, PRIVATE_COMMANDS, _say_where, ~filters.ChatType.PRIVATE),
             StopPressed(Update, calling(talk, _stop_draft)),
-            ChatMemberHandler(calling(talk, _greet_group), ChatMemberHandler.MY_CHAT_MEMBER),
             *further,
             MessageHandler(TYPED & filters.COMMAND, calling(talk, _say_why_unanswered)),
             MessageHandler(new & words, calling(talk, Conversation.answer_text)),
@@ -146,19 +140,6 @@ async def _migrate(talk: Conversation, update: Update) -> None:
     new = message.migrate_to_chat_id or message.chat.id
     if old != new:
         await talk.repositories.chats.migrated(old, new)
-
-
-async def _greet_group(talk: Conversation, update: Update) -> None:
-    """Tell a group that the bot was added to how to address it, unless it was there before."""
-    change = update.my_chat_member
-    if change is None or change.chat.type not in (ChatType.GROUP, ChatType.SUPERGROUP):
-        return
-    is_new = change.old_chat_member.status in OUTSIDE
-    is_inside = change.new_chat_member.status not in OUTSIDE
-    chat_id = change.chat.id
-    if is_new and is_inside and not await talk.repositories.messages.recent(chat_id, 1):
-        line = translate("added_to_group", name=f"@{update.get_bot().username}")
-        await talk.sender.send(Destination(chat_id), line)
 
 
 async def _say_why_unanswered(talk: Conversation, update: Update) -> None:

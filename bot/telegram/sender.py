@@ -18,7 +18,6 @@ from telegram import (
     InlineKeyboardMarkup,
     LinkPreviewOptions,
     Message,
-    ReplyParameters,
 )
 from telegram.constants import ParseMode
 from telegram.error import (
@@ -162,14 +161,14 @@ class Sender:
         """Store what an error tells of a chat; return whether the message was changed for it."""
         chats, chat_id = self.chats, message.chat_id
         if isinstance(error, ChatMigrated):
-            new_id = error.new_chat_id
+            new_id = message.chat_id = error.new_chat_id
+            # In the new chat topics and messages have other ids.
+            message.thread_id = message.reply_to = message.edits = None
             if chats is not None:
                 await _try_to_store(lambda: chats.migrated(chat_id, new_id), chat_id)
-            # In the new chat topics and messages have other ids.
-            message.chat_id = new_id
-            message.thread_id = message.reply_to = message.edits = None
             return True
-        if message.edits is not None and _is_gone(error):
+        if message.edits is not None and kind_of(error) == "rejected":
+            # The message is gone, or may be edited no more.
             message.edits = None
             return True
         if chats is not None and kind_of(error) == "unreachable":
@@ -211,13 +210,6 @@ def keyboard(rows: Iterable[Iterable[Button]]) -> InlineKeyboardMarkup | None:
     return InlineKeyboardMarkup(keys) if keys else None
 
 
-def reply_parameters(message_id: int | None) -> ReplyParameters | None:
-    """Return what a message replies to, which may not be there any more."""
-    if message_id is None:
-        return None
-    return ReplyParameters(message_id, allow_sending_without_reply=True)
-
-
 async def request(bot: Bot, message: OutboxRow) -> int:
     """Ask Telegram to send a message, or to put it in the place of another; return its id.
 
@@ -226,7 +218,8 @@ async def request(bot: Bot, message: OutboxRow) -> int:
     """
     where: dict[str, Any] = {
         "message_thread_id": message.thread_id,
-        "reply_parameters": reply_parameters(message.reply_to),
+        "reply_to_message_id": message.reply_to,
+        "allow_sending_without_reply": True,
     }
     if message.file is not None:
         send: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
@@ -252,12 +245,6 @@ async def request(bot: Bot, message: OutboxRow) -> int:
 async def _try_to_store(call: Callable[[], Awaitable[None]], chat_id: int) -> None:
     """Store the state of a chat; if that fails, users are answered anyway."""
     await call_or_default(call, None, f"What is known of chat {chat_id} could not be stored")
-
-
-def _is_gone(error: TelegramError) -> bool:
-    """Return whether the message to edit is gone, or may be edited no more."""
-    said = str(error).lower()
-    return isinstance(error, BadRequest) and ("to edit" in said or "can't be edited" in said)
 
 
 def kind_of(error: TelegramError) -> DeliveryError:

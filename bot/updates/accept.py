@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 Accept = Callable[[Sequence[Payload]], Awaitable[None]]
 
 ALLOWED_UPDATES: Final = (
-    *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
+    *("message", "edited_message", "callback_query", "message_reaction"),
     *("inline_query", STOPPED),
 )
 POLL: Final = timedelta(seconds=30)

@@ -25,7 +25,7 @@ BY_BOTS: Final = ("via_bot", "sender_business_bot")
 """The fields of a message that a bot made: inline, or writing for a business account."""
 UNQUOTED: Final = (*BY_BOTS, "entities", "caption", "caption_entities")
 KINDS: Final = (
-    *("message", "edited_message", "callback_query", "message_reaction", "my_chat_member"),
+    *("message", "edited_message", "callback_query", "message_reaction"),
     STOPPED,
 )
 FOLLOW_UP: Final = "n"

@@ -167,18 +167,6 @@ class BotApi(LoopbackServer):
         }
         return self.push({"callback_query": query})
 
-    def add_to_group(self, chat_id: int, user_id: int = 1, *, was: str = "left") -> int:
-        """A person adds the bot to a group."""
-        bot = identity(self.token)
-        change = {
-            "chat": describe_chat(chat_id),
-            "from": person(user_id),
-            "date": int(time.time()),
-            "old_chat_member": {"user": bot, "status": was},
-            "new_chat_member": {"user": bot, "status": "member"},
-        }
-        return self.push({"my_chat_member": change})
-
     def react(
         self,
         message: JsonObject,
