@@ -16,17 +16,14 @@ from telegram.error import InvalidToken
 from agent import lengths
 from agent.retrying import Backoff, Sleep, retry
 from bot.telegram.connection import AnyApplication
-from bot.updates.bursts import LARGEST_ID, STOPPED
+from bot.updates.bursts import KINDS, LARGEST_ID
 from db.records import Payload
 
 log = logging.getLogger(__name__)
 
 Accept = Callable[[Sequence[Payload]], Awaitable[None]]
 
-ALLOWED_UPDATES: Final = (
-    *("message", "edited_message", "callback_query", "message_reaction"),
-    *("inline_query", STOPPED),
-)
+ALLOWED_UPDATES: Final = (*KINDS, "inline_query")
 POLL: Final = timedelta(seconds=30)
 TIMEOUT: Final = httpx2.Timeout(10, read=POLL.total_seconds() + 10)
 BACKOFF: Final = Backoff(first_wait=1.0, max_wait=30.0)

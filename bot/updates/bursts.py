@@ -24,10 +24,7 @@ FORWARD: Final = "forward_"
 BY_BOTS: Final = ("via_bot", "sender_business_bot")
 """The fields of a message that a bot made: inline, or writing for a business account."""
 UNQUOTED: Final = (*BY_BOTS, "entities", "caption", "caption_entities")
-KINDS: Final = (
-    *("message", "edited_message", "callback_query", "message_reaction"),
-    STOPPED,
-)
+KINDS: Final = ("message", "edited_message", "callback_query", "message_reaction", STOPPED)
 FOLLOW_UP: Final = "n"
 """The prefix of the data of a follow-up button."""
 STOP: Final = "/stop"
