@@ -2,13 +2,12 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-REAL := $(VENV)-real
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$p && break; done)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input
 
-.PHONY: chat test test-real crash-test crash-test-short lint format bench texts lock clean help
+.PHONY: chat test crash-test crash-test-short lint format bench texts lock clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
@@ -18,10 +17,6 @@ chat: $(VENV)/.main  ## talk to the sommelier in this terminal
 
 test: $(VENV)/.dev  ## run every test
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal
-
-test-real: $(VENV)/.dev  ## send traces to a real Phoenix, installed beside (900 MB); skipped where it cannot be
-	@test -x $(REAL)/bin/phoenix || { $(BIN)/python -m venv $(REAL) && $(REAL)/bin/python -m pip install --quiet --quiet --disable-pip-version-check "arize-phoenix>=20,<21"; } || true
-	@PHOENIX=$(abspath $(REAL)/bin/phoenix) $(BIN)/python -m pytest -m real tests/real
 
 crash-test: $(VENV)/.dev  ## kill processes, restart databases, count what is lost (25 minutes)
 	@$(BIN)/python -m tests.crash

@@ -78,13 +78,8 @@ async def otlp_backend(settings: Settings) -> "Backend":
     await asyncio.to_thread(import_module, DELIVERY)
     from agent.tracing.delivery import Backend  # noqa: PLC0415 - imported by a thread
 
-    return Backend(
-        f"{settings.otel_exporter_otlp_endpoint}/v1/traces",
-        settings.otlp_headers,
-        name="The OTLP endpoint",
-        check="OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS",
-        seconds=REQUEST_SECONDS,
-    )
+    url = f"{settings.otel_exporter_otlp_endpoint}/v1/traces"
+    return Backend(url, settings.otlp_headers, seconds=REQUEST_SECONDS)
 
 
 def _observations(settings: Settings) -> "Observations":
@@ -101,7 +96,6 @@ def _project(settings: Settings) -> "Project":
         settings.langfuse_base_url,
         settings.langfuse_tracing_environment,
         version("sommelier"),
-        conventions=not settings.has_langfuse,
     )
 
 

@@ -15,7 +15,8 @@ from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Currency, Food, Style, Sweetness
 from agent.tables import StrictModel
 from agent.text import Language
-from agent.tracing.experiments import Item, item_id
+from agent.tracing.experiments import Item
+from agent.tracing.records import trace_id_of
 from agent.turn import StoredMessage
 
 STARTER: Final = Path(__file__).with_name("conversations.jsonl")
@@ -153,7 +154,7 @@ def item_of(dataset: str, case: Conversation) -> Item:
     metadata: dict[str, Any] = {
         key: data.pop(key) for key in ("id", "language", "kind") if key in data
     }
-    return Item(item_id(dataset, case.id), data, expected, metadata)
+    return Item(trace_id_of(dataset, case.id), data, expected, metadata)
 
 
 def conversation_of(item: Item, dataset: str) -> Conversation:

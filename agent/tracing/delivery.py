@@ -1,4 +1,7 @@
-"""Send traces and scores to Langfuse, or traces to another backend of OpenTelemetry, by HTTP."""
+"""Send traces and scores to Langfuse, or traces to another backend of OpenTelemetry, by HTTP.
+
+A request that is not done raises `Unavailable`, whose message is one line that says why.
+"""
 
 import asyncio
 import gzip
@@ -13,31 +16,27 @@ from langfuse.api.core import ApiError, RequestOptions
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from agent import lengths
-from agent.tracing.errors import Unavailable, unavailable
+from agent.tracing.errors import KEYS, Unavailable, unavailable
 from agent.tracing.records import StoredScore
+
+Keys = tuple[str, str]  # public, secret
 
 ONCE: Final = RequestOptions(max_retries=0)
 OBSERVATIONS_AT_ONCE: Final = 100
+HEADERS: Final = {"x-langfuse-ingestion-version": "4"}
 PROTOBUF: Final = "application/x-protobuf"
 NOT_DELETABLE: Final = (404, 405, 501)
 """The answers of a server without this score, or of one that cannot delete scores."""
 
 
 class Backend:
-    """A server that takes spans in OpenTelemetry's protocol; a request takes at most `seconds`.
+    """A server that takes spans in OpenTelemetry's protocol; a request takes at most `seconds`."""
 
-    Errors call it `name`, and ask to check the settings `check`.
-    """
+    name = "The OTLP endpoint"
+    check = "OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
 
     def __init__(
-        self,
-        url: str,
-        headers: dict[str, str],
-        auth: tuple[str, str] | None = None,
-        *,
-        name: str,
-        check: str,
-        seconds: float,
+        self, url: str, headers: dict[str, str], auth: Keys | None = None, *, seconds: float
     ) -> None:
         self.http = httpx2.AsyncClient(
             auth=auth,
@@ -46,16 +45,10 @@ class Backend:
         )
         self._url = url
         self._headers = {"Content-Type": PROTOBUF, "Content-Encoding": "gzip", **headers}
-        self._name = name
-        self._check = check
         self._seconds = seconds
 
     async def export(self, body: bytes) -> int:
-        """Send an `ExportTraceServiceRequest`; return how many spans were not accepted.
-
-        Raises:
-            Unavailable: the server did not accept it.
-        """
+        """Send an `ExportTraceServiceRequest`; return how many spans were not accepted."""
         packed = await asyncio.to_thread(gzip.compress, body, 1)
         async with self.bounded():
             response = await self.http.post(self._url, content=packed, headers=self._headers)
@@ -71,16 +64,12 @@ class Backend:
 
     @asynccontextmanager
     async def bounded(self) -> AsyncIterator[None]:
-        """Make a request of the server, in bounded time.
-
-        Raises:
-            Unavailable: it was not done; the message is one line that says why.
-        """
+        """Make a request of the server, in bounded time."""
         try:
             async with asyncio.timeout(self._seconds):
                 yield
         except (ApiError, httpx2.HTTPError, TimeoutError, ValueError) as error:
-            raise unavailable(error, self._name, self._check) from None
+            raise unavailable(error, self.name, self.check) from None
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -90,16 +79,12 @@ class Backend:
 class LangfuseApi(Backend):
     """The API of one project of Langfuse, by the client's own `api`."""
 
-    def __init__(self, keys: tuple[str, str], base_url: str, *, seconds: float) -> None:
+    name = "Langfuse"
+    check = KEYS
+
+    def __init__(self, keys: Keys, base_url: str, *, seconds: float) -> None:
         base_url = base_url.rstrip("/")
-        super().__init__(
-            f"{base_url}/api/public/otel/v1/traces",
-            {"x-langfuse-ingestion-version": "4"},
-            keys,
-            name="Langfuse",
-            check="LANGFUSE_BASE_URL",
-            seconds=seconds,
-        )
+        super().__init__(f"{base_url}/api/public/otel/v1/traces", HEADERS, keys, seconds=seconds)
         self.api = AsyncLangfuseAPI(
             base_url=base_url,
             username=keys[0],
@@ -111,9 +96,6 @@ class LangfuseApi(Backend):
         """Create or replace scores, and delete those without a value; return how many were refused.
 
         Langfuse replaces a score only if it has the same id and the same timestamp.
-
-        Raises:
-            Unavailable: it was not done.
         """
         given = [
             CreateScoreRequest(
@@ -135,26 +117,19 @@ class LangfuseApi(Backend):
             async with self.bounded():
                 answer = await self.api.scores.create(request=given, request_options=ONCE)
             refused = int(getattr(answer, "rejected", 0))
-        for score in scores:
-            if score.value is None:
-                await self._delete_score(score.score_id)
+        for score in [score for score in scores if score.value is None]:
+            try:
+                async with self.bounded():
+                    await self.api.scores.delete(score.score_id, request_options=ONCE)
+            except Unavailable as error:
+                if error.status not in NOT_DELETABLE:
+                    raise
         return refused
-
-    async def _delete_score(self, score_id: str) -> None:
-        try:
-            async with self.bounded():
-                await self.api.scores.delete(score_id, request_options=ONCE)
-        except Unavailable as error:
-            if error.status not in NOT_DELETABLE:
-                raise
 
     async def delete_traces(self, user: str, before: datetime | None = None) -> int:
         """Delete the traces of a user that began before a moment; return how many there were.
 
         Langfuse deletes later, observations and scores too; asking again is no error.
-
-        Raises:
-            Unavailable: it was not done; what was deleted before stays deleted.
         """
         found, cursor = set[str](), None
         while True:
@@ -169,9 +144,8 @@ class LangfuseApi(Backend):
                 )
                 ids = {item.trace_id for item in page.data if item.trace_id}
                 if ids:
-                    await self.api.trace.delete_multiple(
-                        trace_ids=sorted(ids), request_options=ONCE
-                    )
+                    gone = self.api.trace.delete_multiple
+                    await gone(trace_ids=sorted(ids), request_options=ONCE)
             found |= ids
             if not (cursor := page.meta.cursor):
                 return len(found)

@@ -5,10 +5,7 @@ from typing import Final
 from agent.engine.errors import AgentError
 from agent.engine.feedback import fence
 
-UNKNOWN_KEYS: Final = (
-    "Langfuse does not know the keys (HTTP 401): check LANGFUSE_PUBLIC_KEY and "
-    "LANGFUSE_SECRET_KEY, and that LANGFUSE_BASE_URL is their region"
-)
+KEYS: Final = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
 REFUSALS: Final = frozenset({400, 413, 422})
 """The answers to a request that will never be accepted."""
 
@@ -21,15 +18,10 @@ class Unavailable(AgentError):
         self.status = status
 
 
-def unavailable(
-    error: Exception, name: str = "Langfuse", check: str = "LANGFUSE_BASE_URL"
-) -> Unavailable:
+def unavailable(error: Exception, name: str = "Langfuse", check: str = KEYS) -> Unavailable:
     """Return an error of Langfuse's client, or of HTTP, as one line for an admin."""
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
-    if status is None:
-        return Unavailable(f"{name} gave no usable answer ({type(error).__name__}): check {check}")
-    if status == 401 and name == "Langfuse":
-        return Unavailable(UNKNOWN_KEYS, status)
     message = body.get("message") if isinstance(body, dict) else None
     told = f": {fence(message, 200)}" if isinstance(message, str) else ""
-    return Unavailable(f"{name} answered HTTP {status}{told}; check {check}", status)
+    did = f"answered HTTP {status}" if status else f"gave no usable answer ({type(error).__name__})"
+    return Unavailable(f"{name} {did}{told}; check {check}", status)

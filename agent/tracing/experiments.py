@@ -1,7 +1,7 @@
 """Read datasets of Langfuse and record experiments over them, by its client.
 
-Every call waits for the network. A run is over when it is recorded: the task of an item puts the
-traces of the item in place.
+Every call waits for the network, and raises if Langfuse gives no answer, or another one. A run is
+over when it is recorded: the task of an item puts the traces of the item in place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agent.tracing.masking import Masking
-from agent.tracing.records import TraceRecord, trace_id_of
+from agent.tracing.records import TraceRecord
 
 if TYPE_CHECKING:
     from langfuse import Langfuse
@@ -28,30 +28,17 @@ class Item:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def item_id(dataset: str, name: str) -> str:
-    """Return the id of a dataset's item, which is the same in every run."""
-    return trace_id_of(dataset, name)
-
-
 def items_of(client: "Langfuse", dataset: str) -> list[Item]:
-    """Return the items of a dataset that are not archived, in the order Langfuse has them.
-
-    Raises:
-        Exception: there is no such dataset, or Langfuse gave no answer.
-    """
+    """Return the items of a dataset that are not archived, in the order Langfuse has them."""
     return [
-        Item(item.id, item.input, item.expected_output, item.metadata or {})
+        Item(item.id, item.input, item.expected_output, dict(item.metadata or {}))
         for item in client.get_dataset(dataset).items
         if item.status == "ACTIVE"
     ]
 
 
 def put_items(client: "Langfuse", dataset: str, items: Sequence[Item], masking: Masking) -> None:
-    """Make a dataset, or bring its items up to date by their ids, with masked data.
-
-    Raises:
-        Exception: Langfuse did not accept it.
-    """
+    """Make a dataset, or bring its items up to date by their ids, with masked data."""
     client.create_dataset(name=dataset)
     shown = masking.content != "none"
     for item in items:
@@ -71,9 +58,6 @@ def record(
     """Record a run as an experiment for each variant, over the items of cases that were traced.
 
     Return how many items were recorded, and the address of the last experiment.
-
-    Raises:
-        Exception: Langfuse has no such dataset, or gave no answer.
     """
     from agent.tracing.observations import observe  # noqa: PLC0415 - loads the client
 
@@ -84,7 +68,7 @@ def record(
 
         def task(*, item: Any, traces: Any = traces, **_: Any) -> object:
             for trace in traces[item.id]:
-                list(observe(client, trace))
+                observe(client, trace)
             for score in trace.scores.values():
                 client.score_current_span(
                     name=score.name,

@@ -17,9 +17,7 @@ Content = Literal["full", "masked", "none"]
 """The words of users and models that traces show: all but secrets, no personal data, none."""
 
 MAX_DEPTH: Final = 60  # levels of nested data; deeper levels are left out
-TOO_DEEP: Final = "[nested]"
 MIN_SECRET_CHARS: Final = 8  # 16 of letters alone, for a key may be "ollama"
-MIN_NAME_CHARS: Final = 2
 MIN_ANY_CASE_CHARS: Final = 5  # of shorter names, "rose" and "may" are words
 MAX_TRIES: Final = 20  # of the search for a phone number
 
@@ -36,8 +34,7 @@ DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
 IBAN: Final = r"[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}"
 CARD: Final = r"\d{13,19}|\d{4,}(?:[\s./|_-]\d{4,6}){2,}"
 PHONE: Final = r"[+(]{0,2}\d{1,3}(?: ?\()?(?:[ )./\u00a0-]{0,2}\d){6,18}"
-COUNTRIES: Final = (None, *"DE FR IT GB NL AT CH BE ES US PT".split())
-"""The countries whose phone numbers are found without a prefix; None for those with one."""
+COUNTRIES: Final = (None, *"DE FR IT GB NL AT CH BE ES US PT".split())  # None: with a prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ class Masking:
         if value is None or isinstance(value, bool | int | float):
             return value
         if depth > MAX_DEPTH:
-            return TOO_DEEP
+            return "[nested]"
         if isinstance(value, Mapping):
             return {self.text(str(key)): self.value(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -136,10 +133,7 @@ def _masked_number(number_in: Callable[[str], str], mask: str, found: Match) -> 
 
 
 def _iban_in(written: str) -> str:
-    """Return the IBAN (ISO 13616) with which a text begins; "" if there is none.
-
-    It leaves 1 when divided by 97, if its letters count as 10 to 35.
-    """
+    """Return the IBAN (ISO 13616, modulo 97) with which a text begins; "" if there is none."""
     groups = written.split(" ")
     for count in range(len(groups), 0, -1):
         signs = "".join(groups[:count])
@@ -188,10 +182,12 @@ NUMBERS: Final = tuple(
 @lru_cache(maxsize=8)
 def _spelled(secrets: tuple[str, ...]) -> tuple[str, ...]:
     """Return the secrets that appear nowhere by chance, plain and as JSON escapes them."""
-    hidden = [
-        secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS * (1 + secret.isalpha())
-    ]
-    spelled = {spelling for secret in hidden for spelling in (secret, json.dumps(secret)[1:-1])}
+    spelled = {
+        spelling
+        for secret in secrets
+        if len(secret) >= MIN_SECRET_CHARS * (1 + secret.isalpha())
+        for spelling in (secret, json.dumps(secret)[1:-1])
+    }
     return tuple(sorted(spelled, key=len, reverse=True))
 
 
@@ -205,6 +201,6 @@ def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
         if len(word) >= MIN_ANY_CASE_CHARS
         else f"{escape(word)}|{escape(word.upper())}"
         for word in sorted(words, key=len, reverse=True)
-        if len(word) >= MIN_NAME_CHARS and any(map(str.isalpha, word))
+        if len(word) > 1 and any(map(str.isalpha, word))
     ]
     return pattern(f"{BEFORE}@?(?:{'|'.join(spelled)}){BEHIND}") if spelled else None

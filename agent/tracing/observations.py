@@ -17,8 +17,6 @@ from langfuse import Langfuse, propagate_attributes
 from langfuse.api import Prompt_Text
 from langfuse.model import TextPromptClient
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1 import trace_pb2
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
@@ -27,23 +25,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from agent.engine.messages import Usage
 from agent.tracing.records import SpanRecord, TraceRecord
 
-REASONS: Final = ("error_types", "error_type", "send_error", "error")
-KINDS: Final = {"generation": "LLM", "span": "CHAIN"}
-"""The types of spans in the conventions of OpenInference, where they are not ours in capitals."""
-
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project of Langfuse, and what traces tell of this deployment.
-
-    With `conventions` spans also have the attributes that other backends read.
-    """
+    """A project of Langfuse, and what traces tell of this deployment."""
 
     keys: tuple[str, str]
     base_url: str
     environment: str | None = None
     version: str = ""
-    conventions: bool = False
 
 
 def langfuse_client(
@@ -70,13 +60,12 @@ class Observations:
     def __init__(self, project: Project) -> None:
         self._finished = InMemorySpanExporter()
         self.client = langfuse_client(project, span_exporter=self._finished)
-        self._conventions = project.conventions
         self._lock = Lock()
 
     def encode(self, traces: Sequence[TraceRecord]) -> bytes:
         """Return an `ExportTraceServiceRequest` of all spans of these traces."""
+        observed = dict[str, SpanRecord]()
         with self._lock:
-            observed = dict[str, SpanRecord]()
             for trace in traces:
                 observed |= observe(self.client, trace)
                 self.client.flush()
@@ -84,12 +73,14 @@ class Observations:
             self._finished.clear()
         for scope in (scope for batch in request.resource_spans for scope in batch.scope_spans):
             for span in scope.spans:
+                # The client made ids and times of its own, and other ones if it were sent again.
                 record = observed[span.span_id.hex()]
-                restore(span, record)
-                if self._conventions:
-                    span.attributes.extend(conventional(record))
-        body: bytes = request.SerializeToString()
-        return body
+                span.trace_id = bytes.fromhex(record.trace_id)
+                span.span_id = bytes.fromhex(record.span_id)
+                span.parent_span_id = bytes.fromhex(record.parent_id or "")
+                span.start_time_unix_nano = record.started_ns
+                span.end_time_unix_nano = record.ended_ns or record.started_ns
+        return bytes(request.SerializeToString())
 
 
 observations_of: Final = cache(Observations)
@@ -120,7 +111,8 @@ def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
 def fields_of(span: SpanRecord) -> dict[str, Any]:
     """Return the arguments of `start_observation` for a span."""
     # Beside a level the list of observations shows kinds of errors, never the text of one.
-    reasons = [str(span.metadata[key]) for key in REASONS if span.metadata.get(key)]
+    kinds = map(span.metadata.get, ("error_types", "error_type", "send_error", "error"))
+    reason = next(filter(None, kinds), None) if span.level != "DEFAULT" else None
     fields: dict[str, Any] = {
         "name": span.name,
         "as_type": span.kind,
@@ -128,7 +120,7 @@ def fields_of(span: SpanRecord) -> dict[str, Any]:
         "output": span.output,
         "metadata": span.metadata,
         "level": span.level,
-        "status_message": reasons[0] if reasons and span.level != "DEFAULT" else None,
+        "status_message": reason,
     }
     if span.kind != "generation":
         return fields
@@ -157,27 +149,3 @@ def usage_buckets(usage: Usage) -> dict[str, int]:
         "input_cached_tokens": cached,
         "output": usage.completion_tokens,
     }
-
-
-def restore(span: trace_pb2.Span, record: SpanRecord) -> None:
-    """Give an encoded span the ids and times of its record: the client made its own."""
-    span.trace_id = bytes.fromhex(record.trace_id)
-    span.span_id = bytes.fromhex(record.span_id)
-    span.parent_span_id = bytes.fromhex(record.parent_id or "")
-    span.start_time_unix_nano = record.started_ns
-    span.end_time_unix_nano = record.ended_ns or record.started_ns
-
-
-def conventional(span: SpanRecord) -> list[KeyValue]:
-    """Return the attributes of a span by the conventions of OpenTelemetry and OpenInference."""
-    texts = {
-        "openinference.span.kind": KINDS.get(span.kind, span.kind.upper()),
-        "input.value": None if span.input is None else str(span.input),
-        "output.value": None if span.output is None else str(span.output),
-        "gen_ai.request.model": span.model,
-    }
-    values = {name: AnyValue(string_value=text) for name, text in texts.items() if text is not None}
-    if usage := span.usage:
-        values["gen_ai.usage.input_tokens"] = AnyValue(int_value=usage.prompt_tokens)
-        values["gen_ai.usage.output_tokens"] = AnyValue(int_value=usage.completion_tokens)
-    return [KeyValue(key=name, value=value) for name, value in values.items()]

@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 FETCH_SECONDS: Final = 5
 EVERY_SECONDS: Final = 60.0
+AWAY: Final = "Prompts cannot be fetched, the last good ones stay"
 
 
 def fetched(
@@ -24,10 +25,7 @@ def fetched(
 ) -> Prompt | None:
     """Return the version of a prompt in Langfuse with this label or number, None if none has.
 
-    The text of a chat prompt is empty. This waits for the network.
-
-    Raises:
-        Exception: Langfuse gave no answer, or another one.
+    The text of a chat prompt is empty. This waits for the network, and raises what went wrong.
     """
     from langfuse.api import NotFoundError  # noqa: PLC0415 - loaded with the client
 
@@ -56,8 +54,7 @@ class ManagedPrompts:
         self._client = client
         self._label = label
         self._current = dict(repository_prompts())
-        self._refused: dict[str, Prompt] = {}
-        self._is_away = False
+        self._told: dict[str, str] = {}
 
     def get(self, name: str) -> Prompt:
         """Return the last good version; the repository's until there is one."""
@@ -73,22 +70,19 @@ class ManagedPrompts:
         """Fetch every prompt once. Never raises."""
         try:
             client = self._client()
-            for name in self._current:
-                self._use(name, fetched(client, name, label=self._label))
-            self._is_away = False
+            for name, current in self._current.items():
+                prompt = fetched(client, name, label=self._label) or repository_prompts()[name]
+                if reason := refusal(name, prompt.text):
+                    refused = f"{prompt.ref.origin} is refused: {fence(reason, 300)}"
+                    self._tell(f"prompt {name}", f"{refused}; {current.ref.origin} stays in use")
+                else:
+                    self._current[name] = prompt
+            self._tell(AWAY)
         except Exception as error:
-            if not self._is_away:
-                reason = unavailable(error)
-                log.warning("Prompts cannot be fetched, the last good ones stay: %s", reason)
-            self._is_away = True
+            self._tell(AWAY, str(unavailable(error)))
 
-    def _use(self, name: str, found: Prompt | None) -> None:
-        prompt = found or repository_prompts()[name]
-        if (reason := refusal(name, prompt.text)) is None:
-            self._current[name] = prompt
-        elif self._refused.get(name) != prompt:
-            self._refused[name] = prompt
-            log.warning(
-                "prompt %s: version %d of Langfuse is refused: %s; %s stays in use",
-                *(name, prompt.ref.version, fence(reason, 300), self._current[name].ref.origin),
-            )
+    def _tell(self, about: str, problem: str = "") -> None:
+        """Log a problem, unless it is the one that was logged last."""
+        if problem and self._told.get(about) != problem:
+            log.warning("%s: %s", about, problem)
+        self._told[about] = problem

@@ -19,13 +19,11 @@ from agent.engine.messages import Usage
 from agent.engine.span import Level, PromptRef, ScoreType, Span, SpanType
 
 
-def keyed_hash(kind: str, value: int | str, key: SecretStr | str) -> str:
-    """Hash a user or a chat to 16 hex digits that only the holder of `key` can tie to the id.
-
-    `kind` keeps a user and the private chat with the same number apart.
-    """
-    secret = key.get_secret_value() if isinstance(key, SecretStr) else key
-    return hmac.new(secret.encode(), f"{kind}:{value}".encode(), hashlib.sha256).hexdigest()[:16]
+def keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:
+    """Hash a user or a chat to 16 hex digits that only the holder of `key` can tie to the id."""
+    # The kind keeps a user and the private chat with the same number apart.
+    named = f"{kind}:{value}".encode()
+    return hmac.new(key.get_secret_value().encode(), named, hashlib.sha256).hexdigest()[:16]
 
 
 def trace_id_of(*parts: int | str) -> str:
@@ -35,10 +33,7 @@ def trace_id_of(*parts: int | str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRecord:
-    """A score of a trace; a later score of the same name replaces it.
-
-    One without a value was taken back.
-    """
+    """A score of a trace; a later one of the same name replaces it. None was taken back."""
 
     name: str
     value: float | str | None
@@ -103,8 +98,8 @@ class TraceRecord:
             *(tag for tag in ("retried", "fallback") if root.get(tag) == "yes"),
             *(["resumed"] if root.get("resumed") else []),
             *([f"start:{root['start']}"] if root.get("start") else []),
-            *(f"error:{kind}" for kind in _kinds(root.get("error_types"))),
-            *(f"send_error:{kind}" for kind in _kinds(root.get("send_error"))),
+            *(f"error:{kind}" for kind in root.get("error_types", "").split(",") if kind),
+            *([f"send_error:{root['send_error']}"] if root.get("send_error") else []),
             *(f"tool_error:{name.removeprefix('tool.')}" for name in failed),
             *(f"mode:{span.metadata['mode']}" for span in asked if "mode" in span.metadata),
             *([f"model:{root['model']}"] if "model" in root else []),
@@ -189,7 +184,3 @@ class StoredScore(ScoreRecord):
     trace_id: str
     observation_id: str
     at: datetime
-
-
-def _kinds(listed: object) -> list[str]:
-    return [kind.strip() for kind in str(listed or "").split(",") if kind.strip()]

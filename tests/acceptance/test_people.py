@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from pydantic import SecretStr
+
 from agent.tracing.records import keyed_hash
 from tests.acceptance.test_end_to_end import running_here
 from tests.commands import sommelier as in_a_process
@@ -78,7 +80,7 @@ async def test_a_person_who_is_forgotten_is_nowhere_any_more_and_others_are(
     assert "3 turns" in said
     assert "Langfuse was told to delete 3 traces" in said
     after = dump(folder)
-    for text in (str(ADA), WORDS[ADA], keyed_hash("user", ADA, "sommelier")):
+    for text in (str(ADA), WORDS[ADA], keyed_hash("user", ADA, SecretStr("sommelier"))):
         assert text not in after
         assert text not in str(otlp_receiver.spans) + str(otlp_receiver.scores)
     assert {line for line in before.splitlines() if WORDS[BOB] in line} <= {*after.splitlines()}

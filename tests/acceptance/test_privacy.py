@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from agent.tracing.records import keyed_hash
 from bot import running
@@ -119,7 +120,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
             otherwise=lambda: f"still there: {[m for m in marks if m in files(folder)]}",
         )
         await eventually(
-            lambda: keyed_hash("user", ADA, "sommelier") not in str(otlp_receiver.spans),
+            lambda: keyed_hash("user", ADA, SecretStr("sommelier")) not in str(otlp_receiver.spans),
             seconds=60,
             otherwise=lambda: "their traces are still in Langfuse",
         )

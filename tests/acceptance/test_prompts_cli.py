@@ -56,7 +56,10 @@ def test_list_shows_which_version_of_each_is_in_use(
     ("settings", "said"),
     [
         ({"LANGFUSE_SECRET_KEY": ""}, "there are no keys: set LANGFUSE_PUBLIC_KEY and"),
-        ({"LANGFUSE_SECRET_KEY": "sk-lf-wrong"}, "Langfuse does not know the keys (HTTP 401)"),
+        (
+            {"LANGFUSE_SECRET_KEY": "sk-lf-wrong"},
+            "Langfuse answered HTTP 401: Invalid credentials.; check",
+        ),
         ({"LANGFUSE_BASE_URL": "http://127.0.0.1:9"}, "gave no usable answer (ConnectError)"),
     ],
 )

@@ -288,14 +288,19 @@ class OtlpReceiver(LoopbackServer):
             return trouble
         asked = request.query_params
         before = datetime.fromisoformat(asked.get("toStartTime", "9999-01-01T00:00:00+00:00"))
-        start, limit = int(asked.get("cursor", 0)), int(asked["limit"])
-        found = [
-            as_observation(span)
-            for span in self.spans
-            if span.user == asked["userId"] and span.start < before.timestamp()
-        ]
-        cursor = str(start + limit) if start + limit < len(found) else None
-        return JSONResponse({"data": found[start : start + limit], "meta": {"cursor": cursor}})
+        # As in Langfuse, traces that are deleted meanwhile do not move a page.
+        after = float(asked.get("cursor", 0))
+        found = sorted(
+            (
+                span
+                for span in self.spans
+                if span.user == asked["userId"] and after < span.start < before.timestamp()
+            ),
+            key=lambda span: span.start,
+        )
+        page = found[: int(asked["limit"])]
+        cursor = repr(page[-1].start) if len(found) > len(page) else None
+        return JSONResponse({"data": [*map(as_observation, page)], "meta": {"cursor": cursor}})
 
     async def _delete_traces(self, request: Request) -> Response:
         gone = (await request.json())["traceIds"]

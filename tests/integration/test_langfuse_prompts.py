@@ -94,7 +94,7 @@ def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
     langfuse.put("sommelier", BETTER)
     prompts.fetch()
     assert prompts.get("sommelier") == in_langfuse(BETTER, 4)
-    said = "prompt sommelier: version {} of Langfuse is refused: {}; langfuse:1 stays in use"
+    said = "prompt sommelier: langfuse:{} is refused: {}; langfuse:1 stays in use"
     assert caplog.messages == [said.format(2, "it lacks {{schema}}"), said.format(3, "it is empty")]
 
 

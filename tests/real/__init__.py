@@ -1,1 +1,0 @@
-"""Against real programs of others, by `make test-real`: left out of `make test`."""
