@@ -1,8 +1,7 @@
 """Plain records that repositories take and return where rows of tables do not fit."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from agent.tracing.records import TraceRecord
@@ -16,36 +15,6 @@ FeedbackReason = Literal["wrong_wine", "not_what_i_asked", "wrong_facts", "tone"
 
 
 Access = Literal["allowed", "blocked"]
-
-
-@dataclass(frozen=True, slots=True)
-class DayStats:
-    """The numbers of one day (UTC), or of several days together, from `day` on."""
-
-    day: date
-    people: int = 0
-    turns: int = 0
-    retried: int = 0
-    outcomes: Mapping[str, int] = field(default_factory=dict)
-    liked: int = 0
-    disliked: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-    median_seconds: float = 0.0
-    p95_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """The numbers of some days, oldest first, and of `all` of them together."""
-
-    days: tuple[DayStats, ...]
-    all: DayStats
-
-    @property
-    def today(self) -> DayStats:
-        """Return the last of the days."""
-        return self.days[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 For everybody else they do not exist.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -66,10 +67,10 @@ class AdminCommands:
         if message_of(update).chat.type != ChatType.PRIVATE:
             await self.talk.say(update, translate("stats_in_private"))
             return
-        stats = await self.talk.repositories.turns.stats(self.now() - timedelta(days=DAYS - 1))
+        days = await self.talk.repositories.turns.by_day(self.now() - timedelta(days=DAYS - 1))
         from bot.admin.page import stats_table  # noqa: PLC0415 - only for admins
 
-        await self.talk.say(update, as_block(stats_table(stats)))
+        await self.talk.say(update, as_block(await asyncio.to_thread(stats_table, days)))
 
     async def trace(self, update: Update, context: Context) -> None:
         """/trace: show the turn that is replied to, else the last one of this chat."""

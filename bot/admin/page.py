@@ -6,12 +6,13 @@ Everything on it may have been written by anybody: the template escapes what it 
 
 import asyncio
 import hmac
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import HTMLResponse
@@ -19,9 +20,12 @@ from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from pydantic import SecretStr
 
+from agent.numbers import percentile
 from bot.commands.traces import cost_text, tree_text
 from bot.resources import Repositories
-from db.records import DayStats, Stats
+
+Turns = Sequence[Any]
+"""Turns with the columns that are counted."""
 
 PATH: Final = "/admin"
 PASSWORD: Final = HTTPBasic(realm="Sommelier, ADMIN_TOKEN is the password")
@@ -78,19 +82,18 @@ class AdminPage:
         """Serve the page as it is now."""
         now, traces = self.now(), self.kept.traces
         since = now - timedelta(days=DAYS - 1)
-        stats = await self.kept.turns.stats(since)
-        render = partial(
-            template().render,
-            trace=None,
-            now=now,
-            days=[f"{day.day:%a %d}" for day in stats.days],
-            numbers=[
-                (name, [cell(day) for day in stats.days], cell(stats.all)) for name, cell in ROWS
-            ],
-            failing=await traces.summaries(MAX_TURNS, since=since, failed=True),
-            dislikes=(await self.dislikes(since))[::-1][:MAX_TURNS],
-            backlog=await self.kept.trace_queue.backlog(),
-        )
+        days = await self.kept.turns.by_day(since)
+        shown = {
+            "failing": await traces.summaries(MAX_TURNS, since=since, failed=True),
+            "dislikes": (await self.dislikes(since))[::-1][:MAX_TURNS],
+            "backlog": await self.kept.trace_queue.backlog(),
+        }
+
+        def render() -> str:
+            table = numbers([*days.values(), together(days)])
+            names = [f"{day:%a %d}" for day in days]
+            return template().render(trace=None, now=now, days=names, numbers=table, **shown)
+
         return HTMLResponse(await asyncio.to_thread(render), headers=HEADERS)
 
     async def trace(self, trace_id: str) -> HTMLResponse:
@@ -105,11 +108,21 @@ class AdminPage:
         return HTMLResponse(page, headers=HEADERS)
 
 
-def stats_table(stats: Stats) -> str:
+def together(days: Mapping[date, Turns]) -> Turns:
+    """Return the turns of all days."""
+    return [turn for turns in days.values() for turn in turns]
+
+
+def numbers(columns: Sequence[Turns]) -> list[tuple[str, list[str]]]:
+    """Return the rows of a table: what is counted, and the number of each column."""
+    return [(name, [cell(turns) for turns in columns]) for name, cell in ROWS]
+
+
+def stats_table(days: Mapping[date, Turns]) -> str:
     """Return today beside all the days; at most 34 characters wide."""
-    rows = [("", "today", f"{len(stats.days)} days")]
-    rows += [(name, cell(stats.today), cell(stats.all)) for name, cell in ROWS]
-    return "\n".join(f"{name:<13}{today:>10}{all:>10}".rstrip() for name, today, all in rows)
+    *_, today = days.values()
+    rows = [("", ["today", f"{len(days)} days"]), *numbers([today, together(days)])]
+    return "\n".join(f"{name:<13}{today:>10}{all:>10}".rstrip() for name, (today, all) in rows)
 
 
 def _amount(number: int) -> str:
@@ -122,18 +135,28 @@ def _share(part: int, whole: int) -> str:
     return f"{count} {part / whole:4.0%}" if whole else "0"
 
 
-def _outcome(name: str) -> tuple[str, Callable[[DayStats], str]]:
-    return name, lambda day: _share(day.outcomes.get(name, 0), day.turns)
+def _outcome(name: str) -> tuple[str, Callable[[Turns], str]]:
+    return name, lambda turns: _share(sum(turn.outcome == name for turn in turns), len(turns))
 
 
-ROWS: Final[tuple[tuple[str, Callable[[DayStats], str]], ...]] = (
-    ("people", lambda day: _amount(day.people)),
-    ("turns", lambda day: _amount(day.turns)),
-    ("retried", lambda day: _share(day.retried, day.turns)),
+def _seconds(turns: Turns, share: float) -> str:
+    return f"{percentile([turn.seconds for turn in turns], share):.1f} s"
+
+
+def _verdicts(turns: Turns) -> str:
+    counts = Counter(turn.verdict for turn in turns)
+    return f"{counts['liked']} / {counts['disliked']}"
+
+
+ROWS: Final[tuple[tuple[str, Callable[[Turns], str]], ...]] = (
+    # The user of the HTTP API is 0, and nobody.
+    ("people", lambda turns: _amount(len({turn.user_id for turn in turns} - {0}))),
+    ("turns", lambda turns: _amount(len(turns))),
+    ("retried", lambda turns: _share(sum(turn.retries > 0 for turn in turns), len(turns))),
     *map(_outcome, ("failed", "salvaged", "fallback", "refused")),
-    ("cost", lambda day: cost_text(day.cost_usd)),
-    ("tokens", lambda day: _amount(day.tokens)),
-    ("median", lambda day: f"{day.median_seconds:.1f} s"),
-    ("95 % within", lambda day: f"{day.p95_seconds:.1f} s"),
-    ("👍 / 👎", lambda day: f"{day.liked} / {day.disliked}"),
+    ("cost", lambda turns: cost_text(sum(turn.cost_usd for turn in turns))),
+    ("tokens", lambda turns: _amount(sum(turn.tokens for turn in turns))),
+    ("median", lambda turns: _seconds(turns, 0.5)),
+    ("95 % within", lambda turns: _seconds(turns, 0.95)),
+    ("👍 / 👎", _verdicts),
 )

@@ -1,10 +1,7 @@
 """Turns: their records and usage, statistics, feedback, lines of a dataset."""
 
-import asyncio
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from statistics import median
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, delete, func, select, update
@@ -12,12 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from agent.engine.limits import Spent
-from agent.numbers import percentile
 from agent.text import storable
 from agent.turn import Change
 from db.engine import Sessions
 from db.models import FactRow, MessageRow, OutboxRow, TurnRow, WineRow, upsert, values_of
-from db.records import DayStats, EndedTurn, FeedbackReason, Stats, Verdict
+from db.records import EndedTurn, FeedbackReason, Verdict
 from db.repositories.people import change, store_messages
 from db.repositories.traces import TraceRows, TraceStoringRepository
 
@@ -90,17 +86,17 @@ class TurnRepository(TraceStoringRepository):
             requests, tokens, cost = (await session.execute(used)).one()
         return Spent(int(requests), int(tokens), float(cost))
 
-    async def stats(self, since: datetime) -> Stats:
-        """Return the numbers of every day (UTC) from that of `since` until today, and of all.
-
-        Days are whole: the first begins at midnight. A day without turns counts nothing.
-        """
+    async def by_day(self, since: datetime) -> dict[date, list[Any]]:
+        """Return the turns of every day (UTC) from that of `since` until today, as `COUNTED`."""
         first, last = since.astimezone(UTC).date(), self._now().astimezone(UTC).date()
         query = select(*COUNTED).where(TurnRow.at >= datetime.combine(first, time(), UTC))
+        number = (last - first).days + 1
+        days: dict[date, list[Any]] = {first + timedelta(days=day): [] for day in range(number)}
         async with self._sessions() as session:
             rows = await session.stream(query, execution_options={"yield_per": ROWS_AT_ONCE})
-            turns = [row async for row in rows]
-        return await asyncio.to_thread(_stats_of, turns, first, last)
+            async for row in rows:
+                days.setdefault(row.at.astimezone(UTC).date(), []).append(row)
+        return days
 
     async def forget(self, older_than: timedelta) -> int:
         """Delete turns that are older, with their answers and feedback; return how many."""
@@ -125,33 +121,6 @@ async def save_turn(
     if ended.trace is not None:
         await rows.save(session, [ended.trace], now + waits)
     await change(session, ended.changes, now)
-
-
-def _stats_of(turns: Sequence[Any], first: date, last: date) -> Stats:
-    of_day: dict[date, list[Any]] = defaultdict(list)
-    for turn in turns:
-        of_day[turn.at.astimezone(UTC).date()].append(turn)
-    days = (first + timedelta(days=number) for number in range((last - first).days + 1))
-    by_day = tuple(_counted(day, of_day[day]) for day in days)
-    return Stats(by_day, _counted(first, turns))
-
-
-def _counted(day: date, turns: Sequence[Any]) -> DayStats:
-    seconds = [turn.seconds for turn in turns]
-    verdicts = Counter(turn.verdict for turn in turns)
-    return DayStats(
-        day=day,
-        people=len({turn.user_id for turn in turns if turn.user_id}),  # 0: the HTTP API
-        turns=len(turns),
-        retried=sum(turn.retries > 0 for turn in turns),
-        outcomes=Counter(turn.outcome for turn in turns),
-        liked=verdicts["liked"],
-        disliked=verdicts["disliked"],
-        tokens=sum(turn.tokens for turn in turns),
-        cost_usd=sum(turn.cost_usd for turn in turns),
-        median_seconds=median(seconds) if seconds else 0.0,
-        p95_seconds=percentile(seconds, 0.95),
-    )
 
 
 async def disliked_turns(

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -16,7 +17,7 @@ from bot.app import admin_page
 from config import load_settings
 from db.engine import Sessions
 from db.models import TurnRow
-from db.records import DayStats, EndedTurn, Stats
+from db.records import EndedTurn
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.databases import migrated_sqlite
 from tests.serving import Running, serving
@@ -129,42 +130,38 @@ async def test_with_no_content_no_words_of_people_are_shown(sessions: Sessions) 
 
 
 TODAY = date(2026, 5, 7)
-DAY = DayStats(
-    TODAY,
-    people=3,
-    turns=40,
-    retried=4,
-    outcomes={"answered": 30, "salvaged": 4, "fallback": 4, "failed": 2},
-    liked=5,
-    disliked=1,
-    tokens=1_234_567,
-    cost_usd=0.4,
-    median_seconds=2.34,
-    p95_seconds=9.1,
-)
-QUIET = [DayStats(TODAY - timedelta(days=number)) for number in range(6, 0, -1)]
+
+
+def turns(outcome: Outcome, count: int, **changes: Any) -> list[TurnRow]:
+    row = TurnRow(turn_id=1, user_id=1, at=datetime.now(UTC), outcome=outcome, seconds=2.34)
+    return [replace(row, cost_usd=0.01, tokens=30_000, **changes)] * count
 
 
 def test_the_table_of_stats_fits_a_phone() -> None:
-    week = replace(DAY, people=1234, turns=120_000, median_seconds=3.45, cost_usd=123.4)
-    assert stats_table(Stats((*QUIET, DAY), week)).splitlines() == [
-        "                  today    7 days",
-        "people                3     1,234",
-        "turns                40   120,000",
-        "retried          4  10%    4   0%",
-        "failed           2   5%    2   0%",
-        "salvaged         4  10%    4   0%",
-        "fallback         4  10%    4   0%",
-        "refused          0   0%    0   0%",
-        "cost              $0.40   $123.40",
-        "tokens            1.2 M     1.2 M",
-        "median            2.3 s     3.5 s",
-        "95 % within       9.1 s     9.1 s",
-        "👍 / 👎             5 / 1     5 / 1",
+    today = [
+        *turns("answered", 30, verdict="liked"),
+        *turns("salvaged", 4, retries=1, user_id=2),
+        *turns("fallback", 4, seconds=9.1, user_id=0),
+        *turns("failed", 2, verdict="disliked"),
     ]
-    outcomes = {"fallback": 123_456, "failed": 700_000}
-    busy = replace(DAY, turns=1_000_000, retried=999_999, outcomes=outcomes, people=98_765)
-    lines = stats_table(Stats((*QUIET, busy), busy)).splitlines()
-    assert max(map(len, lines)) <= 34
-    assert "fallback      123k  12% 123k  12%" in lines
-    assert "failed                0         0" in stats_table(Stats((*QUIET,), QUIET[0]))
+    week = {TODAY - timedelta(days=number): list[TurnRow]() for number in range(6, 0, -1)}
+    week[TODAY] = today
+    assert stats_table(week).splitlines() == [
+        "                  today    7 days",
+        "people                2         2",
+        "turns                40        40",
+        "retried          4  10%    4  10%",
+        "failed           2   5%    2   5%",
+        "salvaged         4  10%    4  10%",
+        "fallback         4  10%    4  10%",
+        "refused          0   0%    0   0%",
+        "cost              $0.40     $0.40",
+        "tokens            1.2 M     1.2 M",
+        "median            2.3 s     2.3 s",
+        "95 % within       9.1 s     9.1 s",
+        "👍 / 👎            30 / 2    30 / 2",
+    ]
+    assert "failed                0         0" in stats_table({TODAY: []})
+    many = stats_table({TODAY: turns("failed", 123_456)}).splitlines()
+    assert max(map(len, many)) <= 34
+    assert "failed        123k 100% 123k 100%" in many

@@ -320,7 +320,7 @@ async def test_when_the_budget_of_all_is_used_up_no_model_is_asked_and_the_note_
         first = (await client.post("/api/rag/ask", json=ASKED)).json()
         second = (await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})).json()
         streamed = await client.post("/api/research/query", json={"query": "lees"})
-    today = (await store.stats(datetime.now(UTC))).today
+    (today,) = (await store.by_day(datetime.now(UTC))).values()
     await engine.dispose()
     *results, (_, done) = events(streamed.text)
     assert (first["outcome"], second["outcome"]) == ("answered", "fallback")
@@ -330,5 +330,5 @@ async def test_when_the_budget_of_all_is_used_up_no_model_is_asked_and_the_note_
     assert len(results) == done["resultCount"] == 2
     assert "Today's budget for everyone is used up." in done["summary"]
     assert len(model_server.requests) == 1
-    assert (today.turns, today.people, today.tokens) == (3, 0, 1000)
-    assert today.outcomes == {"answered": 1, "fallback": 2}
+    assert [turn.outcome for turn in today] == ["answered", "fallback", "fallback"]
+    assert [(turn.user_id, turn.tokens) for turn in today] == [(0, 1000), (0, 0), (0, 0)]
