@@ -12,10 +12,10 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from agent.engine.dialect import Dialect
 from agent.engine.errors import ModelRejected
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ResponseMode
 from agent.engine.run import Run
+from agent.engine.wire import Dialect
 from agent.memory.tools import memory_tools
 from agent.sommelier.service import Sommelier
 from bot.resources import research_tools

@@ -16,9 +16,9 @@ from unittest.mock import patch
 from rich.console import Console
 from rich.table import Table
 
-from agent.engine.dialect import Dialect
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.run import Run
+from agent.engine.wire import Dialect
 from agent.evals.dataset import STARTER, Conversation, read_conversations
 from agent.evals.evaluators import broken_filters, has_filters
 from agent.fallback import parse_query, unambiguous_query

@@ -15,8 +15,6 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-from agent.engine.completions import ServerError, StreamedCompletion, read_completion
-from agent.engine.dialect import Dialect
 from agent.engine.errors import (
     ContextTooLong,
     ModelError,
@@ -26,6 +24,7 @@ from agent.engine.errors import (
     ParameterDeclined,
 )
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ResponseMode
+from agent.engine.wire import Dialect, ServerError, StreamedCompletion, read_completion
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

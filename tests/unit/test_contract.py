@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.dialect import response_format
 from agent.engine.loop import system_prompt
+from agent.engine.wire import response_format
 from tests.doubles.openai_rules import schema_errors
 from tests.parsing import parsed
 

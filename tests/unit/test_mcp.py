@@ -7,10 +7,10 @@ import pytest
 from mcp.types import CallToolResult, ImageContent, TextContent
 
 from agent.engine.contract import Evidence
-from agent.engine.dialect import Dialect
 from agent.engine.messages import LLMRequest, ToolCall, ToolSchema
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
+from agent.engine.wire import Dialect
 from agent.mcp import read_servers, statements, text_of, without_echoes
 
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent.engine.completions import ServerError, read_completion
-from agent.engine.dialect import Dialect
 from agent.engine.messages import Usage
+from agent.engine.wire import Dialect, ServerError, read_completion
 
 OPENAI = Dialect.of_openai("json_schema")
 
