@@ -3,17 +3,15 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-from agent.documents.passages import Chunk, StoredDocument, content_words
+from agent.documents.passages import Chunk, content_words
 from agent.engine.errors import ToolError
 from agent.engine.llm import LLMService
 from agent.places.search import PlaceHit
 from tests.doubles.model_server import ModelServer
 from tests.faults.turns import service
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SUR_LIE = Chunk(
     id="lees-1",
     document_id="lees",
@@ -141,13 +139,6 @@ class FakeLibrary:
 
     async def count(self) -> int:
         return len({chunk.document_id for chunk in self.chunks})
-
-    async def documents(self) -> list[StoredDocument]:
-        one_of_each = {chunk.path: chunk for chunk in self.chunks}
-        return [
-            StoredDocument(each.document_id, path, each.title, "text", "", 100, each.parts, NOON)
-            for path, each in sorted(one_of_each.items())
-        ]
 
 
 @asynccontextmanager

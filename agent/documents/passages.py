@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
 from pydantic import Field
@@ -62,22 +61,8 @@ class Chunk:
         return f"{self.title}\n{self.location}\n{self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """The metadata of a document; `size` is in bytes, `parts` in chunks."""
-
-    id: str
-    path: str
-    title: str
-    kind: str
-    content_hash: str
-    size: int
-    parts: int
-    added_at: datetime
-
-
 class DocumentStore(Protocol):
-    """The knowledge base: documents in retrievable chunks, and the metadata of every document."""
+    """The knowledge base: documents in retrievable chunks."""
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
         """Return the best chunks for any of `queries`, wordings of one question, best first.
@@ -90,9 +75,6 @@ class DocumentStore(Protocol):
 
     async def count(self) -> int:
         """Return the number of documents."""
-
-    async def documents(self) -> list[StoredDocument]:
-        """Return the metadata of every document, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

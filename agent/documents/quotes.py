@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -154,19 +154,12 @@ def find_in_chunks(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, st
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """A passage in its source's exact words, with its location.
+class Quote(Snippet):
+    """A passage in its source's exact words.
 
-    `source_id` is the document's id. `relevance` is written by the model, and empty without one;
-    all other fields are those of the store.
+    `relevance` is written by the model, and empty without one; all else comes from the store.
     """
 
-    content: str
-    source_id: str
-    source_title: str
-    source_location: str
-    relevance: str
     path: str
     chunk_id: str
 
@@ -310,7 +303,7 @@ def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None =
         run = replace(run, limits=limits)
         found = await find_quotes(query, documents=documents, run=run, cache=cache)
         content = {
-            "quotes": [asdict(quote) for quote in found.quotes],
+            "quotes": [quote.model_dump() for quote in found.quotes],
             "summary": found.summary,
             "no_results": found.no_results,
         }

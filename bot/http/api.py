@@ -178,8 +178,8 @@ class Api:
             return look_ups.quote(asked.query, run, self.resources)
 
         found, seconds = await self._look_up("quotes", asked.query, work, Quotes.crisis_help)
-        snippets = [Snippet.model_validate(quote, from_attributes=True) for quote in found.quotes]
-        events = [("result", snippet.model_dump(by_alias=True)) for snippet in snippets]
+        shown = set(Snippet.model_fields)
+        events = [("result", one.model_dump(by_alias=True, include=shown)) for one in found.quotes]
         done = {
             "resultCount": len(found.quotes),
             "summary": " ".join(filter(None, [found.summary, found.note])),

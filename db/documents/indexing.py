@@ -28,29 +28,19 @@ Progress = Callable[[int, int], None]
 """Called with the number of files done, and of all files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A file that was not read, or may not have been read well, and the reason."""
-
-    path: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path} {self.reason}"
-
-
 @dataclass(slots=True)
 class AddReport:
     """The paths of all files by what became of them, and the number of chunks given a vector.
 
-    `notes` are about files that were indexed.
+    `problems` are the paths of files that were not read, each with the reason; `notes` those of
+    files that may not have been read well.
     """
 
     added: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[Problem] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     embedded: int = 0
 
 
@@ -75,7 +65,7 @@ async def add_documents(
         try:
             document = await asyncio.to_thread(_read, file, path, hashes.get(path), max_bytes)
         except Unreadable as error:
-            report.problems.append(Problem(path, str(error)))
+            report.problems.append(f"{path} {error}")
         else:
             batch += [document] if document else []
             report.unchanged += [] if document else [path]
@@ -105,7 +95,7 @@ async def _save(store: SqlDocumentStore, batch: Sequence[Document], report: AddR
     for document, fate in zip(batch, await store.save(*batch), strict=True):
         fates[fate].append(document.path)
         if document.note:
-            report.notes.append(Problem(document.path, document.note))
+            report.notes.append(f"{document.path} {document.note}")
 
 
 def _read(file: Path, path: str, known_hash: str | None, max_bytes: int) -> Document | None:
@@ -116,12 +106,12 @@ def _read(file: Path, path: str, known_hash: str | None, max_bytes: int) -> Docu
     return None if content_hash(data) == known_hash else read_document(data, path)
 
 
-def _files(paths: Sequence[Path], name: str | None, problems: list[Problem]) -> dict[str, Path]:
+def _files(paths: Sequence[Path], name: str | None, problems: list[str]) -> dict[str, Path]:
     """Return all files by the paths they are known by; hidden files and folders are left out."""
     files: dict[str, Path] = {}
 
     def report(error: OSError) -> None:
-        problems.append(Problem(str(error.filename), f"cannot be read: {error.strerror}"))
+        problems.append(f"{error.filename} cannot be read: {error.strerror}")
 
     for path in paths:
         if not path.is_dir():

@@ -13,7 +13,7 @@ from sqlalchemy import Row, delete, func, insert, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.embedding import Embedder, EmbeddingError
-from agent.documents.passages import Chunk, StoredDocument
+from agent.documents.passages import Chunk
 from agent.text import storable
 from db.documents.chunking import Section, chunk
 from db.documents.reading import Document
@@ -97,15 +97,15 @@ class SqlDocumentStore:
         async with self._sessions() as session:
             return await session.scalar(select(func.count(DocumentRow.id))) or 0
 
-    async def documents(self) -> list[StoredDocument]:
+    async def documents(self) -> Sequence[DocumentRow]:
+        """Return the metadata of every document, by path."""
         async with self._sessions() as session:
-            rows = await session.execute(select(table_of(DocumentRow)))
-        documents = [loaded(StoredDocument, row) for row in rows]
-        return sorted(documents, key=lambda document: document.path)
+            rows = (await session.scalars(select(DocumentRow))).all()
+        return sorted(rows, key=lambda row: row.path)
 
     async def hashes(self) -> dict[str, str]:
         """Return the content hash of every document by its path."""
-        return {document.path: document.content_hash for document in await self.documents()}
+        return {row.path: row.content_hash for row in await self.documents()}
 
     async def remove(self, path: str) -> int:
         """Remove the document at `path`, or all below it, and return their number."""

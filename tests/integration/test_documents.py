@@ -78,16 +78,12 @@ class TestStore:
         (folder / "latin.txt").write_bytes("Château".encode("latin-1"))
         report = await add_documents(store, [folder, Path("gone.md"), Path("gone")], max_bytes=1500)
         assert len(report.added) == 3
-        assert [problem.path for problem in report.problems] == [
-            "cellar notes/a.pdf",
-            "cellar notes/b.bin",
-            "cellar notes/big.txt",
-            f"cellar notes/{'n' * 250}/{'n' * 100}.md",
-            "gone.md",
-            "gone",
-        ]
+        unread = ("a.pdf is broken", "b.bin is not", "big.txt has", f"{'n' * 250}/")
+        begins = [*(f"cellar notes/{file}" for file in unread), "gone.md is not", "gone is not"]
+        assert len(report.problems) == len(begins)
+        assert all(map(str.startswith, report.problems, begins))
         (note,) = report.notes
-        assert str(note).startswith("cellar notes/latin.txt is not UTF-8 and was read as cp1252")
+        assert note.startswith("cellar notes/latin.txt is not UTF-8 and was read as cp1252")
 
     async def test_removing_forgets_a_document_or_all_below_a_path(
         self, store: SqlDocumentStore, folder: Path

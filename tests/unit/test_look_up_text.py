@@ -38,7 +38,15 @@ def test_category_and_place(words: str, category: str | None, place: str) -> Non
 
 
 def test_texts_of_others_are_shown_as_they_are_written() -> None:
-    quote = Quote(NASTY, "doc", "T*tle", "A > B", "says\nwhy", "a.md", "c1")
+    quote = Quote(
+        content=NASTY,
+        source_id="doc",
+        source_title="T*tle",
+        source_location="A > B",
+        relevance="says\nwhy",
+        path="a.md",
+        chunk_id="c1",
+    )
     found = Quotes("q", (quote,), NASTY, False, outcome="answered")
     shown, summary = (visible_text(to_telegram_html(text)) for text in quote_texts(found))
     assert shown == f"1. T*tle · A > B\n{NASTY}\nThe model's words: says why"
