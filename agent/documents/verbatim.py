@@ -32,7 +32,7 @@ def verbatim(content: str, text: str) -> str | None:
     Quotation marks and an ellipsis around the content may be the model's. A quote begins and ends
     with a word.
     """
-    quoted = comparable(content.strip(f"{QUOTATION_MARKS}… ")).strip()
+    quoted = _compared(content.strip(f"{QUOTATION_MARKS}… "))[0].strip()
     source, places = _compared_source(text)
     start = source.find(quoted) if quoted else -1
     while start >= 0:
@@ -41,11 +41,6 @@ def verbatim(content: str, text: str) -> str | None:
             return text[places[start] : places[end - 1] + 1]
         start = source.find(quoted, start + 1)
     return None
-
-
-def comparable(text: str) -> str:
-    """Return a text in lower case, with one kind of space, quotation mark and dash."""
-    return _compared(text)[0].rstrip()
 
 
 def _compared(text: str) -> tuple[str, list[int]]:
