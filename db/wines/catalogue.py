@@ -19,9 +19,10 @@ then only puts wines that match before others.
 
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Select, case, func, select, true
+from sqlalchemy import Select, Subquery, case, func, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
@@ -82,24 +83,14 @@ async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) ->
     if like:
         hard["like"] = WineRow.id != like.id
     text = matching_text(query.text, session.get_bind().dialect.name)
-
-    def found(statement: AnySelect, without: str = "") -> AnySelect:
-        """Narrow `statement` to the wines that pass; without any filter the text must match."""
-        conditions = {name: condition for name, condition in hard.items() if name != without}
-        if text is not None:
-            only_text = not {*conditions, *soft} - {"in_stock_only", "not_ids"}
-            statement = statement.select_from(WineRow).join(
-                text, text.c.number == WineRow.number, isouter=not only_text
-            )
-        return statement.where(true(), *conditions.values())
-
+    narrow = partial(_narrow, hard=hard, soft=soft, text=text)
     order = [rank.label(f"rank_{at}") for at, rank in enumerate(ranks(query, soft, text, like))]
     columns = (*order, *SHOWN, *(case((meets, 1), else_=0).label(n) for n, meets in soft.items()))
-    best = found(select(*columns)).order_by(*order, shuffled(query), WineRow.id).limit(CANDIDATES)
-    rows = (await session.execute(best)).all()
+    best = narrow(select(*columns)).order_by(*order, shuffled(query), WineRow.id)
+    rows = (await session.execute(best.limit(CANDIDATES))).all()
     total = rows[0].total if rows else 0
     names = [name for name in hard if name != "like"]
-    relax = await _relax(session, found, names, total) if names and total < ENOUGH else {}
+    relax = await _relax(session, narrow, names, total) if names and total < ENOUGH else {}
     placed = [(None, row) for row in rows] if like else preferred(rows, query)
     chosen = varied(placed, len(order), query.limit)
     wines = await load_wines(session, [row.id for row in chosen])
@@ -112,12 +103,25 @@ async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) ->
     )
 
 
+def _narrow(
+    statement: AnySelect, hard: Filters, soft: Filters, text: Subquery | None, without: str = ""
+) -> AnySelect:
+    """Narrow `statement` to the wines that pass; without any filter the text must match."""
+    conditions = {name: condition for name, condition in hard.items() if name != without}
+    if text is not None:
+        only_text = not {*conditions, *soft} - {"in_stock_only", "not_ids"}
+        statement = statement.select_from(WineRow).join(
+            text, text.c.number == WineRow.number, isouter=not only_text
+        )
+    return statement.where(true(), *conditions.values())
+
+
 async def _relax(
-    session: AsyncSession, found: Callable[..., AnySelect], names: Sequence[str], total: int
+    session: AsyncSession, narrow: Callable[..., AnySelect], names: Sequence[str], total: int
 ) -> dict[str, int]:
     """Return the number of wines without each filter, if they are more, in one round trip."""
     count = select(func.count(WineRow.number))
-    counts = (found(count, without=name).scalar_subquery().label(name) for name in names)
+    counts = (narrow(count, without=name).scalar_subquery().label(name) for name in names)
     row = (await session.execute(select(*counts))).one()
     return {name: wines for name, wines in row._mapping.items() if wines > total}
 
