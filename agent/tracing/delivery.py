@@ -25,8 +25,7 @@ ONCE: Final = RequestOptions(max_retries=0)
 OBSERVATIONS_AT_ONCE: Final = 100
 HEADERS: Final = {"x-langfuse-ingestion-version": "4"}
 PROTOBUF: Final = "application/x-protobuf"
-NOT_DELETABLE: Final = (404, 405, 501)
-"""The answers of a server without this score, or of one that cannot delete scores."""
+NOT_DELETABLE: Final = (404, 405, 501)  # there is no such score, or none can be deleted
 
 
 class Backend:

@@ -6,8 +6,7 @@ from agent.engine.errors import AgentError
 from agent.engine.feedback import fence
 
 KEYS: Final = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
-REFUSALS: Final = frozenset({400, 413, 422})
-"""The answers to a request that will never be accepted."""
+REFUSALS: Final = frozenset({400, 413, 422})  # of what will never be accepted
 
 
 class Unavailable(AgentError):

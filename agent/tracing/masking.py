@@ -56,12 +56,7 @@ class Masking:
             text = text.replace(secret, "[secret]")
         if self.content == "full":
             return text
-        if "@" in text or "%40" in text:
-            text = EMAIL.sub("[email]", text)
-        if DIGITS.search(text):
-            text = LOCATION.sub(_masked_location, text)
-            for form, number_in, mask in NUMBERS:
-                text = _replaced(form, partial(_masked_number, number_in, mask), text)
+        text = _without_forms(text)
         if names := _names_pattern(self.names):
             text = _replaced(names, lambda found: f"{found[1]}[name]{found[2]}", text)
         return text
@@ -111,6 +106,18 @@ class Masking:
         }
         tags = tuple(map(masking.text, trace.tags))
         return replace(trace, names=(), tags=tags, spans=spans, scores=scores)
+
+
+@lru_cache(maxsize=512)
+def _without_forms(text: str) -> str:
+    """Mask what is known by its form. The same texts come in the next requests and turns."""
+    if "@" in text or "%40" in text:
+        text = EMAIL.sub("[email]", text)
+    if DIGITS.search(text):
+        text = LOCATION.sub(_masked_location, text)
+        for form, number_in, mask in NUMBERS:
+            text = _replaced(form, partial(_masked_number, number_in, mask), text)
+    return text
 
 
 def _masked_location(found: Match) -> str:

@@ -22,7 +22,6 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from agent.engine.messages import Usage
 from agent.tracing.records import SpanRecord, TraceRecord
 
 
@@ -127,9 +126,15 @@ def fields_of(span: SpanRecord) -> dict[str, Any]:
     fields |= {
         "model": span.model,
         "model_parameters": span.model_parameters,
-        "usage_details": usage_buckets(span.usage) if span.usage else None,
         "cost_details": span.costs or (span.cost_usd and {"total": span.cost_usd}),
     }
+    if usage := span.usage:
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        fields["usage_details"] = {  # Langfuse adds them up, so none contains another
+            "input": usage.prompt_tokens - cached,
+            "input_cached_tokens": cached,
+            "output": usage.completion_tokens,
+        }
     if began := span.first_token_ns:
         fields["completion_start_time"] = datetime.fromtimestamp(began / 1e9, UTC)
     if prompt := span.prompt:
@@ -139,13 +144,3 @@ def fields_of(span: SpanRecord) -> dict[str, Any]:
         known = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
         fields["metadata"] = span.metadata | known | {"prompt_label": prompt.label or None}
     return fields
-
-
-def usage_buckets(usage: Usage) -> dict[str, int]:
-    """Return tokens as Langfuse prices them: it adds buckets up, so none contains another."""
-    cached = min(usage.cached_tokens, usage.prompt_tokens)
-    return {
-        "input": usage.prompt_tokens - cached,
-        "input_cached_tokens": cached,
-        "output": usage.completion_tokens,
-    }
