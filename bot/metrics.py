@@ -6,7 +6,7 @@ start, at zero, so that an alert on a rate sees the first event too.
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -26,7 +26,6 @@ CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
 SENT: Final = "sent"
 TURN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120)
-START_BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30, 60, 300)
 
 
 class Metrics:
@@ -38,31 +37,18 @@ class Metrics:
 
     def __init__(self, dropped_traces: Callable[[], int] = lambda: 0) -> None:
         self._registry = CollectorRegistry()
-        own: dict[str, Any] = {"namespace": "sommelier", "registry": self._registry}
-        by_result, by_outcome, by_reason = ["result"], ["outcome"], ["reason"]
-        self._updates = Counter("updates", "Updates, by what became of them", by_result, **own)
-        self._refusals = Counter("webhook_refusals", "Webhook requests refused", by_reason, **own)
-        self._turns = Counter("turns", "Turns, by outcome", by_outcome, **own)
-        self._sends = Counter("telegram_sends", "Sends to Telegram, by result", by_result, **own)
-        self._requests = Counter("model_requests", "Requests made to language models", **own)
-        self._retries = Counter("retries", "Attempts repeated with feedback", **own)
-        waited = "Seconds from accepting an update to the start of its turn"
-        self._start_seconds = Histogram("start_seconds", waited, buckets=START_BUCKETS, **own)
-        took = "Seconds from the start of a turn to its end"
-        self._turn_seconds = Histogram("turn_seconds", took, buckets=TURN_BUCKETS, **own)
-        self._waiting = Gauge("queue_depth", "Updates accepted and not done", **own)
-        oldest = "Seconds the oldest of them has waited"
-        self._oldest = Gauge("queue_oldest_seconds", oldest, **own)
-        dropped = Gauge("traces_dropped", "Traces given up instead of sent", **own)
+        self._updates = self._counter("updates", "result", get_args(UpdateResult))
+        self._refusals = self._counter("webhook_refusals", "reason", get_args(Refusal))
+        self._turns = self._counter("turns", "outcome", get_args(Outcome))
+        self._sends = self._counter("telegram_sends", "result", (SENT, *get_args(DeliveryError)))
+        meaning = "Seconds from accepting a message to its answer"
+        self._seconds = Histogram(
+            "sommelier_turn_seconds", meaning, buckets=TURN_BUCKETS, registry=self._registry
+        )
+        self._waiting = self._gauge("queue_depth", "Updates accepted and not done")
+        self._oldest = self._gauge("queue_oldest_seconds", "Seconds the oldest of them has waited")
+        dropped = self._gauge("traces_dropped", "Traces given up instead of being sent")
         dropped.set_function(dropped_traces)
-        for counter, values in (
-            (self._updates, get_args(UpdateResult)),
-            (self._refusals, get_args(Refusal)),
-            (self._turns, get_args(Outcome)),
-            (self._sends, (SENT, *get_args(DeliveryError))),
-        ):
-            for value in values:
-                counter.labels(value)
         self.backlog(None)
 
     def update(self, result: UpdateResult) -> None:
@@ -73,18 +59,10 @@ class Metrics:
         """Count one request that the webhook did not take."""
         self._refusals.labels(reason).inc()
 
-    def turn_started(self, waited_seconds: float) -> None:
-        """Note how long a turn waited since its update was accepted."""
-        self._start_seconds.observe(waited_seconds)
-
-    def turn_ended(
-        self, outcome: Outcome, *, seconds: float, requests: int = 0, retries: int = 0
-    ) -> None:
-        """Count one turn, the requests it made to models, and its attempts beyond the first."""
+    def turn_ended(self, outcome: Outcome, seconds: float) -> None:
+        """Count one turn."""
         self._turns.labels(outcome).inc()
-        self._turn_seconds.observe(seconds)
-        self._requests.inc(requests)
-        self._retries.inc(retries)
+        self._seconds.observe(seconds)
 
     def telegram_send(self, error: DeliveryError | None = None) -> None:
         """Count one message sent, or not sent because of `error`."""
@@ -98,3 +76,13 @@ class Metrics:
     def text(self) -> bytes:
         """Return all numbers in Prometheus' text format, which is `CONTENT_TYPE`."""
         return generate_latest(self._registry)
+
+    def _counter(self, name: str, label: str, values: tuple[str, ...]) -> Counter:
+        meaning = f"{name.replace('_', ' ').capitalize()} by {label}"
+        counter = Counter(f"sommelier_{name}", meaning, [label], registry=self._registry)
+        for value in values:
+            counter.labels(value)
+        return counter
+
+    def _gauge(self, name: str, meaning: str) -> Gauge:
+        return Gauge(f"sommelier_{name}", meaning, registry=self._registry)

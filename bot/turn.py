@@ -83,12 +83,7 @@ class TurnRunner:
             await self._handle_abort(question, root, error)
             raise
         await self._commit(question, reply, messages, root)
-        self.metrics.turn_ended(
-            reply.outcome,
-            seconds=reply.seconds,
-            requests=reply.spent.requests,
-            retries=reply.retries,
-        )
+        self.metrics.turn_ended(reply.outcome, reply.seconds)
         return reply
 
     async def _answer(

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from traceback import format_tb
 from typing import Final
@@ -198,9 +198,6 @@ class Lanes:
             others = self._find_corrections(waiting, [first.payload])
         state = TurnState(placeholder=Placeholder(first.placeholder_id))
         tries = first.tries + 1
-        if tries == 1:
-            waited = datetime.now(UTC) - first.received_at
-            self.metrics.turn_started(waited.total_seconds())
         async with self._exclusive if tries > SUSPECT_TRIES else nullcontext():
             next_try: Try = (others, tries)
             while next_try is not None:

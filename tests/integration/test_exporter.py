@@ -155,7 +155,7 @@ async def test_one_bad_trace_costs_itself_alone(
     assert await exporter.round() == 0
     assert len(server.accepted) == len(set(server.accepted)) == 8
     assert await queue.backlog() == {"refused": 2, "sent": 8}
-    assert b"sommelier_traces_dropped_total 2.0" in metrics.text()
+    assert b"sommelier_traces_dropped 2.0" in metrics.text()
 
 
 async def test_what_cannot_be_masked_costs_its_trace_and_never_the_turn(

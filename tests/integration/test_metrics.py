@@ -5,6 +5,7 @@ import math
 from prometheus_client.parser import text_string_to_metric_families
 
 from bot.metrics import Metrics
+from db.records import Backlog
 
 
 def samples(metrics: Metrics) -> dict[str, float]:
@@ -18,52 +19,46 @@ def samples(metrics: Metrics) -> dict[str, float]:
     }
 
 
-def counts(metrics: Metrics) -> dict[str, float]:
-    """The samples that are not zero, without the buckets of histograms."""
-    return {
+def test_turns_updates_and_sends_are_counted_by_what_became_of_them() -> None:
+    given_up = 2
+    metrics = Metrics(lambda: given_up)
+    Metrics().update("accepted")
+    metrics.turn_ended("answered", 1.5)
+    metrics.turn_ended("fallback", 4)
+    metrics.telegram_send()
+    metrics.telegram_send("ambiguous")
+    metrics.update("coalesced")
+    metrics.update("accepted")
+    counts = {
         name: value
         for name, value in samples(metrics).items()
         if value and "_bucket" not in name and not math.isnan(value)
     }
-
-
-def test_turns_updates_and_sends_are_counted_by_what_became_of_them() -> None:
-    given_up = 2
-    metrics = Metrics(lambda: given_up)
-    metrics.turn_ended("answered", seconds=1.5, requests=3, retries=1)
-    metrics.turn_ended("answered", seconds=0.5, requests=2)
-    metrics.turn_ended("fallback", seconds=4)
-    metrics.turn_started(0.02)
-    metrics.telegram_send()
-    metrics.telegram_send("ambiguous")
-    for result in ("coalesced", "accepted", "accepted"):
-        metrics.update(result)
-    assert counts(metrics) == {
-        "turns_total answered": 2,
+    assert counts == {
+        "turns_total answered": 1,
         "turns_total fallback": 1,
-        "model_requests_total": 5,
-        "retries_total": 1,
-        "turn_seconds_count": 3,
-        "turn_seconds_sum": 6,
-        "start_seconds_count": 1,
-        "start_seconds_sum": 0.02,
+        "turn_seconds_count": 2,
+        "turn_seconds_sum": 5.5,
         "telegram_sends_total sent": 1,
         "telegram_sends_total ambiguous": 1,
         "updates_total coalesced": 1,
-        "updates_total accepted": 2,
+        "updates_total accepted": 1,
         "traces_dropped": 2,
     }
-    assert samples(metrics)["turn_seconds_bucket 1.0"] == 1
-    assert samples(metrics)["turn_seconds_bucket +Inf"] == 3
+    assert samples(metrics)["turn_seconds_bucket 2.0"] == 1
     given_up = 7
-    assert counts(metrics)["traces_dropped"] == 7
-
-
-def test_every_series_is_there_from_the_start_and_of_one_process_alone() -> None:
-    Metrics().update("accepted")
-    started = samples(Metrics())
+    assert samples(metrics)["traces_dropped"] == 7
     for series in (
-        *("updates_total accepted", "updates_total set_aside", "webhook_refusals_total secret"),
-        *("turns_total failed", "telegram_sends_total rate_limited", "model_requests_total"),
+        "updates_total set_aside",
+        "webhook_refusals_total secret",
+        "turns_total failed",
     ):
-        assert started[series] == 0
+        assert samples(metrics)[series] == 0, "a series is there from the start"
+
+
+def test_the_backlog_is_shown_as_last_told_and_as_no_number_when_unknown() -> None:
+    metrics = Metrics()
+    assert math.isnan(samples(metrics)["queue_depth"])
+    metrics.backlog(Backlog(waiting=4, oldest_seconds=1.5))
+    shown = samples(metrics)
+    assert (shown["queue_depth"], shown["queue_oldest_seconds"]) == (4, 1.5)
