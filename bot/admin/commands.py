@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, Literal
 
-from telegram import CallbackQuery, Message, MessageOriginUser, Update
+from telegram import CallbackQuery, Message, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
@@ -140,8 +140,8 @@ class AdminCommands:
                 await self.talk.sender.send(Destination(user_id), translate("let_in"))
 
     async def draft(self, update: Update, context: Context) -> None:
-        """/broadcast TEXT, or as a reply: show the message, and the number of chats."""
-        if not (text := broadcast_text(update)):
+        """/broadcast TEXT: show the message, and the number of chats."""
+        if not (text := with_links(behind_command(message_of(update).text or ""))):
             await self.talk.say(update, translate("broadcast_usage"))
             return
         chats = await self._chats()
@@ -200,23 +200,17 @@ class AdminCommands:
 def named_user(update: Update) -> int | None:
     """Return the user whom a command names by their id, or whose message it replies to.
 
-    A forwarded message names its first author, unless they hide. Words that are no id name nobody:
-    they may mean another user than the message that is replied to.
+    Words that are no id name nobody: they may mean another user than the message that is replied
+    to. The author of a forwarded message is not the one who sent it.
     """
     message = message_of(update)
     if words := behind_command(message.text or ""):
-        if USER_ID.fullmatch(words):
-            return int(words)
-        users = [entity.user for entity in message.parse_entities(["text_mention"])]
-        return users[0].id if len(users) == 1 and users[0] is not None else None
+        return int(words) if USER_ID.fullmatch(words) else None
     replied = replied_to(message)
     if replied is None or replied.sender_chat is not None:
         return None
-    if is_forwarded(replied.to_dict(recursive=False)):
-        origin = replied.forward_origin
-        return origin.sender_user.id if isinstance(origin, MessageOriginUser) else None
-    author = replied.from_user
-    return author.id if author is not None and not author.is_bot else None
+    author, is_foreign = replied.from_user, is_forwarded(replied.to_dict(recursive=False))
+    return author.id if author is not None and not author.is_bot and not is_foreign else None
 
 
 def replied_to(message: Message) -> Message | None:
@@ -232,16 +226,8 @@ def as_block(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def broadcast_text(update: Update) -> str:
-    """Return the words behind the command, else those of the message that is replied to.
-
-    Addresses of the web become links: an admin's own may be tapped.
-    """
-    message = message_of(update)
-    replied = message.reply_to_message
-    text = behind_command(message.text or "")
-    if not text and replied:
-        text = (replied.text or replied.caption or "").strip()
+def with_links(text: str) -> str:
+    """Return a text whose addresses of the web are links: an admin's own may be tapped."""
     parts, end = list[str](), 0
     for found in live(text):
         address = text[found.start : found.end]
