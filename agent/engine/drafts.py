@@ -37,23 +37,24 @@ class Drafts(Generic[T]):
     contract: OutputContract[T]
     evidence: Evidence
     _text: Text = field(default=lambda: "")
+    _has_begun: bool = False
     _last: tuple[Mapping[str, Any] | None, ParseResult[T] | None] = (None, None)
 
     def listener(self) -> OnText | None:
         """Return the callback for the next response, None if no drafts are wanted of it."""
-        self._text = lambda: ""
+        self._has_begun = False  # until then the draft of the response before it stays
         can_be_drafted = self.contract.partial is not None or self.contract.is_drafted_as_text
         return self._start if self.run.show_draft is not None and can_be_drafted else None
 
     def _start(self, text: Text) -> None:
         """Show drafts of the response that the model begins to write."""
-        self._text, self._last = text, (None, None)
+        self._text, self._last, self._has_begun = text, (None, None), True
         if self.run.show_draft is not None:
             self.run.show_draft(lambda: draft.text if (draft := self.result()) else "")
 
     def written(self) -> str:
-        """Return the text that the model has written so far."""
-        return self._text()
+        """Return the text that the model has written of the current response."""
+        return self._text() if self._has_begun else ""
 
     def result(self) -> ParseResult[T] | None:
         """Return the part of the answer that may be shown now; None if there is none."""
