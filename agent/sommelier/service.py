@@ -250,11 +250,13 @@ class Sommelier:
         self, message: str, run: Run, response: Response, attached: Attachment | None
     ) -> Reply:
         """Convert a response to a reply; answer by rules if the model gave no usable answer."""
-        response = _without_forbidden_wines(response, person_in(run))
-        if response.ok:
-            reply = _show_response(response)
+        answer = response.answer if response.ok else None
+        if answer and (allowed := allowed_part(answer, response.sources, person_in(run))):
+            text = response.text
+            if allowed != answer:
+                text = SOMMELIER.render(allowed, Evidence(sources=dict(response.sources)))
             notice = self._concern_notice(run)  # also of a concern that the model reported
-            return replace(reply, text=f"{notice}\n\n{reply.text}") if notice else reply
+            return _shown(response, allowed, f"{notice}\n\n{text}" if notice else text)
         if response.outcome == "stopped":
             return Reply(text=translate("stopped"), outcome="stopped")
         if response.outcome in {"refusal", "content_filter"}:
@@ -313,30 +315,17 @@ def _progress(calls: Sequence[ToolCall]) -> str:
     return f"_{': '.join(filter(None, texts))} …_"
 
 
-def _without_forbidden_wines(response: Response, person: Person) -> Response:
-    """Return a response with only wines that `person` may see, without text if none remain."""
-    if response.answer is None or not response.ok:
-        return response
-    answer = allowed_part(response.answer, response.sources, person)
-    if answer is None:  # no wine remains: the fallback will answer
-        return replace(response, answer=None, text="", wine_ids=(), outcome="exhausted")
-    if answer == response.answer:
-        return response
-    text = SOMMELIER.render(answer, Evidence(sources=dict(response.sources)))
-    return replace(response, answer=answer, text=text, wine_ids=tuple(wine_ids(answer)))
-
-
-def _show_response(response: Response) -> Reply:
-    """Return the reply that shows a response."""
-    is_stopped, sources = response.outcome == "stopped", response.sources
-    is_salvaged = response.outcome == "salvaged"
+def _shown(response: Response, answer: SommelierResponse, text: str) -> Reply:
+    """Return the reply that shows the allowed part of a response."""
+    is_stopped, is_salvaged = (response.outcome == name for name in ("stopped", "salvaged"))
+    ids, sources = wine_ids(answer), response.sources
     return Reply(
-        text=response.text,
+        text=text,
         outcome="stopped" if is_stopped else "salvaged" if is_salvaged else "answered",
         notes=(translate("stopped_here"),) if is_stopped else (),
-        wine_ids=tuple(catalogue_ids(response.wine_ids)),
-        wines=tuple(sources[wine_id] for wine_id in response.wine_ids if wine_id in sources),
-        answer=response.answer,
+        wine_ids=tuple(catalogue_ids(ids)),
+        wines=tuple(sources[wine_id] for wine_id in ids if wine_id in sources),
+        answer=answer,
     )
 
 
