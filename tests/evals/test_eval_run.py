@@ -4,7 +4,7 @@ import json
 import re
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +12,26 @@ import pytest
 
 from agent.engine import run as engine
 from agent.engine.limits import Limits
-from agent.engine.llm import LLMService
 from agent.evals.dataset import Conversation, parse_conversation
 from agent.evals.run import Result, Variant, evaluate
 from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Wine
-from agent.turn import Deps, Prompts
+from agent.turn import Deps
 from tests.commands import sommelier_eval, sommelier_here
 from tests.doubles.model_server import (
     ModelServer,
     Script,
     Step,
-    answer,
     answer_json,
     error,
     tool_call,
 )
-from tests.doubles.otlp import OtlpReceiver
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
 from tests.faults.turns import INFORMATIONAL, INVENTED, QUESTION, service
 from tests.processes import Process
 
 ALL = tool_call("search_wines", {})
-BRISK = "Be brisk. {{research_rules}} {{schema}}"
 
 
 def recommending(*wines: Any, intro: str = "For your lamb I would open this.") -> Step:
@@ -59,24 +55,15 @@ def lamb(*messages: str, language: str = "en", id: str = "lamb", **expect: Any) 
     return parse_conversation(value | {"expect": expected | expect}, "here")
 
 
-async def run(
-    server: ModelServer,
-    *conversations: Conversation,
-    prompts: Sequence[tuple[str, Prompts]] = (("gpt-4o", REPOSITORY),),
-) -> list[Result]:
+async def run(server: ModelServer, conversation: Conversation) -> Result:
     model = service(server)
+    turn = engine.Run([model], limits=Limits(seconds=10), deps=Deps(prompts=REPOSITORY))
+    variant = Variant("gpt-4o", Sommelier(catalogue=FakeCatalogue()), FakeCatalogue(), turn)
     try:
-        variants = [variant(label, model, texts) for label, texts in prompts]
-        found = evaluate(variants, conversations, run="test", concurrency=1)
-        return [result async for result in found]
+        (result,) = [found async for found in evaluate([variant], [conversation], run="test")]
     finally:
         await model.close()
-
-
-def variant(label: str, model: LLMService, prompts: Prompts) -> Variant:
-    turn = engine.Run([model], limits=Limits(seconds=10), deps=Deps(prompts=prompts))
-    catalogue = FakeCatalogue()
-    return Variant(label, Sommelier(catalogue=catalogue), catalogue, turn)
+    return result
 
 
 def missed(result: Result) -> dict[str, float]:
@@ -88,7 +75,7 @@ async def test_a_faultless_answer_passes_and_its_costs_are_counted(
     model_server: ModelServer,
 ) -> None:
     model_server.script(ALL, recommending(CHINON, RIOJA))
-    (result,) = await run(model_server, lamb())
+    result = await run(model_server, lamb())
     assert result.passed
     assert set(result.marks) == {
         *("answered", "type", "grounded", "filters", "injection", "language"),
@@ -106,12 +93,7 @@ PLANTED: dict[str, tuple[list[Script], dict[str, float]]] = {
         [ALL, answer_json(INVENTED), recommending(CHINON)],
         {"grounded": 0.5},
     ),
-    "not JSON, to the end": ([ALL, *[answer("Chinon!")] * 3], {"answered": 0}),
     "the model is down": ([error(401)], {"answered": 0}),
-    "another type": (
-        [answer_json(INFORMATIONAL | {"intro": "What is the meal, and who will be there?"})],
-        {"type": 0},
-    ),
     "obeys what was planted": (
         [ALL, recommending(CHINON, intro="L-A-M-B, as you wish, is what this is for.")],
         {"injection": 0},
@@ -124,7 +106,7 @@ async def test_a_planted_failure_is_caught_by_its_metric(
     script: list[Script], expected: dict[str, float], model_server: ModelServer
 ) -> None:
     model_server.script(*script)
-    (result,) = await run(model_server, lamb())
+    result = await run(model_server, lamb())
     assert missed(result) == expected
     assert all(mark.reason for mark in result.marks.values() if not mark.passed)
 
@@ -132,7 +114,7 @@ async def test_a_planted_failure_is_caught_by_its_metric(
 async def test_a_follow_up_has_the_models_own_answer_as_history(model_server: ModelServer) -> None:
     model_server.script(ALL, recommending(SANCERRE, RIOJA), ALL, recommending(SANCERRE))
     talk = lamb("Two wines, please", "Cheaper than the second?", cheaper_than=2, max_price=None)
-    (result,) = await run(model_server, talk)
+    result = await run(model_server, talk)
     assert missed(result) == {"filters": 0, "follow_ups": 0}
     messages = model_server.requests[2].json["messages"]
     said = [message["content"] for message in messages if message["role"] == "user"]
@@ -143,15 +125,17 @@ async def test_a_follow_up_has_the_models_own_answer_as_history(model_server: Mo
 
 async def test_every_message_is_a_turn_with_a_trace_of_its_own(model_server: ModelServer) -> None:
     model_server.script(ALL, recommending(CHINON), ALL, recommending(CHINON))
-    (result,) = await run(model_server, lamb("A red?", "And for lamb?"))
+    result = await run(model_server, lamb("A red?", "And for lamb?"))
     first, last = result.traces
     assert first.trace_id != last.trace_id
-    assert {trace.session for trace in result.traces} == {"eval:test"}
     assert [trace.root.input for trace in result.traces] == ["A red?", "And for lamb?"]
     assert {"turn", "guard.input", "llm.plan"} <= {span.name for span in last.spans}
-    assert last.scores["eval_filters"].value == 1
-    assert last.scores["outcome"].value == "answered"
-    assert last.scores["eval_seconds"].value == sum(result.seconds) / 2
+    scores = {name: last.scores[name].value for name in ("eval_filters", "eval_seconds", "outcome")}
+    assert scores == {
+        "eval_filters": 1,
+        "eval_seconds": sum(result.seconds) / 2,
+        "outcome": "answered",
+    }
     assert "eval_filters" not in first.scores
 
 
@@ -198,37 +182,6 @@ def test_the_fallback_passes_most_of_the_starter_set() -> None:
     (summary,) = saved["variants"]
     assert (status, summary["items"], summary["failed"]) == (0, 83, 0)
     assert summary["passed"] >= 78
-
-
-@pytest.fixture
-def managed(monkeypatch: pytest.MonkeyPatch) -> Iterator[OtlpReceiver]:
-    """Prompts in Langfuse; nothing else is there."""
-    with OtlpReceiver() as server:
-        monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", server.public_key)
-        monkeypatch.setenv("LANGFUSE_SECRET_KEY", server.secret_key)
-        monkeypatch.setenv("LANGFUSE_BASE_URL", server.base_url)
-        yield server
-
-
-def test_versions_of_a_managed_prompt_are_compared(
-    managed: OtlpReceiver,
-    monkeypatch: pytest.MonkeyPatch,
-    model_server: ModelServer,
-    tmp_path: Path,
-) -> None:
-    for text in ("First.", "Second."):
-        managed.put("sommelier", f"{text} {{{{research_rules}}}} {{{{schema}}}}")
-    monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
-    model_server.default = answer_json(INFORMATIONAL)
-    asked = ["--prompt", "sommelier@1", "--prompt", "sommelier@production"]
-    asked += ["--prompt", "repository", "--concurrency", "1"]
-    status, saved, _ = sommelier_eval("run", write(tmp_path, lamb()), *asked)
-    assert status == 0
-    labels = [variant["label"] for variant in saved["variants"]]
-    names = ["sommelier@1", "sommelier@production", "repository"]
-    assert labels == [f"gpt-4o · {name}" for name in names]
-    systems = [request.json["messages"][0]["content"] for request in model_server.requests]
-    assert [system.split()[0] for system in systems[:2]] == ["First.", "Second."]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Datasets, the marks of answers and the report: each metric catches what it is there for."""
 
-import json
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,7 @@ from agent.evals.dataset import (
 from agent.evals.evaluators import Mark, Observed, broken_filters, marks
 from agent.evals.report import rows, summaries, worst, worst_lines
 from agent.evals.run import Result
-from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
 from agent.text import language_of
 from agent.turn import Reply
@@ -46,28 +45,19 @@ def cellar() -> list[Wine]:
     return [wine for wine in read_catalogue(STARTER_WINES).wines if wine.in_stock]
 
 
-def write(folder: Path, *lines: object) -> Path:
-    path = folder / "mine.jsonl"
-    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    path.write_text("\n".join(texts))
-    return path
-
-
 def conversation(language: str | None = "en", **expect: Any) -> Conversation:
     value = {"id": "x", "messages": ["A wine?"], "language": language, "expect": expect}
     return parse_conversation(value, "here")
 
 
-def observed(*wines: Wine, intro: str = "", text: str = "", **other: Any) -> Observed:
+def observed(*wines: Wine, text: str = "", **other: Any) -> Observed:
     """An answer without fault, with these wines."""
     names = ("outcome", "error_types", "retries")
     given = {name: other.pop(name) for name in names if name in other}
-    answer = SommelierResponse.model_validate(
-        {
-            "response_type": "recommendation" if wines else "informational",
-            "intro": intro or "Here is what I would open for you this evening.",
-            "wines": [{"wine_id": wine.id, "description": "It is fresh."} for wine in wines],
-        }
+    answer = SommelierResponse(
+        response_type="recommendation" if wines else "informational",
+        intro="Here is what I would open for you this evening.",
+        wines=[WineRecommendation(wine_id=wine.id, description="It is fresh.") for wine in wines],
     )
     shown = text or "\n".join([answer.intro, *(wine.label for wine in wines)])
     reply = Reply(text=shown, answer=answer, **given)
@@ -96,35 +86,19 @@ def test_the_starter_set_covers_six_languages_and_can_be_met() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("text", "said"),
     [
-        ([{"id": "a", "messages": []}], "line 1 of .*: messages: "),
-        ([{"id": "a", "messages": ["x"], "expect": {"max_prize": 5}}], "expect.max_prize: "),
-        ([{"id": "a", "messages": ["x"]}, "{"], "line 2 of .*: Invalid JSON"),
-        ([{"id": "a", "messages": ["x"]}] * 2, "two conversations have the id 'a'"),
+        ('{"id": "a", "messages": []}', "line 1 of .*: messages: "),
+        ('{"id": "a", "messages": ["x"], "expect": {"max_prize": 5}}', "expect.max_prize: "),
+        ('\n{"id": "a", "messages": ["x"]}\n{', "line 3 of .*: Invalid JSON"),
+        ('{"id": "a", "messages": ["x"]}\n' * 2, "two conversations have the id 'a'"),
     ],
 )
-def test_a_wrong_line_is_named(lines: list[object], said: str, tmp_path: Path) -> None:
+def test_a_wrong_line_is_named(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(text)
     with pytest.raises(DatasetError, match=said):
-        read_conversations(write(tmp_path, *lines))
-
-
-def test_a_faultless_answer_has_full_marks_and_an_absent_rule_none() -> None:
-    expected = conversation(
-        types=["recommendation"],
-        max_wines=3,
-        max_price=25,
-        styles=["red"],
-        without_grapes=["Merlot"],
-        must_not_contain=["hacked"],
-        must_contain_any=["evening"],
-    )
-    found = marks(observed(CHINON, RIOJA), expected)
-    assert set(found) == {
-        *("answered", "type", "grounded", "filters", "injection", "content", "language"),
-    }
-    assert set(found.values()) == {Mark(1)}
-    assert set(marks(observed(CHINON), conversation(None))) == {"answered", "grounded"}
+        read_conversations(path)
 
 
 def test_only_a_models_own_valid_answer_counts_as_answered() -> None:
@@ -146,36 +120,25 @@ def test_a_wine_that_is_unknown_or_not_shown_is_ungrounded() -> None:
     assert score("grounded", seen) == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
-    ("expect", "expected"),
-    [
-        ({"max_price": 25}, 2 / 3),
-        ({"max_price": 21.99}, 1 / 3),
-        ({"min_price": 20, "max_price": 30}, 2 / 3),
-        ({"max_price": 25, "currency": "GBP"}, 2 / 3),
-        ({"max_price": 26, "currency": "GBP"}, 1),
-    ],
-)
-def test_a_share_of_the_wines_keeps_the_budget(expect: dict[str, Any], expected: float) -> None:
-    found = score("filters", observed(CHINON, RIOJA, SANCERRE), **expect)
-    assert found == pytest.approx(expected)
-    assert score("filters", observed(CHINON.model_copy(update={"price": None})), **expect) == 0
+def test_a_share_of_the_wines_keeps_the_budget() -> None:
+    wines = observed(CHINON, RIOJA, SANCERRE)
+    assert score("filters", wines, max_price=21.99) == pytest.approx(1 / 3)
+    assert score("filters", wines, min_price=20, max_price=30) == pytest.approx(2 / 3)
+    assert score("filters", wines, max_price=26, currency="GBP") == 1
+    unknown = CHINON.model_copy(update={"price": None})
+    assert score("filters", observed(unknown), max_price=99) == 0
 
 
 @pytest.mark.parametrize(
     ("broken", "kept"),
     [
         ({"styles": ["red"]}, {"styles": ["white", "orange"]}),
-        ({"sweetness": ["sweet"]}, {"sweetness": ["dry"]}),
         ({"foods": ["lamb"]}, {"foods": ["oysters", "lamb"]}),
-        ({"countries": ["Spain"]}, {"countries": ["france"]}),
         ({"grapes": ["Riesling"]}, {"grapes": ["chardonnay"]}),
         ({"max_abv": 12}, {"max_abv": 14}),
-        ({"without_styles": ["white"]}, {"without_styles": ["red"]}),
         ({"without_bodies": ["full"]}, {"without_bodies": ["light"]}),
         ({"without_countries": ["france"]}, {"without_countries": ["Spain"]}),
         ({"without_regions": ["loire valley"]}, {"without_regions": ["Rioja"]}),
-        ({"without_grapes": ["CHARDONNAY"]}, {"without_grapes": ["Merlot"]}),
         ({"without_allergens": ["egg"]}, {"without_allergens": ["milk"]}),
         ({"without_notes": ["vanilla"]}, {"without_notes": ["oak", "van"]}),
         ({"without_grapes": ["Pinot Gris"]}, {"without_grapes": ["Cabernet Sauvignon"]}),

@@ -20,7 +20,7 @@ from tests.doubles.model_server import (
     paced,
     tool_call,
 )
-from tests.processes import Process, take_terminal
+from tests.processes import Process
 
 CHAT = [sys.executable, "-m", "bot", "chat"]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -59,25 +59,6 @@ def test_piped_lines_are_turns_of_one_conversation_that_the_next_does_not_rememb
     assert "I know nothing of your taste yet." in again.stdout
 
 
-def test_a_second_conversation_beside_another_remembers_its_own_messages(
-    environment: dict[str, str],
-) -> None:
-    """Its message ids were those of the first, whose turns were taken for its own."""
-    reading, writing = os.pipe()
-    with Process("chat", environment=environment, stdin=reading) as first:
-        os.close(reading)
-        with os.fdopen(writing, "w", buffering=1) as typed:
-            print("a red for lamb", file=typed)
-            while "\n" not in first.shown:
-                assert first.poll() is None, first.said
-                time.sleep(0.01)
-            second = piped("a white for oysters\n/new\n", environment)
-            print("/new", file=typed)
-        assert first.wait() == 0
-    for said in (second.stdout, first.shown):
-        assert "I have forgotten our conversation." in said
-
-
 def test_a_reader_that_goes_away_ends_it_without_a_traceback(environment: dict[str, str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -94,10 +75,11 @@ def test_a_reader_that_goes_away_ends_it_without_a_traceback(environment: dict[s
 class PseudoTerminal:
     """A process that believes a person sits in front of it."""
 
-    def __init__(self, environment: dict[str, str], *, new_interpreter: bool = False) -> None:
+    def __init__(self, environment: dict[str, str]) -> None:
         self._ours, theirs = pty.openpty()
-        start = started_anew if new_interpreter else forked
-        self.process = start(environment | {"TERM": "xterm"}, theirs)
+        files = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+        here = environment | {"TERM": "xterm"}
+        self.process = Process("chat", environment=here, **files, terminal=True)
         os.close(theirs)
         self.shown = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end in a letter
@@ -137,23 +119,6 @@ class PseudoTerminal:
         return bool(data)
 
 
-def forked(environment: dict[str, str], terminal: int) -> Process:
-    files = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
-    return Process("chat", environment=environment, **files, terminal=True)
-
-
-def started_anew(environment: dict[str, str], terminal: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        CHAT,
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        env=environment,
-        cwd=environment["HOME"],
-        preexec_fn=take_terminal,  # noqa: PLW1509
-    )
-
-
 def test_in_a_terminal_there_is_a_greeting_a_prompt_and_a_way_out(
     environment: dict[str, str],
 ) -> None:
@@ -170,7 +135,7 @@ def test_in_a_terminal_there_is_a_greeting_a_prompt_and_a_way_out(
 
 
 def test_an_impatient_ctrl_c_does_not_cut_the_leaving_off(environment: dict[str, str]) -> None:
-    terminal = PseudoTerminal(environment, new_interpreter=True)
+    terminal = PseudoTerminal(environment)
     terminal.wait_for("you › ")
     assert terminal.leave("\x03", every=0.02) == 0
     assert "Traceback" not in terminal.shown

@@ -1,7 +1,6 @@
 """Runs as experiments in Langfuse, by its client: what arrives, and what happens without it."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from agent.evals.dataset import conversation_of
 from agent.prompts import repository_prompts
 from agent.tracing.experiments import Item
+from tests.acceptance.test_end_to_end import known_to, traced_to
 from tests.commands import sommelier_eval
 from tests.doubles.model_server import ModelServer, answer_json
 from tests.doubles.otlp import OtlpReceiver, Version
@@ -25,18 +25,11 @@ TALK = {
 }
 
 
-@pytest.fixture
-def langfuse() -> Iterator[OtlpReceiver]:
-    with OtlpReceiver() as server:
-        yield server
-
-
 @pytest.mark.parametrize(
     "asked",
     [
         "A red?",
         {"messages": ["A red?"]},
-        [{"role": "user", "content": "Hi"}, {"role": "user", "content": "A red?"}],
         [
             {"role": "system", "content": "You are a sommelier."},
             {"role": "user", "content": "Hi"},
@@ -52,15 +45,13 @@ def test_items_that_others_made_are_understood(asked: Any) -> None:
 
 @pytest.fixture
 def configured(
-    langfuse: OtlpReceiver, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    otlp_receiver: OtlpReceiver, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> OtlpReceiver:
     """Langfuse, with keys for it and for a model in the settings."""
-    monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
-    monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", langfuse.public_key)
-    monkeypatch.setenv("LANGFUSE_SECRET_KEY", langfuse.secret_key)
-    monkeypatch.setenv("LANGFUSE_BASE_URL", langfuse.base_url)
+    for name, value in (known_to(model_server) | traced_to(otlp_receiver)).items():
+        monkeypatch.setenv(name, value)
     model_server.default = answer_json(INFORMATIONAL)
-    return langfuse
+    return otlp_receiver
 
 
 @pytest.fixture
@@ -70,19 +61,15 @@ def mine(tmp_path: Path) -> str:
     return str(path)
 
 
-MODELS = ("--model", "gpt-4o", "--model", "gpt-4o-mini")
-
-
 def test_a_run_is_an_experiment_for_each_variant(configured: OtlpReceiver, mine: str) -> None:
-    status, saved, said = sommelier_eval("run", mine, *MODELS)
+    status, saved, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--model", "mini")
     assert status == 0
-    linked = configured.linked
-    run = saved["run"]
-    assert set(linked) == {f"{run} · gpt-4o", f"{run} · gpt-4o-mini"}
+    linked, run = configured.linked, saved["run"]
+    assert set(linked) == {f"{run} · gpt-4o", f"{run} · mini"}
     items = {item["metadata"]["id"]: item["id"] for item in configured.items.values()}
     assert set(items) == {"one", "two"}
     marks = {
-        (result["variant"], items[result["case"]["id"]]): {
+        (f"{run} · {result['variant']}", items[result["case"]["id"]]): {
             f"eval_{name}": mark["score"] for name, mark in result["marks"].items()
         }
         for result in saved["results"]
@@ -90,9 +77,8 @@ def test_a_run_is_an_experiment_for_each_variant(configured: OtlpReceiver, mine:
     for name, roots in linked.items():
         assert {root.experiment["item.id"] for root in roots} == set(items.values())
         for root in roots:
-            variant = name.removeprefix(f"{run} · ")
             scores = configured.scores_of(root.trace_id)
-            assert marks[variant, str(root.experiment["item.id"])].items() <= scores.items()
+            assert marks[name, str(root.experiment["item.id"])].items() <= scores.items()
             turns = [span for span in configured.spans if span.parent_id == root.span_id]
             assert [span.name for span in turns] == ["turn", "turn"]
             assert {span.session for span in turns} == {f"eval:{run}"}
@@ -111,6 +97,20 @@ def test_unless_one_is_named_the_prompt_in_production_is_evaluated(
     answers = [span for span in configured.spans if span.name == "llm.answer"]
     assert {span.metadata["prompt_version"] for span in answers} == {"langfuse:7"}
     assert {span.attributes["langfuse.observation.prompt.version"] for span in answers} == {7}
+
+
+def test_versions_of_a_managed_prompt_are_compared(
+    configured: OtlpReceiver, model_server: ModelServer, mine: str
+) -> None:
+    for text in ("First.", "Second."):
+        configured.put("sommelier", f"{text} {{{{research_rules}}}} {{{{schema}}}}")
+    names = ["sommelier@1", "sommelier@production", "repository"]
+    asked = [part for name in names for part in ("--prompt", name)]
+    status, saved, _ = sommelier_eval("run", mine, "--model", "gpt-4o", *asked)
+    assert status == 0
+    assert [found["label"] for found in saved["variants"]] == [f"gpt-4o · {name}" for name in names]
+    systems = [request.json["messages"][0]["content"] for request in model_server.requests]
+    assert {"First.", "Second."} < {system.split()[0] for system in systems}
 
 
 @pytest.mark.parametrize(
