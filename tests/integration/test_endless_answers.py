@@ -15,9 +15,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from agent.documents.embedding import EmbeddingError, EmbeddingService
-from agent.engine.errors import ModelError, ToolError
-from agent.places.search import brave, searxng
-from agent.senses.speech import AudioServer
+from agent.engine.errors import ToolError
+from agent.places.search import brave
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.errors import Unavailable
 from bot.telegram.connection import TelegramRequests
@@ -79,23 +78,10 @@ async def _langfuse(url: str) -> None:
     await api.aclose()
 
 
-async def _searxng(url: str) -> None:
-    async with httpx2.AsyncClient() as http:
-        with suppress(ToolError):
-            await searxng(url, http).search("wine bar")
-
-
 async def _brave(url: str) -> None:
     async with httpx2.AsyncClient() as http:
         with suppress(ToolError):
             await brave(SecretStr("key"), http, url).search("wine bar")
-
-
-async def _voice(url: str) -> None:
-    async with httpx2.AsyncClient() as http:
-        server = AudioServer(http=http, model="m", base_url=url, timeout_seconds=SECONDS)
-        with suppress(ModelError):
-            await server.transcribe(b"voice", "voice.ogg")
 
 
 async def _telegram(url: str) -> None:
@@ -120,9 +106,7 @@ async def _polling(url: str) -> None:
 ASKED: dict[str, Ask] = {
     "embedding": _embedding,
     "Langfuse": _langfuse,
-    "SearXNG": _searxng,
     "Brave": _brave,
-    "voice": _voice,
     "Telegram": _telegram,
     "updates": _polling,
 }

@@ -51,12 +51,6 @@ def test_a_server_says_how_long_to_wait() -> None:
     assert ServerError(429, None, {"retry-after": "Wed, 21 Oct 2015"}).retry_after is None
 
 
-def test_what_was_learned_is_not_learned_again() -> None:
-    plainest = Dialect("prompt", ("max_tokens",), temperature=False)
-    complaint = "max_completion_tokens max_tokens temperature response_format tool"
-    assert plainest.without(complaint) is None
-
-
 def test_a_refusal_in_any_shape_is_read_without_what_was_sent() -> None:
     detail = {"loc": ["body"], "msg": "wrong", "input": {"messages": "secret"}}
     for body in ({"detail": [detail]}, [{"error": {"message": detail}}], {"error": detail}):
