@@ -42,6 +42,7 @@ def open_trace(tracer: Tracer, question: Question) -> Span:
 
 def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0) -> EndedTurn:
     """Return the record of a turn that ended; a message is cut at `max_length`."""
+    trace: TraceRecord | None = root.trace
     record = TurnRow(
         turn_id=question.id,
         chat_id=question.chat_id,
@@ -54,8 +55,8 @@ def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0
         tokens=reply.spent.tokens,
         cost_usd=reply.spent.cost_usd,
         error_types=[*reply.error_types],
-        trace_id=root.trace_id,
-        root_id=root.span_id,
+        trace_id=trace.trace_id if trace else None,
+        root_id=trace.root.span_id if trace else None,
     )
     said: tuple[StoredMessage, ...] = ()
     if question.is_in_history:

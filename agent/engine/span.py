@@ -53,16 +53,6 @@ class Span:
     """True if anything is kept: values that are costly to build are built only then."""
 
     @property
-    def trace_id(self) -> str | None:
-        """Return the id of the trace (32 hex digits), None when nothing is traced."""
-        return None
-
-    @property
-    def span_id(self) -> str | None:
-        """Return the id of this span (16 hex digits), None when nothing is traced."""
-        return None
-
-    @property
     def trace(self) -> Any:
         """Return the trace as far as it is recorded, None when nothing is traced."""
         return None

@@ -74,7 +74,7 @@ class Observations:
             for span in scope.spans:
                 # The client made ids and times of its own, and other ones if it were sent again.
                 record = observed[span.span_id.hex()]
-                span.trace_id = bytes.fromhex(record.trace_id)
+                span.trace_id = bytes.fromhex(record.trace.trace_id)
                 span.span_id = bytes.fromhex(record.span_id)
                 span.parent_span_id = bytes.fromhex(record.parent_id or "")
                 span.start_time_unix_nano = record.started_ns

@@ -118,7 +118,7 @@ class SpanRecord(Span):
 
     recording: ClassVar[bool] = True
 
-    span_id: str = field()  # not the property of the base class
+    span_id: str
     parent_id: str | None
     name: str
     kind: SpanType
@@ -137,11 +137,6 @@ class SpanRecord(Span):
     tools: tuple[Any, ...] = ()
     first_token_ns: int | None = None
     trace: Annotated[Any, Field(exclude=True)] = field(default=None, repr=False, compare=False)
-
-    @property
-    def trace_id(self) -> str:
-        """Return the id of the trace, 32 hex digits."""
-        return str(self.trace.trace_id)
 
     @property
     def seconds(self) -> float:

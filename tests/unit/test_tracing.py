@@ -12,7 +12,7 @@ def test_where_nothing_is_traced_every_span_is_the_same_object_and_keeps_nothing
     no_span: Span = NO_SPAN
     assert root is no_span
     assert span is no_span
-    assert (root.recording, root.trace_id, root.trace) == (False, None, None)
+    assert (root.recording, root.trace) == (False, None)
 
 
 def test_a_user_keeps_the_hash_across_restarts() -> None:
