@@ -12,7 +12,6 @@ from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.i18n import translate
 from agent.turn import Reply
-from bot.telegram.render import to_telegram_html, visible_text
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
 from tests.databases import migrated_sqlite
@@ -20,10 +19,11 @@ from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
 from tests.running import RecordingTracer, at_rest, running
 
-HELP = visible_text(to_telegram_html(translate("help")))
 GROUP = -500
 BOT_NAME = "sommelier_test_bot"
-PHOTO = [{"file_id": "1", "file_unique_id": "1", "width": 1, "height": 1}]
+MENTION = {"type": "mention", "offset": 0, "length": len(BOT_NAME) + 1}
+WORDLESS = "sticker poll location voice video giveaway".split()
+UNSAID = "pinned_message new_chat_members successful_payment passport_data boost_added".split()
 
 
 @dataclass
@@ -66,54 +66,26 @@ async def test_a_message_is_answered_as_html_while_typing_is_shown(
     methods = [call.method for call in bot_api.calls]
     assert methods.count("sendChatAction") == 1
     assert methods.index("sendChatAction") < methods.index("sendMessage")
-    assert bot_api.calls_of("sendChatAction")[0].params["action"] == "typing"
-
-
-async def test_start_and_help_say_what_this_is_and_the_menu_shows_the_commands(
-    bot_api: BotApi, messages: MessageRepository
-) -> None:
-    answerer = answering()
-    async with running(bot_api, answerer, messages):
-        for number, text in enumerate(("/start", "/help"), 1):
-            bot_api.say(text)
-            seen = await bot_api.wait_for_message(number)
-    assert seen[0].startswith("Hello! I am your sommelier.")
-    assert seen[1].startswith("What you can ask")
-    assert answerer.asked == []
-    commands = [command["command"] for command in bot_api.menus[""]]
     menu = "ask quotes find stop new taste cellar settings privacy export forget help"
-    assert commands == menu.split()
+    assert [command["command"] for command in bot_api.menus[""]] == menu.split()
 
 
-async def test_a_turn_is_remembered_with_its_wines_and_shown_to_the_next(
+async def test_a_turn_is_remembered_with_its_wines_until_it_is_forgotten(
     bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering("Chinon. " * 400, "chinon-2020")
-    async with running(bot_api, answerer, messages):
-        bot_api.say("a red")
-        await bot_api.wait_for_message(1)
-        bot_api.say("cheaper")
-        await bot_api.wait_for_message(2)
-    assert answerer.histories[0] == []
-    question, answer = answerer.histories[1]
-    assert question == {"role": "user", "content": "a red"}
-    kept = ("Chinon. " * 250).strip()
-    assert answer == {"role": "assistant", "content": f"{kept}\n\n[wine ids: chinon-2020]"}
-
-
-async def test_new_forgets_the_conversation(bot_api: BotApi, messages: MessageRepository) -> None:
-    answerer = answering("Chinon")
     async with running(bot_api, answerer, messages) as lanes:
-        for number, text in enumerate(("/new", "a red", "/new", "a white"), 1):
+        for number, text in enumerate(("/new", "a red", "cheaper", "/new", "a white"), 1):
             bot_api.say(text)
             seen = await bot_api.wait_for_message(number)
             await at_rest(lanes)
-    assert seen == [translate("nothing_to_forget"), "Chinon", translate("forgotten"), "Chinon"]
-    assert answerer.histories == [[], []]
-
-
-WORDLESS = "sticker poll location voice video giveaway".split()
-UNSAID = "pinned_message new_chat_members successful_payment passport_data boost_added".split()
+    assert (seen[0], seen[3]) == (translate("nothing_to_forget"), translate("forgotten"))
+    first, second, third = answerer.histories
+    question, answer = second
+    assert question == {"role": "user", "content": "a red"}
+    kept = ("Chinon. " * 250).strip()
+    assert answer == {"role": "assistant", "content": f"{kept}\n\n[wine ids: chinon-2020]"}
+    assert first == third == []
 
 
 async def test_what_has_no_words_gets_one_sentence_and_what_nobody_said_none(
@@ -157,7 +129,7 @@ async def test_in_a_group_a_second_message_does_not_make_the_bot_overhear_the_fi
     bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering()
-    bot_api.say(f"@{BOT_NAME} a red 🍷", GROUP, entities=[mention(0)], message_id=41)
+    bot_api.say(f"@{BOT_NAME} a red 🍷", GROUP, entities=[MENTION], message_id=41)
     bot_api.say("for lamb, please", GROUP, message_id=42)
     async with running(bot_api, answerer, messages, burst=0.3):
         await bot_api.wait_for_message(1)
@@ -170,64 +142,41 @@ async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
     answerer = answering()
     own = {**message(text="earlier"), "from": {"id": 123456789, "is_bot": True, "first_name": "S"}}
     async with running(bot_api, answerer, messages) as lanes:
-        bot_api.say("what a lovely evening", GROUP)
-        bot_api.say("/unknown", GROUP)
-        bot_api.say("/help@another_bot", GROUP)
-        bot_api.say(f"@{BOT_NAME} a red", GROUP, entities=[mention(0)], message_id=41)
+        for others in ("what a lovely evening", "/unknown", "/help@another_bot"):
+            bot_api.say(others, GROUP)
+        bot_api.say(f"@{BOT_NAME} a red", GROUP, entities=[MENTION], message_id=41)
         bot_api.say("cheaper", GROUP, reply_to_message=own, message_id=42)
-        bot_api.say(f"@{BOT_NAME}", GROUP, entities=[mention(0)], message_id=43)
+        bot_api.say(f"@{BOT_NAME}", GROUP, entities=[MENTION], message_id=43)
         bot_api.say(f"/unknown@{BOT_NAME}", GROUP, message_id=44)
         await bot_api.wait_for_message(4)
         await at_rest(lanes)
         bot_api.say(f"/new@{BOT_NAME}", GROUP, message_id=45)
         seen = await bot_api.wait_for_message(5)
     assert answerer.asked == ["a red", "cheaper"]
-    assert seen == [
-        "About a red",
-        "About cheaper",
-        translate("text_only"),
-        translate("unknown_command"),
-        translate("forgotten"),
-    ]
+    sentences = [translate(name) for name in ("text_only", "unknown_command", "forgotten")]
+    assert seen == ["About a red", "About cheaper", *sentences]
     replies = [call.params["reply_parameters"] for call in bot_api.calls_of("sendMessage")]
     assert [reply["message_id"] for reply in replies] == [41, 42, 43, 44, 45]
 
 
-async def test_an_answerer_that_raises_ends_in_a_sentence(
+async def test_a_turn_that_fails_and_an_answer_that_is_refused_end_in_a_sentence(
     bot_api: BotApi, messages: MessageRepository
 ) -> None:
-    async def fail(_: str) -> Reply:
-        raise RuntimeError("a bug")
+    async def fail_once(text: str) -> Reply:
+        if text == "a red":
+            raise RuntimeError("a bug")
+        return Reply(text=text)
 
     tracer = RecordingTracer()
-    async with running(bot_api, FakeAnswerer(fail), messages, tracer):
+    async with running(bot_api, FakeAnswerer(fail_once), messages, tracer):
         bot_api.say("a red")
-        assert await bot_api.wait_for_message() == [translate("apology")]
-    (turn,) = tracer.turns
+        await bot_api.wait_for_message()
+        bot_api.fail("sendMessage", 400, "Bad Request: message is too long")
+        bot_api.say("a white")
+        assert await bot_api.wait_for_message(2) == [translate("apology")] * 2
+    turn = tracer.turns[0]
     assert turn.level == "ERROR"
     assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("failed", "RuntimeError")
-
-
-async def test_a_message_that_may_have_arrived_is_not_sent_twice(
-    bot_api: BotApi, messages: MessageRepository
-) -> None:
-    bot_api.drop_after("sendMessage")
-    async with running(bot_api, answering(), messages):
-        bot_api.say("a red")
-        bot_api.say("a white")
-        first, second = await bot_api.wait_for_message(2)
-    assert (first, second.splitlines()[0]) == ("About a red", "About a white")
-    assert translate("may_be_lost") in second
-    assert len(bot_api.calls_of("sendMessage")) == 2
-
-
-async def test_an_answer_that_telegram_refuses_ends_in_a_sentence(
-    bot_api: BotApi, messages: MessageRepository
-) -> None:
-    bot_api.fail("sendMessage", 400, "Bad Request: message is too long")
-    async with running(bot_api, answering("Chinon"), messages):
-        bot_api.say("a red")
-        assert await bot_api.wait_for_message() == [translate("apology")]
 
 
 async def test_a_slow_chat_and_its_queue_do_not_hold_up_the_others(
@@ -252,16 +201,6 @@ async def test_a_slow_chat_and_its_queue_do_not_hold_up_the_others(
     assert seen == ["slow!"] + ["waiting!"] * 20
 
 
-async def test_another_poller_is_named_and_polling_goes_on(
-    bot_api: BotApi, messages: MessageRepository, caplog: pytest.LogCaptureFixture
-) -> None:
-    bot_api.fail("getUpdates", 409, "Conflict: terminated by other getUpdates request")
-    async with running(bot_api, answering("Chinon"), messages):
-        bot_api.say("a red")
-        assert await bot_api.wait_for_message() == ["Chinon"]
-    assert "409 Conflict: another process is polling with this bot's token" in caplog.text
-
-
 def message(**fields: object) -> dict[str, object]:
     return {
         "message_id": 77,
@@ -270,7 +209,3 @@ def message(**fields: object) -> dict[str, object]:
         "from": {"id": CHAT, "is_bot": False, "first_name": "Ada"},
         **fields,
     }
-
-
-def mention(offset: int) -> dict[str, object]:
-    return {"type": "mention", "offset": offset, "length": len(BOT_NAME) + 1}
