@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -115,8 +115,14 @@ DatabaseUrl = Annotated[
     ),
 ]
 Purpose = Literal["vision", "transcription", "speech", "embedding"]
-Server = tuple[str | None, SecretStr | None]
-"""The address and the key of a server; without an address it is OpenAI's."""
+
+
+class Server(NamedTuple):
+    """A model on a server; without an address it is OpenAI's."""
+
+    model: str
+    base_url: str | None
+    api_key: SecretStr | None
 
 
 class Settings(BaseSettings):
@@ -322,13 +328,15 @@ class Settings(BaseSettings):
         return self.llm_response_mode or ("json_schema" if self.is_small else "json_object")
 
     def server(self, purpose: Purpose) -> Server | None:
-        """Return the server of a model: its own, else the configured one; None without either.
+        """Return a model on its own server, else on the configured one; None if there is none.
 
         The key of one server is no other's.
         """
-        own = getattr(self, f"{purpose}_base_url"), getattr(self, f"{purpose}_api_key")
-        shared = self.openai_base_url, self.openai_api_key
-        return own if any(own) else shared if any(shared) else None
+        model, *own = (
+            getattr(self, f"{purpose}_{part}") for part in ("model", "base_url", "api_key")
+        )
+        base_url, api_key = own if any(own) else (self.openai_base_url, self.openai_api_key)
+        return Server(model, base_url, api_key) if model and (base_url or api_key) else None
 
     @property
     def langfuse_keys(self) -> tuple[str, str] | None:

@@ -182,8 +182,8 @@ def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMServic
     names = (settings.llm_model, *settings.llm_fallback_models) if settings.has_model else ()
     if settings.has_model and settings.quotes_model:
         special["quotes"] = model_of(settings, settings.quotes_model, mode)
-    if (server := settings.server("vision")) and settings.vision_model:
-        special[VISION] = model_of(settings, settings.vision_model, mode, server)
+    if server := settings.server("vision"):
+        special[VISION] = model_of(settings, server.model, mode, server)
     return [model_of(settings, name, mode) for name in names], special
 
 
@@ -191,14 +191,9 @@ def model_of(
     settings: Settings, name: str, mode: ResponseMode, server: Server | None = None
 ) -> LLMService:
     """Return a model of a server, by default of the configured one."""
-    base_url, api_key = server or (settings.openai_base_url, settings.openai_api_key)
-    return LLMService(
-        model=name,
-        api_key=api_key,
-        base_url=base_url,
-        mode=mode,
-        timeout_seconds=settings.llm_timeout_seconds,
-    )
+    server = server or Server(name, settings.openai_base_url, settings.openai_api_key)
+    seconds = settings.llm_timeout_seconds
+    return LLMService(**server._asdict(), mode=mode, timeout_seconds=seconds)
 
 
 def run_of(
@@ -222,23 +217,16 @@ def run_of(
 
 def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> EmbeddingService | None:
     """Return the configured source of vectors; None if documents are searched by words only."""
-    name, server = settings.embedding_model, settings.server("embedding")
-    if not (server and name):
-        return None
-    return EmbeddingService(http, model=name, base_url=server[0], api_key=server[1])
+    server = settings.server("embedding")
+    return EmbeddingService(http, **server._asdict()) if server else None
 
 
 def audio_server(
     settings: Settings, purpose: Purpose, http: httpx2.AsyncClient
 ) -> AudioServer | None:
     """Return the model that hears or speaks; None where none is set, or no server for it."""
-    server, name = settings.server(purpose), getattr(settings, f"{purpose}_model")
-    if not (server and name):
-        return None
-    seconds = settings.llm_timeout_seconds
-    return AudioServer(
-        http=http, model=name, base_url=server[0], api_key=server[1], timeout_seconds=seconds
-    )
+    server, seconds = settings.server(purpose), settings.llm_timeout_seconds
+    return AudioServer(http=http, timeout_seconds=seconds, **server._asdict()) if server else None
 
 
 def place_search(settings: Settings, http: httpx2.AsyncClient) -> PlaceSearch | None:
