@@ -37,8 +37,6 @@ from db.models import OutboxRow
 from db.records import EndedTurn
 from db.repositories.turns import TurnRepository
 
-STORED_CHARS: Final = 2000
-"""The most characters of a message that are stored; users get the full text."""
 Progress = AbstractAsyncContextManager[ShowDraft | None]
 LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 """Kinds of turns that answer, or help to answer, from documents or the web."""
@@ -164,8 +162,7 @@ class TurnRunner:
         """Return whether the budgets forced an answer by rules, though there are models."""
         if not self.run.models or not allowance.is_used_up(run.ledger.spent):
             return False
-        answered_by_rules = reply.outcome == "answered" and not run.models
-        return answered_by_rules or reply.outcome == "fallback"
+        return reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
 
     async def _may_have_lost_answer(self, question: Question) -> bool:
         """Return whether the answer before this one may not have arrived."""
@@ -179,7 +176,7 @@ class TurnRunner:
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
     ) -> None:
         """Store a turn and send its messages; the lane does both if an update began it."""
-        ended = ended_turn(question, reply, root, STORED_CHARS)
+        ended = ended_turn(question, reply, root)
         # Release the message that showed progress, so that no later message overwrites the answer.
         question.state.placeholder.message_id = None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Final
 
 from agent.engine.span import Span
 from agent.text import truncate_at_boundary
@@ -12,6 +13,8 @@ from bot.question import Question
 from db.models import TurnRow
 from db.records import EndedTurn
 
+STORED_CHARS: Final = 2000
+"""The most characters of a message that are stored; users get the full text."""
 Tracer = Callable[[TraceRecord, str, int], Span]
 """Opens the root span of a trace with an input, at a time in nanoseconds since the epoch."""
 
@@ -40,8 +43,8 @@ def open_trace(tracer: Tracer, question: Question) -> Span:
     return root
 
 
-def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0) -> EndedTurn:
-    """Return the record of a turn that ended; a message is cut at `max_length`."""
+def ended_turn(question: Question, reply: Reply, root: Span) -> EndedTurn:
+    """Return the record of a turn that ended; a message is cut at `STORED_CHARS`."""
     trace: TraceRecord | None = root.trace
     record = TurnRow(
         turn_id=question.id,
@@ -60,8 +63,8 @@ def ended_turn(question: Question, reply: Reply, root: Span, max_length: int = 0
     )
     said: tuple[StoredMessage, ...] = ()
     if question.is_in_history:
-        asked = truncate_at_boundary(question.text, max_length)
-        answered = truncate_at_boundary(reply.text, max_length)
+        asked = truncate_at_boundary(question.text, STORED_CHARS)
+        answered = truncate_at_boundary(reply.text, STORED_CHARS)
         thread = question.thread_id
         said = (
             StoredMessage("user", asked, thread_id=thread, attachment=reply.attachment),
