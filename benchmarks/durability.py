@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import psycopg
 
-from tests.crash.harness import Server, new_database, postgres
+from tests.crash.harness import new_database, postgres
 from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, answer_json
 
@@ -86,14 +87,14 @@ def wait_for(bot_api: BotApi, count: int, seconds: float = 300) -> None:
         time.sleep(0.1)  # counting takes time from the bots
 
 
-def measure(module: str, server: Server | None = None) -> Figures:
+def measure(module: str, server: Any = None) -> Figures:
     """Send one message after another, then all at once, then many more."""
     with (
         BotApi() as bot_api,
         ModelServer(default=answer_json(ANSWER)) as model,
         tempfile.TemporaryDirectory() as folder,
     ):
-        url = asyncio.run(new_database(server, Path(folder)))
+        url = asyncio.run(new_database(server and server.get_uri(driver="psycopg"), Path(folder)))
         environment = {
             "TELEGRAM_BOT_TOKEN": TOKEN,
             "TELEGRAM_BASE_URL": bot_api.base_url,

@@ -3,7 +3,6 @@
 Whatever the process remembers of a turn, people get each message of its answer once.
 """
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +12,7 @@ import pytest
 
 from agent.i18n import translate
 from tests.crash.doubles import Boundary, sleep_until
-from tests.crash.harness import RunningServer, Stage, stage
+from tests.crash.harness import Stage, stage
 from tests.crash.scenarios import owner
 
 ANNA = 1001
@@ -26,11 +25,9 @@ async def started(
     folder: Path, request: pytest.FixtureRequest, kind: str, replicas: int = 1, **settings: str
 ) -> AsyncIterator[Stage]:
     """Processes that answer people, over a database of this kind."""
-    server = RunningServer(request.getfixturevalue("postgres_url")) if kind == "postgres" else None
-    async with stage(folder, server=server, replicas=replicas, settings=settings) as on:
-        for bot in on.bots:
-            bot.start()
-        await asyncio.gather(*(bot.ready() for bot in on.bots))
+    url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
+    async with stage(folder, server_url=url, replicas=replicas, settings=settings) as on:
+        await on.start()
         yield on
 
 
@@ -82,7 +79,7 @@ async def test_killed_after_the_commit_a_turn_is_sent_as_it_was_made(
         await killed_at(on, "send asked")
         await restarted(on)
         assert on.api.replies() == {ANNA: ["1001-1", "1001-2"]}
-        assert [one.mark for one in on.model.asked] == ["1001-1", "1001-2"]
+        assert on.model.asked == ["1001-1", "1001-2"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

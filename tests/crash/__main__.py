@@ -1,60 +1,62 @@
 """`make crash-test`: run all scenarios, print a table of the results; exit with 1 if one is bad.
 
-Names of scenarios as arguments run only those; `--short` runs fewer kills.
+Names of scenarios as arguments run only those; `--short` runs fewer kills, `--kills=20` so many.
 """
 
 import asyncio
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from tests.crash.harness import Server, postgres
+from tests.crash.harness import postgres
 from tests.crash.scenarios import (
+    CORRECTING,
     Result,
-    corrections,
+    corrected,
     crashes,
     database_restarts,
     frozen_replica,
+    on_both,
     plan,
+    stopped,
     stopping,
-    stops,
-    upgrade,
+    upgraded,
 )
 
-Scenario = Callable[[Path, Server], Awaitable[list[Result]]]
 
-
-def scenarios_of(*, short: bool) -> dict[str, Scenario]:
+def scenarios_of(
+    server: Any, *, short: bool, kills: int
+) -> dict[str, Callable[[Path], Awaitable[list[Result]]]]:
     """Return all scenarios by their names."""
-    kills, messages, chats = (12, 80, 10) if short else (100, 600, 30)
-
-    async def killed(folder: Path, server: Server | None, replicas: int) -> list[Result]:
-        return await crashes(
-            folder, plan(kills), server=server, replicas=replicas, messages=messages, chats=chats
-        )
-
+    url = server.get_uri(driver="psycopg")
+    killed = partial(
+        crashes, moments=plan(kills), messages=6 * kills, chats=10 if kills < 50 else 30
+    )
+    correct, upgrade = partial(corrected, rounds=4 if short else 8), "upgrade with updates waiting"
     return {
-        "sqlite": lambda folder, server: killed(folder, None, 1),
-        "postgres": lambda folder, server: killed(folder, server, 3),
-        "restarts": partial(database_restarts, restarts=1 if short else 5),
+        "sqlite": killed,
+        "postgres": partial(killed, server_url=url, replicas=3),
+        "restarts": partial(database_restarts, server=server, restarts=1 if short else 5),
         "stopping": stopping,
-        "frozen": frozen_replica,
-        "corrections": partial(corrections, rounds=4 if short else 8),
-        "stops": stops,
-        "upgrade": partial(upgrade, messages=20 if short else 60),
+        "frozen": partial(frozen_replica, server_url=url),
+        "corrections": lambda f: on_both(correct, "corrections", f, url, 2, CORRECTING),
+        "stops": lambda f: on_both(stopped, "stops", f, url, 2, CORRECTING),
+        "upgrade": lambda f: on_both(upgraded, upgrade, f, url),
     }
 
 
-async def run(scenarios: Mapping[str, Scenario]) -> list[Result]:
+async def run(names: Sequence[str], *, short: bool, kills: int) -> list[Result]:
     """Run the scenarios one after the other; print rows as they come."""
     results = []
     with tempfile.TemporaryDirectory(prefix="sommelier-crash-") as folder, postgres() as server:
-        for name, scenario in scenarios.items():
+        scenarios = scenarios_of(server, short=short, kills=kills)
+        for name in names or scenarios:
             own = Path(folder) / name
             own.mkdir()
-            found = await scenario(own, server)
+            found = await scenarios[name](own)
             results += found
             print(table(found), flush=True)
     return results
@@ -66,16 +68,16 @@ def table(results: Sequence[Result]) -> str:
         f"| {row.scenario} | {row.what} | {row.value} | {'yes' if row.ok else 'NO'} |"
         for row in results
     ]
-    return "\n".join(
-        ["| scenario | what | measured | as it must be |", "| :-- | :-- | --: | :-- |", *rows]
-    )
+    head = ["| scenario | what | measured | as it must be |", "| :-- | :-- | --: | :-- |"]
+    return "\n".join([*head, *rows])
 
 
 def main(arguments: Sequence[str]) -> int:
     """Return the exit status."""
-    scenarios = scenarios_of(short="--short" in arguments)
-    names = [name for name in arguments if not name.startswith("--")] or list(scenarios)
-    results = asyncio.run(run({name: scenarios[name] for name in names}))
+    short = "--short" in arguments
+    kills = next((int(a.partition("=")[2]) for a in arguments if a.startswith("--kills=")), 0)
+    names = [name for name in arguments if not name.startswith("--")]
+    results = asyncio.run(run(names, short=short, kills=kills or (12 if short else 100)))
     bad = [row for row in results if not row.ok]
     print(f"\n{len(results) - len(bad)} of {len(results)} rows are as they must be")
     return 1 if bad else 0

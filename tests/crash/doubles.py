@@ -6,15 +6,14 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, hang
-from tests.doubles.server import JsonObject, gone, hang_up
+from tests.doubles.server import JsonObject, hang_up
 
 Boundary = Literal[
     "updates fetched", "model asked", "model answered", "send asked", "send done", "send answered"
@@ -28,10 +27,7 @@ MARK = re.compile(r"\d+-\d+")
 
 
 class Watch:
-    """Calls `strike` with the port of who reached a boundary, the next time one does.
-
-    It may be armed from any thread.
-    """
+    """Calls `strike` with the port of the process that reaches a boundary, once; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,11 +41,12 @@ class Watch:
             self._boundary, self._strike, self._passes = boundary, strike, passes
 
     def disarm(self) -> None:
+        """Strike no more."""
         with self._lock:
             self._boundary = None
 
     def reached(self, boundary: Boundary, request: Request) -> bool:
-        """Tell that a boundary was reached; whether that killed who asked."""
+        """Note that a boundary was reached; return whether that killed the process that asked."""
         with self._lock:
             if boundary != self._boundary:
                 return False
@@ -82,10 +79,11 @@ class WatchedBotApi(BotApi):
         return response
 
     def replies(self) -> dict[int, list[str]]:
-        """What people read: by chat the marks of the messages that replies name, in order."""
+        """Return the first mark that each message names ("?": none), in order, by chat."""
         found: dict[int, list[str]] = {}
         for message in self.messages():
-            found.setdefault(message["chat"]["id"], []).append(shown(message.get("text", "")))
+            marks = MARK.findall(message.get("text", ""))
+            found.setdefault(message["chat"]["id"], []).append(marks[0] if marks else "?")
         return found
 
 
@@ -100,69 +98,32 @@ class Seen(Response):
         self._then()
 
 
-@dataclass
-class Asked:
-    """One request to the model, about the message with this mark."""
-
-    mark: str
-    time: float = field(default_factory=time.time)
-
-
 class EchoModel(ModelServer):
-    """Says of which message it was asked, after `seconds`."""
+    """Says of which messages it was asked, after `seconds`; keeps the first mark of each."""
 
     def __init__(self, watch: Watch, seconds: float = 0.05) -> None:
         super().__init__(default=self._echo)
         self.watch = watch
         self.seconds = seconds
-        self.asked: list[Asked] = []
-        self.overlapping: list[str] = []
-        """The messages that were asked about while another of their chat was."""
-        self._asking: dict[str, Request] = {}
+        self.asked: list[str] = []
 
     async def _complete(self, request: Request) -> Response:
         if self.watch.reached("model asked", request):
             return await hang_up(request)
-        mark = mark_of(json.loads(await request.body()))
-        chat = mark.partition("-")[0]
-        if chat in self._asking and not gone(self._asking[chat]):
-            self.overlapping.append(mark)
-        self._asking[chat] = request
-        try:
-            response = await super()._complete(request)
-        finally:
-            if self._asking.get(chat) is request:
-                del self._asking[chat]
-        if gone(request):
-            return JSONResponse({})
+        response = await super()._complete(request)
         return Seen(response, lambda: self.watch.reached("model answered", request))
 
     def _echo(self, body: JsonObject) -> Step:
-        mark = mark_of(body)
-        self.asked.append(Asked(mark))
-        intro = f"You asked about {' and '.join(MARK.findall(said_last(body)))}."
-        said = answer_json({"response_type": "informational", "intro": intro, "wines": []})
-        return hang(self.seconds, said) if self.seconds else said
-
-
-def mark_of(body: JsonObject) -> str:
-    """The name of the message that a model is asked about."""
-    return shown(said_last(body))
-
-
-def said_last(body: JsonObject) -> str:
-    """The newest words of people."""
-    return str([each["content"] for each in body["messages"] if each["role"] == "user"][-1])
-
-
-def shown(text: str) -> str:
-    """The name of the message that a text is about."""
-    found = MARK.findall(text)
-    return found[0] if found else "?"
+        texts = [message["content"] for message in body["messages"] if message["role"] == "user"]
+        marks = MARK.findall(json.dumps(texts[-1]))
+        self.asked += marks[:1]
+        intro = f"You asked about {' and '.join(marks)}."
+        answer = answer_json({"response_type": "informational", "intro": intro, "wines": []})
+        return hang(self.seconds, answer) if self.seconds else answer
 
 
 async def sleep_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether `condition` held within so many seconds."""
+    """Return whether `condition` held within so many seconds."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

