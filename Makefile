@@ -22,7 +22,7 @@ crash-test: $(VENV)/.dev  ## kill processes, restart databases, count what is lo
 	@$(BIN)/python -m tests.crash
 
 crash-test-short: $(VENV)/.dev  ## the same with fewer kills and scenarios (5 minutes)
-	@$(BIN)/python -m tests.crash --short
+	@$(BIN)/python -m tests.crash --kills=12
 
 lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .

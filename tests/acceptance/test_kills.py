@@ -13,7 +13,6 @@ import pytest
 from agent.i18n import translate
 from tests.crash.doubles import Boundary, sleep_until
 from tests.crash.harness import Stage, stage
-from tests.crash.scenarios import owner
 
 ANNA = 1001
 TAKEOVER_SECONDS = 10
@@ -36,7 +35,7 @@ async def killed_at(on: Stage, boundary: Boundary, passes: int = 0, command: str
     struck = threading.Event()
 
     def strike(port: int) -> None:
-        bot = owner(on.bots, port) or on.bots[0]
+        bot = on.owner(port) or on.bots[0]
         bot.kill()
         struck.set()
 

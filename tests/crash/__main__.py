@@ -1,6 +1,6 @@
 """`make crash-test`: run all scenarios, print a table of the results; exit with 1 if one is bad.
 
-Names of scenarios as arguments run only those; `--short` runs fewer kills, `--kills=20` so many.
+Names of scenarios as arguments run only those, `--kills=20` fewer kills.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.crash.harness import postgres
 from tests.crash.scenarios import (
@@ -26,33 +26,32 @@ from tests.crash.scenarios import (
     upgraded,
 )
 
+KILLS: Final = "--kills="
 
-def scenarios_of(
-    server: Any, *, short: bool, kills: int
-) -> dict[str, Callable[[Path], Awaitable[list[Result]]]]:
+
+def scenarios_of(server: Any, kills: int) -> dict[str, Callable[[Path], Awaitable[list[Result]]]]:
     """Return all scenarios by their names."""
+    is_short = kills < 50
     url = server.get_uri(driver="psycopg")
-    killed = partial(
-        crashes, moments=plan(kills), messages=6 * kills, chats=10 if kills < 50 else 30
-    )
-    correct, upgrade = partial(corrected, rounds=4 if short else 8), "upgrade with updates waiting"
+    killed = partial(crashes, moments=plan(kills), messages=6 * kills, chats=10 if is_short else 30)
+    correct = partial(corrected, rounds=4 if is_short else 8)
     return {
         "sqlite": killed,
         "postgres": partial(killed, server_url=url, replicas=3),
-        "restarts": partial(database_restarts, server=server, restarts=1 if short else 5),
+        "restarts": partial(database_restarts, server=server, restarts=1 if is_short else 5),
         "stopping": stopping,
         "frozen": partial(frozen_replica, server_url=url),
         "corrections": lambda f: on_both(correct, "corrections", f, url, 2, CORRECTING),
         "stops": lambda f: on_both(stopped, "stops", f, url, 2, CORRECTING),
-        "upgrade": lambda f: on_both(upgraded, upgrade, f, url),
+        "upgrade": lambda f: on_both(upgraded, "upgrade", f, url),
     }
 
 
-async def run(names: Sequence[str], *, short: bool, kills: int) -> list[Result]:
+async def run(names: Sequence[str], kills: int) -> list[Result]:
     """Run the scenarios one after the other; print rows as they come."""
     results = []
     with tempfile.TemporaryDirectory(prefix="sommelier-crash-") as folder, postgres() as server:
-        scenarios = scenarios_of(server, short=short, kills=kills)
+        scenarios = scenarios_of(server, kills)
         for name in names or scenarios:
             own = Path(folder) / name
             own.mkdir()
@@ -74,10 +73,9 @@ def table(results: Sequence[Result]) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Return the exit status."""
-    short = "--short" in arguments
-    kills = next((int(a.partition("=")[2]) for a in arguments if a.startswith("--kills=")), 0)
-    names = [name for name in arguments if not name.startswith("--")]
-    results = asyncio.run(run(names, short=short, kills=kills or (12 if short else 100)))
+    names = [name for name in arguments if not name.startswith(KILLS)]
+    kills = [int(argument.removeprefix(KILLS)) for argument in arguments if argument not in names]
+    results = asyncio.run(run(names, *kills or [100]))
     bad = [row for row in results if not row.ok]
     print(f"\n{len(results) - len(bad)} of {len(results)} rows are as they must be")
     return 1 if bad else 0

@@ -31,19 +31,14 @@ class Watch:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._boundary: Boundary | None = None
-        self._passes = 0
-        self._strike: Callable[[int], None] = lambda port: None
+        self.arm(None, lambda port: None)
 
-    def arm(self, boundary: Boundary, strike: Callable[[int], None], passes: int = 0) -> None:
-        """Strike when the boundary is reached, after it was passed so many times."""
+    def arm(
+        self, boundary: Boundary | None, strike: Callable[[int], None], passes: int = 0
+    ) -> None:
+        """Strike when the boundary is reached, after it was passed so many times; None: never."""
         with self._lock:
             self._boundary, self._strike, self._passes = boundary, strike, passes
-
-    def disarm(self) -> None:
-        """Strike no more."""
-        with self._lock:
-            self._boundary = None
 
     def reached(self, boundary: Boundary, request: Request) -> bool:
         """Note that a boundary was reached; return whether that killed the process that asked."""

@@ -32,9 +32,7 @@ from tests.doubles.server import JsonObject
 from tests.processes import Process
 
 SECRET = "a-webhook-secret"
-START_SECONDS = 60
 WAITING = "SELECT COUNT(*) FROM updates WHERE state IN ('waiting', 'answered')"
-DONE = "SELECT update_id FROM updates WHERE state = 'done'"
 
 
 @contextmanager
@@ -84,8 +82,7 @@ class Bot:
     kills: int = 0
 
     def start(self) -> None:
-        own = {"HTTP_PORT": str(self.port), "PGAPPNAME": self.name}
-        environment = {**self.environment, **own}
+        environment = {**self.environment, "HTTP_PORT": str(self.port), "PGAPPNAME": self.name}
         with self.log.open("ab") as log:
             self.process = Process("run", environment=environment, stderr=log.fileno())
 
@@ -115,64 +112,23 @@ class Bot:
 
     async def ready(self) -> None:
         """Return once updates can be taken."""
-        deadline = time.monotonic() + START_SECONDS
-        async with httpx.AsyncClient() as client:
-            while time.monotonic() < deadline:
-                assert self.process is not None
-                assert self.process.poll() is None, f"it ended:\n{self.said()[-3000:]}"
+        deadline = time.monotonic() + 60
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}") as client:
+            while self.process is not None and self.process.poll() is None:
                 with suppress(httpx.HTTPError):
-                    if (await client.get(f"{self.url}/readyz")).status_code == 200:
+                    if (await client.get("/readyz")).status_code == 200:
                         return
+                assert time.monotonic() < deadline
                 await asyncio.sleep(0.05)
-        raise AssertionError(f"not ready in {START_SECONDS} s:\n{self.said()[-3000:]}")
-
-    def has_port(self, port: int) -> bool:
-        """Return whether the process has a connection from this port."""
-        with suppress(psutil.Error):
-            if self.process is not None:
-                connections = psutil.Process(self.process.pid).net_connections("tcp")
-                return any(connection.laddr.port == port for connection in connections)
-        return False
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        raise AssertionError(f"it ended:\n{self.said()[-3000:]}")
 
     @property
     def name(self) -> str:
-        """Return the name by which Postgres knows it."""
+        """Return the name by which Postgres knows the process."""
         return f"bot-{self.port}"
 
     def said(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
-
-
-@dataclass(frozen=True)
-class Records:
-    """The tables of turns and updates of the database at `database_url`."""
-
-    database_url: str
-
-    def updates(self, step: str) -> set[int]:
-        """Return the updates whose turns have this step recorded, "committed" or "sent"."""
-        outbox = "SELECT update_id FROM outbox WHERE update_id IS NOT NULL"
-        is_sent = " AND message_id IS NOT NULL" if step == "sent" else ""
-        return {found for (found,) in self.query(outbox + is_sent) + self.query(DONE)}
-
-    def failed_turns(self) -> list[tuple[Any, ...]]:
-        """Return the updates that were set aside."""
-        return self.query("SELECT update_id, error FROM updates WHERE state = 'set_aside'")
-
-    def query(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
-        if self.database_url.startswith("sqlite"):
-            path = self.database_url.partition(":///")[2]
-            with closing(sqlite3.connect(path, timeout=20)) as connection:
-                return connection.execute(query).fetchall()
-        address = self.database_url.replace("postgresql+psycopg://", "postgresql://", 1)
-        with psycopg.connect(address, autocommit=True) as connection:
-            cursor = connection.execute(query.encode())
-            return cursor.fetchall() if cursor.description else []
 
 
 @dataclass
@@ -186,7 +142,7 @@ class Stage:
     api: WatchedBotApi
     model: EchoModel
     watch: Watch
-    records: Records
+    database_url: str
     bots: list[Bot]
     updates: dict[str, int] = field(default_factory=dict)
     unrecorded: Counter[str] = field(default_factory=Counter)
@@ -233,9 +189,38 @@ class Stage:
                 while status != 200:
                     bot = self.bots[next(self._next) % len(self.bots)]
                     with suppress(httpx.HTTPError):
-                        url = f"{bot.url}/telegram/webhook"
+                        url = f"http://127.0.0.1:{bot.port}/telegram/webhook"
                         status = (await client.post(url, json=update)).status_code
                     await asyncio.sleep(0 if status == 200 else 0.05)
+
+    def owner(self, port: int) -> Bot | None:
+        """Return the process that has a connection from this port."""
+        for bot in self.bots:
+            with suppress(psutil.Error):
+                found = (
+                    psutil.Process(bot.process.pid).net_connections("tcp") if bot.process else ()
+                )
+                if any(connection.laddr.port == port for connection in found):
+                    return bot
+        return None
+
+    def recorded(self, step: str) -> set[int]:
+        """Return the updates whose turns have this step recorded, "committed" or "sent"."""
+        outbox = "SELECT update_id FROM outbox WHERE update_id IS NOT NULL"
+        done = "SELECT update_id FROM updates WHERE state = 'done'"
+        is_sent = " AND message_id IS NOT NULL" if step == "sent" else ""
+        return {found for (found,) in self.query(outbox + is_sent) + self.query(done)}
+
+    def query(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        if self.database_url.startswith("sqlite"):
+            path = self.database_url.partition(":///")[2]
+            with closing(sqlite3.connect(path, timeout=20)) as connection:
+                return connection.execute(query).fetchall()
+        address = self.database_url.replace("postgresql+psycopg://", "postgresql://", 1)
+        with psycopg.connect(address, autocommit=True) as connection:
+            cursor = connection.execute(query.encode())
+            return cursor.fetchall() if cursor.description else []
 
     async def close(self) -> None:
         """Kill all processes, and deliver no more."""
@@ -249,56 +234,27 @@ class Stage:
     async def note_kill(self) -> None:
         """Note which replies were out and not recorded when a process was just killed."""
         await asyncio.sleep(0.1)
-        recorded = await asyncio.to_thread(self.records.updates, "sent")
+        recorded = await asyncio.to_thread(self.recorded, "sent")
         replied = {mark for marks in self.api.replies().values() for mark in marks}
         self.unrecorded.update(
             mark for mark in replied & self.updates.keys() if self.updates[mark] not in recorded
         )
 
+    def lost(self) -> list[str]:
+        """Return the messages that have no reply yet."""
+        return [*self.updates.keys() - {m for marks in self.api.replies().values() for m in marks}]
+
     async def answered(self, seconds: float) -> bool:
         """Return whether every message has its reply within so many seconds."""
-        return await sleep_until(lambda: not self.tally().lost, seconds)
+        return await sleep_until(lambda: not self.lost(), seconds)
 
     async def all_taken(self, seconds: float = 30) -> bool:
         """Return whether within so many seconds all is accepted and no turn waits."""
         accepted = "SELECT COUNT(*) FROM updates"
-        query, count = self.records.query, len(self.updates)
+        query, count = self.query, len(self.updates)
         return await sleep_until(
             lambda: query(accepted)[0][0] >= count and not query(WAITING)[0][0], seconds
         )
-
-    def tally(self) -> "Tally":
-        """Compare the replies so far with the messages."""
-        found = Tally(sent=len(self.updates))
-        replies = self.api.replies()
-        for chat in {int(mark.partition("-")[0]) for mark in self.updates}:
-            marks = self.marks(chat)
-            got = [mark for mark in replies.get(chat, ()) if mark != "?"]
-            found.other += len(replies.get(chat, ())) - len(got)
-            found.lost += [mark for mark in marks if mark not in got]
-            order = zip(dict.fromkeys(got), [mark for mark in marks if mark in got], strict=False)
-            found.reordered += [mark for mark, due in order if mark != due]
-            for mark, times in Counter(got).items():
-                allowed = min(times - 1, self.unrecorded[mark])
-                found.explained += [mark] * allowed
-                found.duplicated += [mark] * (times - 1 - allowed)
-        return found
-
-
-@dataclass
-class Tally:
-    """What became of messages, by their marks.
-
-    `explained` are duplicates of a send that was not recorded, `other` counts replies that name no
-    message.
-    """
-
-    sent: int = 0
-    lost: list[str] = field(default_factory=list)
-    reordered: list[str] = field(default_factory=list)
-    duplicated: list[str] = field(default_factory=list)
-    explained: list[str] = field(default_factory=list)
-    other: int = 0
 
 
 def free_port() -> int:
@@ -345,7 +301,7 @@ async def stage(
             Bot(environment, folder / f"{port}.log", port)
             for port in (free_port() for _ in range(replicas))
         ]
-        on = Stage(api, model, watch, Records(url), bots)
+        on = Stage(api, model, watch, url, bots)
         try:
             yield on
         finally:
