@@ -12,8 +12,9 @@ from agent.engine.run import Run
 from agent.i18n import current_language, translate
 from agent.markdown import escape, link
 from agent.places.categories import name_in
-from agent.places.find import FoundPlace, Places, find_places
+from agent.places.find import Places, find_places
 from agent.places.queries import QueryGenerationFailed
+from agent.places.search import Place
 from agent.text import truncate_at_boundary
 from agent.turn import Reply, guard_input
 from bot.resources import Resources
@@ -125,7 +126,7 @@ def place_texts(found: Places) -> list[str]:
     return ["\n\n".join([head, *shown[:SHOWN_PLACES]]), f"{lead}\n\n{searches}"]
 
 
-def _place(number: int, place: FoundPlace, found: Places) -> str:
+def _place(number: int, place: Place, found: Places) -> str:
     lines = [
         f"{number}. {_line(place.title)} · {link(place.url)}",
         escape(truncate_at_boundary(" ".join(place.snippet.split()), SNIPPET_CHARS)),

@@ -8,7 +8,7 @@ from typing import Any
 from agent.documents.passages import Chunk, content_words
 from agent.engine.errors import ToolError
 from agent.engine.llm import LLMService
-from agent.places.search import PlaceHit
+from agent.places.search import Place
 from tests.doubles.model_server import ModelServer
 from tests.faults.turns import service
 
@@ -82,16 +82,14 @@ class FakePlaces:
 
     def __init__(
         self,
-        otherwise: Sequence[PlaceHit] | None = (
-            PlaceHit("Bar A", "https://www.a.example/", "Pintxos."),
-        ),
-        **hits: Sequence[PlaceHit],
+        otherwise: Sequence[Place] | None = (Place("Bar A", "https://www.a.example/", "Pintxos."),),
+        **hits: Sequence[Place],
     ) -> None:
         self.hits = hits
         self.otherwise = otherwise
         self.asked: list[str] = []
 
-    async def search(self, query: str) -> list[PlaceHit]:
+    async def search(self, query: str) -> list[Place]:
         self.asked.append(query)
         found = self.hits.get(query, self.otherwise)
         if found is None:

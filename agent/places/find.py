@@ -24,7 +24,7 @@ from agent.places.queries import (
     generate_queries,
     on_one_line,
 )
-from agent.places.search import PlaceHit, PlaceSearch
+from agent.places.search import Place, PlaceSearch
 from agent.text import pattern, words
 from agent.turn import Reply
 
@@ -45,21 +45,6 @@ TOOL_SECONDS: Final = QUERIES_SECONDS + SEARCH_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPlace:
-    """One place in its sources' words, and the queries that found it, in their order."""
-
-    title: str
-    url: str
-    snippet: str
-    queries: tuple[str, ...]
-
-    @property
-    def source_text(self) -> str:
-        """Return the sources' own words, without the queries."""
-        return "\n".join(filter(None, (self.title, self.snippet)))
-
-
-@dataclass(frozen=True, slots=True)
 class SearchLink:
     """A query and the address of a search for it. It is no evidence: the model wrote the query."""
 
@@ -72,7 +57,7 @@ class Places:
     """The queries and their results. `note` says why there are links instead of results."""
 
     queries: Queries
-    results: tuple[FoundPlace, ...] = ()
+    results: tuple[Place, ...] = ()
     note: str = ""
     is_search_down: bool = False
 
@@ -119,9 +104,9 @@ async def find_places(
 
 async def _search_all(
     search: PlaceSearch, queries: Sequence[str]
-) -> tuple[dict[str, Sequence[PlaceHit]], list[str]]:
+) -> tuple[dict[str, Sequence[Place]], list[str]]:
     """Return the hits by query, and the errors of failed queries; search three at a time."""
-    hits: dict[str, Sequence[PlaceHit]] = {}
+    hits: dict[str, Sequence[Place]] = {}
     errors: list[str] = []
     concurrency = asyncio.Semaphore(3)
     deadline = asyncio.get_running_loop().time() + SEARCH_SECONDS
@@ -139,13 +124,13 @@ async def _search_all(
     return {query: hits[query] for query in queries if query in hits}, errors
 
 
-def _merge(hits: Mapping[str, Sequence[PlaceHit]]) -> tuple[FoundPlace, ...]:
+def _merge(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
     """Return the places of all hits, at most 20, the best first.
 
     Hits with one address, or with one site and title, are one place; the first hit gives its title,
     URL and snippet. Places that many queries rank high come first (reciprocal ranks).
     """
-    places, urls = dict[str, FoundPlace](), dict[tuple[str, ...], str]()
+    places, urls = dict[str, Place](), dict[tuple[str, ...], str]()
     scores: defaultdict[str, float] = defaultdict(float)
     for query, found in hits.items():
         for rank, hit in enumerate(found, start=1):
@@ -154,7 +139,7 @@ def _merge(hits: Mapping[str, Sequence[PlaceHit]]) -> tuple[FoundPlace, ...]:
             keys = [("address", site, parts.path.rstrip("/")), ("title", site, *words(hit.title))]
             url = next((urls[key] for key in keys if key in urls), hit.url)
             urls |= dict.fromkeys(keys, url)
-            place = places.setdefault(url, FoundPlace(hit.title, url, hit.snippet, ()))
+            place = places.setdefault(url, replace(hit, url=url))
             if query not in place.queries:
                 scores[url] += 1 / (RANK_CONSTANT + rank)
                 places[url] = replace(place, queries=(*place.queries, query))
@@ -197,7 +182,7 @@ def find_places_tool(search: PlaceSearch | None = None) -> Tool:
             )
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
-        shown: Sequence[FoundPlace | SearchLink]
+        shown: Sequence[Place | SearchLink]
         shown = found.results[:SHOWN_RESULTS] or found.links[:SHOWN_LINKS]
         key = "places" if found.results else "search_links"
         content: dict[str, Any] = {key: [asdict(result) for result in shown]}

@@ -32,18 +32,24 @@ TAG: Final = pattern(r"<[^<>]*>")
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceHit:
-    """One result of a place search, in the source's own words."""
+class Place:
+    """A result of a place search in the source's own words, and the queries that found it."""
 
     title: str
     url: str
     snippet: str = ""
+    queries: tuple[str, ...] = ()
+
+    @property
+    def source_text(self) -> str:
+        """Return the source's own words, without the queries."""
+        return "\n".join(filter(None, (self.title, self.snippet)))
 
 
 class PlaceSearch(Protocol):
     """A web search for places: wine shops, bars, wineries."""
 
-    async def search(self, query: str) -> list[PlaceHit]:
+    async def search(self, query: str) -> list[Place]:
         """Return at most 10 results for one query, best first. Raises ToolError when it is down."""
         ...
 
@@ -78,7 +84,7 @@ class WebSearch:
     snippet: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    async def search(self, query: str) -> list[PlaceHit]:
+    async def search(self, query: str) -> list[Place]:
         """Return at most 10 results for one query, best first.
 
         Raises:
@@ -104,9 +110,9 @@ class WebSearch:
                 return self._hits(found.get("results") if isinstance(found, dict) else None)
         raise ToolError(f"{self.name} answered with something that is not its JSON; {ADVICE}")
 
-    def _hits(self, results: Any) -> list[PlaceHit]:
+    def _hits(self, results: Any) -> list[Place]:
         hits = (
-            PlaceHit(
+            Place(
                 _plain(result.get("title"), LONGEST_TITLE),
                 _address(result.get("url")),
                 _plain(result.get(self.snippet), LONGEST_SNIPPET),

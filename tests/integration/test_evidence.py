@@ -12,7 +12,7 @@ from agent.engine.contract import Evidence
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
-from agent.places.search import PlaceHit
+from agent.places.search import Place
 from agent.sommelier.answer import grounding_problem, in_markdown, unknown_address
 from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Sommelier
@@ -26,8 +26,8 @@ from tests.library import FakeLibrary
 
 
 class FakeSearch:
-    async def search(self, query: str) -> list[PlaceHit]:
-        return [PlaceHit("Ardo", "https://ardo.example/menu", "Txakoli.")]
+    async def search(self, query: str) -> list[Place]:
+        return [Place("Ardo", "https://ardo.example/menu", "Txakoli.")]
 
 
 def all_tools() -> list[Tool]:

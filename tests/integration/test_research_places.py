@@ -19,7 +19,7 @@ from agent.places import find
 from agent.places.categories import categories
 from agent.places.find import find_places
 from agent.places.queries import Queries, QueryGenerationFailed, generate_queries, queries_by_rules
-from agent.places.search import PlaceHit, brave, searxng
+from agent.places.search import Place, brave, searxng
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.doubles.server import LoopbackServer
 from tests.library import TEN, FakePlaces, feedback_of, open_model, sent
@@ -104,11 +104,11 @@ async def test_a_model_that_is_down_leaves_it_to_rules(model_server: ModelServer
     assert (found.outcome, found.error_types) == ("fallback", ("model_error",))
 
 
-ARDO = PlaceHit("Ardo Bár | Bilbao", "https://www.ardo.example/visit", "Txakoli since 1950.")
-ARDO_AGAIN = PlaceHit("ardo bar - Bilbao", "https://ardo.example/menu", "The menu.")
-YELP_ONE = PlaceHit("Bar Uno", "https://yelp.example/uno/?utm_source=a")
-YELP_AGAIN = PlaceHit("Another name", "http://m.yelp.example/uno#menu")
-YELP_TWO = PlaceHit("Bar Dos", "https://yelp.example/dos")
+ARDO = Place("Ardo Bár | Bilbao", "https://www.ardo.example/visit", "Txakoli since 1950.")
+ARDO_AGAIN = Place("ardo bar - Bilbao", "https://ardo.example/menu", "The menu.")
+YELP_ONE = Place("Bar Uno", "https://yelp.example/uno/?utm_source=a")
+YELP_AGAIN = Place("Another name", "http://m.yelp.example/uno#menu")
+YELP_TWO = Place("Bar Dos", "https://yelp.example/dos")
 
 
 async def test_places_are_merged_by_address_and_by_site_and_name() -> None:
@@ -130,7 +130,7 @@ async def test_a_provider_that_hangs_does_not_hold_up_the_links(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Hangs(FakePlaces):
-        async def search(self, query: str) -> list[PlaceHit]:
+        async def search(self, query: str) -> list[Place]:
             if query not in self.hits:
                 await asyncio.sleep(60)
             return await super().search(query)
@@ -195,7 +195,7 @@ class TestProviders:
         search_server.reply = Response(body, media_type="application/json")
         search = searxng(f"{search_server.base_url}/sx/", http)
         half, turned, long = await search.search("wine bar")
-        assert half == PlaceHit("half", "https://half.example/?a=1&copy=2", "Hi")
+        assert half == Place("half", "https://half.example/?a=1&copy=2", "Hi")
         assert turned.title == "Nice moc.doog bar"
         assert (len(long.title), len(long.snippet)) == (200, 1000)
         (request,) = search_server.seen
@@ -211,7 +211,7 @@ class TestProviders:
         }
         search_server.reply = JSONResponse({"web": {"results": [result]}})
         found = await brave(SecretStr("key-1"), http, search_server.base_url).search("wine bar")
-        assert found == [PlaceHit("Ardo & Co", "https://ardo.example", "A wine bar")]
+        assert found == [Place("Ardo & Co", "https://ardo.example", "A wine bar")]
         assert search_server.seen[0].headers["x-subscription-token"] == "key-1"
 
     @pytest.mark.parametrize(
