@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.engine.feedback import feedback
+from agent.engine.feedback import SHOWN_ERROR_CHARS, clip
 from agent.engine.messages import LLMResponse, Message, ToolCall, api_name, without_echoes
 from agent.engine.parsing import ParseResult, strip_thoughts
 from agent.engine.tools import ToolResult, is_json_object
@@ -18,6 +18,7 @@ from agent.text import pattern, storable, truncate_at_boundary
 
 DROPPED: Final = frozenset({"truncated", "interrupted"})
 """Types of errors after which the feedback leaves out the response."""
+SHOWN_RAW_CHARS: Final = 4000
 SHORT_RESULT: Final = 400
 """Characters of a tool's result that are not cut further."""
 CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
@@ -111,16 +112,20 @@ class Conversation:
     def add_feedback(self, response: LLMResponse, result: ParseResult[Any], wording: str) -> None:
         """Add an invalid response and the feedback on it, in place of the previous pair.
 
-        The response has its echo if tools were called: some servers then require it.
+        A response that is empty or dropped is named: a blank content is a 400 with some servers. It
+        has its echo if tools were called: some servers then require it.
         """
         if self._pair_at is not None:
             del self.messages[self._pair_at : self._pair_at + 2]
         self._pair_at = len(self.messages)
         raw = "" if result.error_type in DROPPED else strip_thoughts(response.content)
-        answer, correction = feedback(raw, result.error or "the answer is empty", wording)
-        if any(message.get("role") == "tool" for message in self.messages):
-            answer |= response.echo
-        self.messages += [answer, correction]
+        problem = clip(str(result.error).strip().rstrip("."), SHOWN_ERROR_CHARS)
+        has_results = any(message.get("role") == "tool" for message in self.messages)
+        answer = {"role": "assistant", "content": clip(raw, SHOWN_RAW_CHARS) or "(no answer)"}
+        self.messages += [
+            {**answer, **(response.echo if has_results else {})},
+            {"role": "user", "content": wording.replace("{error_description}", problem)},
+        ]
 
 
 def _wire(call: ToolCall) -> dict[str, Any]:

@@ -1,13 +1,8 @@
-"""Feedback: the messages that show a model its invalid answer and what is wrong with it.
-
-Source of the wording: R-002 of the structured-output research.
-"""
+"""The words that tell a model what is wrong with its answer, from R-002 of the research."""
 
 from typing import Final
 
 from pydantic import ValidationError
-
-from agent.engine.messages import Message
 
 CORRECTION_INTRO: Final = "Your previous response failed validation: {error_description}. "
 """The beginning of every feedback."""
@@ -20,20 +15,6 @@ TEXT_FEEDBACK: Final = (
 )
 SHOWN_ISSUES: Final = 5
 SHOWN_ERROR_CHARS: Final = 800
-SHOWN_RAW_CHARS: Final = 4000
-
-
-def feedback(raw: str, error_description: str, wording: str) -> list[Message]:
-    """Make the assistant + user pair that shows a model its invalid response and what is wrong.
-
-    A response that is empty or was dropped is named: a blank content is a 400 with some servers.
-    """
-    shown = clip(raw.strip(), SHOWN_RAW_CHARS) or "(no answer)"
-    description = clip(error_description.strip().rstrip("."), SHOWN_ERROR_CHARS)
-    return [
-        {"role": "assistant", "content": shown},
-        {"role": "user", "content": wording.replace("{error_description}", description)},
-    ]
 
 
 def describe_validation_error(error: ValidationError) -> str:

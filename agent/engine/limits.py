@@ -43,10 +43,6 @@ class Limits:
     result_chars: int = 12_000
     model_tries: int = 3
 
-    def larger_answer_limit(self, tokens: int) -> int:
-        """Return twice a token limit, up to `answer_tokens_ceiling`, and never less than it."""
-        return max(tokens, min(tokens * 2, self.answer_tokens_ceiling))
-
 
 class Price(BaseModel):
     """US dollars per million tokens; cached tokens cost like the others unless it is said."""

@@ -182,7 +182,8 @@ class _Turn(Generic[T]):
             request = self._next_request()
             reply, span = await self.models.ask(self.chat, request, attempt=len(self.results))
             if reply.is_truncated:
-                self.max_tokens = self.run.limits.larger_answer_limit(self.max_tokens)
+                doubled = min(2 * self.max_tokens, self.run.limits.answer_tokens_ceiling)
+                self.max_tokens = max(self.max_tokens, doubled)
             if not request.tools:  # without offered tools every reply is final
                 return reply, span
             if not reply.tool_calls:

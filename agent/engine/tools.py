@@ -119,13 +119,12 @@ class Toolbox:
     """The tools of one turn, by name."""
 
     def __init__(self, tools: Iterable[Tool | Callable[..., object]] = ()) -> None:
-        self.tools = [item if isinstance(item, Tool) else tool(item) for item in tools]
-        self._tools_by_name = {item.name: item for item in self.tools}
-        self.names: Sequence[str] = list(self._tools_by_name)
-        if len(self.names) < len(self.tools):
-            names = ", ".join(item.name for item in self.tools)
-            raise ValueError(f"two tools have one name: {names}")
-        self.schemas: Sequence[ToolSchema] = [item.schema for item in self.tools]
+        made = [item if isinstance(item, Tool) else tool(item) for item in tools]
+        self._tools = {item.name: item for item in made}
+        self.names: Sequence[str] = [*self._tools]
+        if len(self.names) < len(made):
+            raise ValueError(f"two tools have one name: {[item.name for item in made]}")
+        self.schemas: Sequence[ToolSchema] = [item.schema for item in made]
 
     async def call_all(self, calls: Sequence[ToolCall], run: Run, *, step: int) -> list[ToolResult]:
         """Run a response's calls concurrently and return their results in order.
@@ -140,7 +139,7 @@ class Toolbox:
 
     async def call(self, call: ToolCall, run: Run, *, step: int = 1) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own."""
-        tool = self._tools_by_name.get(call.name)
+        tool = self._tools.get(call.name)
         name = f"tool.{tool.name if tool else 'unknown'}"
         metadata = {"step": step, "call_id": call.id}
         with run.span.child(name, "tool", input=call.arguments, metadata=metadata) as span:
