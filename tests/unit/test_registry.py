@@ -1,6 +1,5 @@
 """Tools as other people write them, and what their misuse says."""
 
-import functools
 import threading
 from typing import Any
 
@@ -13,9 +12,9 @@ from agent.engine.run import Run
 from agent.engine.tools import Toolbox, tool
 
 
-async def look(city: str = "Rome", copy: int = 1) -> str:
+async def look(city: str = "Rome", count: int = 1) -> str:
     """Look."""
-    return f"{city} {copy}"
+    return f"{city} {count}"
 
 
 async def untyped(city) -> str:  # type: ignore[no-untyped-def]
@@ -28,19 +27,12 @@ async def many(*cities: str) -> str:
     return str(cities)
 
 
-async def hidden(_city: str) -> str:
-    """Look."""
-    return _city
-
-
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
         ("look", "tool 'look' must be a function with a docstring"),
-        (functools.partial(look, "Rome"), "must be a function with a docstring"),
         (untyped, "tool untyped: annotate the parameter city"),
         (many, r"tool many: \*cities: str cannot be given by name"),
-        (hidden, "tool hidden: _city: str cannot be given by name"),
     ],
 )
 def test_what_is_no_tool_is_named(function: Any, problem: str) -> None:
@@ -49,7 +41,7 @@ def test_what_is_no_tool_is_named(function: Any, problem: str) -> None:
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="two tools have one name: look, look"):
+    with pytest.raises(ValueError, match=r"two tools have one name: \['look', 'look'\]"):
         Toolbox([look, look])
 
 
@@ -62,8 +54,8 @@ async def called(function: Any, arguments: str = "{}") -> tuple[str, str | None]
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ('{"copy": NaN}', "copy: Input should be a finite number"),
-        ('{"copy": ' + "[" * 5000 + "}", "answer: Invalid JSON: recursion limit exceeded"),
+        ('{"count": NaN}', "count: Input should be a finite number"),
+        ('{"count": ' + "[" * 5000 + "}", "answer: Invalid JSON: recursion limit exceeded"),
         ("[]", "answer: Input should be an object"),
     ],
 )
@@ -87,7 +79,6 @@ def returning(value: object) -> Any:
     ("value", "text", "kind"),
     [
         (object(), "Error: give failed (PydanticSerializationError)", "PydanticSerializationError"),
-        ("a\ud800", "a?", None),
         ({"a": "\ud800"}, '{"a":"?"}', None),
         (TimeoutError("secret"), "Error: give failed (TimeoutError)", "TimeoutError"),
         (ToolError("no " * 9000), "Error: no no no", "tool_error"),
