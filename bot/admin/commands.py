@@ -4,13 +4,13 @@ For everybody else they do not exist.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
-from telegram import CallbackQuery, Message, Update
+from telegram import Message, Update
 from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
@@ -18,20 +18,21 @@ from agent.i18n import translate, use_language
 from agent.markdown import link, live
 from agent.text import pattern
 from bot.outgoing import Button, Destination
-from bot.telegram.buttons import acknowledge, show_rows
+from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import TYPED, behind_command, message_of, press_of
 from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 from bot.updates.bursts import is_forwarded
 from db.models import OutboxRow
+from db.records import Access
 
 DAYS: Final = 7
 TREE_CHARS: Final = 60  # what a phone held sideways shows
 USER_ID: Final = pattern(r"\d{1,18}")
 TICKS: Final = pattern("`+")
 
-Decision = Literal["allow", "block"]
+ACCESS: Final[Mapping[str, Access]] = {"allow": "allowed", "block": "blocked"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +75,16 @@ class AdminCommands:
 
     async def trace(self, update: Update, context: Context) -> None:
         """/trace: show the turn that is replied to, else the last one of this chat."""
-        message = message_of(update)
-        replied, turns = replied_to(message), self.talk.repositories.turns
-        if replied is None:
-            turn = await turns.last(message.chat.id)
-        else:
+        message, turns = message_of(update), self.talk.repositories.turns
+        if replied := replied_to(message):
             turn = await turns.find_by_message(message.chat.id, replied.message_id)
-        if turn is None:
-            shown = translate("nothing_to_trace")
-        elif turn.trace_id is None:
-            shown = translate("not_traced")
         else:
-            shown = self.link(turn.trace_id) if self.link else await self._tree(turn.trace_id)
+            turn = await turns.last(message.chat.id)
+        trace_id = turn and turn.trace_id
+        if not trace_id:
+            shown = translate("not_traced" if turn else "nothing_to_trace")
+        else:
+            shown = self.link(trace_id) if self.link else await self._tree(trace_id)
         await self.talk.say(update, shown)
 
     async def _tree(self, trace_id: str) -> str:
@@ -97,16 +96,17 @@ class AdminCommands:
             return translate("not_traced")
         return as_block(tree_text(trace, TREE_CHARS))
 
-    async def decide(self, decision: Decision, update: Update, context: Context) -> None:
+    async def decide(self, decision: str, update: Update, context: Context) -> None:
         """/allow or /block with an id, or as a reply to somebody's message."""
-        if (user_id := named_user(update)) is None:
+        user_id = named_user(message_of(update))
+        if user_id is None:
             await self.talk.say(update, translate("whom", command=decision))
         else:
             await self._decide(update, user_id, decision)
 
     async def clear_care(self, update: Update, context: Context) -> None:
         """/clearcare with an id, or as a reply: forget the concerns of a user, and list them."""
-        if (user_id := named_user(update)) is None:
+        if (user_id := named_user(message_of(update))) is None:
             text = translate("whom", command="clearcare")
         else:
             cleared = await self.talk.repositories.cares.clear(user_id)
@@ -117,25 +117,19 @@ class AdminCommands:
     async def decided(self, update: Update, context: Context) -> None:
         """Decide by a button below "asks to be let in", as by the command."""
         if pressed := await self._admins_press(update):
-            _, user_id, word = pressed
-            await self._decide(update, user_id, "allow" if word == "allow" else "block")
+            await acknowledge(press_of(update))
+            await self._decide(update, *pressed)
 
-    async def _decide(self, update: Update, user_id: int, decision: Decision) -> None:
+    async def _decide(self, update: Update, user_id: int, decision: str) -> None:
         """Let a user in, who is told the first time, or keep them out; tell the admin."""
         people = self.talk.repositories.people
-        before = await people.access(user_id)
-        if decision == "allow":
-            await people.decide(user_id, "allowed")
-            text = translate("allowed", id=user_id)
-        elif user_id in self.admin_ids:
-            text = translate("admin_stays", id=user_id)
-        else:
-            await people.decide(user_id, "blocked")
-            text = translate("blocked", id=user_id)
-        if update.callback_query:
-            await acknowledge(update.callback_query, text)
-        await self.talk.say(update, text)
-        if decision == "allow" and before != "allowed":
+        if decision == "block" and user_id in self.admin_ids:
+            await self.talk.say(update, translate("admin_stays", id=user_id))
+            return
+        before, access = await people.access(user_id), ACCESS[decision]
+        await people.decide(user_id, access)
+        await self.talk.say(update, translate(access, id=user_id))
+        if access == "allowed" != before:
             with use_language(await spoken_by(self.talk, user_id)):
                 await self.talk.sender.send(Destination(user_id), translate("let_in"))
 
@@ -160,14 +154,13 @@ class AdminCommands:
         """Send or cancel on the first press; any other press is told that it is over."""
         if (pressed := await self._admins_press(update)) is None:
             return
-        query, broadcast_id, word = pressed
+        (broadcast_id, word), query = pressed, press_of(update)
         if word == "send":
             is_done = await self._send(broadcast_id)
         else:
             is_done = await self.talk.repositories.broadcasts.cancel(broadcast_id)
         await acknowledge(query, "" if is_done else translate("broadcast_over"))
-        if isinstance(query.message, Message):
-            await show_rows(query.message, ())
+        await show_rows(query.message, ())
         if is_done and word == "cancel":
             await self.talk.say(update, translate("broadcast_cancelled"))
 
@@ -187,30 +180,29 @@ class AdminCommands:
     async def _chats(self) -> list[int]:
         return await self.talk.repositories.chats.private(only_allowed=self.only_allowed)
 
-    async def _admins_press(self, update: Update) -> tuple[CallbackQuery, int, str] | None:
-        """Return a press with the id and the word of its button; None if no admin pressed."""
+    async def _admins_press(self, update: Update) -> tuple[int, str] | None:
+        """Return the id and the word of a pressed button; None if no admin pressed."""
         query = press_of(update)
         if query.from_user.id in self.admin_ids:
-            _, pressed_id, word = str(query.data).split(":")
-            return query, int(pressed_id), word
+            pressed_id, word = parts_of(query, 2)
+            return int(pressed_id), word
         await acknowledge(query, translate("button_too_old"))
         return None
 
 
-def named_user(update: Update) -> int | None:
+def named_user(message: Message) -> int | None:
     """Return the user whom a command names by their id, or whose message it replies to.
 
     Words that are no id name nobody: they may mean another user than the message that is replied
     to. The author of a forwarded message is not the one who sent it.
     """
-    message = message_of(update)
     if words := behind_command(message.text or ""):
         return int(words) if USER_ID.fullmatch(words) else None
     replied = replied_to(message)
-    if replied is None or replied.sender_chat is not None:
+    if replied is None or replied.sender_chat or is_forwarded(replied.to_dict(recursive=False)):
         return None
-    author, is_foreign = replied.from_user, is_forwarded(replied.to_dict(recursive=False))
-    return author.id if author is not None and not author.is_bot and not is_foreign else None
+    author = replied.from_user
+    return author.id if author is not None and not author.is_bot else None
 
 
 def replied_to(message: Message) -> Message | None:
@@ -228,9 +220,7 @@ def as_block(text: str) -> str:
 
 def with_links(text: str) -> str:
     """Return a text whose addresses of the web are links: an admin's own may be tapped."""
-    parts, end = list[str](), 0
-    for found in live(text):
+    for found in reversed([*live(text)]):
         address = text[found.start : found.end]
-        parts += [text[end : found.start], link(address) or address]
-        end = found.end
-    return "".join([*parts, text[end:]])
+        text = text[: found.start] + (link(address) or address) + text[found.end :]
+    return text
