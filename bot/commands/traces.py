@@ -20,11 +20,9 @@ from rich.tree import Tree
 from agent.engine.feedback import clip
 from agent.tracing.records import SpanRecord, TraceRecord
 from bot.commands.output import (
-    AsJson,
     fail,
     one_line,
     open_settings,
-    print_json,
     printable,
     show,
     table,
@@ -33,11 +31,10 @@ from bot.commands.output import (
 )
 from bot.tracing import masking_of
 from db.engine import Sessions
-from db.models import TraceRow, values_of
+from db.models import TraceRow
 from db.repositories.traces import SqlTraceStore, moment
 from db.repositories.turns import disliked_turns
 
-UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LAST: Final = "last"
 NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "
@@ -50,9 +47,8 @@ QUESTION_CHARS: Final = 60
 VALUE_LINES: Final = 3
 VALUE_CHARS: Final = 160
 
-Since = Annotated[
-    str | None,
-    typer.Option(help="Only turns since then: 30m, 24h, 7d, 2w ago, or a date like 2026-05-31."),
+Days = Annotated[
+    float | None, typer.Option(min=0, max=36500, help="Only turns of the last so many days.")
 ]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -62,32 +58,28 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 def list_traces(
     *,
     limit: Annotated[int, typer.Option(min=1, help="How many traces at most.")] = 20,
-    since: Since = None,
+    days: Days = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only those that failed, or fell back.")
     ] = False,
     outcome: Annotated[str | None, typer.Option(help="Only this outcome: salvaged ...")] = None,
     name: Annotated[str | None, typer.Option(help="Only this kind: chat, ask, find ...")] = None,
     user: Annotated[str | None, typer.Option(help="Only this user, by their hash.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show the turns: first those that failed, then those that fell back, then the newest."""
     wanted = {"outcome": outcome, "name": name, "user": user}
     columns = {column: value for column, value in wanted.items() if value is not None}
-    begin = since_moment(since)
     found = with_database(
         open_settings(),
         lambda sessions: SqlTraceStore(sessions).summaries(
-            limit, columns, since=begin, failed=failed
+            limit, columns, since=_days_ago(days), failed=failed
         ),
     )
-    if as_json:
-        print_json([values_of(trace) for trace in found])
-    elif found:
-        show(trace_table(found))
-        typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
-    else:
+    if not found:
         typer.echo(NO_TRACES)
+        return
+    show(trace_table(found))
+    typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
 
 
 @app.command("show")
@@ -118,12 +110,12 @@ def show_trace(
 @app.command("export")
 def export(
     file: Annotated[Path, typer.Argument(help="Where to write it: one JSON object a line.")],
-    since: Since = None,
+    days: Days = None,
 ) -> None:
     """Save the turns with a 👎 as a dataset for `sommelier eval run`, with their history."""
-    settings, begin = open_settings(), since_moment(since)
-    hide = masking_of(settings).text
-    turns = with_database(settings, lambda sessions: disliked_turns(sessions, hide, begin))
+    settings = open_settings()
+    hide, since = masking_of(settings).text, _days_ago(days)
+    turns = with_database(settings, lambda sessions: disliked_turns(sessions, hide, since))
     if not turns:
         typer.echo("No such turn whose words are still remembered; nothing was written.")
         return
@@ -132,18 +124,8 @@ def export(
     typer.echo(printable(f"{len(turns)} turn{'s' * (len(turns) > 1)} written to {file}."))
 
 
-def since_moment(text: str | None, now: datetime | None = None) -> datetime | None:
-    """Return the moment that `7d` or `2026-05-31` means; end the command if it means none."""
-    if text is None:
-        return None
-    try:
-        if text[-1:] in UNITS:
-            ago = timedelta(**{UNITS[text[-1]]: int(text[:-1])})
-            return (now or datetime.now(UTC)) - abs(ago)
-        begin = datetime.fromisoformat(text)
-    except (ValueError, OverflowError):
-        fail(f"--since is {text!r}; write 30m, 24h, 7d, 2w, or a date like 2026-05-31", 2)
-    return begin if begin.tzinfo else begin.replace(tzinfo=UTC)
+def _days_ago(days: float | None) -> datetime | None:
+    return None if days is None else datetime.now(UTC) - timedelta(days=days)
 
 
 def trace_table(traces: Iterable[TraceRow]) -> Table:

@@ -92,14 +92,14 @@ def test_the_list_shows_failing_turns_first(filled: dict[str, str]) -> None:
     assert "hello [31m[bold]x" in rows[2]
 
 
-def test_the_list_can_be_narrowed_and_read_by_machines(filled: dict[str, str]) -> None:
+def test_the_list_can_be_narrowed(filled: dict[str, str]) -> None:
     def listed(*options: str) -> list[str]:
-        traces = json.loads(run(filled, "list", *options, "--json"))
-        return [trace["trace_id"] for trace in traces]
+        shown = run(filled, "list", *options)
+        return [trace for trace in (FAILED, RETRIED, GOOD) if f" {trace[:8]} " in shown]
 
     assert listed("--failed") == [FAILED, RETRIED]
     assert listed("--outcome", "fallback") == [RETRIED]
-    assert listed("--since", "150m", "--limit", "5") == [FAILED, RETRIED]
+    assert listed("--days", "0.1", "--limit", "5") == [FAILED, RETRIED]
     assert listed("--name", "find") == listed("--user", "nobody") == []
 
 
@@ -126,7 +126,7 @@ def test_disliked_turns_become_a_dataset_that_can_be_run_again(
     filled: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "disliked.jsonl"
-    said = run(filled, "export", "--since", "7d", str(file))
+    said = run(filled, "export", "--days", "7", str(file))
     assert said == f"1 turn written to {file}.\n"
     (line,) = file.read_text("utf-8").splitlines()
     assert str(ADA) not in line

@@ -3,19 +3,16 @@
 import io
 import unicodedata
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
-import pytest
-import typer
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from agent.tracing.records import TraceRecord
-from bot.commands.traces import since_moment, trace_page, trace_table
+from bot.commands.traces import trace_page, trace_table
 from db.models import TraceRow
 from db.repositories.traces import to_row
-from tests.traces import NOON, retried_trace
+from tests.traces import retried_trace
 
 
 def shown(renderable: RenderableType, width: int = 200) -> str:
@@ -83,27 +80,3 @@ def test_no_text_brings_a_control_character_to_the_terminal(text: str) -> None:
         seen = shown(page, width=1000).replace("\n", "")
         assert text != HOSTILE or "[bold]b[/bold] [/]" in seen
         assert not [char for char in seen if unicodedata.category(char) in {"Cc", "Cf", "Cs"}]
-
-
-@pytest.mark.parametrize(
-    ("text", "moment"),
-    [
-        ("30m", NOON - timedelta(minutes=30)),
-        ("2w", NOON - timedelta(days=14)),
-        ("2026-04-30", datetime(2026, 4, 30, tzinfo=UTC)),
-        ("2026-04-30T12:00+02:00", datetime(2026, 4, 30, 10, tzinfo=UTC)),
-        (None, None),
-    ],
-)
-def test_since_is_so_long_ago_or_a_date(text: str | None, moment: datetime | None) -> None:
-    assert since_moment(text, NOON) == moment
-
-
-@pytest.mark.parametrize("text", ["soon", "", "d", "99999999w", "2026-13-01"])
-def test_any_other_since_ends_the_command_with_what_to_write(
-    text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(typer.Exit) as ended:
-        since_moment(text, NOON)
-    assert ended.value.exit_code == 2
-    assert f"--since is {text!r}; write 30m, 24h, 7d, 2w, or a date" in capsys.readouterr().err
