@@ -51,8 +51,8 @@ class AudioServer:
     api_key: SecretStr | None = None
     timeout_seconds: float = 60
 
-    async def transcribe(self, audio: bytes, name: str) -> str:
-        """Return what is said in `audio`; the end of `name` tells its format.
+    async def transcribe(self, audio: bytes) -> str:
+        """Return what is said in a voice message, which is Ogg/Opus.
 
         Raises:
             ModelError: the server gave no transcript.
@@ -60,7 +60,7 @@ class AudioServer:
         body = await self._post(
             "audio/transcriptions",
             data={"model": self.model, "response_format": "json"},
-            files={"file": (name, audio)},
+            files={"file": ("voice.ogg", audio)},
         )
         text: object = None
         with suppress(ValueError, RecursionError, LookupError, TypeError):
@@ -120,12 +120,7 @@ class Heard:
 
 
 async def hear(
-    download: Callable[[], Awaitable[bytes]],
-    name: str,
-    seconds: float,
-    *,
-    run: Run,
-    server: AudioServer,
+    download: Callable[[], Awaitable[bytes]], seconds: float, *, run: Run, server: AudioServer
 ) -> Heard:
     """Fetch a recording of this length and write it down; it is stored nowhere."""
     if run.ledger.exhausted(run.limits):
@@ -133,7 +128,7 @@ async def hear(
     with run.span.child("hear.voice", "generation", input=f"[voice, {seconds:g} s]") as span:
         try:
             audio = await download()
-            text = await retry(lambda: server.transcribe(audio, name), tries=TRIES, on=worth_a_wait)
+            text = await retry(lambda: server.transcribe(audio), tries=TRIES, on=worth_a_wait)
         except Unusable as error:
             span.update(metadata={"error_type": str(error)}, level="WARNING")
             return Heard(why=str(error))

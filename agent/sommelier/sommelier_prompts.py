@@ -12,7 +12,7 @@ from pydantic import (
 )
 
 from agent.markdown import visible
-from agent.text import Match, pattern, truncate_at_boundary
+from agent.text import pattern, truncate_at_boundary
 
 INTRO_CHARS: Final = 1500
 """The longest intro of an answer to a question; longer texts are cut at a sentence."""
@@ -35,12 +35,9 @@ HeardConcern = Literal[
 
 def free_text(text: str, limit: int = INTRO_CHARS) -> str:
     """Return a model's own words as plain text, without Markdown and of at most `limit`."""
-    plain = MARKED_LINK.sub(_as_text, MARKUP.sub("", visible(text))).strip()
+    unmarked = MARKUP.sub("", visible(text))
+    plain = MARKED_LINK.sub(lambda link: f"{link[1]} ({link[2]})", unmarked).strip()
     return truncate_at_boundary(plain, limit)
-
-
-def _as_text(link: Match) -> str:
-    return f"{link[1]} ({link[2]})"
 
 
 def _cut(limit: int) -> BeforeValidator:

@@ -63,10 +63,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         if not wines:
             raise ToolError(NO_WINE.format(why=note(person_in(run))).rstrip("; "))
         year = datetime.now(UTC).year
-        content: dict[str, Any] = {"year": year, "wines": [in_full(wine) for wine in wines]}
-        if unknown := len({*arguments.wine_ids} - {wine.id for wine in wines}):
-            # The number only: ids that the model wrote must not become evidence.
-            content["unknown"] = unknown
+        content = {"year": year, "wines": [in_full(wine) for wine in wines]}
         return ToolOutput(content, by_id(wines))
 
     return [

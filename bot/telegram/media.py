@@ -36,8 +36,6 @@ from bot.updates.bursts import ALBUM, file_in
 log = logging.getLogger(__name__)
 
 FETCH_TRIES: Final = 3
-VOICE_NAME: Final = "voice.ogg"
-"""The name of every voice message: its ending tells its format."""
 MAX_LEAD_CHARS: Final = 300
 """The longest transcription shown above an answer."""
 PDF: Final = "application/pdf"
@@ -117,7 +115,7 @@ class Media:
         async def listen(run: Run) -> str:
             nonlocal heard, text
             seconds = sound["duration"]
-            heard = await hear(download, VOICE_NAME, seconds, run=run, server=server)
+            heard = await hear(download, seconds, run=run, server=server)
             words = heard.text
             text = with_context(words, message) if words else ""
             if words and run.show_draft is not None:

@@ -40,7 +40,7 @@ def test_a_request_costs_nothing_on_this_machine(server: AudioServer) -> None:
 async def test_with_a_budget_used_up_nothing_is_asked(
     run: Run, server: AudioServer, model_server: ModelServer
 ) -> None:
-    heard = await hear(recording, "voice.ogg", 30, run=run, server=server)
+    heard = await hear(recording, 30, run=run, server=server)
     assert (heard.why, model_server.recordings) == ("budget", [])
 
 
@@ -48,10 +48,10 @@ async def test_what_is_not_fetched_costs_nothing_and_a_silent_server_a_request(
     server: AudioServer, model_server: ModelServer
 ) -> None:
     run = Run()
-    heard = await hear(gone, "voice.ogg", 3, run=run, server=server)
+    heard = await hear(gone, 3, run=run, server=server)
     assert (heard.why, run.ledger.requests) == ("not_fetched", 0)
     model_server.hear(hang(30), hang(30))
-    heard = await hear(recording, "voice.ogg", 3, run=run, server=server)
+    heard = await hear(recording, 3, run=run, server=server)
     assert (heard.why, run.ledger.requests) == ("ModelUnavailable", 1)
 
 
