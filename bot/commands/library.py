@@ -17,13 +17,11 @@ from bot.commands.output import (
     fail,
     open_settings,
     printable,
-    progress_bar,
     show,
     table,
     with_database,
 )
 from bot.resources import open_embedder
-from db.documents.indexing import AddReport
 from db.documents.indexing import add_documents as index_files
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
@@ -150,11 +148,7 @@ def add_documents(
 ) -> None:
     """Index files and folders; what has not changed is left alone, what is unreadable reported."""
 
-    async def add(documents: SqlDocumentStore) -> AddReport:
-        with progress_bar("Indexing") as progress:
-            return await index_files(documents, paths, progress)
-
-    report = _with_documents(add)
+    report = _with_documents(lambda documents: index_files(documents, paths))
     added, updated, unchanged = map(len, (report.added, report.updated, report.unchanged))
     typer.echo(f"{added} added, {updated} updated, {unchanged} unchanged.")
     if report.embedded:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -24,9 +24,6 @@ FILES_AT_ONCE: Final = 64
 BYTES_AT_ONCE: Final = 1_000_000
 """The size of a transaction, for which other writers wait."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of files done, and of all files."""
-
 
 @dataclass(slots=True)
 class AddReport:
@@ -47,7 +44,6 @@ class AddReport:
 async def add_documents(
     store: SqlDocumentStore,
     paths: Sequence[Path],
-    progress: Progress | None = None,
     max_bytes: int = MAX_FILE_BYTES,
     *,
     name: str | None = None,
@@ -61,7 +57,7 @@ async def add_documents(
     report, batch = AddReport(), list[Document]()
     files = await asyncio.to_thread(_files, paths, name, report.problems)
     hashes = await store.hashes()
-    for done, (path, file) in enumerate(files.items(), 1):
+    for path, file in files.items():
         try:
             document = await asyncio.to_thread(_read, file, path, hashes.get(path), max_bytes)
         except Unreadable as error:
@@ -73,8 +69,6 @@ async def add_documents(
         if not all_or_none and (len(batch) >= FILES_AT_ONCE or size >= BYTES_AT_ONCE):
             await _save(store, batch, report)
             batch = []
-        if progress:
-            progress(done, len(files))
     await _save(store, batch, report)
     report.embedded = await store.embed_missing()
     return report

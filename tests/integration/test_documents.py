@@ -34,11 +34,9 @@ class TestStore:
     async def test_a_folder_is_added_with_its_metadata(
         self, store: SqlDocumentStore, folder: Path
     ) -> None:
-        seen: list[tuple[int, int]] = []
-        report = await add_documents(store, [folder], lambda *step: seen.append(step))
+        report = await add_documents(store, [folder])
         loire, serving = "cellar notes/france/loire.md", "cellar notes/serving.txt"
         assert report == AddReport(added=[serving, loire])
-        assert seen == [(1, 2), (2, 2)]
         first, second = await store.documents()
         assert (first.path, first.title, first.kind) == (loire, "The Loire", "markdown")
         assert (first.size, first.parts, first.added_at) == (len(LOIRE), 2, NOON)
