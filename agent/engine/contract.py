@@ -143,7 +143,7 @@ class OutputContract(Generic[T]):
 
     def output_format(self, evidence: Evidence) -> OutputSchema | None:
         """Return the schema for a response format, None unless the answer is a JSON object."""
-        if _root(self.output.schema).get("type") != "object":
+        if self.output.schema.get("type") != "object":
             return None
         strict = self.output.strict_schema
         if self.narrow is None or strict is None:
@@ -160,9 +160,8 @@ def strict_schema(schema: JsonSchema) -> JsonSchema | None:
     Return None if it has no such form: strict mode allows no open objects, and only an object as
     the root.
     """
-    root = {**_root(schema), **{key: schema[key] for key in ("$defs",) if key in schema}}
     try:
-        return _strict(root) if root.get("type") == "object" else None
+        return _strict(schema) if schema.get("type") == "object" else None
     except KeyError:  # an open object has no properties
         return None
 
@@ -183,13 +182,6 @@ def _strict(node: Any) -> Any:
         return kept
     properties = {name: _strict(value) for name, value in node["properties"].items()}
     return {**kept, "properties": properties, "required": [*properties]} | CLOSED
-
-
-def _root(schema: JsonSchema) -> JsonSchema:
-    """Return the schema that a recursive type's schema only refers to."""
-    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
-    root: JsonSchema = schema["$defs"][name] if name else schema
-    return root
 
 
 def leaves(data: object) -> Iterator[object]:

@@ -82,9 +82,8 @@ class LLMService:
         self.base_url = str(client.base_url) if client else base_url
         given = api_key.get_secret_value() if isinstance(api_key, SecretStr) else api_key
         self._api_key = client.api_key if client else given or os.environ.get("OPENAI_API_KEY")
-        self._given, self._opened = client, client
-        if client is not None:
-            self._opened = client.with_options(max_retries=0, timeout=timeout_seconds)
+        self._is_given = client is not None
+        self._opened = client and client.with_options(max_retries=0, timeout=timeout_seconds)
         self._extra_body = extra_body
         self._timeout_seconds = timeout_seconds
         is_openai = is_of_openai(self.base_url) if is_openai is None else is_openai
@@ -118,7 +117,7 @@ class LLMService:
 
     async def close(self) -> None:
         """Close the connections to the server, unless the client was given."""
-        if self._opened is not None and self._given is None:
+        if self._opened is not None and not self._is_given:
             opened, self._opened = self._opened, None
             await opened.close()
 

@@ -287,10 +287,10 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
             kind = "grounding"
         text = "" if problem else visible(contract.render(answer, evidence))
     except ValueError as error:
-        return _failed("semantic", clip(str(error), SHOWN_ERROR_CHARS))
+        problem = clip(str(error), SHOWN_ERROR_CHARS)
     except Exception as error:
         name = log_failure("a rule of the contract failed", error)
-        return _failed("semantic", f"the answer could not be checked ({name}); answer differently")
+        problem = f"the answer could not be checked ({name}); answer differently"
     if not problem and text.strip():
         return ParseResult(text, contract.ids(answer), answer=answer)
     return ParseResult("", [], problem or "the answer has no text", kind, answer)

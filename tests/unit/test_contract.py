@@ -89,7 +89,7 @@ def test_an_answer_without_a_word_is_none() -> None:
     ("kind", "mode"),
     [
         (Advice, "json_schema"),
-        (Shelf, "json_schema"),
+        (Shelf, None),
         (Strict, "json_schema"),
         (dict[str, int], "json_object"),
         (Pet, None),
