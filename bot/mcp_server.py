@@ -30,8 +30,10 @@ from mcp.types import Tool as ListedTool
 from agent.documents.passages import search_documents_tool
 from agent.documents.quotes import quote_documents_tool
 from agent.engine.messages import ToolCall
-from agent.engine.tools import Toolbox, ToolResult
-from agent.sommelier.wine_tools import wine_tools
+from agent.engine.run import Run
+from agent.engine.tools import Tool, Toolbox, ToolResult, tool
+from agent.sommelier.wine import Catalogue, Text
+from agent.sommelier.wine_tools import SearchWines, wine_tools
 from bot.resources import Resources
 
 NAME: Final = "sommelier"
@@ -50,10 +52,22 @@ def served_tools(resources: Resources) -> Toolbox:
     return Toolbox(
         [
             *wine_tools(resources.repositories.wines),
+            similar_wines_tool(resources.repositories.wines),
             search_documents_tool(resources.documents),
             replace(quotes, name="quotes"),
         ]
     )
+
+
+def similar_wines_tool(catalogue: Catalogue) -> Tool:
+    """Return the tool find_similar_wines over `catalogue`."""
+    search, _ = wine_tools(catalogue)
+
+    async def find_similar_wines(wine_id: Text, run: Run) -> object:
+        """Wines of the catalogue that are like one of it, most alike first."""
+        return await search.invoke(SearchWines(like=wine_id), run)
+
+    return tool(find_similar_wines)
 
 
 def mcp_server(tools: Toolbox, call: Call) -> Server[Any]:

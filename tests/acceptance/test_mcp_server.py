@@ -21,7 +21,7 @@ from tests.doubles.bot_api import BotApi
 from tests.doubles.server import eventually
 
 TOKEN = "a-long-random-token-5c1f"
-TOOLS = ["search_wines", "get_wine", "search_documents", "quotes"]
+TOOLS = ["search_wines", "get_wine", "find_similar_wines", "search_documents", "quotes"]
 
 
 async def called(client: Client, name: str, arguments: Mapping[str, object]) -> str:
@@ -39,7 +39,7 @@ async def searched(client: Client) -> None:
     wine_id = found["wines"][0]["wine_id"]
     (wine,) = json.loads(await called(client, "get_wine", {"wine_ids": [wine_id]}))["wines"]
     assert wine["wine_id"] == wine_id
-    alike = json.loads(await called(client, "search_wines", {"like": wine_id}))
+    alike = json.loads(await called(client, "find_similar_wines", {"wine_id": wine_id}))
     assert wine_id not in [wine["wine_id"] for wine in alike["wines"]]
     assert "[" in await called(client, "search_documents", {"query": "sur lie"})
     quotes = json.loads(await called(client, "quotes", {"query": "cork taint"}))
