@@ -5,9 +5,8 @@ import random
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from httpx2 import Limits
@@ -28,8 +27,6 @@ from tests.doubles.server import eventually
 from tests.doubles.telegram_chats import ApiError
 
 GROUP, SUPERGROUP = -500, -1_001_234_567_890_123
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-BLOCKED = "Forbidden: bot was blocked by the user"
 UPGRADED = "Bad Request: group chat was upgraded to a supergroup chat"
 
 
@@ -77,22 +74,13 @@ def waits() -> Waits:
 
 @pytest.fixture
 def sender(bot: ExtBot[Any], waits: Waits) -> Sender:
-    return sender_of(bot, waits)
-
-
-@pytest.fixture
-def chats(sessions: Sessions) -> ChatRepository:
-    return ChatRepository(sessions, now=lambda: NOON)
+    return Sender(bot, sleep=waits.sleep)
 
 
 def bot_at(url: str, token: str, waits: Waits, read_seconds: float = 5) -> ExtBot[Any]:
     limit = RateLimit(clock=waits.clock, sleep=waits.sleep)
     request = TelegramRequests(read_seconds=read_seconds)
     return ExtBot(token, base_url=f"{url}/bot", request=request, rate_limiter=limit)
-
-
-def sender_of(bot: ExtBot[Any], waits: Waits, chats: ChatRepository | None = None) -> Sender:
-    return Sender(bot, chats, sleep=waits.sleep)
 
 
 def assert_grown(waits: Sequence[float], longest: Sequence[float]) -> None:
@@ -164,10 +152,9 @@ async def test_telegram_is_given_exactly_the_time_it_asks_for_until_an_answer_is
 
 
 async def test_a_chat_that_must_wait_holds_up_no_other(
-    bot_api: BotApi, bot: ExtBot[Any], waits: Waits
+    bot_api: BotApi, sender: Sender, waits: Waits
 ) -> None:
     waits.may_end.clear()
-    sender = sender_of(bot, waits)
     bot_api.fail("sendMessage", 429, retry_after=1, chat_id=1)
     waiting = asyncio.create_task(sender.send(Destination(1), "late"))
     await eventually(lambda: waits.seconds == [1], seconds=30, otherwise=lambda: str(waits))
@@ -189,7 +176,7 @@ async def test_a_message_that_may_have_arrived_is_not_sent_again(
             bot_api.delay("sendMessage", 0.4)
         else:
             bot_api.drop_after("sendMessage")
-        delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
+        delivery = await Sender(bot, sleep=waits.sleep).send(Destination(CHAT), "Chinon")
     assert (delivery.error, delivery.tries, delivery.message_ids) == ("ambiguous", 1, ())
     assert len(bot_api.calls_of("sendMessage")) == 1
     assert waits.seconds == []
@@ -227,55 +214,42 @@ async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits)
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with bot_without_me(url) as bot:
-        delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
+        delivery = await Sender(bot, sleep=waits.sleep).send(Destination(CHAT), "Chinon")
     assert delivery == Delivery(tries=MAX_TRIES, error="network")
     assert_grown(waits.seconds, [0.5, 1, 2, 4, 8, 16, 30])
 
 
-@pytest.mark.parametrize("error", [ApiError(500, "Internal Server Error"), Page(502)])
-async def test_a_server_error_is_tried_again(
-    bot_api: BotApi, sender: Sender, waits: Waits, error: ApiError
-) -> None:
-    bot_api.strike("sendMessage", error, 2)
+async def test_a_server_error_is_tried_again(bot_api: BotApi, sender: Sender, waits: Waits) -> None:
+    bot_api.strike("sendMessage", ApiError(500, "Internal Server Error"))
+    bot_api.strike("sendMessage", Page(502))
     assert (await sender.send(Destination(CHAT), "Chinon")).tries == 3
     assert bot_api.sent() == ["Chinon"]
     assert_grown(waits.seconds, [0.5, 1])
 
 
 @pytest.mark.parametrize(
-    ("status", "description"), [(403, BLOCKED), (400, "Bad Request: PEER_ID_INVALID")]
+    ("status", "description", "error"),
+    [
+        (403, "Forbidden: bot was blocked by the user", "unreachable"),
+        (400, "Bad Request: PEER_ID_INVALID", "unreachable"),
+        (400, "Bad Request: message is too long", "rejected"),
+    ],
 )
 async def test_an_unreachable_chat_is_known_until_somebody_writes(
-    bot_api: BotApi,
-    bot: ExtBot[Any],
-    waits: Waits,
-    chats: ChatRepository,
-    sessions: Sessions,
-    status: int,
-    description: str,
+    bot_api: BotApi, sender: Sender, sessions: Sessions, status: int, description: str, error: str
 ) -> None:
-    sender = sender_of(bot, waits, chats)
-
-    async def since() -> datetime | None:
+    async def is_unreachable() -> bool:
         async with sessions() as session:
-            return (await session.get_one(ChatRow, CHAT)).unreachable_since
+            row = await session.get(ChatRow, CHAT)
+            return row is not None and row.unreachable_since is not None
 
+    sender = replace(sender, chats=ChatRepository(sessions))
     bot_api.fail("sendMessage", status, description, chat_id=CHAT)
     refused = await sender.send(Destination(CHAT), parts(3))
-    assert refused == Delivery(tries=1, error="unreachable")
-    assert await since() == NOON
+    assert (refused.error, refused.tries) == (error, 1)
+    assert await is_unreachable() == (error == "unreachable")
     await sender.reachable(CHAT)
-    assert await since() is None
-
-
-async def test_a_message_that_telegram_refuses_does_not_make_its_chat_unreachable(
-    bot_api: BotApi, bot: ExtBot[Any], waits: Waits, chats: ChatRepository, sessions: Sessions
-) -> None:
-    bot_api.fail("sendMessage", 400, "Bad Request: message is too long")
-    delivery = await sender_of(bot, waits, chats).send(Destination(CHAT), "x")
-    assert delivery == Delivery(tries=1, error="rejected")
-    async with sessions() as session:
-        assert await session.get(ChatRow, CHAT) is None
+    assert not await is_unreachable()
 
 
 async def test_a_group_that_moved_gets_its_answer_at_once(
@@ -288,27 +262,6 @@ async def test_a_group_that_moved_gets_its_answer_at_once(
     assert (delivery.tries, delivery.error, waits.seconds) == (2, None, [])
     # The number of a message in the old group means another in the new one.
     assert "reply_parameters" not in bot_api.calls_of("sendMessage")[1].params
-
-
-class BrokenChats:
-    """A database that is down."""
-
-    async def unreachable(self, chat_id: int) -> None:
-        raise OSError("the disk is gone")
-
-    async def reachable(self, chat_id: int) -> None:
-        raise OSError("the disk is gone")
-
-
-async def test_a_database_that_is_down_stops_no_answer(
-    bot_api: BotApi, bot: ExtBot[Any], waits: Waits, caplog: pytest.LogCaptureFixture
-) -> None:
-    sender = sender_of(bot, waits, cast("ChatRepository", BrokenChats()))
-    await sender.reachable(CHAT)
-    bot_api.fail("sendMessage", 403, BLOCKED)
-    assert (await sender.send(Destination(CHAT), "Chinon")).error == "unreachable"
-    assert (await sender.send(Destination(CHAT), "Chinon")).error is None
-    assert caplog.text.count(f"What is known of chat {CHAT} could not be stored") == 2
 
 
 async def test_answers_that_are_cut_off_cost_no_connection(bot_api: BotApi) -> None:
