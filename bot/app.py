@@ -38,9 +38,10 @@ from bot.telegram.connection import (
     telegram_application,
 )
 from bot.telegram.conversation import AnyHandler, Conversation
+from bot.telegram.dispatch import Dispatcher
 from bot.telegram.drafts import Drafts
 from bot.telegram.follow_ups import follow_up_buttons, follow_up_handlers
-from bot.telegram.handlers import register
+from bot.telegram.handlers import all_handlers
 from bot.telegram.inline import InlineMode
 from bot.telegram.local import LocalTelegram
 from bot.telegram.look_ups import LookUps
@@ -75,6 +76,7 @@ class App:
 
     application: AnyApplication
     conversation: Conversation
+    dispatcher: Dispatcher
     forgetting: Forgetting
     exporter: Exporter | None
 
@@ -126,11 +128,12 @@ async def open_app(
         changed = exporter.wake if exporter else lambda: None
         tools = tool_handlers(conversation, servers)
         further = handlers_of(settings, conversation, admins, changed)
-        register(application, conversation, access, [*tools, *further])
+        handlers = all_handlers(conversation, [*tools, *further])
         forgetting = forgetting_of(settings, resources.sessions)
         yield App(
             application=application,
             conversation=conversation,
+            dispatcher=Dispatcher(application, conversation, handlers, access),
             exporter=exporter,
             forgetting=forgetting,
         )

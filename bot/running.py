@@ -29,7 +29,6 @@ from bot.tasks import (
     stop_on_signals,
     unless,
 )
-from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import show_commands
 from bot.telegram.reminders import Reminding
 from bot.updates.accept import introduce, point_webhook, poll
@@ -118,7 +117,7 @@ async def open_lanes(settings: Settings, app: App, locks: Locks) -> AsyncIterato
     lanes = Lanes(
         inbox=conversation.repositories.inbox,
         sender=conversation.sender,
-        dispatcher=Dispatcher(app.application, conversation),
+        dispatcher=app.dispatcher,
         locks=locks,
         metrics=conversation.turns.metrics,
         burst_window=timedelta(seconds=settings.burst_seconds),

@@ -34,8 +34,9 @@ from bot.telegram.connection import (
     telegram_application,
 )
 from bot.telegram.conversation import AnyHandler, Conversation
+from bot.telegram.dispatch import Dispatcher
 from bot.telegram.drafts import Drafts
-from bot.telegram.handlers import register, show_commands
+from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.look_ups import LookUps
 from bot.telegram.onboarding import onboarding_handlers
 from bot.telegram.replies import Replies
@@ -226,10 +227,16 @@ async def running(
     look_ups = LookUps(conversation).handlers() if sources else []
     greeting = onboarding_handlers(conversation)
     handlers = [*greeting, *further(conversation), *look_ups]
-    register(application, conversation, access(conversation), handlers)
+    dispatcher = Dispatcher(
+        application, conversation, all_handlers(conversation, handlers), access(conversation)
+    )
     forgetting = Forgetting(deletions=DeletionRepository(Sessions(engine)))
     app = App(
-        application=application, conversation=conversation, forgetting=forgetting, exporter=None
+        application=application,
+        conversation=conversation,
+        dispatcher=dispatcher,
+        forgetting=forgetting,
+        exporter=None,
     )
     async with open_lanes(settings, app, Locks(repositories.inbox)) as lanes:
         serving = asyncio.create_task(serve())

@@ -1,15 +1,17 @@
 """Make updates of stored payloads, and hand them to the handlers."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from telegram import Bot, Update
-from telegram.ext import ApplicationHandlerStop
+from telegram.ext import filters
 
+from bot.telegram.access import Access
 from bot.telegram.connection import AnyApplication
-from bot.telegram.conversation import Conversation
+from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.settings import speak_with
-from bot.updates.bursts import chat_of, message_in, section
+from bot.updates.bursts import STOPPED, as_int, chat_of, message_in, section
 from db.records import Payload
 
 
@@ -19,30 +21,49 @@ class UnreadableUpdate(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Dispatcher:
-    """Hands stored updates to the handlers of an application."""
+    """Hands a stored update to the first of the `handlers` that takes it.
+
+    Without `access` everybody is let in.
+    """
 
     application: AnyApplication
     talk: Conversation
+    handlers: Sequence[AnyHandler]
+    access: Access | None = None
 
     async def handle(self, payload: Payload) -> None:
-        """Hand an update to the first handler of each group that takes it; raise its errors.
+        """Handle an update, in the language of its user and if they are let in; raise errors.
 
         Raises:
             UnreadableUpdate: the library cannot make an update of it.
         """
+        if STOPPED in payload:  # the library does not know this kind of update
+            await self._stop_draft(payload)
+            return
         application = self.application
         update = read(payload, application.bot)
-        for group in sorted(application.handlers):
-            for handler in application.handlers[group]:
-                check = handler.check_update(update)
-                if check is None or check is False:
-                    continue
+        if not await self._lets_in(update):
+            return
+        for handler in self.handlers:
+            check = handler.check_update(update)
+            if check is not None and check is not False:
                 context = application.context_types.context.from_update(update, application)
-                try:
-                    await handler.handle_update(update, application, check, context)
-                except ApplicationHandlerStop:
-                    return
-                break
+                await handler.handle_update(update, application, check, context)
+                return
+
+    async def _stop_draft(self, payload: Payload) -> None:
+        """Stop the turn of a draft; only the user who asked sees its button."""
+        turn_id = as_int(section(payload, STOPPED).get("draft_id"))
+        await self.talk.turns.running.stop_everywhere(chat_id=chat_of(payload), id=turn_id)
+
+    async def _lets_in(self, update: Update) -> bool:
+        """Note that a chat can be reached, and return whether its update is answered."""
+        if update.effective_chat:
+            await self.talk.sender.reachable(update.effective_chat.id)
+        if filters.StatusUpdate.MIGRATE.check_update(update):
+            return True
+        await speak_with(self.talk, update)
+        return self.access is None or await self.access.lets_in(update)
 
     async def give_up(self, payload: Payload, error: str) -> None:
         """Tell the user that their update was set aside."""
