@@ -206,13 +206,21 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class ChatRow(Base):
-    """A chat from which somebody wrote, or to which the bot sent."""
+    """A chat; that of a user has the user's id, and holds what was decided of them.
+
+    `is_reachable` is None until somebody writes there. `access` is an admin's decision. `warned_on`
+    is the day of the last warning that the user's budget is nearly used up, `introduced_on` that on
+    which admins were asked whether to let them in.
+    """
 
     __tablename__ = "chats"
 
     chat_id: Mapped[Key]
-    unreachable_since: Mapped[datetime | None]
+    is_reachable: Mapped[bool | None]
     migrated_to: Mapped[BigInt | None]
+    access: Mapped[str | None]
+    warned_on: Mapped[date | None]
+    introduced_on: Mapped[date | None]
 
 
 class DocumentRow(Base):
@@ -287,21 +295,6 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
     verdict: Mapped[str | None] = mapped_column(default=None)
     reason: Mapped[str | None] = mapped_column(default=None)
     comment: Mapped[str] = mapped_column(default="")
-
-
-class PersonRow(Base):
-    """What was decided of a user, and what they were told.
-
-    `access` is an admin's decision. `warned_on` is the day of the last warning that their budget is
-    nearly used up, `introduced_on` that on which admins were asked whether to let them in.
-    """
-
-    __tablename__ = "people"
-
-    user_id: Mapped[Key]
-    access: Mapped[str | None]
-    warned_on: Mapped[date | None]
-    introduced_on: Mapped[date | None]
 
 
 class FactRow(MappedAsDataclass, Base, kw_only=True):

@@ -18,7 +18,6 @@ from db.models import (
     FactRow,
     MessageRow,
     OutboxRow,
-    PersonRow,
     TurnRow,
     insert,
     upsert,
@@ -42,24 +41,24 @@ class PeopleRepository(SqlRepository):
 
     async def access(self, user_id: int) -> Access | None:
         """Return whether an admin allowed or blocked a user; None if neither."""
-        query = select(PersonRow.access).where(PersonRow.user_id == user_id)
+        query = select(ChatRow.access).where(ChatRow.chat_id == user_id)
         return cast("Access | None", await self._first(query))
 
     async def decide(self, user_id: int, access: Access) -> None:
         """Allow or block a user, also one who never wrote."""
         async with self._sessions.begin() as session:
-            row = {"user_id": user_id, "access": access}
-            await session.execute(upsert(session, PersonRow, "access"), row)
+            row = {"chat_id": user_id, "access": access}
+            await session.execute(upsert(session, ChatRow, "access"), row)
 
     async def warned(self, user_id: int, day: date) -> bool:
         """Store that a user is warned of their budget; return True the first time that day."""
-        earlier = PersonRow.warned_on.is_(None) | (PersonRow.warned_on < day)
+        earlier = ChatRow.warned_on.is_(None) | (ChatRow.warned_on < day)
         return await self._is_first(user_id, {"warned_on": day}, earlier)
 
     async def introduced(self, user_id: int, day: date) -> bool:
         """Store that admins are asked about a user; return True the first time."""
         return await self._is_first(
-            user_id, {"introduced_on": day}, PersonRow.introduced_on.is_(None)
+            user_id, {"introduced_on": day}, ChatRow.introduced_on.is_(None)
         )
 
     async def _is_first(
@@ -67,9 +66,9 @@ class PeopleRepository(SqlRepository):
     ) -> bool:
         """Store a note; return True for the first of several replicas that does."""
         async with self._sessions.begin() as session:
-            row = insert(session, PersonRow).values(user_id=user_id, **note)
-            noted = row.on_conflict_do_update(index_elements=["user_id"], set_=note, where=new)
-            return await session.scalar(noted.returning(PersonRow.user_id)) is not None
+            row = insert(session, ChatRow).values(chat_id=user_id, **note)
+            noted = row.on_conflict_do_update(index_elements=["chat_id"], set_=note, where=new)
+            return await session.scalar(noted.returning(ChatRow.chat_id)) is not None
 
 
 class ChatRepository(SqlRepository):
@@ -77,19 +76,19 @@ class ChatRepository(SqlRepository):
 
     async def reachable(self, chat_id: int) -> None:
         """Store that a chat can be reached: a user wrote from there."""
-        row = await self._first(select(ChatRow).where(ChatRow.chat_id == chat_id))
+        known = select(ChatRow.is_reachable).where(ChatRow.chat_id == chat_id)
         # This is asked with every message, and nearly always there is nothing to write.
-        if row is None or row.unreachable_since is not None:
-            await self._set(chat_id, unreachable_since=None)
+        if not await self._first(known):
+            await self._set(chat_id, is_reachable=True)
 
     async def unreachable(self, chat_id: int) -> None:
         """Store that the bot was blocked there, or that the chat is gone."""
-        await self._set(chat_id, unreachable_since=self._now())
+        await self._set(chat_id, is_reachable=False)
 
-    async def _set(self, chat_id: int, unreachable_since: datetime | None) -> None:
-        row = {"chat_id": chat_id, "unreachable_since": unreachable_since}
+    async def _set(self, chat_id: int, *, is_reachable: bool) -> None:
+        row = {"chat_id": chat_id, "is_reachable": is_reachable}
         async with self._sessions.begin() as session:
-            await session.execute(upsert(session, ChatRow, "unreachable_since"), row)
+            await session.execute(upsert(session, ChatRow, "is_reachable"), row)
 
     async def migrated(self, chat_id: int, to: int) -> None:
         """Store that a group became a supergroup with another id; its conversation goes along."""
@@ -104,14 +103,12 @@ class ChatRepository(SqlRepository):
                 await session.execute(update(row).where(row.chat_id == chat_id).values(chat_id=to))
 
     async def private(self, *, only_allowed: bool = False) -> list[int]:
-        """Return the reachable private chats of users who are not blocked, for a broadcast.
-
-        The id of a private chat is that of its user.
-        """
-        access = "allowed" if only_allowed else "blocked"
-        decided = ChatRow.chat_id.in_(select(PersonRow.user_id).where(PersonRow.access == access))
-        is_open = (ChatRow.chat_id > 0) & ChatRow.unreachable_since.is_(None)
-        query = select(ChatRow.chat_id).where(is_open, decided if only_allowed else ~decided)
+        """Return the reachable private chats of users who are not blocked, for a broadcast."""
+        is_welcome = ChatRow.access.is_distinct_from("blocked")
+        if only_allowed:
+            is_welcome = ChatRow.access == "allowed"
+        is_open = (ChatRow.chat_id > 0) & ChatRow.is_reachable.is_(True)
+        query = select(ChatRow.chat_id).where(is_open, is_welcome)
         return await self._all(query.order_by(ChatRow.chat_id))
 
 

@@ -20,7 +20,6 @@ from db.models import (
     FactRow,
     MessageRow,
     OutboxRow,
-    PersonRow,
     ScoreRow,
     TraceRow,
     TurnRow,
@@ -117,9 +116,9 @@ async def forget(session: AsyncSession, user_id: int, user: str) -> Counter[str]
     emptied = update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA)
     counts = Counter(updates=await count_rows(session, emptied))
     owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered", "retry"])
-    undated = update(PersonRow).where(owned[PersonRow]).values(warned_on=None, introduced_on=None)
-    await session.execute(undated)
-    owned[PersonRow] &= PersonRow.access.is_(None)
+    nothing = dict.fromkeys(("is_reachable", "warned_on", "introduced_on"))
+    await session.execute(update(ChatRow).where(owned[ChatRow]).values(nothing))
+    owned[ChatRow] &= ChatRow.access.is_(None)
     for model, is_theirs in owned.items():
         counts[table_of(model).name] += await count_rows(session, delete(model).where(is_theirs))
     return counts
@@ -155,7 +154,6 @@ async def _owned(
         BottleRow: BottleRow.user_id == user_id,
         BroadcastRow: BroadcastRow.created_by == user_id,
         ChatRow: ChatRow.chat_id == user_id,
-        PersonRow: PersonRow.user_id == user_id,
         TurnRow: TurnRow.turn_id.in_(turns),
     }
 

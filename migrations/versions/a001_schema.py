@@ -169,8 +169,10 @@ def _create_messages() -> None:
     op.create_table(
         "chats",
         key("chat_id"),
-        moment("unreachable_since", nullable=True),
+        *optional("is_reachable", type_=sa.Boolean),
         *optional("migrated_to", type_=sa.BigInteger),
+        *optional("access"),
+        *optional("warned_on", "introduced_on", type_=sa.Date),
     )
 
 
@@ -192,12 +194,6 @@ def _create_turns() -> None:
 
 
 def _create_people() -> None:
-    op.create_table(
-        "people",
-        key("user_id"),
-        *optional("access"),
-        *optional("warned_on", "introduced_on", type_=sa.Date),
-    )
     op.create_table(
         "broadcasts",
         sa.Column("id", NUMBER, primary_key=True),

@@ -71,7 +71,7 @@ async def test_a_person_who_is_forgotten_is_nowhere_any_more_and_others_are(
         return done.stdout
 
     exported: dict[str, list[JsonObject]] = json.loads(await people("export", str(ADA)))
-    kept = {"facts", "messages", "outbox", "people", "scores", "traces", "turns"}
+    kept = {"chats", "facts", "messages", "outbox", "scores", "traces", "turns"}
     assert {name for name, rows in exported.items() if rows} >= kept
     assert WORDS[ADA] in str(exported)
     assert WORDS[BOB] not in str(exported)

@@ -241,7 +241,7 @@ async def test_an_unreachable_chat_is_known_until_somebody_writes(
     async def is_unreachable() -> bool:
         async with sessions() as session:
             row = await session.get(ChatRow, CHAT)
-            return row is not None and row.unreachable_since is not None
+            return row is not None and row.is_reachable is False
 
     sender = replace(sender, chats=ChatRepository(sessions))
     bot_api.fail("sendMessage", status, description, chat_id=CHAT)
