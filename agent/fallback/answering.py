@@ -14,17 +14,15 @@ from agent.engine.span import NO_SPAN, Span
 from agent.fallback.library import Passage, passage_for
 from agent.fallback.merging import Context, exchanges_of, request_of
 from agent.fallback.request import Request, read_request
-from agent.fallback.searching import Found, find, query_of
+from agent.fallback.searching import Found, find, pairing_of, query_of
 from agent.fallback.wording import describe_request, describe_wine, field_in_words
-from agent.fallback.words import pairings
 from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.sommelier.cards import wine_text
 from agent.sommelier.safety import get_wines
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
-from agent.sommelier.taste import written
 from agent.sommelier.wine import Catalogue, Wine
-from agent.turn import NOBODY, Fact, Person, Reply
+from agent.turn import NOBODY, Person, Reply
 
 ENOUGH: Final = 3
 """Wines that an answer shows."""
@@ -165,17 +163,11 @@ def _say(text: str, kind: ResponseType = "informational") -> Reply:
 
 
 def _found(look_up: LookUp, found: Found) -> Reply:
-    """Show the wines that were found, below how the request was read.
-
-    What the message rules out may be remembered of who asks.
-    """
-    request, message = look_up.request, look_up.message
-    read, notes = _read(request), "\n\n".join(_notes(message))
-    facts = (Fact("hate", written({out.field: (out.value,)}), out.said) for out in message.without)
-    suggested = tuple({fact.key: fact for fact in facts}.values())
+    """Show the wines that were found, below how the request was read."""
+    request, read = look_up.request, _read(look_up.request)
+    notes = "\n\n".join(_notes(look_up.message))
     if not found.wines:
-        text = "\n\n".join(filter(None, (read, _nothing(request, look_up.context), notes)))
-        return replace(_say(text), suggested_facts=suggested)
+        return _say("\n\n".join(filter(None, (read, _nothing(request, look_up.context), notes))))
     missed = ", ".join(escape(field_in_words(name, request)) for name in found.missed)
     begun = (
         translate("fallback_similar", name=escape(found.like.label)) if found.like else "",
@@ -183,8 +175,7 @@ def _found(look_up: LookUp, found: Found) -> Reply:
         "" if "foods" in found.missed else _why(request),
     )
     intro = "\n\n".join(filter(None, (read, " ".join(filter(None, begun)))))
-    reply = _shown(intro, found.wines[:ENOUGH], request, notes)
-    return replace(reply, suggested_facts=suggested)
+    return _shown(intro, found.wines[:ENOUGH], request, notes)
 
 
 def _shown(intro: str, wines: Sequence[Wine], request: Request, closing: str = "") -> Reply:
@@ -211,9 +202,8 @@ def _shown(intro: str, wines: Sequence[Wine], request: Request, closing: str = "
 
 def _why(request: Request) -> str:
     """Return why such wines suit the dish, where a dish is named."""
-    known = (dish.pairing for dish in request.dishes if dish.pairing in pairings())
-    pairing = next(known, "")
-    return translate(f"pairing_{pairing}") if pairing else ""
+    name = pairing_of(request)
+    return translate(f"pairing_{name}") if name else ""
 
 
 def _nothing(request: Request, context: Context) -> str:

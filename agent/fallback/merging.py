@@ -6,7 +6,7 @@ from typing import Final
 
 from agent.engine.messages import Message
 from agent.fallback.prices import ANY_PRICE, Price
-from agent.fallback.request import SCALES, Request, read_request
+from agent.fallback.request import LISTS, SCALES, Request, read_request, tidy
 from agent.sommelier.history import ids_shown_in
 from agent.sommelier.wine import Wine
 
@@ -74,8 +74,11 @@ def merge(before: Request, new: Request, context: Context) -> Request:
     if new.dishes and not new.ordinals:
         return compared(replace(new, allergens=allergens), context)
     kept = {name: values for name, values in before.wanted.items() if not _is_replaced(name, new)}
-    out = [old for old in before.without if old.value not in new.values(old.field)]
-    without = {(one.field, one.value): one for one in (*out, *new.without)}
+    old = {
+        name: [value for value in before.without[name] if value not in new.values(name)]
+        for name in before.without
+    }
+    without = {name: [*old.get(name, ()), *new.without.get(name, ())] for name in LISTS}
     is_priced = new.price != ANY_PRICE
     merged = replace(
         new,
@@ -83,7 +86,7 @@ def merge(before: Request, new: Request, context: Context) -> Request:
         dishes=new.dishes or before.dishes,
         price=new.price if is_priced else before.price,
         max_abv=before.max_abv if new.max_abv is None else new.max_abv,
-        without=tuple(without.values()),
+        without=tidy(without),
         allergens=allergens,
         order="" if is_priced else new.order or before.order,
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 from agent import lengths
 from agent.fallback.prices import ANY_PRICE, Price, read_price
-from agent.fallback.words import Span, dishes, language_of, scan, tokens
+from agent.fallback.words import Dish, Span, dishes, language_of, scan, tokens
 from agent.sommelier.wine import Body, Level, Sweetness
 
 SCALES: Final[Mapping[str, Sequence[str]]] = {
@@ -52,41 +52,28 @@ FEW_WORDS: Final = 4
 """Words of a message that asks to know, or is no more than the name of a wine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dish:
-    """A dish as the person wrote it, the foods it counts as, and the pairing it goes by."""
-
-    name: str
-    foods: tuple[str, ...]
-    pairing: str
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusion:
-    """Something that the wine must not be: a field and its value, as the person wrote it."""
-
-    field: str
-    value: str
-    said: str = ""
+Values = Mapping[str, tuple[str, ...]]
+"""Fields of a search, with their values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """Hold what a user asks for; a field is empty if the message does not mention it.
 
-    `wanted` maps the fields of a search to the values that a wine is to have. `cues` are said of
-    the wines that were shown: cheaper, dearer, lighter, fuller, drier, sweeter, other, like, why.
-    `ordinals` count them from 1, -1 is the last. `unknown` are the words that no table knows and
-    that may be a dish or a name, `unread` counts all longer words that no table knows.
+    A wine is to have one of the values `wanted` of each field, and none of those of `without`.
+    `dishes` are named as the person wrote them. `cues` are said of the wines that were shown:
+    cheaper, dearer, lighter, fuller, drier, sweeter, other, like, why. `ordinals` count them from
+    1, -1 is the last. `unknown` are the words that no table knows and that may be a dish or a name,
+    `unread` counts all longer words that no table knows.
     """
 
     text: str = ""
     language: str = "en"
-    wanted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    dishes: tuple[Dish, ...] = ()
+    wanted: Values = field(default_factory=dict)
+    dishes: Mapping[str, Dish] = field(default_factory=dict)
     price: Price = ANY_PRICE
     max_abv: float | None = None
-    without: tuple[Exclusion, ...] = ()
+    without: Values = field(default_factory=dict)
     allergens: tuple[str, ...] = ()
     order: str = ""
     cues: frozenset[str] = frozenset()
@@ -211,7 +198,7 @@ class _Reader:
 
     # What is wanted.
 
-    def _tastes(self) -> tuple[dict[str, tuple[str, ...]], tuple[Exclusion, ...]]:
+    def _tastes(self) -> tuple[Values, Values]:
         """Return what a wine is to be, and what it must not be."""
         wanted = {name: self._values(name) for name in LISTS if name != "colours"}
         if "alcohol_free" in wanted["styles"]:
@@ -225,33 +212,29 @@ class _Reader:
             wanted["colours" if is_besides else "styles"] += span.values("colour")
         for name, steps in _opposites(self.denied):
             wanted[name] = [*steps, *wanted[name]]
-        without = tuple(one for span in self.denied for one in self._exclusions(span))
-        out = {(one.field, one.value) for one in without}
-        tidy = {
-            name: tuple(value for value in dict.fromkeys(wanted[name]) if (name, value) not in out)
-            for name in LISTS
+        without = {name: list[str]() for name in LISTS}
+        for span in self.denied:
+            is_named = span.values("regions") or span.values("grapes")
+            names = ("regions", "grapes") if is_named else ("styles", "countries", "text")
+            for name in names:
+                without[name] += span.values(name)
+            if not any(map(span.values, names)):
+                without["styles"] += span.values("colour")
+        left = {
+            name: [value for value in wanted[name] if value not in without[name]] for name in LISTS
         }
-        return {name: values[:MOST_VALUES] for name, values in tidy.items() if values}, without
+        return tidy(left), tidy(without)
 
-    def _exclusions(self, span: Span) -> list[Exclusion]:
-        is_named = span.values("regions") or span.values("grapes")
-        names = ("regions", "grapes") if is_named else ("styles", "countries", "text")
-        found = [(name, value) for name in names for value in span.values(name)]
-        found = found or [("styles", colour) for colour in span.values("colour")]
-        return [Exclusion(name, value, self._written(span)) for name, value in found]
-
-    def _dishes(self) -> tuple[Dish, ...]:
+    def _dishes(self) -> dict[str, Dish]:
         """Return the dishes that are named; a side dish counts where nothing else is."""
-        found: list[tuple[Dish, bool]] = []
-        for span in self.wanted:
-            is_allergen = "allergy" in self.marks and span.values("allergen")
-            for number in () if is_allergen else span.values("dish")[:1]:
-                known = dishes()[int(number)]
-                foods = tuple(map(str, known.foods))
-                dish = Dish(self._written(span), foods, known.pairing or foods[0])
-                found.append((dish, known.side))
-        mains = [dish for dish, is_side in found if not is_side] or [dish for dish, _ in found]
-        return tuple(dict.fromkeys(mains))[:MOST_VALUES]
+        found = {
+            self._written(span): dishes()[int(number)]
+            for span in self.wanted
+            for number in span.values("dish")[:1]
+            if not (span.values("allergen") and "allergy" in self.marks)
+        }
+        mains = {name: dish for name, dish in found.items() if not dish.side} or found
+        return dict([*mains.items()][:MOST_VALUES])
 
     def _allergens(self) -> tuple[str, ...]:
         told = [value for span in self.spans for value in span.values("without_allergens")]
@@ -296,6 +279,11 @@ class _Reader:
         is_asked = "?" in self.text or (opens and not is_bought)
         is_wish = "wish" in self.marks or is_bought or bool(request.cues or request.ordinals)
         return is_asked and sum(word.is_word for word in self.words) >= FEW_WORDS and not is_wish
+
+
+def tidy(values: Mapping[str, Sequence[str]]) -> Values:
+    """Return the fields that have values, each value once."""
+    return {name: tuple(dict.fromkeys(said))[:MOST_VALUES] for name, said in values.items() if said}
 
 
 def _kinds(span: Span) -> set[str]:

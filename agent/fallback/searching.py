@@ -84,8 +84,8 @@ async def find(
 
 def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tuple[Wine, ...]:
     """Return the wines of a result that nothing speaks against, alcohol-free ones if asked for."""
-    tastes = (out.value for out in request.without if out.field == "text" and out.value != OAKY)
-    denied = {"text": tuple(tastes)}
+    tastes = request.without.get("text", ())
+    denied = {"text": tuple(taste for taste in tastes if taste != OAKY)}
     wines = [wine for wine in result.wines if not is_of(wine, denied)]
     if request.name:
         wines = [wine for wine in wines if _is_called(wine, request.name)]
@@ -131,11 +131,10 @@ def query_of(request: Request, context: Context) -> WineQuery:
     soft |= _add_pairing(filters, request)
     soft |= _add_kin(filters)
     for name in ("styles", "grapes", "countries", "regions"):
-        out = [exclusion.value for exclusion in request.without if exclusion.field == name]
-        known = (*filters.get(f"without_{name}", ()), *out)
-        filters[f"without_{name}"] = tuple(dict.fromkeys(known))[:MOST_NAMES]
+        out = (*filters.get(f"without_{name}", ()), *request.without.get(name, ()))
+        filters[f"without_{name}"] = tuple(dict.fromkeys(out))[:MOST_NAMES]
     told = {name: value for name, value in filters.items() if value}
-    if any(exclusion.value == OAKY for exclusion in request.without):
+    if OAKY in request.without.get("text", ()):
         told["oak"] = False
     return WineQuery.model_validate(told | {"soft": sorted(soft)})
 
@@ -144,13 +143,11 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     """Add the foods of the dishes and what suits the first; return the fields that only rank."""
     if not request.dishes:
         return set()
-    foods = dict.fromkeys(food for dish in request.dishes for food in dish.foods)
+    foods = dict.fromkeys(food for dish in request.dishes.values() for food in dish.foods)
     filters["foods"] = tuple(foods)[:MOST_FOODS]
     soft, is_named = {"foods"}, bool(filters["grapes"] or filters["regions"])
-    known = (pairings()[dish.pairing] for dish in request.dishes if dish.pairing in pairings())
-    if (pairing := next(known, None)) is None:
-        return soft
-    if not (filters["styles"] or is_named):
+    pairing = pairings().get(pairing_of(request), {})
+    if pairing and not (filters["styles"] or is_named):
         suits = pairing.get("styles", ())
         filters["without_styles"] = tuple(style for style in HEAVY if style not in suits)
     for name, values in pairing.items():
@@ -158,6 +155,12 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
             filters[name] = values
             soft.add(name)
     return soft
+
+
+def pairing_of(request: Request) -> str:
+    """Return the name of the pairing of the first dish that has one; empty if none has."""
+    names = (dish.pairing_name for dish in request.dishes.values())
+    return next((name for name in names if name in pairings()), "")
 
 
 def _add_kin(filters: dict[str, Any]) -> set[str]:
@@ -189,8 +192,7 @@ def unambiguous_query(text: str, language: str) -> WineQuery | None:
     request = read_request(text, language)
     is_unclear = request.unknown or request.unread > MOST_UNREAD or request.is_question
     refers_back = request.cues or request.ordinals
-    is_by_taste = any(exclusion.field == "text" for exclusion in request.without)
-    is_odd = is_unclear or refers_back or is_by_taste or request.price.is_unknown
+    is_odd = is_unclear or refers_back or "text" in request.without or request.price.is_unknown
     if is_odd or not (request.wanted or request.dishes):
         return None
     return query_of(request, Context())

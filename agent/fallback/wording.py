@@ -6,8 +6,8 @@ from typing import Final
 from pydantic import ValidationError
 
 from agent.fallback.prices import Price
-from agent.fallback.request import Dish, Request
-from agent.fallback.words import food_name, name_of, names
+from agent.fallback.request import Request
+from agent.fallback.words import Dish, food_name, name_of, names
 from agent.i18n import current_language, translate, use_language
 from agent.sommelier.cards import country_name
 from agent.sommelier.wine import Style, Wine, WineQuery, money
@@ -31,7 +31,7 @@ def describe_request(request: Request) -> str:
             " ".join(filter(None, (styles, *map(style_name, colours)))),
             *_tastes(request),
             *(_either(_value(name, value) for value in request.values(name)) for name in PLACES),
-            ", ".join(dish.name.strip() for dish in request.dishes),
+            ", ".join(request.dishes),
             price_in_words(request.price),
             f"≤ {request.max_abv:g} % vol" if request.max_abv is not None else "",
             request.name,
@@ -55,7 +55,7 @@ def describe_search(arguments: str, language: str) -> str:
     except ValidationError:
         return ""
     with use_language(language):
-        dishes = tuple(Dish(food_name(food, language), (), "") for food in query.foods[:MOST_FOODS])
+        dishes = {food_name(food, language): Dish(foods=(food,)) for food in query.foods}
         price = Price(query.min_price, query.max_price or query.below, query.currency)
         wanted = {name: tuple(map(str, getattr(query, name))) for name in NAMED}
         return describe_request(Request(wanted=wanted, dishes=dishes, price=price))
@@ -129,7 +129,7 @@ def price_in_words(price: Price) -> str:
 
 
 def _without(request: Request) -> str:
-    out = (_value(exclusion.field, exclusion.value) for exclusion in request.without)
+    out = (_value(name, value) for name in request.without for value in request.without[name])
     allergens = (_named("allergen", name) or name for name in request.allergens)
     names = _either((*out, *allergens))
     return translate("fallback_without", names=names) if names else ""
@@ -138,7 +138,7 @@ def _without(request: Request) -> str:
 def field_in_words(name: str, request: Request) -> str:
     """Return what was asked of a field that no wine meets."""
     if name == "foods":
-        return ", ".join(dish.name for dish in request.dishes)
+        return ", ".join(request.dishes)
     words = describe_request(Request(wanted={name: request.values(name)}))
     return words if name in PLACES else words.lower()
 
@@ -150,7 +150,7 @@ def _either(names: Iterable[str]) -> str:
 
 def describe_wine(wine: Wine, request: Request) -> str:
     """Return what kind of wine it is and what it goes with: the foods asked for, if it does."""
-    asked = {food for dish in request.dishes for food in dish.foods}
+    asked = {food for dish in request.dishes.values() for food in dish.foods}
     foods = [food for food in wine.foods if food in asked] or wine.foods
     named = ", ".join(food_name(food, current_language()) for food in foods[:MOST_FOODS])
     body = next((group for group in BODIES if wine.body in group), ())

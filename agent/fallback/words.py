@@ -72,6 +72,11 @@ class Dish(StrictModel):
     pairing: str = ""
     side: bool = False
 
+    @property
+    def pairing_name(self) -> str:
+        """Return the name of its pairing: its own, or that of its first food."""
+        return self.pairing or self.foods[0]
+
 
 class Build(NamedTuple):
     """The taste of the wines of a grape or a region."""

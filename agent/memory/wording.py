@@ -96,7 +96,7 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
     """Return a reply that tells the changes of its turn, and what else might be remembered.
 
     Its changes are one, which can be undone under `undo_id` unless that is 0. What the message
-    rules out is suggested as a fact where nobody suggested any.
+    rules out is suggested as a fact.
     """
     if not person.user_id:
         return reply
@@ -108,9 +108,8 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
         undo_id=undo_id,
     )
     is_changed = bool(change.learned or change.unlearned or change.bottles)
-    facts = reply.suggested_facts
-    if not facts and reply.wines and len(message) <= MAX_READ:
-        facts = tuple(excluded(parse_query(message)))
+    is_read = bool(reply.wines) and len(message) <= MAX_READ
+    facts = excluded(parse_query(message)) if is_read else ()
     return replace(
         reply,
         changes=(change,) if is_changed else (),
