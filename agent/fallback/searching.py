@@ -66,9 +66,6 @@ async def find(
     query = query_of(request, context)
     liked = (context.meant(request) or context.shown)[:1] if "like" in request.cues else ()
     if liked:
-        own = read_request(request.text, request.language)
-        own = replace(own, price=request.price, without=request.without, cues=request.cues)
-        query = query_of(own, context)
         result = await find_wines(catalogue, query, person, like=liked[0].id)
         return Found(wines=_fitting(result, request, query), like=liked[0])
     result = await find_wines(catalogue, query, person)
