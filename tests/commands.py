@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bot.__main__ import app, main
+from bot.__main__ import main
 from bot.commands.output import LOUD
 from tests.databases import together
 from tests.processes import Process
@@ -86,13 +86,10 @@ def own_logging() -> Iterator[None]:
 
 def sommelier_eval(*arguments: str) -> tuple[int, dict[str, Any], str]:
     """The exit status, what `--save` wrote, and standard error; raises what no one foresaw."""
-    saved = Path("saved.json").absolute()
-    with own_logging():
-        ran = CliRunner().invoke(app, ["eval", *arguments, "--save", str(saved)])
-    if ran.exception and not isinstance(ran.exception, SystemExit):
-        raise ran.exception
+    saved, here = Path("saved.json").absolute(), {"HOME": str(Path.cwd())}
+    done = sommelier_here("eval", *arguments, "--save", str(saved), environment=here)
     written = json.loads(saved.read_text()) if saved.exists() else {}
-    return ran.exit_code, written, ran.stderr
+    return done.returncode, written, done.stderr
 
 
 def sommelier_here(
