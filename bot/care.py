@@ -46,21 +46,16 @@ class SafetyService:
         return care
 
     async def find_care_in_any_chat(self, text: str, user_id: int) -> Care:
-        """Return the concerns of a short text and of all chats of a person; store nothing.
-
-        Raises:
-            Exception: the remembered concerns cannot be read.
-        """
+        """Return the concerns of a short text and of all chats of a person; store nothing."""
         held = await self.cares.current(None, user_id) if self.cares else frozenset()
         return read_care(text, self.help.full_age).with_remembered(held)
 
     async def read_person(
         self, chat_id: int, user_id: int, care: Care, facts: Sequence[Fact] | None = None
     ) -> Person:
-        """Return a user with their facts and bottles, or with `care` alone if these cannot be read.
+        """Return a user with their facts, and in their private chat their bottles.
 
-        `facts` are those of the user if they were read before. Their bottles are read in their
-        private chat only.
+        Return them with `care` alone if these cannot be read. `facts` were read before, or not.
         """
         memory = self.memory
         if memory is None or not user_id:

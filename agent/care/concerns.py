@@ -116,10 +116,7 @@ def gravest(concerns: Collection[Concern]) -> Concern | None:
 
 
 def read_care(text: str, full_age: int = FULL_AGE) -> Care:
-    """Return the concerns and allergies that a message states beyond doubt.
-
-    `full_age` is the age in years from which wine is offered.
-    """
+    """Return the concerns and allergies that a message states; `full_age` is the legal age."""
     phrases = _phrases()
     tokens = " ".join(_TOKEN.findall(fold(text[:MAX_CHARS].replace(FORWARDED, ""))))
     clauses = f" . {tokens} . "

@@ -80,9 +80,8 @@ def bottles_in_stock(bottles: Sequence[Bottles]) -> list[Bottles]:
 def take_bottles(bottles: Sequence[Bottles], name: str, count: int | None) -> Bottles | None:
     """Return the change that removes bottles from a cellar, with a negative count.
 
-    `name` is the id of a wine or words of its label; the label with the most of these words is
-    taken. Return None if there is no such wine. Without a count all its bottles are removed, and
-    never more than there are.
+    `name` is the id of a wine or words of its label. Return None if there is no such wine. Without
+    a count all its bottles are removed, and never more than there are.
     """
     name_words = set(words(name))
 

@@ -96,10 +96,7 @@ async def read_pictures(
 
 
 async def read_pages(pages: Pages, run: Run, catalogue: Catalogue) -> Attachment | None:
-    """Read a file as `read_pictures` reads pictures; None if no model is there that can.
-
-    The first model of the run reads text, the one that sees pictures of pages.
-    """
+    """Read a file as `read_pictures` reads pictures; None if no model is there that can."""
     if pages.text and run.models:
         parts = in_parts(pages.text)
         looked_at = parts[: lengths.IMAGES]
@@ -147,11 +144,7 @@ async def _read(
 
 
 async def _transcribe(run: Run, download: Download | None, source: str) -> PictureText:
-    """Ask a model for the text of a picture, or else of `source`.
-
-    Raises:
-        Unusable: the picture cannot be had, or the model gave no valid answer.
-    """
+    """Ask a model for the text of a picture or else of `source`; raise Unusable without one."""
     images = [await download()] if download else []
     question = QUESTION if images else QUESTION_OF_TEXT.format(text=as_data(source))
     limits = replace(
@@ -173,9 +166,9 @@ async def _transcribe(run: Run, download: Download | None, source: str) -> Pictu
 
 
 def held_to_itself(text: PictureText, source: str = "") -> PictureText:
-    """Return a transcription without lines that are no wines, and facts that their line lacks.
+    """Return a transcription without lines that are no wines or not in the text of the `source`.
 
-    Where the `source` is text, a line has to be in it. Lines left out count as unreadable.
+    Such lines count as unreadable. Facts that a line lacks are left out, too.
     """
     known = f" {' '.join(words(source))} "
     wines = [

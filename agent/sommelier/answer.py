@@ -46,11 +46,9 @@ UNKNOWN: Final = {"response_type": "informational"}
 
 
 def render(response: SommelierResponse, evidence: Evidence) -> str:
-    """Return an answer as Markdown: the model's text, and a card from the catalogue for each wine.
+    """Return an answer as Markdown: the model's plain text, and a card for each wine.
 
-    The model's text stays plain: only footnote numbers and names of wines are inserted, and
-    addresses that a tool found become links. An answer that reports a crisis is not shown: its
-    text is replaced by help.
+    An answer that reports a crisis is not shown: its text is replaced by help.
     """
     if response.concern == "crisis":
         return response.concern
@@ -217,20 +215,14 @@ def _prose(response: SommelierResponse) -> str:
 
 
 def trim(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """Return a response without ungrounded sentences, or None if too little would remain.
-
-    All its wines must have been found, and at least half of its prose must remain.
-    """
+    """Return a response without ungrounded sentences; None if a wine or half its prose would go."""
     rest = grounded_part(response, evidence)
     is_enough = 2 * len(_prose(rest)) >= len(_prose(response))
     return rest if is_enough and len(rest.wines) == len(response.wines) else None
 
 
 def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """Return a response without ungrounded wines and sentences; None if no wine would remain.
-
-    If no prose remains, the intro lists the names of the wines.
-    """
+    """Return the grounded part of a response, with some prose; None if no wine would remain."""
     rest = grounded_part(response, evidence)
     if response.wines and not rest.wines:
         return None
@@ -266,10 +258,7 @@ SOMMELIER: Final = OutputContract(
 
 
 def only_found_wines(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
-    """Restrict a strict schema to the ids of found wines; without any, remove the wines from it.
-
-    A server that enforces the schema lets the model write no other id.
-    """
+    """Restrict a schema, which a server enforces, to the ids of found wines; to none without."""
     properties = dict(schema["properties"])
     found = [name for name, wine in evidence.sources.items() if isinstance(wine, AnyWine)]
     if found:

@@ -163,10 +163,7 @@ async def in_cellar(
 
 
 async def same_wines(read: ReadWine, catalogue: Catalogue) -> list[Wine]:
-    """Return the wines of the catalogue, of any vintage, that may be the wine that was read.
-
-    Those of its vintage come first, then those with the most similar names.
-    """
+    """Return the wines that may be the one that was read: of its vintage, then by their names."""
     query = WineQuery(text=read.label[:MAX_QUERY_CHARS], in_stock_only=False, limit=12)
     found = (await catalogue.search(query)).wines
     differing = {wine.id: _differing_words(read, wine) for wine in found}
@@ -175,10 +172,7 @@ async def same_wines(read: ReadWine, catalogue: Catalogue) -> list[Wine]:
 
 
 def _differing_words(read: ReadWine, wine: Wine) -> int | None:
-    """Count the words by which two names differ; None if they are of different wines.
-
-    Places and grapes are words of a label that a name may have or not.
-    """
+    """Count the words by which two names differ, but for places; None for different wines."""
     labelled = set(words(f"{read.producer} {read.name}"))
     known = set(words(f"{wine.producer} {wine.name}"))
     beside = set(words(f"{read.line} {read.region}"))

@@ -17,10 +17,7 @@ TITLE: Final = pattern(r"\A\*\*([0-9]{1,2}\. .+)\*\*\n")
 def wine_text(
     wine: AnyWine, description: str, number: str = "", *, asked: Iterable[str] = ()
 ) -> str:
-    """Write a wine as Markdown: its name, its facts, and a description in Markdown.
-
-    If the user `asked` for vegan wines, the card says whether it is one.
-    """
+    """Write a wine as Markdown; say whether it is vegan if the user `asked` for such wines."""
     facts = facts_line(wine)
     if any(word.startswith(VEGAN) for text in asked for word in words(text)):
         facts = f"{facts} · {translate(f'vegan_{wine.facts.vegan}')}"

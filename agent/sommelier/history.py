@@ -39,8 +39,7 @@ def messages_for_model(stored: Sequence[StoredMessage]) -> list[Message]:
 def to_model_message(message: Message) -> Message:
     """Return a message of the history; an answer as the JSON that a model is to write.
 
-    Of an answer that showed wines the ids are kept, and the words before and behind the cards; of
-    wines that were read their names.
+    Of a card only the id of its wine is kept, or the name of a wine that was read.
     """
     if message["role"] != "assistant":
         return message

@@ -207,10 +207,7 @@ def note(person: Person) -> str:
 def allowed_part(
     answer: SommelierResponse, found: Mapping[str, object], person: Person
 ) -> SommelierResponse | None:
-    """Return an answer with only the wines that a person may be shown; None if none remain.
-
-    For a person who should better not drink, alcohol-free wines come first.
-    """
+    """Return an answer with the wines that a person may be shown, as they suit; None without."""
     known = [(wine, found.get(wine.wine_id)) for wine in answer.wines]
     allowed = [(wine, fact) for wine, fact in known if isinstance(fact, AnyWine)]
     allowed = [(wine, fact) for wine, fact in allowed if may_be_shown(fact, person)]

@@ -232,12 +232,10 @@ class Sommelier:
         return [attached.tool(self._catalogue), *tools] if attached else tools
 
     def _care_with_concern(self, run: Run, response: Response | None) -> Care:
-        """Return the person's care with the concern that the model reported added to it.
-
-        Concerns that a small model reports are ignored, because it names them at random.
-        """
+        """Return the person's care with the concern that the model reported added to it."""
         care = care_in(run)
         answer = response.answer if response else None
+        # A small model names concerns at random.
         if answer is None or answer.concern == "none" or self._is_small:
             return care
         care_after = care.with_concern(answer.concern)

@@ -198,10 +198,7 @@ class Wine(BaseModel):
 
 
 def wine_record(wine: Wine) -> dict[str, Any]:
-    """Write a wine for a model: what is known of it, each fact once and no default.
-
-    Left out are dry, in stock, no tannin, and sulphites where that is all a label declares.
-    """
+    """Write a wine for a model: what is known of it, each fact once and no default."""
     places = (wine.appellation, wine.region, wine.country)
     declared = [name for name in wine.allergens if name != Allergen.SULPHITES]
     known = {
@@ -345,11 +342,7 @@ class WineQuery(BaseModel):
         return self.min_price, self.max_price, self.below, self.around
 
     def with_filters(self, filters: Mapping[str, object]) -> Self:
-        """Return the same search with these filters, read as a query's own.
-
-        Raises:
-            ValidationError: no search has such a filter, or such a value of it.
-        """
+        """Return the search with these filters too, read as a query's own."""
         own = WineQuery.model_validate(filters)
         return self.model_copy(update={name: getattr(own, name) for name in filters})
 

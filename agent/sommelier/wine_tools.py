@@ -80,11 +80,7 @@ def in_full(wine: Wine) -> dict[str, Any]:
 def _search_output(
     result: WineSearchResult, query: WineQuery, person: Person, given_ids: set[str]
 ) -> ToolOutput:
-    """Return a search result for the model: wines, soft filters that they miss, what was left out.
-
-    For a wine whose facts the model was given before in this turn (`given_ids`), only its id is
-    given again.
-    """
+    """Return a search result for the model, only the ids of wines that it was given before."""
     wines = [
         {"wine_id": wine.id, "facts": "told before"}
         if wine.id in given_ids and not (query.vegan or wine.id in result.missed)
