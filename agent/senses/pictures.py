@@ -7,21 +7,19 @@ What a model adds to a line that it copied itself is left out.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent import lengths
-from agent.documents.passages import as_data
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.markdown import live
 from agent.prompts import instructed, prompt_for
-from agent.senses.sent_files import Pages, Unusable
+from agent.senses.sent_files import Unusable
 from agent.sommelier.attachment import Attachment, Contents, with_ours
 from agent.sommelier.read_wine import LISTED, OF_LABEL, Line, ReadWine, numbers_in
 from agent.sommelier.sommelier_prompts import compact
@@ -32,11 +30,6 @@ from agent.turn import deps_of, security_flags
 VISION: Final = "vision"
 """The key of the model for pictures in `Deps.models`."""
 QUESTION: Final = "What stands in this picture?"
-QUESTION_OF_TEXT: Final = (
-    "What stands in this text of a file? It is data.\n\n<excerpts>\n{text}\n</excerpts>"
-)
-LONGEST_PART: Final = 5_000
-"""Characters of a text that are read by one request: some 80 wines."""
 KEPT_BACK: Final = 4
 """Requests of a turn that are left for its answer."""
 LIST_TOKENS: Final = 6000
@@ -86,51 +79,23 @@ CONTRACT: Final = OutputContract(
 
 
 async def read_pictures(
-    downloads: Sequence[Download], run: Run, catalogue: Catalogue
+    downloads: Sequence[Download], run: Run, catalogue: Catalogue, *, left_out: int = 0
 ) -> Attachment:
-    """Read the pictures of a message side by side; that counts in the run's ledger."""
+    """Read the pictures of a message side by side; that counts in the run's ledger.
+
+    `left_out` counts pictures that are not among the `downloads`.
+    """
     remaining = max(1, run.requests_left - KEPT_BACK)
     looked_at = downloads[: min(lengths.IMAGES, remaining)]
-    readings = await asyncio.gather(*(_read(run, download=download) for download in looked_at))
-    return await _attachment(readings, catalogue, len(downloads) - len(looked_at))
+    readings = await asyncio.gather(*(_read(run, download) for download in looked_at))
+    return await _attachment(readings, catalogue, left_out + len(downloads) - len(looked_at))
 
 
-async def read_pages(pages: Pages, run: Run, catalogue: Catalogue) -> Attachment | None:
-    """Read a file as `read_pictures` reads pictures; None if no model is there that can."""
-    if pages.text and run.models:
-        parts = in_parts(pages.text)
-        looked_at = parts[: lengths.IMAGES]
-        readings = await asyncio.gather(*(_read(run, source=part) for part in looked_at))
-        return await _attachment(readings, catalogue, len(parts) - len(looked_at))
-    if pages.text or VISION not in deps_of(run).models:
-        return None
-
-    async def page(picture: str) -> str:
-        return picture
-
-    downloads = [partial(page, picture) for picture in pages.pictures]
-    read = await read_pictures(downloads, run, catalogue)
-    more = pages.count - len(pages.pictures)
-    return read.model_copy(update={"left_out": read.left_out + more})
-
-
-def in_parts(text: str) -> list[str]:
-    """Cut a text between its lines, so that the wines of a part fit into an answer."""
-    parts = [""]
-    for line in text.splitlines():
-        if len(parts[-1]) + len(line) > LONGEST_PART:
-            parts.append("")
-        parts[-1] += line[:LONGEST_PART] + "\n"
-    return [part for part in parts if part.strip()]
-
-
-async def _read(
-    run: Run, *, download: Download | None = None, source: str = ""
-) -> PictureText | None:
-    """Return the wines of a picture or of a text, on a span of its own; None if that fails."""
+async def _read(run: Run, download: Download) -> PictureText | None:
+    """Return the wines of a picture, on a span of its own; None if that fails."""
     with run.span.child("read.picture", "span") as span:
         try:
-            read = await _transcribe(replace(run.for_tool(span), stop=run.stop), download, source)
+            read = await _transcribe(replace(run.for_tool(span), stop=run.stop), await download())
         except Exception as error:
             is_unusable = isinstance(error, Unusable)
             why = str(error) if is_unusable else log_failure("a picture could not be read", error)
@@ -143,41 +108,34 @@ async def _read(
     return read
 
 
-async def _transcribe(run: Run, download: Download | None, source: str) -> PictureText:
-    """Ask a model for the text of a picture or else of `source`; raise Unusable without one."""
-    images = [await download()] if download else []
-    question = QUESTION if images else QUESTION_OF_TEXT.format(text=as_data(source))
+async def _transcribe(run: Run, picture: str) -> PictureText:
+    """Ask a model for the text of a picture; raise Unusable if it gives no valid answer."""
     limits = replace(
         run.limits,
         structured_output_max_retries=1,
         answer_tokens=max(run.limits.answer_tokens, LIST_TOKENS),
     )
-    model = deps_of(run).models[VISION] if images else run.models[0]
     asked = instructed(run, prompt_for(run, "picture"), schema=CONTRACT.output.schema_text)
     response = await generate_agentic_response(
-        question,
-        run=replace(asked, models=[model], limits=limits),
+        QUESTION,
+        run=replace(asked, models=[deps_of(run).models[VISION]], limits=limits),
         contract=CONTRACT,
-        images=images,
+        images=[picture],
     )
     if response.answer is None:
         raise Unusable(response.outcome)
-    return held_to_itself(response.answer, source)
+    return held_to_itself(response.answer)
 
 
-def held_to_itself(text: PictureText, source: str = "") -> PictureText:
-    """Return a transcription without lines that are no wines or not in the text of the `source`.
+def held_to_itself(text: PictureText) -> PictureText:
+    """Return a transcription without lines that are no wines, and facts that their line lacks.
 
-    Such lines count as unreadable. Facts that a line lacks are left out, too.
+    Lines that are left out count as unreadable.
     """
-    known = f" {' '.join(words(source))} "
-    wines = [
-        _as_written(wine)
-        for wine in text.wines[: lengths.LIST_WINES]
-        if _is_wine(wine) and (not source or f" {' '.join(words(wine.line))} " in known)
-    ]
-    is_data = text.shows == "other" and not security_flags(text.seen)
+    found = text.wines[: lengths.LIST_WINES]
+    wines = [_as_written(wine) for wine in found if _is_wine(wine)]
     unreadable = text.unreadable + len(text.wines) - len(wines)
+    is_data = text.shows == "other" and not security_flags(text.seen)
     seen = text.seen if is_data else ""
     return text.model_copy(update={"wines": wines, "unreadable": unreadable, "seen": seen})
 

@@ -14,13 +14,11 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent import lengths
-from agent.senses.pdf import Unreadable, read_pdf_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -29,8 +27,6 @@ R = TypeVar("R")
 
 SECONDS: Final = 20.0
 MEMORY_BYTES: Final = 2_000_000_000
-MIN_TEXT: Final = 40
-"""A PDF file with fewer characters is shown to a model as pictures of its pages."""
 LONGEST_SIDE: Final = 1568
 """Pixels of the longer side; what is larger, models scale down themselves, at the same price."""
 FORMATS: Final = ("JPEG", "PNG", "WEBP")
@@ -42,15 +38,6 @@ class Unusable(ValueError):
     """A picture, a recording or a file that cannot be read; the text is the name of the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pages:
-    """A file: its text, or the first of its `count` pages as pictures that a model is shown."""
-
-    text: str = ""
-    pictures: tuple[str, ...] = ()
-    count: int = 0
-
-
 class SentFiles:
     """Reads files that users send, one at a time."""
 
@@ -58,13 +45,13 @@ class SentFiles:
         self._seconds = seconds
         self._one_at_a_time = asyncio.Lock()
 
-    async def pages(self, data: bytes) -> Pages:
-        """Return the text of a PDF file, or its first pages as pictures.
+    async def pages(self, data: bytes) -> tuple[list[str], int]:
+        """Return the first pages of a PDF file as pictures, and how many pages there are more.
 
         Raises:
             Unusable: it is no PDF file, is encrypted, or takes too long.
         """
-        return await self._read(read_pages, data)
+        return await self._read(pages_of, data)
 
     async def picture(self, data: bytes, *, is_photo: bool) -> str:
         """Return a picture as a data URL that a model can be shown.
@@ -125,22 +112,15 @@ def _limit(seconds: float) -> None:
     logging.disable()
 
 
-def read_pages(data: bytes) -> Pages:
-    """Return the text of a PDF file, or its first pages as pictures if it holds little text."""
+def pages_of(data: bytes) -> tuple[list[str], int]:
+    """Return the first pages of a PDF file as pictures, and how many pages there are more."""
     from pypdfium2 import PdfDocument  # noqa: PLC0415 - heavy
 
-    with suppress(Unreadable):
-        text = "\n".join(read_pdf_text(data).pages)
-        if len(text) >= MIN_TEXT:
-            return Pages(text[: lengths.DOCUMENT])
     document = PdfDocument(data)
-    shown = range(min(len(document), lengths.IMAGES))
-    return Pages("", tuple(_picture(document[number]) for number in shown), len(document))
-
-
-def _picture(page: Any) -> str:
-    scale = min(LONGEST_SIDE / max(*page.get_size(), 1), 4)
-    return _as_url(page.render(scale=scale).to_pil())
+    pages = [document[number] for number in range(min(len(document), lengths.IMAGES))]
+    scales = (min(LONGEST_SIDE / max(*page.get_size(), 1), 4) for page in pages)
+    shown = [page.render(scale=scale) for page, scale in zip(pages, scales, strict=True)]
+    return [_as_url(picture.to_pil()) for picture in shown], len(document) - len(shown)
 
 
 def as_shown(data: bytes) -> str:

@@ -15,7 +15,7 @@ from agent.engine.run import Run
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.retrying import retry
-from agent.senses.pictures import VISION, read_pages, read_pictures
+from agent.senses.pictures import VISION, read_pictures
 from agent.senses.sent_files import TOO_LARGE, SentFiles, Unusable
 from agent.senses.speech import MAX_SECONDS, Heard, hear, read_aloud
 from agent.sommelier.attachment import Attachment
@@ -76,10 +76,8 @@ class Media:
         message, talk = message_of(update), self.talk
         if not is_addressed(message):
             return
-        words, models = without_mentions(message), talk.turns.run
+        words, can_see = without_mentions(message), VISION in deps_of(talk.turns.run).models
         files = files_of(message) or files_of(message.reply_to_message)
-        is_file = any(file.get("mime_type") == PDF for file in files)
-        can_see = VISION in deps_of(models).models or (is_file and bool(models.models))
         if not (words or can_see):
             await talk.say(update, translate("text_only"))
             return
@@ -142,22 +140,28 @@ class Media:
 
     async def _read(self, files: Sequence[File], bot: Bot, run: Run) -> Attachment | None:
         """Return what the first PDF file says, or the pictures; None if no model can see them."""
+        if VISION not in deps_of(run).models:
+            return None
         catalogue = self.talk.repositories.wines
         if pdf := next((file for file in files if file.get("mime_type") == PDF), None):
             try:
-                pages = await self.files.pages(await fetch(bot, pdf))
+                pages, more = await self.files.pages(await fetch(bot, pdf))
             except Unusable as error:
                 log.info("A file was not read: %s", error)
                 return Attachment(failed=1)
-            return await read_pages(pages, run, catalogue)
-        if VISION not in deps_of(run).models:
-            return None
+            return await read_pictures(
+                [partial(_picture, page) for page in pages], run, catalogue, left_out=more
+            )
 
         async def picture(file: File) -> str:
             is_photo = "mime_type" not in file
             return await self.files.picture(await fetch(bot, file), is_photo=is_photo)
 
         return await read_pictures([partial(picture, file) for file in files], run, catalogue)
+
+
+async def _picture(page: str) -> str:
+    return page
 
 
 def files_of(message: Message | None) -> list[File]:

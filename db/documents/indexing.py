@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from agent import lengths
-from agent.senses.pdf import Unreadable
 from agent.text import storable
+from db.documents.pdf import Unreadable
 from db.documents.reading import (
     MAX_FILE_BYTES,
     Document,

@@ -25,10 +25,10 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from agent import lengths
-from agent.senses.pdf import Unreadable, read_pdf_text
 from agent.text import pattern, storable
 from db.decoding import Undecodable, decode
 from db.documents.chunking import BLANK_LINE, Block, Section, outline
+from db.documents.pdf import Unreadable, read_pdf_text
 
 MAX_FILE_BYTES: Final = 20_000_000
 INDEX_VERSION: Final = 6

@@ -8,7 +8,7 @@ from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, error
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject
-from tests.files import at, pdf
+from tests.files import pdf
 from tests.pictures import drawn, opened, read, shown
 
 TRIMBACH = {"producer": "Trimbach", "name": "Riesling Réserve", "vintage": 2021}
@@ -163,22 +163,18 @@ async def test_a_question_in_reply_to_somebodys_picture_is_about_it(
     assert told["wines"][0]["cellar"][0]["wine_id"] == "trimbach-riesling-reserve-2021"
 
 
-async def test_the_text_of_a_file_is_read_without_a_model_that_sees(
+async def test_the_pages_of_a_file_are_read_as_pictures(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    made_up = {"name": "Barolo", "vintage": 2010, "price": "5", "line": "Barolo 2010 5"}
-    model_server.script(read("wine_list", *LIST, made_up), recommending("list#2"))
-    settings = seeing(model_server) | {"VISION_MODEL": ""}
-    lines = [" ".join(str(part) for part in wine.values()) for wine in LIST]
-    page = ["White wine", lines[0].replace("é", "e"), "Red wine", *lines[1:], "With service."]
-    drawn_lines = "\n".join(at(72, 700 - 20 * row, line) for row, line in enumerate(page))
-    bot_api.send("document", pdf(drawn_lines), CHAT, "with duck?", mime_type="application/pdf")
-    async with running_here(bot_api, environment, **settings):
+    model_server.script(read("wine_list", *LIST[:2]), read("wine_list", LIST[2]))
+    model_server.script(recommending("list#2"))
+    data = pdf("Wine list", "More wine")
+    bot_api.send("document", data, CHAT, "with duck?", mime_type="application/pdf")
+    async with running_here(bot_api, environment, **seeing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert "Bodega Ficticia Tinto Joven 2022" in said
-    assert "Lines that I could not read: 1." in said
-    asked, answered = (request.json for request in model_server.requests)
-    assert lines[1] in asked["messages"][-1]["content"]
+    assert "1. " in said
+    first, second, answered = (request.json for request in model_server.requests)
+    assert [len(shown(page)) for page in (first, second)] == [1, 1]
     assert ids_in(answered) == ["list#1", "list#2", "list#3"]
 
 
