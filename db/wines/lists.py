@@ -153,14 +153,10 @@ def columns_of(table: Table, fields: Iterable[str] = Wine.model_fields.keys()) -
     found = [""] * len(table.names)
     meant = [_fields(name) for name in table.names]
     for field in fields:
-        shares = [
-            (_readable_share(table, column, field), -column)
-            for column, possible in enumerate(meant)
-            if field in possible and not found[column]
-        ]
-        share, column = max(shares, default=(0.0, 0))
-        if share >= 1 / 2:
-            found[-column] = field
+        possible = [at for at, known in enumerate(meant) if field in known and not found[at]]
+        shares = [_readable_share(table, at, field) for at in possible] or [0.0]
+        if max(shares) >= 1 / 2:
+            found[possible[shares.index(max(shares))]] = field
     return found
 
 

@@ -57,24 +57,17 @@ def read_table(data: bytes, count_known: CountKnown) -> Table:
     Raises:
         CatalogueFileError: it is no CSV and no workbook, or a damaged one.
     """
-
-    def header(rows: Iterable[Sequence[str]]) -> tuple[int, int]:
-        """Return the number of known columns in the header, and the negated rows above it."""
-        first = enumerate(islice(rows, LINES_ABOVE_HEADER))
-        return max(((count_known(row), -above) for above, row in first), default=(0, 0))
-
     if data.startswith(WORKBOOK):
-        read_as = "a workbook"
-        rows = max(_sheets(data), key=lambda sheet: header(cells for _, cells in sheet), default=[])
+        read_as, sheets = "a workbook", _sheets(data)
+        known = [_find_header((cells for _, cells in sheet), count_known)[0] for sheet in sheets]
+        rows = sheets[known.index(max(known))]
     else:
-        try:
-            text, read_as = decode(data)
-        except Undecodable as error:
-            raise CatalogueFileError(Problem(0, "", str(error))) from None
+        text, read_as = _decode(data)
         peek = text[:PEEK]
         readers = {sign: csv.reader(io.StringIO(peek), delimiter=sign) for sign in DELIMITERS}
-        rows = list(_csv_rows(text, max(readers, key=lambda sign: header(readers[sign]))))
-    above = -header(cells for _, cells in rows)[1]
+        counts = {sign: _find_header(readers[sign], count_known)[0] for sign in readers}
+        rows = list(_csv_rows(text, max(counts, key=lambda sign: counts[sign])))
+    _, above = _find_header((cells for _, cells in rows), count_known)
     names = tuple(name.strip("\ufeff \t") for name in rows[above][1]) if rows else ()
     tidy = (
         (line, [" ".join(visible(cell).split()) for cell in cells])
@@ -82,6 +75,19 @@ def read_table(data: bytes, count_known: CountKnown) -> Table:
         if any(cell.strip() for cell in cells)
     )
     return Table(names, tuple(tidy), read_as)
+
+
+def _find_header(rows: Iterable[Sequence[str]], count_known: CountKnown) -> tuple[int, int]:
+    """Return the number of known columns in the header, and the number of rows above it."""
+    counts = [count_known(row) for row in islice(rows, LINES_ABOVE_HEADER)] or [0]
+    return max(counts), counts.index(max(counts))
+
+
+def _decode(data: bytes) -> tuple[str, str]:
+    try:
+        return decode(data)
+    except Undecodable as error:
+        raise CatalogueFileError(Problem(0, "", str(error))) from None
 
 
 def _csv_rows(text: str, delimiter: str) -> Iterator[Row]:
@@ -101,12 +107,9 @@ def _sheets(data: bytes) -> list[list[Row]]:
 
     try:
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        return [
-            list(
-                enumerate(([*map(_cell_text, row)] for row in sheet.iter_rows(values_only=True)), 1)
-            )
-            for sheet in book.worksheets
-        ]
+        sheets = [sheet.iter_rows(values_only=True) for sheet in book.worksheets]
+        cells = [[[*map(_cell_text, row)] for row in rows] for rows in sheets] or [[]]
+        return [list(enumerate(rows, 1)) for rows in cells]
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         reason = f"is damaged, or no workbook ({type(error).__name__})"
         raise CatalogueFileError(Problem(0, "", reason)) from None
