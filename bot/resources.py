@@ -24,7 +24,7 @@ from agent.engine.messages import LLMResponse, ResponseMode, Usage
 from agent.engine.run import Run
 from agent.engine.tools import Tool
 from agent.places.find import find_places_tool
-from agent.places.search import PlaceSearch, brave, searxng
+from agent.places.search import WebSearch, brave, searxng
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
 from agent.turn import Deps, Prompts
@@ -84,7 +84,7 @@ class Resources:
     repositories: Repositories
     documents: DocumentStore
     run: Run
-    search: PlaceSearch | None = None
+    search: WebSearch | None = None
     transcriber: AudioServer | None = None
     speaker: AudioServer | None = None
     refinement: bool | None = None
@@ -229,7 +229,7 @@ def audio_server(
     return AudioServer(http=http, timeout_seconds=seconds, **server._asdict()) if server else None
 
 
-def place_search(settings: Settings, http: httpx2.AsyncClient) -> PlaceSearch | None:
+def place_search(settings: Settings, http: httpx2.AsyncClient) -> WebSearch | None:
     """Return the configured search for places; SearXNG comes before Brave."""
     if settings.searxng_url is not None:
         return searxng(settings.searxng_url, http)
@@ -250,7 +250,7 @@ def help_of(settings: Settings) -> Help:
 
 
 def research_tools(
-    documents: DocumentStore, search: PlaceSearch | None = None, cache: QuoteCache | None = None
+    documents: DocumentStore, search: WebSearch | None = None, cache: QuoteCache | None = None
 ) -> list[Tool]:
     """Return the tools of a turn beside the catalogue: documents, quotes, places."""
     return [

@@ -1,14 +1,16 @@
 """A library in memory, and the real client, for the tests of research."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx2
+
 from agent.documents.passages import Chunk, content_words
-from agent.engine.errors import ToolError
 from agent.engine.llm import LLMService
-from agent.places.search import Place
+from agent.places.search import Place, WebSearch, searxng
 from tests.doubles.model_server import ModelServer
 from tests.faults.turns import service
 
@@ -77,24 +79,22 @@ def snippet(content: str, chunk: Chunk = SUR_LIE, **other: str) -> dict[str, str
     } | other
 
 
-class FakePlaces:
-    """Finds what is given for a query, or `otherwise`; None is a failure."""
+def place_search(
+    hits: Mapping[str, Sequence[Place]], otherwise: Sequence[Place] | None = ()
+) -> WebSearch:
+    """Return a search that finds `hits` by query, else `otherwise`; None makes it hang."""
 
-    def __init__(
-        self,
-        otherwise: Sequence[Place] | None = (Place("Bar A", "https://www.a.example/", "Pintxos."),),
-        **hits: Sequence[Place],
-    ) -> None:
-        self.hits = hits
-        self.otherwise = otherwise
-        self.asked: list[str] = []
-
-    async def search(self, query: str) -> list[Place]:
-        self.asked.append(query)
-        found = self.hits.get(query, self.otherwise)
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        found = hits.get(request.url.params["q"], otherwise)
         if found is None:
-            raise ToolError("the provider is down")
-        return list(found)
+            await asyncio.sleep(60)
+        results = [
+            {"title": hit.title, "url": hit.url, "content": hit.snippet} for hit in found or ()
+        ]
+        return httpx2.Response(200, json={"results": results})
+
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+    return searxng("http://places.example", http)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from agent.documents.quotes import QuoteCache
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM
 from agent.engine.run import Run
-from agent.places.search import PlaceSearch
+from agent.places.search import WebSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact, Reply
@@ -81,7 +81,7 @@ class Sources:
     documents: DocumentStore
     models: Sequence[LLM] = ()
     limits: Limits = field(default_factory=Limits)
-    search: PlaceSearch | None = None
+    search: WebSearch | None = None
     refinement: bool | None = None
     cache: QuoteCache = field(default_factory=QuoteCache)
 

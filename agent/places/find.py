@@ -24,7 +24,7 @@ from agent.places.queries import (
     generate_queries,
     on_one_line,
 )
-from agent.places.search import Place, PlaceSearch
+from agent.places.search import Place, WebSearch
 from agent.text import pattern, words
 from agent.turn import Reply
 
@@ -78,7 +78,7 @@ class Places:
 
 
 async def find_places(
-    category: str, place: str, *, run: Run, wish: str = "", search: PlaceSearch | None = None
+    category: str, place: str, *, run: Run, wish: str = "", search: WebSearch | None = None
 ) -> Places:
     """Return at most 20 places of a category in `place`: the merged results of ten queries.
 
@@ -103,7 +103,7 @@ async def find_places(
 
 
 async def _search_all(
-    search: PlaceSearch, queries: Sequence[str]
+    search: WebSearch, queries: Sequence[str]
 ) -> tuple[dict[str, Sequence[Place]], list[str]]:
     """Return the hits by query, and the errors of failed queries; search three at a time."""
     hits: dict[str, Sequence[Place]] = {}
@@ -158,7 +158,7 @@ PlaceName = Annotated[
 Wish = Annotated[str, Field(max_length=80, description="What else it is to be: natural wine.")]
 
 
-def find_places_tool(search: PlaceSearch | None = None) -> Tool:
+def find_places_tool(search: WebSearch | None = None) -> Tool:
     """Return the tool find_places over `search`; its requests count in the turn's ledger."""
 
     async def find(

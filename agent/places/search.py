@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import httpx2
 from pydantic import SecretStr
@@ -46,36 +46,9 @@ class Place:
         return "\n".join(filter(None, (self.title, self.snippet)))
 
 
-class PlaceSearch(Protocol):
-    """A web search for places: wine shops, bars, wineries."""
-
-    async def search(self, query: str) -> list[Place]:
-        """Return at most 10 results for one query, best first. Raises ToolError when it is down."""
-        ...
-
-
-def searxng(base_url: str, http: httpx2.AsyncClient) -> "WebSearch":
-    """Return the search of a SearXNG instance, whose `search.formats` must list `json`."""
-    parameters = {"format": "json", "categories": "general,map"}
-    url = f"{base_url.rstrip('/')}/search"
-    return WebSearch(http, "SearXNG", url, parameters, snippet="content")
-
-
-def brave(api_key: SecretStr, http: httpx2.AsyncClient, base_url: str = BRAVE_URL) -> "WebSearch":
-    """Return the search of the Brave Search API."""
-    return WebSearch(
-        http,
-        "Brave Search",
-        f"{base_url.rstrip('/')}/res/v1/web/search",
-        {"count": str(MAX_HITS)},
-        snippet="description",
-        headers={"X-Subscription-Token": api_key.get_secret_value()},
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class WebSearch:
-    """A provider: its address, what is sent, and the field that describes a result."""
+    """A search for wine shops, bars, wineries: its address, what is sent, the field of snippets."""
 
     http: httpx2.AsyncClient
     name: str
@@ -121,6 +94,25 @@ class WebSearch:
             if isinstance(result, dict)
         )
         return [hit for hit in hits if hit.url and hit.title][:MAX_HITS]
+
+
+def searxng(base_url: str, http: httpx2.AsyncClient) -> WebSearch:
+    """Return the search of a SearXNG instance, whose `search.formats` must list `json`."""
+    parameters = {"format": "json", "categories": "general,map"}
+    url = f"{base_url.rstrip('/')}/search"
+    return WebSearch(http, "SearXNG", url, parameters, snippet="content")
+
+
+def brave(api_key: SecretStr, http: httpx2.AsyncClient, base_url: str = BRAVE_URL) -> WebSearch:
+    """Return the search of the Brave Search API."""
+    return WebSearch(
+        http,
+        "Brave Search",
+        f"{base_url.rstrip('/')}/res/v1/web/search",
+        {"count": str(MAX_HITS)},
+        snippet="description",
+        headers={"X-Subscription-Token": api_key.get_secret_value()},
+    )
 
 
 def _address(value: object) -> str:

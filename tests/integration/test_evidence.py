@@ -22,16 +22,13 @@ from agent.turn import StoredMessage
 from bot.resources import research_tools
 from bot.telegram.render import from_html, to_telegram_html
 from tests.fakes import CHINON, FakeCatalogue
-from tests.library import FakeLibrary
+from tests.library import FakeLibrary, place_search
 
-
-class FakeSearch:
-    async def search(self, query: str) -> list[Place]:
-        return [Place("Ardo", "https://ardo.example/menu", "Txakoli.")]
+ARDO = Place("Ardo", "https://ardo.example/menu", "Txakoli.")
 
 
 def all_tools() -> list[Tool]:
-    found = research_tools(FakeLibrary(), FakeSearch())
+    found = research_tools(FakeLibrary(), place_search({}, [ARDO]))
     return [*wine_tools(FakeCatalogue()), *found, *research_tools(FakeLibrary())[-1:]]
 
 

@@ -1,16 +1,11 @@
 """/find: ten queries (ADR "query generator"), and the places that a search finds for them."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx2
 import pytest
 from pydantic import SecretStr
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
@@ -21,8 +16,7 @@ from agent.places.find import find_places
 from agent.places.queries import Queries, QueryGenerationFailed, generate_queries, queries_by_rules
 from agent.places.search import Place, brave, searxng
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
-from tests.doubles.server import LoopbackServer
-from tests.library import TEN, FakePlaces, feedback_of, open_model, sent
+from tests.library import TEN, feedback_of, open_model, place_search, sent
 
 NINE = TEN[:9]
 FAST = Limits(seconds=10, model_tries=1)
@@ -117,26 +111,19 @@ async def test_places_are_merged_by_address_and_by_site_and_name() -> None:
         "champagne lounge Leeds": [ARDO_AGAIN, YELP_TWO],
         "sherry and port bar Leeds": [ARDO, YELP_AGAIN],
     }
-    search = FakePlaces([], **hits)
+    search = place_search(hits)
     found = await find_places("WINE_BAR", "Leeds", run=Run(), search=search)
     assert [place.url for place in found.results] == [ARDO.url, YELP_ONE.url, YELP_TWO.url]
     best = found.results[0]
     assert (best.title, best.snippet) == (ARDO.title, ARDO.snippet)
-    assert best.queries == (*search.hits,)
-    assert sorted(search.asked) == sorted(found.queries.queries)
+    assert best.queries == (*hits,)
 
 
 async def test_a_provider_that_hangs_does_not_hold_up_the_links(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Hangs(FakePlaces):
-        async def search(self, query: str) -> list[Place]:
-            if query not in self.hits:
-                await asyncio.sleep(60)
-            return await super().search(query)
-
     monkeypatch.setattr(find, "SEARCH_SECONDS", 0.05)
-    search = Hangs(**{"wine bar Leeds": [ARDO]})
+    search = place_search({"wine bar Leeds": [ARDO]}, None)
     found = await find_places("WINE_BAR", "Leeds", run=Run(), search=search)
     assert (len(found.results), len(found.links)) == (1, 10)
 
@@ -151,84 +138,60 @@ NO_PAGES = (
 )
 
 
-class SearchServer(LoopbackServer):
-    """Answers every path with one body; keeps the requests."""
+def answering(response: httpx2.Response) -> tuple[httpx2.AsyncClient, list[httpx2.Request]]:
+    """Return a client for which every server has one response, and the requests that it sends."""
+    seen = list[httpx2.Request]()
 
-    def __init__(self) -> None:
-        super().__init__([Route("/{path:path}", self._answer)])
-        self.seen: list[Request] = []
-        self.reply: Response = JSONResponse({})
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return response
 
-    async def _answer(self, request: Request) -> Response:
-        self.seen.append(request)
-        return self.reply
+    return httpx2.AsyncClient(transport=httpx2.MockTransport(answer)), seen
 
 
-@pytest.fixture
-def search_server() -> Iterator[SearchServer]:
-    with SearchServer() as server:
-        yield server
+async def test_of_searxng_only_what_can_be_shown_is_taken_over() -> None:
+    results: list[Any] = [
+        *({"title": "Trap", "url": url} for url in NO_PAGES),
+        {"title": "no address", "url": None},
+        {"url": "https://no-title.example"},
+        *("no result", None),
+        {"title": "half \ud83d", "url": "https://half.example/?a=1&copy=2", "content": "Hi"},
+        {"title": "Nice \u202e moc.doog\nbar", "url": "https://turned.example"},
+        {"title": "L" * 5000, "url": "https://long.example", "content": "C" * 5000},
+    ]
+    body = json.dumps({"results": results, "answers": ["42"], "infoboxes": [{"urls": []}]})
+    http, seen = answering(httpx2.Response(200, text=body))
+    half, turned, long = await searxng("http://searx.example/sx/", http).search("wine bar")
+    assert half == Place("half", "https://half.example/?a=1&copy=2", "Hi")
+    assert turned.title == "Nice moc.doog bar"
+    assert (len(long.title), len(long.snippet)) == (200, 1000)
+    assert seen[0].url.path == "/sx/search"
+    asked = {"q": "wine bar", "format": "json", "categories": "general,map"}
+    assert dict(seen[0].url.params) == asked
 
 
-@pytest.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient() as client:
-        yield client
+async def test_brave() -> None:
+    result = {
+        "title": "Ardo &amp; Co",
+        "url": "https://ardo.example",
+        "description": "A <strong>wine</strong> bar",
+    }
+    http, seen = answering(httpx2.Response(200, json={"web": {"results": [result]}}))
+    found = await brave(SecretStr("key-1"), http).search("wine bar")
+    assert found == [Place("Ardo & Co", "https://ardo.example", "A wine bar")]
+    assert seen[0].url.host == "api.search.brave.com"
+    assert seen[0].headers["x-subscription-token"] == "key-1"
 
 
-class TestProviders:
-    """The adapters, against a server on loopback."""
-
-    async def test_of_searxng_only_what_can_be_shown_is_taken_over(
-        self, search_server: SearchServer, http: httpx2.AsyncClient
-    ) -> None:
-        results: list[Any] = [
-            *({"title": "Trap", "url": url} for url in NO_PAGES),
-            {"title": "no address", "url": None},
-            {"url": "https://no-title.example"},
-            *("no result", None),
-            {"title": "half \ud83d", "url": "https://half.example/?a=1&copy=2", "content": "Hi"},
-            {"title": "Nice \u202e moc.doog\nbar", "url": "https://turned.example"},
-            {"title": "L" * 5000, "url": "https://long.example", "content": "C" * 5000},
-        ]
-        body = json.dumps({"results": results, "answers": ["42"], "infoboxes": [{"urls": []}]})
-        search_server.reply = Response(body, media_type="application/json")
-        search = searxng(f"{search_server.base_url}/sx/", http)
-        half, turned, long = await search.search("wine bar")
-        assert half == Place("half", "https://half.example/?a=1&copy=2", "Hi")
-        assert turned.title == "Nice moc.doog bar"
-        assert (len(long.title), len(long.snippet)) == (200, 1000)
-        (request,) = search_server.seen
-        assert request.url.path == "/sx/search"
-        asked = {"q": "wine bar", "format": "json", "categories": "general,map"}
-        assert dict(request.query_params) == asked
-
-    async def test_brave(self, search_server: SearchServer, http: httpx2.AsyncClient) -> None:
-        result = {
-            "title": "Ardo &amp; Co",
-            "url": "https://ardo.example",
-            "description": "A <strong>wine</strong> bar",
-        }
-        search_server.reply = JSONResponse({"web": {"results": [result]}})
-        found = await brave(SecretStr("key-1"), http, search_server.base_url).search("wine bar")
-        assert found == [Place("Ardo & Co", "https://ardo.example", "A wine bar")]
-        assert search_server.seen[0].headers["x-subscription-token"] == "key-1"
-
-    @pytest.mark.parametrize(
-        ("reply", "problem"),
-        [
-            (Response(status_code=403), "answered 403: check its address, its key"),
-            (Response("[" * 100_000, media_type="application/json"), "not its JSON"),
-            (Response("[1]", media_type="application/json"), "not its JSON"),
-        ],
-    )
-    async def test_a_failure_says_what_to_do(
-        self,
-        search_server: SearchServer,
-        http: httpx2.AsyncClient,
-        reply: Response,
-        problem: str,
-    ) -> None:
-        search_server.reply = reply
-        with pytest.raises(ToolError, match=problem):
-            await searxng(search_server.base_url, http).search("wine bar")
+@pytest.mark.parametrize(
+    ("response", "problem"),
+    [
+        (httpx2.Response(403), "answered 403: check its address, its key"),
+        (httpx2.Response(200, text="[" * 100_000), "not its JSON"),
+        (httpx2.Response(200, text="[1]"), "not its JSON"),
+    ],
+)
+async def test_a_failure_says_what_to_do(response: httpx2.Response, problem: str) -> None:
+    http, _ = answering(response)
+    with pytest.raises(ToolError, match=problem):
+        await searxng("http://searx.example", http).search("wine bar")

@@ -14,11 +14,12 @@ from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox, ToolResult
 from agent.places.find import find_places_tool
+from agent.places.search import Place
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.turn import Deps
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.fakes import root_span
-from tests.library import SUR_LIE, TEN, FakeLibrary, FakePlaces, open_model, snippet
+from tests.library import SUR_LIE, TEN, FakeLibrary, open_model, place_search, snippet
 
 
 async def run(tool: Tool, *models: LLM, **arguments: Any) -> ToolResult:
@@ -92,7 +93,7 @@ class TestPlaces:
         self, model_server: ModelServer
     ) -> None:
         model_server.script(answer_json(TEN))
-        tool = find_places_tool(FakePlaces())
+        tool = find_places_tool(place_search({}, [Place("Ardo", "https://ardo.example")]))
         asked = {"category": "WINE_BAR", "place": "Bilbao, Spain", "wish": "natural"}
         async with open_model(model_server) as model:
             found = await run(tool, model, **asked)
