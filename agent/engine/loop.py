@@ -223,7 +223,7 @@ class _Turn(Generic[T]):
         if self.run.show_draft is not None and self.progress is not None:
             draft = self.progress(calls)
             self.run.show_draft(lambda: draft)
-        results = await self.toolbox.call_all(calls, self.run, step=self.models.step)
+        results = await self.toolbox.call_all(calls, self.run)
         self.chat.add_results(reply, calls, results)
         for result in results:
             self.evidence.sources.update(result.sources)

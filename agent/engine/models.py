@@ -10,6 +10,7 @@ from agent.engine.conversation import Conversation
 from agent.engine.errors import (
     ContextTooLong,
     DeadlinePassed,
+    LimitReached,
     ModelError,
     ModelRejected,
     ModelTimeout,
@@ -39,7 +40,6 @@ class ModelChain:
     run: Run
     written: Text
     """Returns the text that the model of the current request has written so far."""
-    step: int = 0
     _current: int = 0
     _declined: int = 0
 
@@ -88,21 +88,23 @@ class ModelChain:
     ) -> tuple[LLMResponse, Span]:
         """Send one request on a span of its own, and count the response."""
         run, model = self.run, self.run.models[self._current]
-        run.require_request()
-        self.step += 1
+        if run.seconds_left <= 0:
+            raise DeadlinePassed("the time of this turn is used up")
+        if limit := run.ledger.exhausted(run.limits):
+            raise LimitReached(f"this turn has used up its {limit}")
+        run.ledger.requests += 1
         messages = [*chat.messages]
         parameters = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         with run.span.child(
             "llm.plan",
             "generation",
             input=[*map(without_images, messages)] if run.span.recording else None,
-            metadata={"step": self.step, "attempt": attempt, "model": model.model},
+            metadata={"step": run.ledger.requests, "attempt": attempt, "model": model.model},
         ) as span:
-            run.ledger.requests += 1
             span.update(
                 model=model.model,
                 model_parameters={k: v for k, v in parameters.items() if v is not None},
-                prompt=run.prompt,
+                prompt=getattr(run.instructions, "ref", None),
                 tools=tuple(tool.wire for tool in request.tools) if run.span.recording else (),
             )
             response = await self._send(model, messages, request, span)

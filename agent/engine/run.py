@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from agent.engine.errors import DeadlinePassed, LimitReached, Stopped
+from agent.engine.errors import Stopped
 from agent.engine.limits import NOTHING_SPENT, Ledger, Limits, Spent
 from agent.engine.messages import LLM, Message
-from agent.engine.span import NO_SPAN, Prompt, PromptRef, Span
+from agent.engine.span import NO_SPAN, Prompt, Span
 
 if TYPE_CHECKING:  # `Run` alone is `Run[Any]`; a default is known to typing from 3.13 on
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -116,11 +116,6 @@ class Run(Generic[D]):
         return replace(self, deadline=end if self.deadline is None else min(end, self.deadline))
 
     @property
-    def prompt(self) -> PromptRef | None:
-        """Return the prompt that the instructions were rendered from, None if they are a string."""
-        return self.instructions.ref if isinstance(self.instructions, Prompt) else None
-
-    @property
     def seconds_left(self) -> float:
         """Return the seconds until the deadline, never negative; needs a running event loop."""
         if self.deadline is None:
@@ -131,10 +126,3 @@ class Run(Generic[D]):
     def requests_left(self) -> int:
         """Return how many further requests to models are allowed."""
         return max(0, self.limits.requests - self.ledger.requests)
-
-    def require_request(self) -> None:
-        """Raise LimitReached if the turn may make no further request to a model."""
-        if self.seconds_left <= 0:
-            raise DeadlinePassed("the time of this turn is used up")
-        if limit := self.ledger.exhausted(self.limits):
-            raise LimitReached(f"this turn has used up its {limit}")

@@ -126,22 +126,21 @@ class Toolbox:
             raise ValueError(f"two tools have one name: {[item.name for item in made]}")
         self.schemas: Sequence[ToolSchema] = [item.schema for item in made]
 
-    async def call_all(self, calls: Sequence[ToolCall], run: Run, *, step: int) -> list[ToolResult]:
+    async def call_all(self, calls: Sequence[ToolCall], run: Run) -> list[ToolResult]:
         """Run a response's calls concurrently and return their results in order.
 
-        Calls beyond the limit are refused. `step` numbers the response in the trace.
+        Calls beyond the limit are refused.
         """
         allowed = max(0, run.limits.tool_calls - run.ledger.tool_calls)
         run.ledger.tool_calls += min(allowed, len(calls))
-        running = [self.call(call, run, step=step) for call in calls[:allowed]]
-        refused = [_failed("limit", ENOUGH_CALLS)] * len(calls[allowed:])
-        return [*await asyncio.gather(*running), *refused]
+        results = await asyncio.gather(*(self.call(call, run) for call in calls[:allowed]))
+        return [*results, *[_failed("limit", ENOUGH_CALLS)] * len(calls[allowed:])]
 
-    async def call(self, call: ToolCall, run: Run, *, step: int = 1) -> ToolResult:
+    async def call(self, call: ToolCall, run: Run) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own."""
         tool = self._tools.get(call.name)
         name = f"tool.{tool.name if tool else 'unknown'}"
-        metadata = {"step": step, "call_id": call.id}
+        metadata = {"step": run.ledger.requests, "call_id": call.id}
         with run.span.child(name, "tool", input=call.arguments, metadata=metadata) as span:
             if tool is None:
                 listed = ", ".join(self.names) or "none"
