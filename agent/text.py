@@ -289,29 +289,22 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
 
 LEAST_LEAD: Final = 1.4
 """A language must score this many times more than the next one."""
-LEAST_WORDS: Final = 3
-LEAST_COMMON: Final = 2
-LEAST_EVIDENCE: Final = 1.0
-"""The evidence for a language; a common word that no other language has counts 1."""
-LEAST_SHARE: Final = 0.3
-"""The share of common words among all; of a text with much evidence fewer are enough."""
-MUCH_EVIDENCE, LEAST_SHARE_THEN = 1.6, 0.12
+LEAST_WORDS, LEAST_COMMON, LEAST_SHARE = 3, 2, 0.2
+"""Words in all, and common words of the language among them: in number and as a share."""
 
 
 def language_of(text: str) -> Spoken | None:
     """Return the language of `text`, None where there is too little of it or it is not clear.
 
-    Told by the commonest words and letters of each: a short message has enough of them.
+    Told by the commonest words and letters of each: a short message has enough of them. A common
+    word that no other language has is evidence of 1.
     """
     evidence, said = language_evidence(text), _said(text)
     best, second = sorted(evidence, key=evidence.__getitem__, reverse=True)[:2]
-    most = evidence[best]
-    is_clear = most >= max(LEAST_EVIDENCE, LEAST_LEAD * evidence[second])
-    if len(said) < LEAST_WORDS or not is_clear:
-        return None
     common = sum(word in _weights()[best] for word in said)
-    least = LEAST_SHARE_THEN if most >= MUCH_EVIDENCE else LEAST_SHARE
-    return best if common >= LEAST_COMMON and common / len(said) >= least else None
+    is_clear = evidence[best] >= max(1, LEAST_LEAD * evidence[second])
+    is_enough = len(said) >= LEAST_WORDS and common >= max(LEAST_COMMON, LEAST_SHARE * len(said))
+    return best if is_clear and is_enough else None
 
 
 def language_evidence(text: str) -> dict[Spoken, float]:
