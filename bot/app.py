@@ -60,7 +60,7 @@ from bot.tracing import forgetting_of, masking_of, open_exporter, trace_link
 from bot.turn import TurnRunner
 from config import Settings
 from db.engine import Sessions
-from db.repositories.turns import disliked_turns
+from db.repositories.turns import exported_turns
 
 if TYPE_CHECKING:
     from bot.admin.page import AdminPage
@@ -233,7 +233,7 @@ def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "Adm
     masked = masking_of(settings).words
     return AdminPage(
         kept=Repositories(sessions),
-        dislikes=lambda since: disliked_turns(sessions, masked, since),
+        dislikes=lambda since: exported_turns(sessions, masked, since, disliked=True),
         token=token,
         link=trace_link(settings),
     )

@@ -33,7 +33,7 @@ from bot.tracing import masking_of
 from db.engine import Sessions
 from db.models import TraceRow
 from db.repositories.traces import SqlTraceStore, moment
-from db.repositories.turns import disliked_turns
+from db.repositories.turns import exported_turns
 
 LAST: Final = "last"
 NO_TRACES: Final = (
@@ -110,12 +110,15 @@ def show_trace(
 @app.command("export")
 def export(
     file: Annotated[Path, typer.Argument(help="Where to write it: one JSON object a line.")],
+    disliked: Annotated[bool, typer.Option("--disliked", help="Only turns with a 👎.")] = False,
     days: Days = None,
 ) -> None:
-    """Save the turns with a 👎 as a dataset for `sommelier eval run`, with their history."""
+    """Save turns as a dataset for `sommelier eval run`, with their history."""
     settings = open_settings()
     hide, since = masking_of(settings).text, _days_ago(days)
-    turns = with_database(settings, lambda sessions: disliked_turns(sessions, hide, since))
+    turns = with_database(
+        settings, lambda sessions: exported_turns(sessions, hide, since, disliked=disliked)
+    )
     if not turns:
         typer.echo("No such turn whose words are still remembered; nothing was written.")
         return

@@ -123,17 +123,23 @@ async def save_turn(
     await change(session, ended.changes, now)
 
 
-async def disliked_turns(
-    sessions: Sessions, hide: Callable[[str], str], since: datetime | None = None
+async def exported_turns(
+    sessions: Sessions,
+    hide: Callable[[str], str],
+    since: datetime | None = None,
+    *,
+    disliked: bool = False,
 ) -> list[dict[str, object]]:
-    """Return the disliked turns whose messages are still stored, as lines of a dataset.
+    """Return the turns, or only `disliked` ones, that have messages, as lines of a dataset.
 
     The oldest come first. The lines name no user, and `hide` masks their messages.
     """
     is_question = (UserMessage.turn_id == TurnRow.turn_id) & (UserMessage.role == "user")
     is_answer = (Answer.turn_id == TurnRow.turn_id) & (Answer.role == "assistant")
-    query = select(TurnRow, UserMessage, Answer).where(TurnRow.verdict == "disliked")
+    query = select(TurnRow, UserMessage, Answer)
     query = query.join(UserMessage, is_question).join(Answer, is_answer)
+    if disliked:
+        query = query.where(TurnRow.verdict == "disliked")
     if since is not None:
         query = query.where(TurnRow.at >= since)
     lines: list[dict[str, object]] = []
@@ -147,7 +153,7 @@ async def disliked_turns(
             ]
             line: dict[str, object] = {
                 "id": f"turn-{turn.turn_id}",
-                "kind": "disliked",
+                "kind": turn.verdict or "turn",
                 "messages": [hide(question.content)],
                 "history": history[::-1],
                 "expect": {},

@@ -126,7 +126,7 @@ def test_disliked_turns_become_a_dataset_that_can_be_run_again(
     filled: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "disliked.jsonl"
-    said = run(filled, "export", "--days", "7", str(file))
+    said = run(filled, "export", "--disliked", "--days", "7", str(file))
     assert said == f"1 turn written to {file}.\n"
     (line,) = file.read_text("utf-8").splitlines()
     assert str(ADA) not in line
@@ -146,6 +146,9 @@ def test_disliked_turns_become_a_dataset_that_can_be_run_again(
     }
     (conversation,) = dataset.read_conversations(file)
     assert conversation.messages == ("a red for lamb?",)
+    run(filled, "export", str(file))
+    kinds = [json.loads(line)["kind"] for line in file.read_text("utf-8").splitlines()]
+    assert kinds == ["turn", "disliked", "turn"]
 
 
 def test_nothing_to_export_writes_no_file(environment: dict[str, str], tmp_path: Path) -> None:
