@@ -45,13 +45,13 @@ async def start(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Star
 
 
 @pytest.fixture
-async def waiting(url: str) -> AsyncIterator[Callable[[int, int], Awaitable[object]]]:
+async def waiting(url: str) -> AsyncIterator[Callable[..., Awaitable[object]]]:
     """Has an update wait in the lane of a chat."""
     engine = create_engine(url)
     updates = Inbox(Sessions(engine))
 
-    async def accept(update_id: int, chat: int) -> None:
-        said = message(update_id, chat={"id": chat, "type": "private"})
+    async def accept(update_id: int, chat: int, text: str = "") -> None:
+        said = message(update_id, text, chat={"id": chat, "type": "private"})
         await updates.accept([row_of(said)])
 
     yield accept
@@ -98,7 +98,7 @@ async def test_what_another_took_meanwhile_is_not_let_go_for_it(start: Start, ur
 
 
 async def test_what_waits_and_nobody_runs_is_taken_at_the_start_or_after_some_looks(
-    start: Start, waiting: Callable[[int, int], Awaitable[object]]
+    start: Start, waiting: Callable[..., Awaitable[object]]
 ) -> None:
     one, other = start(), start()
     await waiting(1, 8)
@@ -113,7 +113,7 @@ async def test_what_waits_and_nobody_runs_is_taken_at_the_start_or_after_some_lo
 
 
 async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_stop(
-    start: Start, waiting: Callable[[int, int], Awaitable[object]], url: str
+    start: Start, waiting: Callable[..., Awaitable[object]], url: str
 ) -> None:
     one, other, heard = start(), start(), list[dict[str, Any]]()
 
@@ -123,19 +123,20 @@ async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_s
 
     hearing = asyncio.create_task(hear())
     await waiting(1, 7)
+    await waiting(2, 7, "/stop")
     asked = {"chat_id": 7, "user_id": 7, "is_forgotten": False}
+    engine = create_engine(url)
+    inbox = Inbox(Sessions(engine))
+    rows = [(await inbox.list_waiting(lane))[0] for lane in ("stop-7", "7")]
     async with one.lock("7"):
         while not heard:
             async with other.lock("7") as theirs:
                 assert not theirs
             await asyncio.sleep(0.01)
         assert heard[0] == {"lane": "7"}
-        assert not await other.stop(asked)
-        engine = create_engine(url)
-        inbox = Inbox(Sessions(engine))
-        (row,) = await inbox.list_waiting("7")
-        await inbox.begin(row, tries=1)
-        assert await other.stop(asked)
+        for row, is_turn in zip(rows, (False, True), strict=True):
+            await inbox.begin(row, tries=1)
+            assert await other.stop(asked) == is_turn
         await engine.dispose()
         await eventually(lambda: heard[-1] == asked, seconds=5, otherwise=lambda: f"{heard}")
     await one.stop(asked)
@@ -147,7 +148,7 @@ async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_s
 
 async def test_a_pooler_that_breaks_locks_is_named(
     start: Start,
-    waiting: Callable[[int, int], Awaitable[object]],
+    waiting: Callable[..., Awaitable[object]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     one = start()

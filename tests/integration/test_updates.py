@@ -1,6 +1,5 @@
 """What Telegram delivers: whatever it holds, those who write before and after it are answered."""
 
-import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from db.engine import Sessions
 from db.records import Payload
 from db.repositories.inbox import Inbox
 from db.repositories.people import MessageRepository
-from tests.databases import Databases, migrated_sqlite
+from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.server import eventually
 from tests.integration.test_telegram_bot import answering
@@ -100,50 +99,24 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
     assert SECRET not in caplog.text
 
 
-@pytest.mark.parametrize(("whose", "odd"), [("chat", 2**63), ("from", 2**80)])
-async def test_an_id_that_no_database_keeps_holds_nothing_up(
-    whose: str,
-    odd: int,
-    bot_api: BotApi,
-    tmp_path: Path,
-    databases: Databases,
-    migrated_url: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    person = {"id": 5, "is_bot": False, "first_name": "Ada", "type": "private"}
-    ids = {"chat": person, "from": person} | {whose: person | {"id": odd}}
-    kept = {"DATABASE_URL": databases.create(migrated_url)}
-    async with whole_bot(environment(bot_api, tmp_path) | kept):
-        bot_api.say("hello", 3001)
-        bot_api.push({"message": {"message_id": 1, "date": 1, "text": "A red, please", **ids}})
-        bot_api.say("hello", 3002)
-        for chat in (3001, 3002):
-            await bot_api.wait_for_message(1, chat)
-        await asyncio.sleep(1)
-    assert "A call of the database failed" not in caplog.text
-
-
 async def test_who_may_have_missed_an_answer_is_told_so_with_the_next(
     bot_api: BotApi, tmp_path: Path
 ) -> None:
     bot_api.drop_after("sendMessage")
-    async with whole_bot(environment(bot_api, tmp_path)):
+    environment = {
+        "TELEGRAM_BOT_TOKEN": bot_api.token,
+        "TELEGRAM_BASE_URL": bot_api.base_url,
+        "TELEGRAM_MESSAGES_PER_SECOND": "0",
+        "DATABASE_URL": f"sqlite+aiosqlite:///{tmp_path / 'bot.sqlite3'}",
+        "BURST_SECONDS": "0",
+    }
+    async with whole_bot(environment):
         for number, text in enumerate(("a red", "a white", "a rosé"), 1):
             bot_api.say(text)
             await bot_api.wait_for_message(number)
             await eventually(lambda: not bot_api.pending, seconds=30, otherwise=str)
     noted = ["may not have reached you" in text for text in bot_api.sent()]
     assert noted == [False, True, False]
-
-
-def environment(bot_api: BotApi, folder: Path) -> dict[str, str]:
-    return {
-        "TELEGRAM_BOT_TOKEN": bot_api.token,
-        "TELEGRAM_BASE_URL": bot_api.base_url,
-        "TELEGRAM_MESSAGES_PER_SECOND": "0",
-        "DATABASE_URL": f"sqlite+aiosqlite:///{folder / 'bot.sqlite3'}",
-        "BURST_SECONDS": "0",
-    }
 
 
 DELETED_PIN = KINDS["pinned_message, deleted"]
