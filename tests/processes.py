@@ -136,9 +136,6 @@ def be_sommelier(
     for place, file in enumerate(files):
         os.dup2(file.number, place)
         os.close(file.number)
-    if "LD_PRELOAD" in environment:  # which only a program that is loaded anew takes
-        os.chdir(environment["HOME"])
-        os.execve(sys.executable, [sys.executable, "-m", "bot", *arguments], environment)
     sys.stdin, sys.stdout, sys.stderr = (
         open(place, mode, closefd=False, buffering=1)  # noqa: SIM115
         for place, mode in enumerate("rww")

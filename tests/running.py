@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any, cast
 
 from agent.documents.passages import DocumentStore
@@ -17,7 +17,7 @@ from agent.engine.run import Run
 from agent.places.search import WebSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord
-from agent.turn import Change, Fact, Reply
+from agent.turn import Reply
 from bot.announcing import send_broadcasts
 from bot.app import App
 from bot.forgetting import Forgetting
@@ -29,7 +29,6 @@ from bot.running import open_lanes, run_bot, work_of_lanes
 from bot.tasks import every, run_all, unless
 from bot.telegram.access import Access
 from bot.telegram.connection import (
-    AnyApplication,
     close_application,
     telegram_application,
 )
@@ -47,7 +46,7 @@ from bot.updates.accept import introduce, poll
 from bot.updates.lanes import Lanes
 from config import load_settings
 from db.engine import Sessions
-from db.repositories.people import ChatRepository, MessageRepository
+from db.repositories.people import MessageRepository
 from db.repositories.privacy import DeletionRepository
 from db.repositories.traces import TraceRows
 from tests.databases import migrated_sqlite
@@ -101,59 +100,6 @@ class Sources:
         )
 
 
-class NoTurns:
-    """Keeps nothing of turns."""
-
-    async def change(self, changes: Sequence[Change]) -> None: ...
-
-
-class NoMemory:
-    """Remembers nobody."""
-
-    async def facts(self, user_id: int) -> Sequence[Fact]:
-        return ()
-
-
-def conversation_of(
-    application: AnyApplication,
-    answerer: Answerer,
-    messages: MessageRepository,
-    *,
-    sources: Sources | None = None,
-    run: Run | None = None,
-    chats: ChatRepository | None = None,
-    repositories: Repositories | None = None,
-    kept: Mapping[str, object] = MappingProxyType({}),
-    buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: (),
-    **turns_with: Any,
-) -> Conversation:
-    """The conversation over this application.
-
-    `kept` are repositories that stand in the place of others.
-    """
-    places = repositories or cast(
-        "Repositories", SimpleNamespace(memory=NoMemory(), turns=NoTurns())
-    )
-    for name, each in {"messages": messages, **kept}.items():
-        setattr(places, name, each)
-    inbox = getattr(places, "inbox", None)
-    sender = Sender(application.bot, chats, inbox)
-    sources = sources or Sources(documents=FakeLibrary())
-    drafts = Drafts(application.bot, inbox)
-    turns = TurnRunner(
-        run=run or sources.run,
-        replies=Replies(sender, drafts, buttons),
-        **turns_with,
-    )
-    return Conversation(
-        resources=sources.resources(places),
-        turns=turns,
-        sender=sender,
-        answerer=answerer,
-        hashed=lambda kind, value: f"{kind}-{value}",
-    )
-
-
 @asynccontextmanager
 async def running(
     bot_api: BotApi,
@@ -166,39 +112,61 @@ async def running(
     further: Callable[[Conversation], Sequence[AnyHandler]] = lambda conversation: (),
     access: Callable[[Conversation], Access | None] = lambda conversation: None,
     kept: Mapping[str, object] = MappingProxyType({}),
-    finish_seconds: float = 5,
     burst: float = 0,
     tries: int = 3,
     langfuse: OtlpReceiver | None = None,
     sessions: Sessions | None = None,
     exported: bool = False,
+    buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: (),
     **turns_with: Any,
 ) -> AsyncIterator[Lanes]:
-    """The bot, polling; stopped as SIGTERM stops it. Bursts are not awaited.
+    """Run the bot, polling; stop it as SIGTERM does. Bursts are not awaited.
 
     With `sources` it looks things up. `further` makes more handlers, `access` says who is let in,
     `kept` are repositories that stand in the place of its own, `sessions` those of its database;
-    its `Turns` get `turns_with` too.
-    What is traced has arrived in `langfuse` at the end.
+    its turns get `turns_with` too. What is traced has arrived in `langfuse` at the end.
     """
-    settings = load_settings(
-        None,
-        {
-            "TELEGRAM_BOT_TOKEN": bot_api.token,
-            "TELEGRAM_BASE_URL": bot_api.base_url,
-            "BURST_SECONDS": str(burst),
-            "UPDATE_MAX_TRIES": str(tries),
-            "DATABASE_URL": "sqlite+aiosqlite:///updates.sqlite3",
-        },
-    )
-    engine = await migrated_sqlite(Path("updates.sqlite3"))
-    rows = TraceRows(exported=exported or langfuse is not None)
+    environment = {
+        "TELEGRAM_BOT_TOKEN": bot_api.token,
+        "TELEGRAM_BASE_URL": bot_api.base_url,
+        "BURST_SECONDS": str(burst),
+        "UPDATE_MAX_TRIES": str(tries),
+        "DATABASE_URL": "sqlite+aiosqlite:///updates.sqlite3",
+    }
+    engine, stop = await migrated_sqlite(Path("updates.sqlite3")), asyncio.Event()
     if sessions is None and isinstance(messages, MessageRepository):
         sessions = messages._sessions
+    rows = TraceRows(exported=exported or langfuse is not None)
     repositories = Repositories(sessions or Sessions(engine), rows)
-    turns_with = {"store": repositories.turns, **turns_with}
-    stop = asyncio.Event()
+    for name, repository in {"messages": messages, **kept}.items():
+        setattr(repositories, name, repository)
     application = telegram_application(bot_api.token, bot_api.base_url)
+    inbox = repositories.inbox
+    sender = Sender(application.bot, repositories.chats, inbox)
+    found = sources or Sources(documents=FakeLibrary())
+    conversation = Conversation(
+        resources=found.resources(repositories),
+        turns=TurnRunner(
+            run=run or found.run,
+            replies=Replies(sender, Drafts(application.bot, inbox), buttons),
+            tracer=tracer,
+            **{"store": repositories.turns, **turns_with},
+        ),
+        sender=sender,
+        answerer=answerer,
+        hashed=lambda kind, value: f"{kind}-{value}",
+    )
+    look_ups = LookUps(conversation).handlers() if sources else []
+    handlers = [*onboarding_handlers(conversation), *further(conversation), *look_ups]
+    app = App(
+        application=application,
+        conversation=conversation,
+        dispatcher=Dispatcher(
+            application, conversation, all_handlers(conversation, handlers), access(conversation)
+        ),
+        forgetting=Forgetting(deletions=DeletionRepository(Sessions(engine))),
+        exporter=None,
+    )
 
     async def serve() -> None:
         if await unless(stop, introduce(application)):
@@ -210,35 +178,9 @@ async def running(
                 every(1, "sending to everyone", partial(send_broadcasts, conversation)),
             ]
             await unless(stop, run_all(*work))
-            await lanes.finish(finish_seconds)
+            await lanes.finish(5)
 
-    conversation = conversation_of(
-        application,
-        answerer,
-        messages,
-        sources=sources,
-        run=run,
-        chats=repositories.chats,
-        repositories=repositories,
-        kept=kept,
-        tracer=tracer,
-        **turns_with,
-    )
-    look_ups = LookUps(conversation).handlers() if sources else []
-    greeting = onboarding_handlers(conversation)
-    handlers = [*greeting, *further(conversation), *look_ups]
-    dispatcher = Dispatcher(
-        application, conversation, all_handlers(conversation, handlers), access(conversation)
-    )
-    forgetting = Forgetting(deletions=DeletionRepository(Sessions(engine)))
-    app = App(
-        application=application,
-        conversation=conversation,
-        dispatcher=dispatcher,
-        forgetting=forgetting,
-        exporter=None,
-    )
-    async with open_lanes(settings, app, Locks(repositories.inbox)) as lanes:
+    async with open_lanes(load_settings(None, environment), app, Locks(inbox)) as lanes:
         serving = asyncio.create_task(serve())
         try:
             yield lanes

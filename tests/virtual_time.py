@@ -3,12 +3,9 @@
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 R = TypeVar("R")
-
-START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -30,10 +27,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         except Exception as error:
             done.set_exception(error)
         return done
-
-    def moment(self) -> datetime:
-        """The time of day."""
-        return START + timedelta(seconds=self.now)
 
 
 class _Selector(selectors.DefaultSelector):
