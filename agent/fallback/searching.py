@@ -163,14 +163,14 @@ def pairing_of(request: Request) -> str:
 def _add_kin(filters: dict[str, Any]) -> set[str]:
     """Let wines rank by how a named grape or region tastes, for where there is none of it."""
     names = (*filters["grapes"], *filters["regions"])
-    build = next((profiles()[name].build for name in names if name in profiles()), None)
-    if build is None or not SWEET.isdisjoint(filters["sweetness"]):
+    profile = next((profiles()[name] for name in names if name in profiles()), None)
+    if profile is None or not SWEET.isdisjoint(filters["sweetness"]):
         return set()
     if not (filters["styles"] or filters["colours"]):
-        filters["styles"] = (build.colour,)
+        filters["styles"] = (profile.colour,)
     if filters["bodies"]:
         return set()
-    place = [*Body].index(build.body)
+    place = [*map(str, Body)].index(profile.body)
     filters["bodies"] = tuple([*Body][max(0, place - 1) : place + 2])
     return {"bodies"}
 
@@ -201,12 +201,11 @@ def wine_called(said: str, id: str, style: Style | None = None, **told: Any) -> 
     named = [name for name in profiles() if f" {folded(name)} " in label]
     names = (*request.values("regions"), *request.values("grapes"), *named)
     profile = next((profiles()[name] for name in names if name in profiles()), None)
-    build = profile.build if profile else None
-    kind = style or next(iter(request.values("styles")), build.colour if build else None)
+    kind = style or next(iter(request.values("styles")), profile.colour if profile else None)
     if kind is None:
         return None
-    if build and build.colour == kind:
-        told = {"body": build.body, "tannin": build.tannin, "acidity": build.acidity} | told
+    if profile and profile.colour == kind:
+        told = {"body": profile.body, "tannin": profile.tannin, "acidity": profile.acidity} | told
     facts = {
         "country": next(iter(request.values("countries")), ""),
         "region": next(iter(request.values("regions")), ""),

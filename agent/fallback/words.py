@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from agent.sommelier.wine import Body, Food, Level, Style
+from agent.sommelier.wine import Food
 from agent.tables import StrictModel, read_toml
 from agent.text import SPOKEN, fold, language_evidence, pattern
 
@@ -78,21 +78,14 @@ class Dish(StrictModel):
         return self.pairing or self.foods[0]
 
 
-class Build(NamedTuple):
-    """The taste of the wines of a grape or a region."""
+class Profile(NamedTuple):
+    """The grapes that a region is `of`, and the build of the wines of a grape or a region."""
 
-    colour: Style
-    body: Body
-    tannin: Level
-    acidity: Level
-
-
-class Profile(StrictModel):
-    """The build of the wines of a grape or a region, and the grapes that a region is `of`."""
-
-    any: Phrases = ()
-    build: Annotated[Build, BeforeValidator(str.split)]
-    of: Phrases = ()
+    of: tuple[str, ...]
+    colour: str
+    body: str
+    tannin: str
+    acidity: str
 
 
 @cache
@@ -108,14 +101,18 @@ def pairings() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
 
 
 @cache
-def _profiles() -> Mapping[str, dict[str, Profile]]:
-    return read_toml(dict[str, dict[str, Profile]], FOLDER / "grapes.toml")
+def _profiles() -> Mapping[str, Mapping[str, Word]]:
+    return read_toml(dict[str, dict[str, Word]], FOLDER / "grapes.toml")
 
 
 @cache
 def profiles() -> Mapping[str, Profile]:
     """Return every grape and region whose build is known, by its name."""
-    return {name: profile for kind in _profiles().values() for name, profile in kind.items()}
+    return {
+        name: Profile(entry.get("of", ()), *entry["build"][0].split())
+        for kind in _profiles().values()
+        for name, entry in kind.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +194,9 @@ def _entries() -> list[tuple[Meanings, Word]]:
             meanings = {field: word[field] for field in word if field not in LANGUAGES}
             found.append((meanings, {name: word[name] for name in word if name in LANGUAGES}))
     grapes = _profiles()["grape"].items()
-    return found + [({"grapes": (name,)}, {"any": (name, *grape.any)}) for name, grape in grapes]
+    return found + [
+        ({"grapes": (name,)}, {"any": (name, *grape.get("any", ()))}) for name, grape in grapes
+    ]
 
 
 @cache

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent.fallback import language_of, parse_query, read_request
 from agent.fallback.merging import Context, merge
 from agent.fallback.request import Request
-from agent.fallback.words import dishes, food_name, pairings
+from agent.fallback.words import dishes, food_name, pairings, profiles
 from agent.sommelier.wine import Body, Currency, Food, Style, WineQuery
 from tests.fakes import CHINON, RIOJA
 
@@ -147,6 +147,11 @@ def test_what_is_ruled_out_is_never_wanted(text: str) -> None:
 
 
 def test_the_tables_hang_together() -> None:
+    for _, colour, *build in profiles().values():
+        fields = dict(zip(("bodies", "tannins", "acidities"), build, strict=True))
+        WineQuery.model_validate({"styles": colour} | fields)
+    for pairing in pairings().values():
+        WineQuery.model_validate(pairing)
     for dish in dishes():
         assert not dish.pairing or dish.pairing in pairings()
     foods = {food for dish in dishes() for food in dish.foods if len(dish.foods) == 1}
