@@ -42,7 +42,7 @@ from bot.telegram.dispatch import Dispatcher
 from bot.telegram.drafts import Drafts
 from bot.telegram.follow_ups import follow_up_buttons, follow_up_handlers
 from bot.telegram.handlers import all_handlers
-from bot.telegram.inline import InlineMode
+from bot.telegram.inline import inline_handlers
 from bot.telegram.local import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
@@ -196,6 +196,7 @@ def handlers_of(
     """
     elsewhere = "Langfuse" if settings.has_langfuse else TRACED if settings.is_exported else ""
     functions = (
+        inline_handlers,
         noticed_handlers,
         reminder_handlers,
         settings_handlers,
@@ -203,7 +204,6 @@ def handlers_of(
         follow_up_handlers,
     )
     groups = (
-        InlineMode(conversation),
         AdminCommands(
             conversation, admins, trace_link(settings), only_allowed=settings.access == "allow_list"
         ),

@@ -1,7 +1,6 @@
 """Offer wines inline in any chat, without a model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from telegram import (
@@ -20,7 +19,7 @@ from agent.sommelier.cards import facts_line, wine_text
 from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline
-from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.conversation import AnyHandler, Conversation, calling
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 
@@ -31,35 +30,30 @@ PER_PERSON: Final = (Limit(20, 10),)
 """A fast typist asks twice a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class InlineMode:
-    """Answers inline queries from the catalogue."""
+def inline_handlers(talk: Conversation) -> list[AnyHandler]:
+    """Return the handler of inline queries."""
+    limit = RateLimit(PER_PERSON, PER_PERSON, ())
 
-    talk: Conversation
-    limit: RateLimit = field(default_factory=lambda: RateLimit(PER_PERSON, PER_PERSON, ()))
-
-    def handlers(self) -> list[AnyHandler]:
-        """Return the handlers."""
-        return [InlineQueryHandler(self.inline)]
-
-    async def inline(self, update: Update, context: Context) -> None:
+    async def answer(talk: Conversation, update: Update) -> None:
         """Offer wines to send in any chat; none to a user who is offered no alcohol."""
         query = update.inline_query
-        if query is None or not self.limit.take(query.from_user.id):
-            return
-        wines = await self._found(query)
-        results = [_article(number, wine) for number, wine in enumerate(wines)]
-        await answer_inline(query, results, CACHED_SECONDS)
+        if query is not None and limit.take(query.from_user.id):
+            wines = await _find(talk, query)
+            results = [_article(number, wine) for number, wine in enumerate(wines)]
+            await answer_inline(query, results, CACHED_SECONDS)
 
-    async def _found(self, query: InlineQuery) -> Sequence[Wine]:
-        turns, user_id = self.talk.turns, query.from_user.id
-        care = await turns.safety.find_care_in_any_chat(query.query, user_id)
-        person = await turns.safety.read_person(0, user_id, care)
-        if person.care.forbids_alcohol or person.care.is_crisis:
-            return ()
-        asked = parse_query(query.query).model_copy(update={"limit": MOST})
-        found = await find_wines(self.talk.repositories.wines, asked, person)
-        return found.wines[:MOST]
+    return [InlineQueryHandler(calling(talk, answer))]
+
+
+async def _find(talk: Conversation, query: InlineQuery) -> Sequence[Wine]:
+    safety, user_id = talk.turns.safety, query.from_user.id
+    care = await safety.find_care_in_any_chat(query.query, user_id)
+    person = await safety.read_person(0, user_id, care)
+    if person.care.forbids_alcohol or person.care.is_crisis:
+        return ()
+    request = parse_query(query.query).model_copy(update={"limit": MOST})
+    found = await find_wines(talk.repositories.wines, request, person)
+    return found.wines[:MOST]
 
 
 def _article(number: int, wine: Wine) -> InlineQueryResultArticle:

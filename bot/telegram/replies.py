@@ -34,8 +34,15 @@ class Replies:
     async def messages(
         self, question: Question, reply: Reply, format_answer: FormatAnswer | None = None
     ) -> list[OutboxRow]:
-        """Return the messages of a reply: its text, or what `format_answer` makes of its answer."""
-        *others, last = _outgoing(reply, format_answer)
+        """Return the messages of a reply: its text, or what `format_answer` makes of its answer.
+
+        The notes and the buttons are in the last.
+        """
+        if format_answer is None or reply.answer is None:
+            others, last = [], Outgoing(reply.shown)
+        else:
+            *others, last = format_answer(reply.answer)
+            last = Outgoing(with_notes(last.markdown, reply.notes), last.buttons)
         last = Outgoing(last.markdown, last.buttons + self.buttons(question, reply))
         return await _messages(question, [*others, last], reply.audio)
 
@@ -53,20 +60,12 @@ async def _messages(
     to = replace(question.to, edits=question.state.placeholder.message_id)
     messages = list[OutboxRow]()
     for outgoing in shown:
-        destination = to.next if messages else to
-        for message in await messages_of(destination, outgoing.markdown, outgoing.buttons):
-            message.follows = bool(messages)
-            messages.append(message)
+        where = to.next if messages else to
+        messages += await messages_of(where, outgoing.markdown, outgoing.buttons)
+    for number, message in enumerate(messages):
+        message.follows = number > 0
     if audio:
         messages.append(message_to(to.next, kind="voice", file_name=AUDIO_FILE, file=audio))
     for message in messages:
         message.turn_id = question.id
     return messages
-
-
-def _outgoing(reply: Reply, format_answer: FormatAnswer | None) -> list[Outgoing]:
-    """Return what a reply says, its notes below the last message."""
-    if format_answer is None or reply.answer is None:
-        return [Outgoing(reply.shown)]
-    *others, last = format_answer(reply.answer)
-    return [*others, Outgoing(with_notes(last.markdown, reply.notes), last.buttons)]
