@@ -3,8 +3,9 @@
 import asyncio
 import sqlite3
 from pathlib import Path
+from typing import Any
 
-from tests.acceptance.test_end_to_end import CHAT, WINE, killed, running_here
+from tests.acceptance.test_end_to_end import CHAT, WINE, killed, known_to, running_here, traced_to
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
@@ -29,14 +30,20 @@ def data(message: JsonObject, label: str) -> str:
     return next(str(one["callback_data"]) for row in rows for one in row if one["text"] == label)
 
 
-def history(environment: dict[str, str]) -> list[tuple[str, str]]:
-    """What is remembered of people's words, and how a turn of theirs ended."""
+def query(environment: dict[str, str], sql: str) -> list[Any]:
+    """Read from the database of the bot."""
     (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
     with sqlite3.connect(file) as database:
-        return database.execute(
-            "SELECT content, outcome FROM messages JOIN turns USING (turn_id) "
-            "WHERE role = 'user' ORDER BY id"
-        ).fetchall()
+        return database.execute(sql).fetchall()
+
+
+def history(environment: dict[str, str]) -> list[tuple[str, str]]:
+    """What is remembered of people's words, and how a turn of theirs ended."""
+    return query(
+        environment,
+        "SELECT content, outcome FROM messages JOIN turns USING (turn_id) "
+        "WHERE role = 'user' ORDER BY id",
+    )
 
 
 async def answered(bot_api: BotApi, count: int, chat: int = CHAT) -> JsonObject:
@@ -51,29 +58,20 @@ async def answered(bot_api: BotApi, count: int, chat: int = CHAT) -> JsonObject:
 
 async def kept(environment: dict[str, str], turns: int) -> None:
     """Wait until so many turns are over, and sent."""
+    unsent = "SELECT 1 FROM outbox WHERE message_id IS NULL"
     await eventually(
-        lambda: len(history(environment)) == turns and not unsent(environment),
+        lambda: len(history(environment)) == turns and not query(environment, unsent),
         seconds=60,
         otherwise=lambda: str(history(environment)),
     )
 
 
-def unsent(environment: dict[str, str]) -> int:
-    """Count the messages that are not recorded as sent."""
-    return counted(environment, "SELECT COUNT(*) FROM outbox WHERE message_id IS NULL")
-
-
-def counted(environment: dict[str, str], query: str) -> int:
-    (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
-    with sqlite3.connect(file) as database:
-        return int(database.execute(query).fetchone()[0])
-
-
 async def idle(environment: dict[str, str]) -> None:
     """Wait until no lane runs: a press during a turn is acknowledged before it is handled."""
-    query = "SELECT COUNT(*) FROM updates WHERE state != 'done'"
     await eventually(
-        lambda: not counted(environment, query), seconds=60, otherwise=lambda: "updates are left"
+        lambda: not query(environment, "SELECT 1 FROM updates WHERE state != 'done'"),
+        seconds=60,
+        otherwise=lambda: "updates are left",
     )
     await asyncio.sleep(0.2)
 
@@ -148,7 +146,7 @@ TURN = (
 async def test_a_press_during_an_answer_waits_for_its_turn(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    environment |= {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
+    environment |= known_to(model_server)
     model_server.script(*TURN, hang(60), *TURN)
     async with running_here(bot_api, environment):
         bot_api.say("for trout?", chat_id=CHAT)
@@ -167,7 +165,7 @@ async def test_a_press_during_an_answer_waits_for_its_turn(
 async def test_a_press_survives_a_kill(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    environment |= {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
+    environment |= known_to(model_server)
     model_server.script(*TURN, hang(60), *TURN)
     with killed(bot_api, environment):
         bot_api.say("for trout?", chat_id=CHAT)
@@ -186,20 +184,17 @@ async def test_a_press_survives_a_kill(
 async def test_a_reaction_to_an_answer_is_a_verdict_of_who_asked(
     bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str]
 ) -> None:
-    langfuse = {
-        "LANGFUSE_PUBLIC_KEY": otlp_receiver.public_key,
-        "LANGFUSE_SECRET_KEY": otlp_receiver.secret_key,
-        "LANGFUSE_BASE_URL": otlp_receiver.base_url,
-    }
+    def verdicts() -> list[Any]:
+        return query(environment, "SELECT verdict FROM turns")
 
     async def rated(verdict: str | None) -> None:
         await eventually(
-            lambda: verdicts(environment) == [verdict],
+            lambda: verdicts() == [(verdict,)],
             seconds=60,
-            otherwise=lambda: f"{verdict} wanted: {verdicts(environment)}",
+            otherwise=lambda: f"{verdict} wanted: {verdicts()}",
         )
 
-    async with running_here(bot_api, environment, **langfuse):
+    async with running_here(bot_api, environment, **traced_to(otlp_receiver)):
         bot_api.say(f"{NAME} a red for lamb", GROUP, ADA, entities=MENTION)
         answer = await answered(bot_api, 1, GROUP)
         await kept(environment, 1)
@@ -217,10 +212,3 @@ async def test_a_reaction_to_an_answer_is_a_verdict_of_who_asked(
         await rated("liked")
     scores = {score["name"]: score["value"] for score in otlp_receiver.scores}
     assert scores["user_feedback"] == 1
-
-
-def verdicts(environment: dict[str, str]) -> list[str | None]:
-    """What is thought of answers now."""
-    (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
-    with sqlite3.connect(file) as database:
-        return [verdict for (verdict,) in database.execute("SELECT verdict FROM turns")]

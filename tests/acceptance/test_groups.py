@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.test_end_to_end import ANSWER, running_here
+from tests.acceptance.test_end_to_end import ANSWER, known_to, running_here
 from tests.acceptance.test_follow_ups import answered, kept
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
@@ -21,7 +21,7 @@ TURN = (SEARCH, answer_json(ANSWER))
 @pytest.fixture
 def machine(environment: dict[str, str], model_server: ModelServer) -> dict[str, str]:
     """A machine with a model."""
-    return environment | {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
+    return environment | known_to(model_server)
 
 
 def said_before(model: ModelServer) -> list[str]:

@@ -1,6 +1,6 @@
 """What a person sets holds for them: prices in searches, degrees, what is kept of answers."""
 
-from tests.acceptance.test_end_to_end import running_here
+from tests.acceptance.test_end_to_end import running_here, traced_to
 from tests.acceptance.test_languages import choose, said
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
@@ -29,12 +29,7 @@ async def test_usual_prices_hold_until_words_say_otherwise(
 async def test_whoever_wants_numbers_alone_has_no_words_in_traces(
     bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str]
 ) -> None:
-    langfuse = {
-        "LANGFUSE_PUBLIC_KEY": otlp_receiver.public_key,
-        "LANGFUSE_SECRET_KEY": otlp_receiver.secret_key,
-        "LANGFUSE_BASE_URL": otlp_receiver.base_url,
-    }
-    async with running_here(bot_api, environment, **langfuse):
+    async with running_here(bot_api, environment, **traced_to(otlp_receiver)):
         await said(bot_api, "/settings", ADA)
         await choose(bot_api, ADA, "Records of answers: numbers only")
         await said(bot_api, "a red for lamb, says zanzibar", ADA)
