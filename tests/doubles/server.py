@@ -51,10 +51,8 @@ class LoopbackServer:
 
     def start(self) -> Self:
         """Listen; `base_url` is set when this returns."""
-        loop = asyncio.new_event_loop()
-        name = type(self).__name__
-        self._loop = loop
-        self._thread = threading.Thread(target=loop.run_forever, name=name, daemon=True)
+        self._loop = loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=loop.run_forever, daemon=True)
         self._thread.start()
         port = asyncio.run_coroutine_threadsafe(self._listen(loop), loop).result(timeout=30)
         self.base_url = f"http://127.0.0.1:{port}"
@@ -76,16 +74,9 @@ class LoopbackServer:
             self._loop.call_soon_threadsafe(callback)
 
     async def _listen(self, loop: asyncio.AbstractEventLoop) -> int:
-        config = Config(
-            self._serve,
-            log_config=None,
-            access_log=False,
-            interface="asgi3",
-            ws="none",
-            lifespan="off",
-            proxy_headers=False,
-            timeout_keep_alive=3600,
-        )
+        options: JsonObject = {"log_config": None, "access_log": False, "proxy_headers": False}
+        options |= {"interface": "asgi3", "ws": "none", "lifespan": "off"}
+        config = Config(self._serve, timeout_keep_alive=3600, **options)
         config.load()
 
         def connection() -> H11Protocol:
@@ -94,8 +85,7 @@ class LoopbackServer:
             return state["connection"]  # type: ignore[no-any-return]
 
         self._listener = await loop.create_server(connection, "127.0.0.1", 0)
-        port: int = self._listener.sockets[0].getsockname()[1]
-        return port
+        return int(self._listener.sockets[0].getsockname()[1])
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -113,8 +103,8 @@ class LoopbackServer:
         assert self._listener is not None
         self._stopping = True
         # What was taken and is no connection yet would be left open if the listener closed first.
-        for each in self._listener.sockets:
-            asyncio.get_running_loop().remove_reader(each.fileno())
+        for listening in self._listener.sockets:
+            asyncio.get_running_loop().remove_reader(listening.fileno())
         for _ in range(ROUNDS_TO_CONNECT):
             await asyncio.sleep(0)
         self._listener.close()

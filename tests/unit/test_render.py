@@ -41,10 +41,7 @@ markdownish = st.lists(st.sampled_from(MARKDOWN_PIECES), max_size=40).map("".joi
         ("```\nx **y** a.org\n\n```\nend", "<pre>x **y** a.org\n</pre>\nend"),
         ("**> all of it\n**> folded", "<blockquote expandable>all of it\nfolded</blockquote>"),
         ("<https://www.x.org/?a=1&b=2>", '<a href="https://www.x.org/?a=1&amp;b=2">x.org</a>'),
-        (
-            "<https://bank.example@evil.example/a>",
-            '<a href="https://bank.example@evil.example/a">evil.example</a>',
-        ),
+        ("<https://bank.org@x.org/a>", '<a href="https://bank.org@x.org/a">x.org</a>'),
         ('<https://x.org/"onclick="y>', '<a href="https://x.org/%22onclick=%22y">x.org</a>'),
         ('<a href="x">R&D</a> &lt;', '&lt;a href="x"&gt;R&amp;D&lt;/a&gt; &amp;lt;'),
         ("\\*not italic\\*", "*not italic*"),
@@ -80,18 +77,9 @@ def test_nothing_becomes_a_link_by_itself(text: str) -> None:
         assert "<a" not in html
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "95/100 points, and/or more",
-        "1.5 l at 12.5 % e.g. from the U.S.",
-        "2015-2019 for $25 or €1,250.00",
-        "#1 of 3: drink 2024-2030",
-        "Meet at 7 p.m. for the 3rd.",
-    ],
-)
-def test_ordinary_text_holds_nothing_that_could_be_tapped(text: str) -> None:
-    assert not list(live(text))
+def test_ordinary_text_holds_nothing_that_could_be_tapped() -> None:
+    text = "95/100 points, and/or 1.5 l at 12.5 % e.g. from the U.S.; 2015-2019 for $25, €1,250.00"
+    assert not list(live(f"{text}. #1 of 3: drink 2024-2030. Meet at 7 p.m. for the 3rd."))
 
 
 @settings(max_examples=200, deadline=None)
@@ -122,13 +110,11 @@ def test_text_that_is_not_ours_is_shown_as_it_is(text: str) -> None:
     [
         ("x" * 4096, 4096, ["x" * 4096]),
         (" \n\n ", 4096, []),
-        ("\u200b\u200b", 4096, []),
         ("a. a.\n\nb. b.\n\nc. c.", 15, ["a. a.\n\nb. b.", "c. c."]),
         ("one. two\nthree four five", 16, ["one. two", "three four five"]),
         ("One is dry. Two is sweet. Three", 28, ["One is dry. Two is sweet.", "Three"]),
         ("one two three four", 10, ["one two", "three four"]),
         ("abcdefgh", 3, ["abc", "def", "gh"]),
-        ("👩‍🍳" * 3, 11, ["👩‍🍳" * 2, "👩‍🍳"]),
         ("🍷" * 3000, 4096, ["🍷" * 2048, "🍷" * 952]),
     ],
 )
