@@ -4,8 +4,7 @@ import base64
 import gzip
 import itertools
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -28,6 +27,8 @@ STATUS = {0: "unset", 1: "ok", 2: "error"}
 OBSERVATION = "langfuse.observation."
 EXPERIMENT = "langfuse.experiment."
 TIME = "2026-01-01T00:00:00.000Z"
+TIMES = {"createdAt": TIME, "updatedAt": TIME}
+Handler = Callable[[Request], Awaitable[Response]]
 _serial = itertools.count(1)
 
 
@@ -47,38 +48,9 @@ class Span:
     start: float
     end: float
 
-    def _observation(self, name: str) -> object:
-        return self.attributes.get(f"{OBSERVATION}{name}")
-
-    @property
-    def type(self) -> str:
-        """agent, generation, tool, retriever, guardrail, span …"""
-        return str(self._observation("type") or "span")
-
-    @property
-    def level(self) -> str:
-        """DEFAULT, WARNING or ERROR."""
-        return str(self._observation("level") or "DEFAULT")
-
-    @property
-    def input(self) -> object:
-        """The input, decoded from JSON where it is JSON."""
-        return decoded(self._observation("input"))
-
-    @property
-    def output(self) -> object:
-        """The output, decoded from JSON where it is JSON."""
-        return decoded(self._observation("output"))
-
-    @property
-    def metadata(self) -> JsonObject:
-        """Metadata by key, each value decoded from JSON."""
-        return self._below(f"{OBSERVATION}metadata.")
-
-    @property
-    def experiment(self) -> Mapping[str, object]:
-        """What ties the span to an experiment, each value decoded from JSON."""
-        return self._below(EXPERIMENT)
+    def _observation(self, name: str, default: object = None) -> object:
+        """An attribute of the observation, decoded from JSON where it is JSON."""
+        return decoded(self.attributes.get(f"{OBSERVATION}{name}", default))
 
     def _below(self, prefix: str) -> JsonObject:
         return {
@@ -87,35 +59,18 @@ class Span:
             if name.startswith(prefix)
         }
 
-    @property
-    def tags(self) -> list[str]:
-        """The tags of the trace."""
-        return list(self.attributes.get("langfuse.trace.tags", []))
-
-    @property
-    def model(self) -> object:
-        """The model of a generation."""
-        return self._observation("model.name")
-
-    @property
-    def usage(self) -> object:
-        """The tokens of a generation by bucket, None if it has none."""
-        return decoded(self._observation("usage_details"))
-
-    @property
-    def cost(self) -> object:
-        """The cost of a generation in dollars by bucket, None if it has none."""
-        return decoded(self._observation("cost_details"))
-
-    @property
-    def session(self) -> object:
-        """The session it belongs to."""
-        return self.attributes.get("session.id")
-
-    @property
-    def user(self) -> object:
-        """The user it belongs to."""
-        return self.attributes.get("user.id")
+    type = property(lambda self: self._observation("type", "span"))
+    level = property(lambda self: self._observation("level", "DEFAULT"))
+    input = property(lambda self: self._observation("input"))
+    output = property(lambda self: self._observation("output"))
+    model = property(lambda self: self._observation("model.name"))
+    usage = property(lambda self: self._observation("usage_details"))
+    cost = property(lambda self: self._observation("cost_details"))
+    metadata = property(lambda self: self._below(f"{OBSERVATION}metadata."))
+    experiment = property(lambda self: self._below(EXPERIMENT))
+    tags = property(lambda self: list(self.attributes.get("langfuse.trace.tags", [])))
+    session = property(lambda self: self.attributes.get("session.id"))
+    user = property(lambda self: self.attributes.get("user.id"))
 
 
 @dataclass
@@ -134,33 +89,31 @@ class OtlpReceiver(LoopbackServer):
     for each server, because Langfuse's client is one per public key for the life of the process.
 
     `mode` says how every request is answered: "ok", an error's status, a page ("html"), other JSON
-    ("other"), or never ("black_hole"). `version` is told as the server's own. One that cannot
-    delete scores (`deletes` is False) answers 405. `asked` are the names and the labels, or
-    versions, of the prompts that were asked for. What arrives again replaces what was there.
+    ("other"), or never ("black_hole"). One that cannot delete scores (`deletes` is False) answers
+    405. `asked` are the names and the labels, or versions, of the prompts that were asked for. What
+    arrives again replaces what was there.
     """
 
-    def __init__(self, mode: Mode = "ok", version: tuple[int, int] = (4, 59)) -> None:
+    def __init__(self, mode: Mode = "ok") -> None:
         api = "/api/public"
         super().__init__(
             [
-                Route(f"{api}/otel/v1/traces", self._traces, methods=["POST"]),
-                Route(f"{api}/v2/observations", self._list_observations, methods=["GET"]),
-                Route(f"{api}/traces", self._delete_traces, methods=["DELETE"]),
-                Route(f"{api}/scores", self._take_scores, methods=["POST"]),
-                Route(f"{api}/scores/{{score_id}}", self._delete_score, methods=["DELETE"]),
-                Route(f"{api}/ingestion", self._ingestion, methods=["POST"]),
-                Route(f"{api}/health", self._health),
-                Route(f"{api}/projects", self._projects),
-                Route(f"{api}/v2/prompts", self._create_prompt, methods=["POST"]),
-                Route(f"{api}/v2/prompts/{{name:path}}", self._prompt),
-                Route(f"{api}/v2/datasets", self._create_dataset, methods=["POST"]),
-                Route(f"{api}/v2/datasets/{{name:path}}", self._dataset),
-                Route(f"{api}/dataset-items", self._put_item, methods=["POST"]),
-                Route(f"{api}/dataset-items", self._list_items, methods=["GET"]),
+                self._route("POST", f"{api}/otel/v1/traces", self._traces),
+                self._route("GET", f"{api}/v2/observations", self._list_observations),
+                self._route("DELETE", f"{api}/traces", self._delete_traces),
+                self._route("POST", f"{api}/scores", self._take_scores),
+                self._route("DELETE", f"{api}/scores/{{score_id}}", self._delete_score),
+                self._route("POST", f"{api}/ingestion", self._ingestion),
+                self._route("GET", f"{api}/projects", self._projects),
+                self._route("POST", f"{api}/v2/prompts", self._create_prompt),
+                self._route("GET", f"{api}/v2/prompts/{{name:path}}", self._prompt),
+                self._route("POST", f"{api}/v2/datasets", self._create_dataset),
+                self._route("GET", f"{api}/v2/datasets/{{name:path}}", self._dataset),
+                self._route("POST", f"{api}/dataset-items", self._put_item),
+                self._route("GET", f"{api}/dataset-items", self._list_items),
             ]
         )
         self.mode: Mode = mode
-        self.version = version
         self.deletes = True
         self.public_key = f"pk-lf-test-{next(_serial)}"
         self.secret_key = "sk-lf-test"
@@ -171,6 +124,13 @@ class OtlpReceiver(LoopbackServer):
         self.datasets: dict[str, JsonObject] = {}
         self.items: dict[str, JsonObject] = {}
         self._scores: dict[str, JsonObject] = {}
+
+    def _route(self, method: str, path: str, handle: Handler) -> Route:
+        async def served(request: Request) -> Response:
+            await request.body()
+            return await self._trouble(request) or await handle(request)
+
+        return Route(path, served, methods=[method])
 
     @property
     def scores(self) -> list[JsonObject]:
@@ -258,6 +218,9 @@ class OtlpReceiver(LoopbackServer):
     async def _trouble(self, request: Request) -> Response | None:
         """What `mode` makes of a request; None if it is to be served."""
         self.requests.append(f"{request.method} {request.url.path}")
+        if "prompts/" in request.url.path:
+            label = request.query_params.get("version") or request.query_params.get("label", "")
+            self.asked.append((request.path_params["name"], label))
         if self.mode == "black_hole":
             while (await request.receive())["type"] != "http.disconnect":
                 pass
@@ -267,146 +230,99 @@ class OtlpReceiver(LoopbackServer):
         if self.mode == "other":
             return JSONResponse({"status": "welcome"})
         keys = base64.b64encode(f"{self.public_key}:{self.secret_key}".encode()).decode()
-        is_known = request.headers.get("authorization") == f"Basic {keys}"
-        is_open = request.url.path == "/api/public/health"
-        if self.mode == "401" or not (is_known or is_open):
+        if self.mode == "401" or request.headers.get("authorization") != f"Basic {keys}":
             return JSONResponse({"message": "Invalid credentials.", "error": "Unauthorized"}, 401)
         if self.mode != "ok":
             return JSONResponse({"message": "Out of order."}, int(self.mode), {"Retry-After": "1"})
         return None
 
     async def _traces(self, request: Request) -> Response:
-        body = await request.body()
-        if trouble := await self._trouble(request):
-            return trouble
-        known = {(span.trace_id, span.span_id): span for span in [*self.spans, *spans_in(body)]}
+        sent = spans_in(await request.body())
+        known = {(span.trace_id, span.span_id): span for span in [*self.spans, *sent]}
         self.spans = [*known.values()]
         return Response(b"", media_type="application/x-protobuf")
 
     async def _list_observations(self, request: Request) -> Response:
-        if trouble := await self._trouble(request):
-            return trouble
         asked = request.query_params
         before = datetime.fromisoformat(asked.get("toStartTime", "9999-01-01T00:00:00+00:00"))
         # As in Langfuse, traces that are deleted meanwhile do not move a page.
         after = float(asked.get("cursor", 0))
-        found = sorted(
-            (
-                span
-                for span in self.spans
-                if span.user == asked["userId"] and after < span.start < before.timestamp()
-            ),
-            key=lambda span: span.start,
-        )
+        theirs = [span for span in self.spans if span.user == asked["userId"]]
+        found = [span for span in theirs if after < span.start < before.timestamp()]
+        found.sort(key=lambda span: span.start)
         page = found[: int(asked["limit"])]
         cursor = repr(page[-1].start) if len(found) > len(page) else None
         return JSONResponse({"data": [*map(as_observation, page)], "meta": {"cursor": cursor}})
 
     async def _delete_traces(self, request: Request) -> Response:
         gone = (await request.json())["traceIds"]
-        if trouble := await self._trouble(request):
-            return trouble
         self.spans = [span for span in self.spans if span.trace_id not in gone]
         self._scores = {k: v for k, v in self._scores.items() if v["traceId"] not in gone}
         return JSONResponse({"message": "Traces deleted successfully"})
 
     async def _take_scores(self, request: Request) -> Response:
-        body = await request.json()
-        if trouble := await self._trouble(request):
-            return trouble
-        self._scores |= {score["id"]: score for score in body}
+        self._scores |= {score["id"]: score for score in await request.json()}
         return JSONResponse({"message": "Accepted"}, 202)
 
     async def _delete_score(self, request: Request) -> Response:
-        if trouble := await self._trouble(request):
-            return trouble
         if not self.deletes:
             return Response(status_code=405)
         if self._scores.pop(request.path_params["score_id"], None) is None:
-            return JSONResponse({"message": "Score not found", "error": "NotFound"}, 404)
+            return _not_found("Score")
         return JSONResponse({"message": "Score deletion request received"}, 202)
 
     async def _ingestion(self, request: Request) -> Response:
         events = (await request.json())["batch"]
-        if trouble := await self._trouble(request):
-            return trouble
         scores = [event["body"] for event in events if event["type"] == "score-create"]
         self._scores |= {score["id"]: score for score in scores}
         accepted = [{"id": event["id"], "status": 201} for event in events]
         return JSONResponse({"successes": accepted, "errors": []}, 207)
 
-    async def _health(self, request: Request) -> Response:
-        version = ".".join(map(str, (*self.version, 0)))
-        healthy = JSONResponse({"status": "OK", "version": version})
-        return await self._trouble(request) or healthy
-
     async def _projects(self, request: Request) -> Response:
         organization = {"id": "organization-1", "name": "The wine club"}
         project = {"id": "project-1", "name": "Sommelier", "metadata": {}}
-        known = {"data": [project | {"organization": organization}]}
-        return await self._trouble(request) or JSONResponse(known)
+        return JSONResponse({"data": [project | {"organization": organization}]})
 
     async def _prompt(self, request: Request) -> Response:
         name, asked = request.path_params["name"], request.query_params
-        label = asked.get("version") or asked.get("label", "production")
-        self.asked.append((name, label))
-        if trouble := await self._trouble(request):
-            return trouble
-        version = self.labelled(name, label)
+        version = self.labelled(name, asked.get("version") or asked.get("label", "production"))
         return _not_found("Prompt") if version is None else JSONResponse(as_json(name, version))
 
     async def _create_prompt(self, request: Request) -> Response:
         body: JsonObject = await request.json()
-        if trouble := await self._trouble(request):
-            return trouble
-        name, (label,) = body["name"], body["labels"]
-        kinds = {isinstance(one.prompt, str) for one in self.prompts.get(name, [])}
-        if kinds - {body.get("type", "text") == "text"}:
-            mixed = "Previous versions have different prompt type."
-            return JSONResponse({"message": mixed, "error": "InvalidRequestError"}, 400)
-        number = self.put(name, body["prompt"], label)
-        return JSONResponse(as_json(name, self.prompts[name][number - 1]), 201)
+        number = self.put(body["name"], body["prompt"], *body["labels"])
+        return JSONResponse(as_json(body["name"], self.prompts[body["name"]][number - 1]), 201)
 
     def _made(self, name: str) -> JsonObject:
         known = {"name": name, "description": None, "metadata": None, "projectId": "project-1"}
-        times = {"createdAt": TIME, "updatedAt": TIME}
-        new = {"id": f"dataset-{len(self.datasets) + 1}", **known, **times}
+        new = {"id": f"dataset-{len(self.datasets) + 1}", **known, **TIMES}
         return self.datasets.setdefault(name, new)
 
     def _item(self, sent: JsonObject) -> JsonObject:
         return {
             **{"input": None, "expectedOutput": None, "metadata": None, "status": "ACTIVE"},
-            **{"createdAt": TIME, "updatedAt": TIME, "mediaReferences": []},
-            "datasetId": self.datasets[sent["datasetName"]]["id"],
+            **{"mediaReferences": [], "datasetId": self.datasets[sent["datasetName"]]["id"]},
             **{name: value for name, value in sent.items() if value is not None},
+            **TIMES,
         }
 
     async def _create_dataset(self, request: Request) -> Response:
-        sent = await request.json()
-        return await self._trouble(request) or JSONResponse(self._made(sent["name"]))
+        return JSONResponse(self._made((await request.json())["name"]))
 
     async def _dataset(self, request: Request) -> Response:
-        if trouble := await self._trouble(request):
-            return trouble
         found = self.datasets.get(request.path_params["name"])
         return JSONResponse(found) if found else _not_found("Dataset")
 
     async def _put_item(self, request: Request) -> Response:
         sent = await request.json()
-        if trouble := await self._trouble(request):
-            return trouble
         self.items[sent["id"]] = self._item(sent)
         return JSONResponse(self.items[sent["id"]])
 
     async def _list_items(self, request: Request) -> Response:
-        if trouble := await self._trouble(request):
-            return trouble
-        name = request.query_params["datasetName"]
-        page, limit = (int(request.query_params[key]) for key in ("page", "limit"))
+        name, page = request.query_params["datasetName"], int(request.query_params["page"])
         found = [item for item in self.items.values() if item["datasetName"] == name]
-        pages = math.ceil(len(found) / limit)
-        meta = {"page": page, "limit": limit, "totalItems": len(found), "totalPages": pages}
-        return JSONResponse({"data": found[(page - 1) * limit : page * limit], "meta": meta})
+        meta = {"page": page, "limit": 50, "totalItems": len(found), "totalPages": 1}
+        return JSONResponse({"data": found, "meta": meta})
 
 
 def _not_found(what: str) -> Response:
@@ -431,7 +347,8 @@ def as_json(name: str, version: Version) -> JsonObject:
     """A version of a prompt as the server shows it."""
     return {
         **{"id": f"{name}-{version.number}", "projectId": "project-1", "createdBy": "API"},
-        **{"createdAt": TIME, "updatedAt": TIME, "isActive": None, "config": {}, "tags": []},
+        **{"isActive": None, "config": {}, "tags": []},
+        **TIMES,
         "name": name,
         "version": version.number,
         "type": "text" if isinstance(version.prompt, str) else "chat",
