@@ -30,12 +30,10 @@ from bot.commands.output import (
     write_file,
 )
 from bot.tracing import masking_of
-from db.engine import Sessions
 from db.models import TraceRow
 from db.repositories.traces import SqlTraceStore, moment
 from db.repositories.turns import exported_turns
 
-LAST: Final = "last"
 NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "
     "run` for Telegram), and its turns are kept here."
@@ -90,20 +88,11 @@ def show_trace(
     full: Annotated[bool, typer.Option("--full", help="Show inputs and outputs whole.")] = False,
 ) -> None:
     """Draw a turn as a tree: every request to the model, every tool, its time and cost."""
-
-    async def read(sessions: Sessions) -> TraceRecord | None:
-        store = SqlTraceStore(sessions)
-        if trace_id != LAST:
-            return await store.get(trace_id)
-        newest = await store.summaries(1, failing_first=False)
-        return await store.get(newest[0].trace_id) if newest else None
-
+    settings = open_settings()
     try:
-        trace = with_database(open_settings(), read)
+        trace = with_database(settings, lambda sessions: SqlTraceStore(sessions).get(trace_id))
     except LookupError as error:
         fail(f"{error}; see `sommelier traces list`")
-    if trace is None:
-        fail(NO_TRACES)
     show(trace_page(trace, full=full))
 
 
@@ -182,28 +171,23 @@ def tree_text(trace: TraceRecord, width: int) -> str:
 
 def cost_text(cost_usd: float) -> str:
     """Return an amount with the digits that matter; a dash for nothing."""
-    if not cost_usd:
-        return "–"
-    return f"${cost_usd:.2f}" if cost_usd >= 0.1 else f"${cost_usd:.4f}"
+    return f"${cost_usd:.{2 if cost_usd >= 0.1 else 4}f}" if cost_usd else "–"
 
 
 def _label(span: SpanRecord, *, full: bool) -> Text:
     style = "bold" if span.level == "DEFAULT" else LEVELS[span.level]
     label = Text(one_line(span.name), style)
-    label.append(
-        one_line(" · ".join([f" [{span.kind}] {span.seconds:.2f} s", *_facts(span)])), "dim"
-    )
+    facts = [f" [{span.kind}] {span.seconds:.2f} s", *_facts(span)]
+    label.append(one_line(" · ".join(facts)), "dim")
     if span.level != "DEFAULT":
         label.append(f" {span.level}", style)
-    known = [
-        f"{key}={_text(value)}" for key, value in span.metadata.items() if value not in NOTHING
-    ]
-    lines = [(" · ".join(clip(part, VALUE_CHARS) for part in known), "dim")] if known else []
+    known = [(key, value) for key, value in span.metadata.items() if value not in NOTHING]
+    if known:
+        shown = " · ".join(clip(f"{key}={_text(value)}", VALUE_CHARS) for key, value in known)
+        label.append(f"\n{one_line(shown)}", "dim")
     for name, value in (("in ", span.input), ("out", span.output)):
-        parts = value_lines(value, full=full)
-        lines += [(f"{'   ' if number else name} {part}", "") for number, part in enumerate(parts)]
-    for line, line_style in lines:
-        label.append(f"\n{one_line(line)}", line_style)
+        for number, part in enumerate(value_lines(value, full=full)):
+            label.append(f"\n{'   ' if number else name} {one_line(part)}")
     return label
 
 

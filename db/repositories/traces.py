@@ -26,6 +26,7 @@ from db.repositories.scores import forget_scores, save_scores, save_verdict, sco
 
 log = logging.getLogger(__name__)
 
+LAST: Final = "last"
 MAX_QUESTION_CHARS: Final = 200  # in the list
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -100,32 +101,33 @@ class SqlTraceStore(TraceStoringRepository):
             await self._trace_rows.save(session, traces, self._now())
 
     async def get(self, trace_id: str) -> TraceRecord:
-        """Return the trace with this id, or the only one whose id begins with it.
+        """Return the trace with this id, or whose id alone begins with it; `last` is the newest.
 
         Raises:
             LookupError: none does, or several do; the message says which.
         """
-        begins = T.trace_id.startswith(trace_id.lower(), autoescape=True)
-        query = select(T.record).where(begins).order_by(T.trace_id).limit(3 if trace_id else 0)
+        begins = TraceRow.trace_id.startswith(trace_id.lower(), autoescape=True)
+        query = select(TraceRow.record).where(begins).order_by(TraceRow.trace_id).limit(3)
+        if trace_id == LAST:
+            query = select(TraceRow.record).order_by(TraceRow.started_at.desc()).limit(1)
         async with self._sessions() as session:
             found = [unpacked(record) for record in await session.scalars(query)]
-            if not found:
-                raise LookupError(f"there is no trace {trace_id!r} in the local store")
             if len(found) > 1:
                 ids = ", ".join(trace.trace_id for trace in found)
                 raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
+            if not found:
+                raise LookupError(f"there is no trace {trace_id!r} in the local store")
             return replace(found[0], scores=await scores_of(session, found[0].trace_id))
 
     async def summaries(
         self,
-        limit: int = 20,
+        limit: int,
         columns: Mapping[str, str] | None = None,
         *,
         since: datetime | None = None,
         failed: bool = False,
-        failing_first: bool = True,
     ) -> Sequence[TraceRow]:
-        """Return the newest traces without their records, at most `limit`, the worst first.
+        """Return traces without their records, at most `limit`, failures first, then the newest.
 
         Only those with these values in their `columns`; with `failed` those that failed or fell
         back.
@@ -137,11 +139,9 @@ class SqlTraceStore(TraceStoringRepository):
             query = query.where(TraceRow.level != "DEFAULT")
         for column, wanted in (columns or {}).items():
             query = query.where(T[column] == wanted)
-        if failing_first:
-            query = query.order_by(case(FAILING_FIRST, value=TraceRow.level, else_=2))
-        query = query.order_by(TraceRow.started_at.desc(), TraceRow.trace_id)
-        async with self._sessions() as session:
-            return (await session.scalars(query)).all()
+        worst = case(FAILING_FIRST, value=TraceRow.level, else_=2)
+        query = query.order_by(worst, TraceRow.started_at.desc(), TraceRow.trace_id)
+        return await self._all(query)
 
     async def forget(self, older_than: timedelta, most_bytes: int) -> int:
         """Delete older traces, and the oldest beyond `most_bytes`; return how many were unsent."""

@@ -30,7 +30,7 @@ async def test_a_trace_comes_back_whole_but_for_the_names_to_mask(store: SqlTrac
     await store.save([trace, bare_trace("2" * 32)])
     await store.save([trace])
     assert await store.get(trace.trace_id) == replace(trace, names=())
-    summary, _ = await store.summaries()
+    summary, _ = await store.summaries(9)
     assert (summary.outcome, summary.level, summary.retry_count) == ("fallback", "WARNING", 1)
     assert (summary.cost_usd, summary.error_types) == (0.0042, ["grounding", "model_error"])
     assert summary.question == "a red for lamb under 25"
@@ -55,11 +55,11 @@ async def test_failing_turns_come_first_then_the_newest(store: SqlTraceStore) ->
             for number, level in enumerate(levels, 1)
         ]
     )
-    assert firsts(await store.summaries()) == "31254"
-    assert firsts(await store.summaries(2, failing_first=False)) == "54"
-    assert firsts(await store.summaries(failed=True)) == "312"
-    assert firsts(await store.summaries(since=NOON - 2 * HOUR)) == "354"
-    assert firsts(await store.summaries(columns={"user": "somebody"})) == ""
+    assert firsts(await store.summaries(9)) == "31254"
+    assert (await store.get("last")).trace_id == "5" * 32
+    assert firsts(await store.summaries(9, failed=True)) == "312"
+    assert firsts(await store.summaries(9, since=NOON - 2 * HOUR)) == "354"
+    assert firsts(await store.summaries(9, columns={"user": "somebody"})) == ""
 
 
 async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store: SqlTraceStore) -> None:
@@ -67,7 +67,7 @@ async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store: Sql
     assert (await store.get("AB1")).trace_id == "ab1" + "0" * 29
     with pytest.raises(LookupError, match=r"more than one trace begins with 'ab': ab10.*, ab20"):
         await store.get("ab")
-    for nobody in ("", "c", "%", "_b1"):
+    for nobody in ("c", "%", "_b1"):
         with pytest.raises(LookupError, match="there is no trace"):
             await store.get(nobody)
 
@@ -80,7 +80,7 @@ async def test_old_traces_and_what_takes_too_much_room_are_forgotten_and_counted
     size = len(packed(traces[0]))
     await store.save(traces)
     assert await store.forget(4 * DAY + HOUR, MUCH) == 1
-    assert firsts(await store.summaries()) == "01234"
+    assert firsts(await store.summaries(9)) == "01234"
     assert await store.forget(7 * DAY, 3 * size + size // 2) == 2
-    assert firsts(await store.summaries()) == "012"
+    assert firsts(await store.summaries(9)) == "012"
     assert await trace_queue(sessions).backlog() == {"waiting": 3}
