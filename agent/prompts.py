@@ -5,7 +5,7 @@ every other text of that name must leave too: the loop fills these variables and
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -26,12 +26,15 @@ LONGEST_PROMPT: Final = 20_000
 """In characters; the longest of the repository has some 2,000."""
 
 
+@dataclass(frozen=True, slots=True)
 class RepositoryPrompts:
-    """The prompts that come with the code."""
+    """The prompts that come with the code, but for those that are `tried` in their place."""
+
+    tried: Mapping[str, Prompt] = field(default_factory=dict)
 
     def get(self, name: str) -> Prompt:
-        """Return the repository's prompt of that name."""
-        return repository_prompts()[name]
+        """Return the prompt of that name."""
+        return self.tried.get(name) or repository_prompts()[name]
 
 
 REPOSITORY: Final[Prompts] = RepositoryPrompts()

@@ -3,7 +3,7 @@
 `bot.resources` opens the objects that need no Telegram; `bot.running` runs the bot.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -125,9 +125,8 @@ async def open_app(
         )
         allow_list = settings.access == "allow_list"
         access = None if telegram else Access(conversation, admins, allow_list=allow_list)
-        changed = exporter.wake if exporter else lambda: None
         tools = tool_handlers(conversation, servers)
-        further = handlers_of(settings, conversation, admins, changed)
+        further = handlers_of(settings, conversation, admins)
         handlers = all_handlers(conversation, [*tools, *further])
         forgetting = forgetting_of(settings, resources.sessions)
         yield App(
@@ -185,15 +184,9 @@ def buttons_below(question: Question, reply: Reply) -> ButtonRows:
 
 
 def handlers_of(
-    settings: Settings,
-    conversation: Conversation,
-    admins: frozenset[int],
-    changed: Callable[[], None],
+    settings: Settings, conversation: Conversation, admins: frozenset[int]
 ) -> list[AnyHandler]:
-    """Return the handlers of all commands and buttons, in the order in which they are tried.
-
-    `changed` is called when there is feedback to deliver.
-    """
+    """Return the handlers of all commands and buttons, in the order in which they are tried."""
     elsewhere = "Langfuse" if settings.has_langfuse else TRACED if settings.is_exported else ""
     functions = (
         inline_handlers,
@@ -217,7 +210,7 @@ def handlers_of(
             is_deleted_there=settings.has_langfuse,
         ),
         Media(conversation, SentFiles()),
-        RatingButtons(conversation, changed, masking_of(settings)),
+        RatingButtons(conversation, masking_of(settings)),
         LookUps(conversation),  # its last handler takes the presses that no other takes
     )
     return [

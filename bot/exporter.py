@@ -8,8 +8,7 @@ sent, refused for good (kept, logged, not sent again), or sent later.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
@@ -43,32 +42,21 @@ class Channel(Generic[T]):
 class Exporter:
     """Send what waits in the channels, with growing waits after trouble.
 
-    `open` makes the channels when they are needed for the first time; `where` names the server in
-    the log. `given_up` counts traces and scores that were refused, wholly or in part. Replicas may
-    send beside each other: a claimed row belongs to one of them.
+    `open` makes the channels when they are needed for the first time. `given_up` counts traces and
+    scores that were refused, wholly or in part. Replicas may send beside each other: a claimed row
+    belongs to one of them.
     """
 
     open: Callable[[], Awaitable[Sequence[Channel[Any]]]]
-    where: str
     given_up: int = 0
     _channels: Sequence[Channel[Any]] = ()
     _failures: int = 0
-    _new: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def wake(self) -> None:
-        """Look for new rows soon."""
-        self._new.set()
 
     async def run(self) -> None:
         """Send until cancelled; what is not sent then is sent after the next start."""
         while True:
-            self._new.clear()
-            if wait := await self.round():
-                await asyncio.sleep(wait)
-                continue
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._new.wait()
+            wait = await self.round()
+            await asyncio.sleep(wait or LOOK_SECONDS)
 
     async def round(self) -> float:
         """Send all that is due; return the seconds to wait after trouble. Never raises."""
@@ -87,7 +75,7 @@ class Exporter:
                 log.warning("Traces wait, and are sent later: %s", _reason(error))
             return BACKOFF.after(self._failures)
         if self._failures:
-            log.info("Traces are sent to %s again", self.where)
+            log.info("Traces are sent again")
         self._failures = 0
         return 0.0
 
@@ -109,7 +97,7 @@ class Exporter:
         await channel.queue.settle(claim)
         if refused:
             self.given_up += refused
-            log.warning("%s refused %d parts of %s", self.where, refused, channel.name)
+            log.warning("%d parts of %s are refused for good", refused, channel.name)
 
 
 def _reason(error: Exception) -> str:

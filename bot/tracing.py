@@ -127,8 +127,7 @@ async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator
                 channels.append(Channel("scores", score_queue(sessions), send_scores))
             return channels
 
-        where = "Langfuse" if settings.has_langfuse else str(settings.otel_exporter_otlp_endpoint)
-        exporter = Exporter(open_channels, where)
+        exporter = Exporter(open_channels)
         yield exporter
         await bounded("tracing", exporter.round)
 

@@ -53,7 +53,7 @@ async def exporter_to(
         ]
 
     async with aclosing(api_of(receiver)) as api:
-        yield Exporter(channels, "Langfuse")
+        yield Exporter(channels)
 
 
 def api_of(receiver: OtlpReceiver, seconds: float = 30) -> LangfuseApi:

@@ -76,6 +76,6 @@ def make(base_url: str) -> Candidate:
             Channel("scores", score_queue(sessions), scores),
         ]
 
-    traces = Traces(Exporter(channels, "Langfuse"), folder, store)
+    traces = Traces(Exporter(channels), folder, store)
     made = ours.make(base_url, traces.keep)
     return Candidate(made.answer, traces.flush)

@@ -1,14 +1,21 @@
 """`sommelier prompts`: list and upload prompts; read the prompts that are tried out."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from agent.engine.span import Prompt, PromptRef
-from agent.prompts import REPOSITORY, braced, refusal, repository_prompts, variables
+from agent.engine.span import Prompt
+from agent.prompts import (
+    REPOSITORY,
+    RepositoryPrompts,
+    braced,
+    refusal,
+    repository_prompts,
+    variables,
+)
 from agent.tracing.errors import unavailable
 from agent.tracing.prompts import ManagedPrompts, fetched
 from agent.turn import Prompts
@@ -74,17 +81,6 @@ def stored_prompt(
         fail(str(unavailable(error)), 2)
 
 
-@dataclass(frozen=True, slots=True)
-class TriedPrompts:
-    """The prompts of the repository, except those that are `tried`."""
-
-    tried: Mapping[str, Prompt]
-
-    def get(self, name: str) -> Prompt:
-        """Return the prompt of that name."""
-        return self.tried.get(name) or REPOSITORY.get(name)
-
-
 def prompts_to_try(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
     """Read the prompts to be tried out, by their names.
 
@@ -100,14 +96,14 @@ def _prompts_to_try(settings: Settings, wanted: str) -> Prompts:
         return REPOSITORY
     if name in repository_prompts() and version and not Path(wanted).exists():
         number, label = (int(version), None) if version.isdecimal() else (None, version)
-        stored = stored_prompt(settings, name, label=label, version=number)
-        if stored is None:
+        found = stored_prompt(settings, name, label=label, version=number)
+        if found is None:
             fail(f"Langfuse has no version or label {version} of the prompt {name}", 2)
     else:
-        stored = prompt_of_file(Path(wanted))
-    if problem := refusal(stored.ref.name, stored.text):
-        fail(f"{wanted} cannot be the prompt {stored.ref.name}: {problem}", 2)
-    return TriedPrompts({stored.ref.name: stored})
+        found = prompt_of_file(Path(wanted))
+    if problem := refusal(found.ref.name, found.text):
+        fail(f"{wanted} cannot be the prompt {found.ref.name}: {problem}", 2)
+    return RepositoryPrompts({found.ref.name: found})
 
 
 def prompt_of_file(path: Path) -> Prompt:
@@ -115,10 +111,8 @@ def prompt_of_file(path: Path) -> Prompt:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        fail(f"{path} cannot be read: {reason}", 2)
-    version = REPOSITORY.get(SOMMELIER).ref.version
-    return Prompt(text, PromptRef(SOMMELIER, version, label=path.stem))
+        fail(f"{path} cannot be read: {getattr(error, 'strerror', 'it is not UTF-8 text')}", 2)
+    return Prompt(text, replace(REPOSITORY.get(SOMMELIER).ref, label=path.stem))
 
 
 def prompts_in_use(settings: Settings) -> Prompts:

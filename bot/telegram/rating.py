@@ -4,7 +4,7 @@ A button names the new rating, not a change of it: one that shows the current ra
 So a press that comes twice, or late, does no harm.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, get_args
 
@@ -69,12 +69,10 @@ def verdict_in(reactions: Sequence[ReactionType]) -> Verdict | None:
 class RatingButtons:
     """Stores presses on `rating`, reactions and comments.
 
-    `changed` is called when there is feedback to deliver. If the bot `masks`, a comment is masked
-    before it is stored: later nobody knows the names of the people there.
+    A comment is masked before it is stored: later nobody knows the names of the people there.
     """
 
     talk: Conversation
-    changed: Callable[[], None] = lambda: None
     masking: Masking = field(default_factory=Masking)
 
     def handlers(self) -> list[AnyHandler]:
@@ -99,7 +97,6 @@ class RatingButtons:
             rated = await repository.reason(turn.turn_id, action)
         words = "reason_noted" if action in REASONS else VERDICTS[action] or "taken_back"
         await acknowledge(query, translate(words))
-        self.changed()
         shown = rows_of(message)
         others = (row for row in shown if not any(key.data.startswith(PREFIX) for key in row))
         rows = (*others, *rating(turn.turn_id, rated))
@@ -118,7 +115,6 @@ class RatingButtons:
         if now is None and turn.verdict != before:
             return
         await repositories.feedback.rate(turn.turn_id, now)
-        self.changed()
 
     async def comment(self, update: Update, context: Context) -> None:
         """Store a reply to an answer that its user dislikes as a comment, and answer the reply."""
@@ -129,7 +125,6 @@ class RatingButtons:
                 masking = replace(self.masking, names=names_of(update))
                 words = masking.text(message.text or "")
                 await self.talk.repositories.feedback.comment(turn.turn_id, words)
-                self.changed()
         await self.talk.answer_text(update)
 
     async def _turn(self, number: str) -> TurnRow | None:

@@ -69,7 +69,7 @@ class Server:
         async def channels() -> list[Channel[TraceRecord]]:
             return [Channel("traces", queue, self.send)]
 
-        return Exporter(channels, "a server")
+        return Exporter(channels)
 
 
 async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(

@@ -69,7 +69,7 @@ class Room:
         """The bot answers people until the block ends."""
 
         def further(conversation: Conversation) -> list[AnyHandler]:
-            return RatingButtons(conversation, delivery.wake).handlers()
+            return RatingButtons(conversation).handlers()
 
         stopped = asyncio.Event()
         monkeypatch = pytest.MonkeyPatch()
