@@ -10,18 +10,14 @@ from typing import Any
 import pytest
 
 from agent.care.concerns import Care
-from agent.documents.passages import search_documents_tool
 from agent.engine.limits import Limits
-from agent.engine.run import Run
-from agent.fallback import Fallback
-from agent.sommelier.history import messages_for_model
-from agent.sommelier.service import Sommelier
-from agent.sommelier.wine import Allergen, Wine
-from agent.turn import Deps, Fact, Person, Reply, StoredMessage
+from agent.sommelier.wine import Allergen
+from agent.turn import Fact, Person, Reply, StoredMessage
 from bot.telegram.render import from_html, to_telegram_html
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
-from tests.fakes import CHINON, FREE, RIOJA, FakeCatalogue
-from tests.faults.turns import INFORMATIONAL, VALID, service
+from tests.fakes import CHINON, FREE, RIOJA
+from tests.faults import turns
+from tests.faults.turns import INFORMATIONAL, VALID
 from tests.library import SUR_LIE, FakeLibrary
 
 FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
@@ -30,29 +26,14 @@ WINES = (CHINON, RIOJA, FREE, WITH_EGG)
 GET = tool_call("get_wine", {"wine_ids": [wine.id for wine in WINES]})
 
 
-async def reply_to(
-    message: str,
-    server: ModelServer,
-    *steps: Step,
-    person: Person | None = None,
-    wines: tuple[Wine, ...] = WINES,
-    library: FakeLibrary | None = None,
-    history: tuple[StoredMessage, ...] = (),
-) -> Reply:
+async def reply_to(message: str, server: ModelServer, *steps: Step, **given: Any) -> Reply:
     """Return the reply of a turn whose model answers as scripted, the last step again and again."""
     server.script(*steps)
     server.default = steps[-1]
-    model, catalogue = service(server), FakeCatalogue(wines)
-    sommelier = Sommelier(
-        catalogue=catalogue,
-        fallback=Fallback(catalogue=catalogue),
-        research_tools=[search_documents_tool(library)] if library else (),
+    reply, _ = await turns.reply_to(
+        message, server=server, limits=FAST, **({"wines": WINES} | given)
     )
-    run = Run([model], limits=FAST, deps=Deps(person=person), history=messages_for_model(history))
-    try:
-        return await sommelier.answer(message, run)
-    finally:
-        await model.close()
+    return reply
 
 
 def saying(text: str, *wine_ids: str, description: str = "Fresh.") -> Step:

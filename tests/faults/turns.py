@@ -3,18 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
+from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.engine.limits import Ledger, Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.engine.span import NO_SPAN, Span
+from agent.fallback import Fallback
 from agent.prompts import render, repository_prompts
 from agent.sommelier.answer import SOMMELIER, wine_ids
+from agent.sommelier.history import messages_for_model
+from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools
+from agent.turn import Deps, Reply, StoredMessage
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
-from tests.fakes import CHINON, FakeCatalogue
+from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue, SpanRecord, asked, root_span
 
 QUESTION = "A red for lamb under 25 euros, please"
 SEARCH = {"styles": ["red"], "foods": ["lamb"], "max_price": 25}
@@ -87,3 +93,35 @@ async def turn(
     finally:
         for llm in services:
             await llm.close()
+
+
+async def reply_to(
+    *said: str,
+    server: ModelServer | None = None,
+    wines: Sequence[Wine] = (CHINON, RIOJA, SANCERRE),
+    library: DocumentStore | None = None,
+    history: Sequence[StoredMessage] = (),
+    limits: Limits | None = None,
+    **deps: Any,
+) -> tuple[Reply, SpanRecord]:
+    """Have the sommelier answer the last of these messages; return the reply and its trace."""
+    root, catalogue = root_span(), FakeCatalogue(wines)
+    models = [service(server)] if server else []
+    sommelier = Sommelier(
+        catalogue=catalogue,
+        fallback=Fallback(catalogue=catalogue, documents=library),
+        research_tools=[search_documents_tool(library)] if library else (),
+    )
+    earlier = [*(StoredMessage("user", text) for text in said[:-1]), *history]
+    run = Run(
+        models,
+        limits=limits or Limits(),
+        history=messages_for_model(earlier),
+        span=root,
+        deps=Deps(**deps),
+    )
+    with root:
+        reply = await asked(sommelier, said[-1], run)
+    for model in models:
+        await model.close()
+    return reply, root

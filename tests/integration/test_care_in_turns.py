@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,10 @@ import pytest
 from agent.care.concerns import Care, Concern
 from agent.care.help import Help
 from agent.engine.run import Run
-from agent.sommelier.history import messages_for_model
 from agent.sommelier.safety import care_in
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Wine
-from agent.turn import Deps, Person, Reply, StoredMessage
+from agent.turn import Deps, Person, Reply
 from bot.care import SafetyService
 from bot.telegram.noticed import care_buttons, noticed_handlers
 from db.engine import Sessions
@@ -24,8 +24,8 @@ from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.doubles.server import eventually
-from tests.fakes import CHINON, FREE, RIOJA, FakeCatalogue, SpanRecord, asked, root_span
-from tests.faults.turns import VALID, search, service
+from tests.fakes import CHINON, FREE, RIOJA, FakeCatalogue
+from tests.faults.turns import VALID, reply_to, search
 from tests.library import FakeLibrary
 from tests.running import RecordingTracer, Sources, running
 
@@ -37,24 +37,11 @@ def shown(*wines: Wine, intro: str = "For your lamb:") -> Step:
     return answer_json(VALID | {"intro": intro, "wines": listed})
 
 
-async def reply_to(
-    *said: str, server: ModelServer, wines: tuple[Wine, ...] = (CHINON, RIOJA, FREE)
-) -> tuple[Reply, SpanRecord]:
-    root, model = root_span(), service(server)
-    run = Run(
-        [model],
-        history=messages_for_model([StoredMessage("user", text) for text in said[:-1]]),
-        span=root,
-    )
-    with root:
-        sommelier = Sommelier(catalogue=FakeCatalogue(wines))
-        reply = await asked(sommelier, said[-1], run)
-    await model.close()
-    return reply, root
+answered = partial(reply_to, wines=(CHINON, RIOJA, FREE))
 
 
 async def test_in_a_crisis_no_model_is_asked(model_server: ModelServer) -> None:
-    reply, root = await reply_to("I want to end my life, what wine?", server=model_server)
+    reply, root = await answered("I want to end my life, what wine?", server=model_server)
     assert (reply.outcome, root.scores["outcome"]) == ("care", "care")
     assert "988" in reply.text
     assert model_server.requests == []
@@ -65,7 +52,7 @@ async def test_a_model_is_told_what_the_guest_reads_above_its_answer(
 ) -> None:
     why = Help().notice_for(Care(stated=frozenset({"under_age"})))
     model_server.script(tool_call("search_wines", {}), shown(FREE))
-    reply, _ = await reply_to("I am 15. A red for lamb?", server=model_server)
+    reply, _ = await answered("I am 15. A red for lamb?", server=model_server)
     assert reply.text.startswith(why)
     prompt = str(model_server.requests[0].json["messages"][0]["content"])
     assert f'Above your answer the guest reads: "{why}"' in prompt
@@ -78,7 +65,7 @@ async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
     model_server: ModelServer,
 ) -> None:
     model_server.script(search(), answer_json(VALID | {"concern": "crisis"}))
-    reply, root = await reply_to(IN_POLISH, server=model_server)
+    reply, root = await answered(IN_POLISH, server=model_server)
     assert (reply.outcome, reply.wine_ids, [*reply.concerns]) == ("care", (), ["crisis"])
     assert "findahelpline.com" in reply.text
     assert "Chinon" not in reply.text
@@ -86,7 +73,7 @@ async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
     model_server.script(
         answer_json({"response_type": "informational", "intro": "", "concern": "crisis"})
     )
-    reply, _ = await reply_to(IN_POLISH, server=model_server)
+    reply, _ = await answered(IN_POLISH, server=model_server)
     assert (reply.outcome, reply.retries) == ("care", 0)
 
 
@@ -103,7 +90,7 @@ async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
             tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}),
             answer_json(both | {"concern": concern}),
         )
-        reply, _ = await reply_to("dziś prowadzę", server=model_server)
+        reply, _ = await answered("dziś prowadzę", server=model_server)
         assert (reply.wine_ids, [*reply.concerns]) == (wine_ids, [concern])
         assert reply.text.startswith(Help().notice_for(Care(stated=frozenset({concern}))))
 
@@ -119,7 +106,7 @@ async def test_who_is_pregnant_at_the_table_takes_no_wine_from_the_others(
     model_server.script(
         *(tool_call("search_wines", query) for query in searches), shown(FREE, CHINON)
     )
-    reply, _ = await reply_to(said, server=model_server)
+    reply, _ = await answered(said, server=model_server)
     assert (reply.outcome, reply.wine_ids) == ("answered", (FREE.id, CHINON.id))
     assert reply.text.startswith("For your lamb")
 
@@ -129,8 +116,7 @@ async def test_a_model_that_names_a_concern_at_random_spoils_no_answer(
     model_server: ModelServer, concern: object
 ) -> None:
     model_server.script(search(), answer_json(VALID | {"concern": concern}))
-    wines = (CHINON, RIOJA)
-    reply, _ = await reply_to("a red for lamb", server=model_server, wines=wines)
+    reply, _ = await reply_to("a red for lamb", server=model_server)
     assert (reply.outcome, reply.wine_ids) == ("answered", (CHINON.id,))
     assert reply.concerns == frozenset()
 
