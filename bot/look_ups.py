@@ -69,9 +69,9 @@ def problem_of(question: str, usage: str) -> str:
 
 def answer_text(answer: Answer) -> str:
     """Return an answer with numbered footnotes, below the refined question if there is one."""
-    if answer.refined_question is None:
+    if not answer.refinement.used:
         return escape(answer.footnoted)
-    also = translate("also_searched", question=_line(answer.refined_question))
+    also = translate("also_searched", question=_line(answer.refinement.refined))
     return f"{also}\n\n{escape(answer.footnoted)}"
 
 

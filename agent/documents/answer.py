@@ -94,18 +94,9 @@ class Answer(LookupResult):
         refinement = Refinement(question, question, fallback_reason="disabled")
         return cls(question, text, text, (), refinement, outcome="care", by_model=False)
 
-    @property
-    def refined_question(self) -> str | None:
-        """Return the question that was also searched for, or None if it was not refined."""
-        return self.refinement.refined if self.refinement.used else None
-
 
 async def answer_question(
-    question: str,
-    *,
-    documents: DocumentStore,
-    run: Run,
-    refine: bool = False,
+    question: str, *, documents: DocumentStore, run: Run, refine: bool = False
 ) -> Answer:
     """Answer `question` from the best chunks of `documents`.
 

@@ -212,11 +212,7 @@ def _cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], promp
 
 
 async def find_quotes(
-    query: str,
-    *,
-    documents: DocumentStore,
-    run: Run,
-    cache: QuoteCache | None = None,
+    query: str, *, documents: DocumentStore, run: Run, cache: QuoteCache | None = None
 ) -> Quotes:
     """Return at most 8 verbatim passages that answer `query`, from at most 6 chunks.
 

@@ -100,11 +100,6 @@ class Queries:
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
 
-    @property
-    def as_text(self) -> str:
-        """Return the queries as a text file, one a line."""
-        return "".join(f"{query}\n" for query in self.queries)
-
 
 async def generate_queries(category: str, place: str, *, run: Run, wish: str = "") -> Queries:
     """Write 10 distinct queries for a category (see `categories()`) in `place`.

@@ -82,7 +82,7 @@ def find(
         look_ups.place_texts,
     )
     if save is not None and found is not None:
-        write_file(save, found.queries.as_text)
+        write_file(save, "".join(f"{query}\n" for query in found.queries.queries))
         typer.echo(f"Saved the queries to {save}.", err=True)
 
 
