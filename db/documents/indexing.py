@@ -9,10 +9,10 @@ from typing import Final
 
 from agent import lengths
 from agent.text import storable
-from db.documents.pdf import Unreadable
 from db.documents.reading import (
     MAX_FILE_BYTES,
     Document,
+    Unreadable,
     content_hash,
     read_bytes,
     read_document,

@@ -14,6 +14,7 @@ import posixpath
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,7 +29,6 @@ from agent import lengths
 from agent.text import pattern, storable
 from db.decoding import Undecodable, decode
 from db.documents.chunking import BLANK_LINE, Block, Section, outline
-from db.documents.pdf import Unreadable, read_pdf_text
 
 MAX_FILE_BYTES: Final = 20_000_000
 INDEX_VERSION: Final = 6
@@ -42,6 +42,7 @@ TABLE_PART: Final = 1200
 SEPARATORS: Final = pattern(r"[-_\s]+")
 FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
+BROKEN_WORD: Final = pattern(r"[\x{2}\x{fffe}]\n?(\p{Ll})")
 HEADING_STYLE: Final = pattern(r"(?i)\A(?:heading (\d)|title)\Z")
 BETWEEN: Final = {
     **dict.fromkeys(("bullet_list", "ordered_list", "list_item", "table", "thead", "tbody"), "\n"),
@@ -49,6 +50,10 @@ BETWEEN: Final = {
     "tr": " | ",
 }
 """The separators of the parts of Markdown nodes; a blank line for all others."""
+
+
+class Unreadable(ValueError):
+    """A file that cannot be read; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,12 +244,39 @@ def _html_blocks(tree: Any) -> list[Block]:
 
 def read_pdf(data: bytes) -> Content:
     """Read the pages of a PDF file under their numbers."""
-    found = read_pdf_text(data)
-    pages = [(Block(f"Page {n}", 2), Block(text)) for n, text in enumerate(found.pages, 1) if text]
-    empty = found.pages.count("")
+    from pypdfium2 import PdfDocument, PdfiumError
+
+    try:
+        document = PdfDocument(data)
+    except PdfiumError as error:
+        is_locked = "password" in str(error).lower()
+        reason = "encrypted; save it without a password" if is_locked else "broken or cut off"
+        raise Unreadable(f"is {reason}") from None
+    with closing(document):
+        if len(document) > lengths.PAGES:
+            raise Unreadable(f"has {len(document):,} pages, the limit is {lengths.PAGES:,}")
+        pages = [_page_text(document, number) for number in range(len(document))]
+        title = str(document.get_metadata_dict().get("Title", ""))
+    empty = pages.count("")
+    if empty == len(pages):
+        raise Unreadable("holds pictures of pages and no text (a scan): run ocrmypdf over it first")
     note = f"holds no text on {empty} of its pages; if they are scans, run ocrmypdf over it first"
-    blocks = [block for page in pages for block in page]
-    return Content(blocks, found.title, note if empty else "")
+    found = [(Block(f"Page {n}", 2), Block(text)) for n, text in enumerate(pages, 1) if text]
+    return Content([block for page in found for block in page], title, note if empty else "")
+
+
+def _page_text(document: Any, number: int) -> str:
+    """Return the text of a page in PDFium's order; empty if it has none, or is damaged."""
+    from pypdfium2 import PdfiumError
+
+    try:
+        with closing(document[number]) as page, closing(page.get_textpage()) as text:
+            found = text.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
+    except PdfiumError:
+        return ""
+    # PDFium has U+0002 or U+FFFE for a hyphen at the end of a line.
+    joined = BROKEN_WORD.sub(lambda match: match[1], found)
+    return joined.replace("\x02", "-").replace("\ufffe", "-").strip()
 
 
 def read_docx(data: bytes) -> Content:

@@ -1,6 +1,5 @@
 """Looking things up on the command line; each command once as a process of its own."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -128,7 +127,7 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     found = sommelier_here("documents", "search", "zebulon", environment=home)
     removed = sommelier_here("documents", "remove", "notes", environment=home)
     assert (added.returncode, added.stdout) == (0, "1 added, 0 updated, 0 unchanged.\n")
-    assert added.stderr == "Not added: notes/broken.pdf is broken or cut off, or no PDF file\n"
+    assert added.stderr == "Not added: notes/broken.pdf is broken or cut off\n"
     assert (again.returncode, again.stderr) == (1, added.stderr)
     *rows, count = listed.stdout.splitlines()
     assert count == f"{len(rows) - 1} documents."
@@ -155,8 +154,8 @@ def test_each_look_up_is_a_turn_in_the_local_store(
     home: dict[str, str], model_server: ModelServer
 ) -> None:
     def outcomes() -> Counter[str]:
-        listed = sommelier_here("traces", "list", "--limit", "99", "--json", environment=home)
-        return Counter(each["outcome"] for each in json.loads(listed.stdout))
+        listed = sommelier_here("traces", "list", "--limit", "99", environment=home)
+        return Counter(re.findall(r" (answered|failed) ", listed.stdout))
 
     before = outcomes()
     model_server.script(answer(f"Lees are mostly dead yeast [{SUR_LIE}]."))

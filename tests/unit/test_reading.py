@@ -12,8 +12,7 @@ from PIL import Image
 from agent import lengths
 from agent.senses.sent_files import SentFiles, Unusable
 from db.documents.chunking import Section
-from db.documents.pdf import Unreadable
-from db.documents.reading import Document, read_bytes, read_document
+from db.documents.reading import Document, Unreadable, read_bytes, read_document
 from tests.files import PICTURE, at, docx, encrypted_pdf, epub, packed, pdf, xlsx
 from tests.pictures import drawn, saved
 
