@@ -90,7 +90,7 @@ def _status(error: Exception) -> int | None:
     """Return the exit status of an expected error, None for any other."""
     from bot.http.server import CannotListen
     from bot.leading import AlreadyRunning
-    from bot.updates.accept import TokenRejected
+    from bot.telegram.connection import TokenRejected
     from config import SettingsError
     from db.engine import DatabaseUnavailable
     from db.wines.tables import CatalogueFileError

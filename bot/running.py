@@ -29,9 +29,10 @@ from bot.tasks import (
     stop_on_signals,
     unless,
 )
+from bot.telegram.connection import introduce
 from bot.telegram.handlers import show_commands
 from bot.telegram.reminders import Reminding
-from bot.updates.accept import introduce, point_webhook, poll
+from bot.updates.accept import point_webhook, poll
 from bot.updates.lanes import Lanes
 from config import Settings, SettingsError
 from db.repositories.inbox import Inbox
@@ -129,7 +130,7 @@ async def open_lanes(settings: Settings, app: App, locks: Locks) -> AsyncIterato
     try:
         yield lanes
     finally:
-        await bounded("turns", lanes.close)
+        await bounded("turns", lanes.finish)
         await bounded("the locks of lanes", locks.close)
 
 

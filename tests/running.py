@@ -30,6 +30,7 @@ from bot.tasks import every, run_all, unless
 from bot.telegram.access import Access
 from bot.telegram.connection import (
     close_application,
+    introduce,
     telegram_application,
 )
 from bot.telegram.conversation import AnyHandler, Conversation
@@ -42,7 +43,7 @@ from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
 from bot.turn_record import Tracer
-from bot.updates.accept import introduce, poll
+from bot.updates.accept import poll
 from bot.updates.lanes import Lanes
 from config import load_settings
 from db.engine import Sessions

@@ -1,20 +1,34 @@
 """Connect to Telegram: the requests, and the application that makes them."""
 
+import logging
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import httpx2
-from telegram.error import NetworkError, TimedOut
+from telegram.error import InvalidToken, NetworkError, TimedOut
 from telegram.ext import Application
 from telegram.request import BaseRequest, RequestData
 
 from agent import lengths
+from agent.retrying import Backoff, retry
 from bot.telegram.rate_limit import RateLimit
+
+log = logging.getLogger(__name__)
 
 AnyApplication = Application[Any, Any, Any, Any, Any, Any]
 
 LIMITS: Final = httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=3)
 """Idle connections are closed before Telegram closes them: a message sent at that moment may have
 arrived, and is not sent again."""
+
+BACKOFF: Final = Backoff(first_wait=1.0, max_wait=30.0)
+
+
+class TokenRejected(Exception):
+    """Telegram rejects TELEGRAM_BOT_TOKEN; get a valid one from @BotFather."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
 
 
 class TelegramRequests(BaseRequest):
@@ -95,3 +109,29 @@ async def close_application(application: AnyApplication) -> None:
     await application.shutdown()
     # An application that never became initialized leaves its bot's connections open.
     await application.bot.shutdown()
+
+
+async def introduce(application: AnyApplication) -> None:
+    """Ask Telegram for the bot's own name until it answers.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+    await until_reached(application.initialize, "Reaching Telegram")
+    log.info("Telegram knows this bot as @%s", application.bot.username)
+
+
+async def until_reached(call: Callable[[], Awaitable[object]], what: str) -> None:
+    """Call until Telegram gives an answer that the library can read.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+
+    def is_transient(error: Exception) -> bool:
+        return not isinstance(error, InvalidToken)
+
+    try:
+        await retry(call, tries=None, on=is_transient, backoff=BACKOFF, what=what)
+    except InvalidToken:
+        raise TokenRejected from None

@@ -10,10 +10,9 @@ from telegram import BotCommand, Update
 from telegram.ext import MessageHandler, filters
 
 from agent.i18n import ENGLISH, languages, translate, use_language
-from bot.telegram.connection import AnyApplication
+from bot.telegram.connection import AnyApplication, until_reached
 from bot.telegram.conversation import AnyHandler, Conversation, calling, on_command
 from bot.telegram.messages import TYPED, destination, is_addressed, message_of, people_of
-from bot.updates.accept import until_reached
 
 COMMANDS: Final = (
     "ask quotes find stop new taste cellar settings privacy export forget help".split()

@@ -11,11 +11,10 @@ from datetime import timedelta
 from typing import Any, Final, NoReturn
 
 import httpx2
-from telegram.error import InvalidToken
 
 from agent import lengths
-from agent.retrying import Backoff, Sleep, retry
-from bot.telegram.connection import AnyApplication
+from agent.retrying import Sleep, retry
+from bot.telegram.connection import BACKOFF, AnyApplication, TokenRejected, until_reached
 from bot.updates.bursts import KINDS, LARGEST_ID
 from db.records import Payload
 
@@ -26,18 +25,10 @@ Accept = Callable[[Sequence[Payload]], Awaitable[None]]
 ALLOWED_UPDATES: Final = (*KINDS, "inline_query")
 POLL: Final = timedelta(seconds=30)
 TIMEOUT: Final = httpx2.Timeout(10, read=POLL.total_seconds() + 10)
-BACKOFF: Final = Backoff(first_wait=1.0, max_wait=30.0)
 CONFLICT: Final = (
     "Telegram answers 409 Conflict: another process is polling with this bot's token, "
     "or a webhook is set. Stop the other one; trying again."
 )
-
-
-class TokenRejected(Exception):
-    """Telegram rejects TELEGRAM_BOT_TOKEN; get a valid one from @BotFather."""
-
-    def __init__(self) -> None:
-        super().__init__(self.__doc__)
 
 
 class NotFetched(Exception):
@@ -108,16 +99,6 @@ async def _get_updates(client: httpx2.AsyncClient, url: str, offset: int) -> lis
     raise NotFetched(parameters.get("retry_after") if isinstance(parameters, dict) else None)
 
 
-async def introduce(application: AnyApplication) -> None:
-    """Ask Telegram for the bot's own name until it answers.
-
-    Raises:
-        TokenRejected: Telegram does not know the token.
-    """
-    await until_reached(application.initialize, "Reaching Telegram")
-    log.info("Telegram knows this bot as @%s", application.bot.username)
-
-
 async def poll(application: AnyApplication, accept: Accept) -> None:
     """Fetch updates until cancelled; a webhook would take them instead, and is removed.
 
@@ -145,19 +126,3 @@ async def point_webhook(application: AnyApplication, url: str, secret: str) -> N
 
     await until_reached(point, "Setting the webhook")
     log.info("Telegram delivers to the webhook")
-
-
-async def until_reached(call: Callable[[], Awaitable[object]], what: str) -> None:
-    """Call until Telegram gives an answer that the library can read.
-
-    Raises:
-        TokenRejected: Telegram does not know the token.
-    """
-
-    def is_transient(error: Exception) -> bool:
-        return not isinstance(error, InvalidToken)
-
-    try:
-        await retry(call, tries=None, on=is_transient, backoff=BACKOFF, what=what)
-    except InvalidToken:
-        raise TokenRejected from None

@@ -137,17 +137,14 @@ class Lanes:
         for name in unowned:
             self.schedule(name)
 
-    async def finish(self, seconds: float) -> None:
-        """Stop beginning turns, and wait so long for the running ones.
+    async def finish(self, seconds: float = 0) -> None:
+        """Begin no more turns, and cancel those that still run after so many seconds.
 
         Waiting updates are left to the next start, or to another replica.
         """
         self._closing.set()
         if running := [lane.task for lane in self.active if lane.task]:
             await asyncio.wait(running, timeout=seconds)
-
-    async def close(self) -> None:
-        """Cancel the tasks that still run."""
         tasks = [*self._inline, *(lane.task for lane in self._lanes.values() if lane.task)]
         for task in tasks:
             task.cancel()
@@ -216,21 +213,30 @@ class Lanes:
         if tries > self.max_tries:
             return await self._set_aside(turn, DIED)
         if outbox is None:
-            outbox = turn.messages
             try:
-                with set_pending_turn(turn):
-                    corrections = await self._handle(lane, payloads)
-                if corrections:
-                    return corrections, 1
-                # From here on a correction no longer restarts the turn: it is a turn of its own.
-                commit = partial(self.inbox.commit, row, turn.ended, turn.messages)
-                await retry_forever(commit)
+                corrections = await self._answer(lane, turn, payloads)
             except UnreadableUpdate:
                 return await self._set_aside(turn, CANNOT_READ, "unreadable")
             except Exception as error:
                 return await self._handle_failure(turn, error)
-        await self._send(turn, outbox)
+            if corrections:
+                return corrections, 1
+            outbox = turn.messages
+        await self._deliver(turn, outbox)
+        await retry_forever(partial(self.inbox.end, row, turn.traces))
         return None
+
+    async def _answer(
+        self, lane: Lane, turn: PendingTurn, payloads: Sequence[Payload]
+    ) -> Sequence[int]:
+        """Handle and commit a turn; if it was corrected, return the ids of the corrections."""
+        with set_pending_turn(turn):
+            corrections = await self._handle(lane, payloads)
+        if not corrections:
+            # From here on a correction no longer restarts the turn: it is a turn of its own.
+            commit = partial(self.inbox.commit, turn.update, turn.ended, turn.messages)
+            await retry_forever(commit)
+        return corrections
 
     async def _handle(self, lane: Lane, payloads: Sequence[Payload]) -> Sequence[int]:
         """Handle the updates of a turn as one; if corrections arrive, stop and return their ids."""
@@ -276,15 +282,13 @@ class Lanes:
     async def _list_waiting(self, lane: Lane) -> Sequence[UpdateRow]:
         return await retry_forever(partial(self.inbox.list_waiting, lane.name))
 
-    async def _send(self, turn: PendingTurn, messages: Sequence[OutboxRow]) -> None:
-        """Send the committed messages of a turn, and mark it done."""
+    async def _deliver(self, turn: PendingTurn, messages: Sequence[OutboxRow]) -> None:
         delivery = Delivery()
         try:
             delivery = await self.sender.deliver(messages)
         finally:
             # Also if nothing was sent, since the turn has ended: `delivery` is then empty.
             turn.on_delivery(delivery)
-        await retry_forever(partial(self.inbox.end, turn.update, turn.traces))
 
     async def _handle_failure(self, turn: PendingTurn, error: Exception) -> Try:
         """Wait before the next try of a failed turn; return None if it was set aside.
@@ -324,7 +328,7 @@ class Lanes:
         commit = partial(self.inbox.commit, row, turn.ended, turn.messages, error=error)
         await retry_forever(commit)
         self.metrics.update(result)
-        turn.on_delivery(await self.sender.deliver(turn.messages))
+        await self._deliver(turn, turn.messages)
         await retry_forever(partial(self.inbox.save_traces, turn.traces))
         return None
 

@@ -152,7 +152,7 @@ async def world(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     monkeypatch.setattr(lanes_module, "DATABASE_BACKOFF", Backoff(first_wait=0.01, max_wait=0.01))
     world = World(sessions)
     yield world
-    await world.lanes.close()
+    await world.lanes.finish()
 
 
 async def test_what_is_sent_in_one_go_is_one_turn_with_its_edits(world: World) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from bot.updates.accept import TokenRejected, fetch_updates
+from bot.telegram.connection import TokenRejected
+from bot.updates.accept import fetch_updates
 from bot.updates.bursts import lane_of
 from db.engine import Sessions
 from db.records import Payload
