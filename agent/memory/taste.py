@@ -19,12 +19,12 @@ def facts_in(text: str) -> tuple[Fact, ...]:
 
     With a colon it is a note always: "my wife: no eggs" is about somebody else.
     """
-    said = text.strip()[:MAX_NOTE]
-    if not said:
+    text = text.strip()[:MAX_NOTE]
+    if not text:
         return ()
-    query = parse_query(said)
-    facts = () if ":" in said else (*excluded(query), *_likes(said), *_budget(query))
-    return facts or (Fact("note", said, said),)
+    query = parse_query(text)
+    facts = () if ":" in text else (*excluded(query), *_likes(text), *_budget(query))
+    return facts or (Fact("note", text, text),)
 
 
 def excluded(query: WineQuery) -> Iterator[Fact]:
@@ -52,11 +52,11 @@ def contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]:
             yield old
 
 
-def _likes(said: str) -> Iterator[Fact]:
-    named = read_request(said).wanted
+def _likes(text: str) -> Iterator[Fact]:
+    named = read_request(text).wanted
     wanted = {name: values for name, values in named.items() if name in get_args(SoftFilter)}
     if wanted:
-        yield Fact("like", written(wanted), said)
+        yield Fact("like", written(wanted), text)
 
 
 def _budget(query: WineQuery) -> Iterator[Fact]:
@@ -77,6 +77,6 @@ def fact_of(kind: str, value: str) -> Fact | None:
         return Fact("allergy", value, value)
     wanted = read(value)
     if kind == "hate" and wanted:
-        said = ", ".join(_plain(one) for values in wanted.values() for one in values)
-        return Fact("hate", written(wanted), said)
+        text = ", ".join(_plain(value) for values in wanted.values() for value in values)
+        return Fact("hate", written(wanted), text)
     return None

@@ -113,12 +113,12 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
     return replace(
         reply,
         changes=(change,) if is_changed else (),
-        notes=(*reply.notes, *told(change, person)),
+        notes=(*reply.notes, *change_notes(change, person)),
         suggested_facts=new_facts(facts, (*person.facts, *change.learned)),
     )
 
 
-def told(change: Change, person: Person) -> list[str]:
+def change_notes(change: Change, person: Person) -> list[str]:
     """Return the sentences that confirm a change; those about bottles say how many there are."""
     after, keys = changed(person, change), {item.key for item in change.bottles}
     bottles = [item for item in after.bottles if item.key in keys]

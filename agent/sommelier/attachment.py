@@ -144,8 +144,8 @@ async def _add_ours(
     standing, ours = await in_cellar(wine, catalogue, person)
     row["here"] = STANDINGS[standing]
     write = in_full if standing == "we_have_it" else wine_record
-    row["cellar"] = [write(one) for one in ours]
-    return {one.id: one for one in ours}
+    row["cellar"] = [write(own) for own in ours]
+    return {own.id: own for own in ours}
 
 
 async def in_cellar(
@@ -192,8 +192,8 @@ async def with_ours(read: ReadWine, catalogue: Catalogue) -> ReadWine:
 
 async def _closest(read: ReadWine, catalogue: Catalogue, person: Person) -> list[Wine]:
     """Return wines similar to one that we do not have; none if its label tells no facts."""
-    told = parse_query(f"{read.region}; {read.name}; {read.line}"[:MAX_QUERY_CHARS])
-    filters = {name: value for name in SIMILAR if (value := getattr(told, name))}
+    label = parse_query(f"{read.region}; {read.name}; {read.line}"[:MAX_QUERY_CHARS])
+    filters = {name: value for name in SIMILAR if (value := getattr(label, name))}
     if read.style:
         filters["styles"] = (read.style,)
     if not filters:

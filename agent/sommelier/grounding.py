@@ -1,6 +1,6 @@
 """Hold the figures of a model's words to evidence: amounts of money, vintages, scores, strengths.
 
-Each must be a fact of a wine that a tool found, stand in another source that one returned or in an
+Each must be a fact of a wine that a tool found, be in another source that one returned or in an
 earlier answer, or be the user's own; a strength is held to the wines that a text names. Sums,
 differences and multiples of prices follow from them, a year from a vintage and a span. Questions
 pass. No other word of a model is judged.
@@ -53,22 +53,24 @@ class Grounds:
     def texts(self) -> list[str]:
         """Return the texts of documents, other sources and earlier answers."""
         found = self.evidence.sources.values()
-        told = texts_of(source for source in found if not isinstance(source, AnyWine))
-        return [*told, *self.evidence.assistant_texts]
+        others = texts_of(source for source in found if not isinstance(source, AnyWine))
+        return [*others, *self.evidence.assistant_texts]
 
     def wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures of a text that nothing grounds; a `wine` is the one it describes."""
-        said = [one for one in sentences(text) if not one.rstrip(' )"»”').endswith("?")]
-        prose = PLACEHOLDER.sub(" ", "\n".join(said))
+        statements = [
+            sentence for sentence in sentences(text) if not sentence.rstrip(' )"»”').endswith("?")
+        ]
+        prose = PLACEHOLDER.sub(" ", "\n".join(statements))
         named = self._named_in(text, wine)
         wines = named or self.wines
-        told = [*self.texts, *(one.source_text for one in wines)]
-        wrong_scores = {*scores(prose)} - self.own_numbers.union(*map(scores, told))
-        known = self.own_numbers.union(*map(strengths, told), (one.facts.abv for one in named))
+        texts = [*self.texts, *texts_of(wines)]
+        wrong_scores = {*scores(prose)} - self.own_numbers.union(*map(scores, texts))
+        known = self.own_numbers.union(*map(strengths, texts), (found.facts.abv for found in named))
         wrong_strengths = strengths(prose) - known if named else ()
         return [
-            *(wrong for one in said for wrong in self._wrong_amounts(one, prose, wine)),
-            *self._wrong_years(prose, wines, told, is_description=wine is not None),
+            *(wrong for part in statements for wrong in self._wrong_amounts(part, prose, wine)),
+            *self._wrong_years(prose, wines, texts, is_description=wine is not None),
             *(f"{score:g} points" for score in sorted(wrong_scores)),
             *(f"{strength:g} %" for strength in sorted(wrong_strengths)),
         ]
@@ -77,41 +79,42 @@ class Grounds:
         """Return the wines that a text names, and the one that it describes."""
         ids = (found[1].strip() for found in PLACEHOLDER.finditer(text))
         named = [wine, *map(self.evidence.sources.get, ids)]
-        return [one for one in named if isinstance(one, AnyWine)]
+        return [found for found in named if isinstance(found, AnyWine)]
 
     def _wrong_amounts(self, sentence: str, text: str, wine: AnyWine | None) -> Iterator[str]:
-        """Yield the amounts of a sentence that are no price, and follow from none.
+        """Yield the amounts of a sentence that are no price of the wines it names, or of any wine.
 
-        A sentence that names wines holds their prices; another those of all.
+        Sums, multiples and differences of prices are right, too.
         """
-        meant = self._named_in(sentence, wine)
-        named = numbers(text) | self.own_numbers | PACKS
-        counts = {count for count in named if count <= MAX_BOTTLES}
+        named = self._named_in(sentence, wine)
+        stated = numbers(text) | self.own_numbers | PACKS
+        counts = {number for number in stated if number <= MAX_BOTTLES}
         earlier = "\n".join(self.evidence.assistant_texts)
-        shown = [one for one in self.wines if one.id in self.shown or one.id in earlier]
-        shown = shown or meant or self.wines
+        shown = [found for found in self.wines if found.id in self.shown or found.id in earlier]
+        shown = shown or named or self.wines
         # "Two of the first and one of the second" counts; "together" does not.
         choose = combinations if FEW.isdisjoint(numbers(text)) else combinations_with_replacement
+        amounts_known = {amount.value for known in self.texts for amount in amounts(known)}
         for amount in amounts(PLACEHOLDER.sub(" ", sentence)):
-            single = _prices(meant or self.wines, amount)
+            single = _prices(named or self.wines, amount)
             listed = _prices(shown[:MAX_SUMMED], amount)
             sums = {sum(some) for size in range(2, MOST_SUMMED) for some in choose(listed, size)}
-            bought = [*(single if meant else [*listed, *self.own_numbers]), sum(listed)]
-            multiples = {count * one for one in bought for count in counts}
+            bought = [*(single if named else [*listed, *self.own_numbers]), sum(listed)]
+            multiples = {count * price for price in bought for count in counts}
             compared = self.own_numbers.union(listed)
-            differences = {abs(one - other) for one in single for other in compared}
-            told = {one.value for said in self.texts for one in amounts(said)} | self.own_numbers
+            differences = {abs(price - other) for price in single for other in compared}
             prices = {*single, sum(listed)} | sums | multiples
-            if not (amount.is_one_of(prices) or amount.value in told | differences):
+            exact = amounts_known | self.own_numbers | differences
+            if not (amount.is_one_of(prices) or amount.value in exact):
                 yield amount.text
 
     def _wrong_years(
-        self, text: str, meant: Sequence[AnyWine], told: Sequence[str], *, is_description: bool
+        self, text: str, wines: Sequence[AnyWine], texts: Sequence[str], *, is_description: bool
     ) -> Iterator[str]:
-        known = self.own_numbers.union(*map(numbers, told))
+        known = self.own_numbers.union(*map(numbers, texts))
         spans = known | numbers(text)
-        derived = {wine.vintage + span for wine in meant if wine.vintage for span in spans}
-        ours = (wine if isinstance(wine, Wine) else wine.known for wine in meant)
+        derived = {wine.vintage + span for wine in wines if wine.vintage for span in spans}
+        ours = (wine if isinstance(wine, Wine) else wine.known for wine in wines)
         derived.update(year for wine in ours if wine for year in drinking_years(wine) or ())
         this_year = datetime.now(UTC).year
         for year in years(text, is_description=is_description):

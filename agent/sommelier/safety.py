@@ -180,8 +180,8 @@ def instructions(person: Person) -> str:
     if care.allergies:
         lines.append(ALLERGIC.format(names=", ".join(sorted(care.allergies))))
     known: dict[str, list[str]] = {
-        "never drinks": [said for _, said in taste.hates],
-        "likes": [said or " ".join(*wanted.values()) for wanted, said in taste.likes],
+        "never drinks": [text for _, text in taste.hates],
+        "likes": [text or " ".join(*wanted.values()) for wanted, text in taste.likes],
         "usually spends": [spending(taste.budget)] if taste.budget else [],
         "notes": [fact.original_text for fact in person.facts if fact.kind == "note"],
     }
@@ -194,7 +194,7 @@ def note(person: Person) -> str:
     """Return a note for the model: which wines are left out for this person, or come first."""
     care = person.care
     names = ", ".join(sorted(care.allergies))
-    hated = ", ".join(said for _, said in taste_of(person.facts).hates)
+    hated = ", ".join(text for _, text in taste_of(person.facts).hates)
     notes = {
         "only wines without alcohol are shown to this guest": care.forbids_alcohol,
         "wines without alcohol come first for this guest": care.is_cautious,

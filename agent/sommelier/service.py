@@ -151,13 +151,13 @@ class Sommelier:
         if response is None:
             return replace(reply, prompt=prompt.ref)
         sources = response.sources.values()
-        proposals = tuple(one for one in sources if response.ok and isinstance(one, Proposal))
+        proposals = tuple(found for found in sources if response.ok and isinstance(found, Proposal))
         return replace(
             reply,
             notes=(*reply.notes, *map(_proposal_note, proposals)),
             proposals=proposals,
             concerns=care.stated - care_before.stated,
-            changes=tuple(one for one in sources if isinstance(one, Change)),
+            changes=tuple(found for found in sources if isinstance(found, Change)),
             retries=response.retry_count,
             error_types=error_types(response),
             prompt=prompt.ref,

@@ -41,10 +41,10 @@ def best_years(wine: Wine) -> Range:
     searched = [] if style is Style.ROSE else [(tables.names, by_place)]  # rosé is drunk young
     searched += [] if style in UNNAMED else [(tables.grapes, by_grape)]
     for named, text in searched:
-        told = f" {folded(text)} "
+        label = f" {folded(text)} "
         for name, years in named.items():
             is_of_reds = style is Style.WHITE and name in tables.reds
-            if f" {name} " in told and not is_of_reds:
+            if f" {name} " in label and not is_of_reds:
                 return years
     return tables.styles[style]
 
@@ -62,7 +62,7 @@ def serving(wine: Wine) -> dict[str, str]:
     tables = _tables()
     full = tables.degrees_if_full if wine.body in FULL else {}
     low, high = full.get(wine.style) or tables.degrees[wine.style]
-    told = {"serve": f"{low}-{high} °C"}
+    facts = {"serve": f"{low}-{high} °C"}
     if years := drinking_years(wine):
-        told["usually_best"] = f"{years[0]}-{years[1]}"
-    return told
+        facts["usually_best"] = f"{years[0]}-{years[1]}"
+    return facts

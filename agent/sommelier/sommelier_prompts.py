@@ -42,15 +42,15 @@ def free_text(text: str, limit: int = INTRO_CHARS) -> str:
 
 def _cut(limit: int) -> BeforeValidator:
     """Return a validator that makes plain text of at most `limit` characters of a string."""
-    return BeforeValidator(lambda said: free_text(said, limit) if isinstance(said, str) else said)
+    return BeforeValidator(lambda text: free_text(text, limit) if isinstance(text, str) else text)
 
 
 def heard_concern(value: object) -> str:
     """Read what a model wrote for a concern; what is none says nothing, and spoils no answer."""
-    said = str(value).lower() if isinstance(value, str | list) else ""
-    if {"no", "not"} & set(said.split()):
+    text = str(value).lower() if isinstance(value, str | list) else ""
+    if {"no", "not"} & set(text.split()):
         return "none"
-    return next((concern for concern in get_args(HeardConcern)[1:] if concern in said), "none")
+    return next((concern for concern in get_args(HeardConcern)[1:] if concern in text), "none")
 
 
 def compact(schema: dict[str, Any]) -> None:

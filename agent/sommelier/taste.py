@@ -1,4 +1,4 @@
-"""Read what a person told of their taste from the facts that are stored of them."""
+"""Read the taste of a person from the facts that are stored of them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -38,17 +38,17 @@ def read(value: str) -> Wanted:
 
 def taste_of(facts: Iterable[Fact]) -> Taste:
     """Return the taste that facts tell; ratings count as likes where more like than dislike."""
-    told: dict[str, list[tuple[Wanted, str]]] = {"hate": [], "like": []}
+    tastes: dict[str, list[tuple[Wanted, str]]] = {"hate": [], "like": []}
     ratings, budget = Counter[str](), None
     for fact in facts:
-        if fact.kind in told:
-            told[fact.kind].append((read(fact.value), fact.original_text))
+        if fact.kind in tastes:
+            tastes[fact.kind].append((read(fact.value), fact.original_text))
         elif fact.kind == "rated":
             ratings[fact.value] += 1 if fact.original_text == "+" else -1
         elif fact.kind == "budget":
             budget = budget_of(fact.value)
     liked = ((read(value), "") for value, count in ratings.items() if count > 0)
-    return Taste(tuple(told["hate"]), (*told["like"], *liked), budget)
+    return Taste(tuple(tastes["hate"]), (*tastes["like"], *liked), budget)
 
 
 def budget_of(value: str) -> Budget:
@@ -92,7 +92,7 @@ def _comes_of(wine: Wine, kind: Kind, values: Sequence[str]) -> bool:
     """Tell whether a wine is of a grape, region or country; by its label if no grape is known."""
     if kind == "countries" or (kind == "grapes" and wine.grapes):
         own = (wine.country,) if kind == "countries" else wine.grapes
-        return not {key(kind, value) for value in values}.isdisjoint(key(kind, one) for one in own)
+        return bool({key(kind, name) for name in own} & {key(kind, value) for value in values})
     text = wine.label if kind == "grapes" else f"{wine.region} / {wine.appellation} / {wine.name}"
     known = (name for value in values for name in names(kind, value))
     return any(f" {name} " in f" {folded(text)} " for name in known)

@@ -172,7 +172,7 @@ class MemoryCommands:
         undo_id = update.update_id
         change = Change(user_id=user_id, undo_id=undo_id, **fields)
         known = Person(bottles=tuple(await self.talk.bottles(update)), user_id=user_id)
-        if said := wording.told(change, known):
+        if said := wording.change_notes(change, known):
             await self.talk.say(update, "\n\n".join(said), undo_button(undo_id))
             await self.talk.store_change(change)
         else:
