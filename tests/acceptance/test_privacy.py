@@ -1,8 +1,10 @@
 """What is kept of a person: told, sent to them and deleted, as they ask for it in Telegram."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from pydantic import SecretStr
@@ -10,6 +12,7 @@ from pydantic import SecretStr
 from agent.tracing.records import keyed_hash
 from bot import running
 from tests.acceptance.test_end_to_end import killed, running_here
+from tests.commands import sommelier
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
@@ -68,8 +71,9 @@ async def talk(bot_api: BotApi) -> None:
         await said(bot_api, "check the label", user)
 
 
-def traces_of(receiver: OtlpReceiver, user: int) -> str:
-    return str([each for each in receiver.spans if WORDS[user] in str(each)])
+async def people(*arguments: str, environment: Mapping[str, str]) -> CompletedProcess[str]:
+    """What the command of operators says."""
+    return await asyncio.to_thread(sommelier, "people", *arguments, environment=environment)
 
 
 @pytest.fixture
@@ -128,6 +132,24 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
         assert WORDS[BOB].encode() in files(folder)
         assert WORDS[BOB] in str(otlp_receiver.spans)
     assert not any(mark in files(folder) for mark in marks)
+
+    # An operator does it for a user who asks them.
+    known = environment | langfuse(otlp_receiver)
+    shown = await people("export", str(BOB), environment=known)
+    kept = {"chats", "facts", "messages", "outbox", "scores", "traces", "turns"}
+    assert {name for name, rows in json.loads(shown.stdout).items() if rows} >= kept
+    assert WORDS[BOB] in shown.stdout
+    otlp_receiver.mode = "503"
+    away = await people("forget", str(ADA), "--yes", environment=known)
+    assert "nothing, there was nothing" in away.stdout
+    assert away.returncode == 1
+    assert "their traces in Langfuse are still there" in away.stderr
+    otlp_receiver.mode = "ok"
+    gone = await people("forget", str(BOB), "--yes", environment=known)
+    assert "3 turns" in gone.stdout
+    assert "Langfuse was told to delete 3 traces" in gone.stdout
+    assert WORDS[BOB].encode() not in files(folder)
+    assert WORDS[BOB] not in str(otlp_receiver.spans) + str(otlp_receiver.scores)
 
 
 async def test_traces_elsewhere_are_deleted_after_a_kill_and_once_they_can_be(
