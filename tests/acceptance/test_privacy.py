@@ -134,7 +134,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
     assert not any(mark in files(folder) for mark in marks)
 
     # An operator does it for a user who asks them.
-    known = environment | langfuse(otlp_receiver)
+    known = {**environment, **langfuse(otlp_receiver)}
     shown = await people("export", str(BOB), environment=known)
     kept = {"chats", "facts", "messages", "outbox", "scores", "traces", "turns"}
     assert {name for name, rows in json.loads(shown.stdout).items() if rows} >= kept
