@@ -1,8 +1,7 @@
 """The rules that answer when there is no language model, or none that answers."""
 
 from agent.fallback.answering import Fallback, LookUp, reply_to, source_of
-from agent.fallback.library import Passage
-from agent.fallback.request import Request, read_request
+from agent.fallback.request import read_request
 from agent.fallback.searching import parse_query, unambiguous_query, wine_called
 from agent.fallback.wording import describe_request, describe_search, describe_wine
 from agent.fallback.words import language_of
@@ -10,8 +9,6 @@ from agent.fallback.words import language_of
 __all__ = [
     "Fallback",
     "LookUp",
-    "Passage",
-    "Request",
     "describe_request",
     "describe_search",
     "describe_wine",
