@@ -14,8 +14,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from telegram import Update
-
 from agent.i18n import translate, use_language
 from agent.turn import Change
 from bot.app import App, open_app
@@ -135,8 +133,7 @@ async def _answer(app: App, telegram: LocalTelegram, line: str) -> None:
 
     loop.add_signal_handler(signal.SIGINT, press_ctrl_c)
     try:
-        update = Update.de_json(telegram.update_of(line), app.application.bot)
-        await app.application.process_update(update)
+        await app.dispatcher.handle(telegram.update_of(line))
     finally:
         loop.remove_signal_handler(signal.SIGINT)
 
