@@ -16,18 +16,8 @@ from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import import_wines
 from db.wines.lists import CatalogueFile
 
-RED_FOR_LAMB = {
-    "guigal-cotes-du-rhone-2020",
-    "jamet-cote-rotie-2018",
-    "penfolds-bin-28-2019",
-    "muga-rioja-reserva-2018",
-    "borsao-garnacha-2021",
-}
-
-
-def described(value: object) -> str:
-    """The same in every process, which the text of a set is not."""
-    return f"{len(value)} wines" if isinstance(value, set) else str(value)
+FOR_LAMB = "borsao guigal jamet muga penfolds"
+"""The red wines for lamb, by the first words of their ids, which are unique in the cellar."""
 
 
 @pytest.fixture
@@ -36,79 +26,52 @@ def catalogue(cellar_sessions: Sessions) -> SqlCatalogue:
 
 
 async def found(catalogue: SqlCatalogue, **query: Any) -> list[str]:
+    """The first words of the ids of the wines, best first."""
     result = await catalogue.search(WineQuery(**{"limit": 12, **query}))
     assert result.total >= len(result.wines)
-    return [wine.id for wine in result.wines]
+    return [first_word(wine) for wine in result.wines]
+
+
+def first_word(wine: Wine) -> str:
+    return wine.id.partition("-")[0]
 
 
 @pytest.mark.parametrize(
     ("query", "ids"),
     [
-        ({"styles": ["red"], "foods": ["lamb"]}, RED_FOR_LAMB),
-        (
-            {"styles": ["sparkling"], "foods": ["oysters"], "max_price": 30},
-            {"raventos-blanc-de-blancs-2021"},
-        ),
-        ({"styles": ["sparkling"], "colours": ["rose"]}, {"billecart-brut-rose-nv"}),
-        ({"colours": ["red"], "sweetness": ["sweet", "luscious"]}, {"taylors-lbv-2017"}),
-        (
-            {"styles": ["red"], "bodies": ["medium_light"], "tannins": ["low", "none"]},
-            {"lapierre-morgon-2021"},
-        ),
-        (
-            {"styles": ["white"], "acidities": ["high"], "max_price": 20},
-            {"luneau-muscadet-2020", "trimbach-riesling-reserve-2021"},
-        ),
+        ({"styles": ["red"], "foods": ["lamb"]}, FOR_LAMB),
+        ({"styles": ["sparkling"], "foods": ["oysters"], "max_price": 30}, "raventos"),
+        ({"styles": ["sparkling"], "colours": ["rose"]}, "billecart"),
+        ({"colours": ["red"], "sweetness": ["sweet", "luscious"]}, "taylors"),
+        ({"styles": ["red"], "bodies": ["medium_light"], "tannins": ["low", "none"]}, "lapierre"),
+        ({"styles": ["white"], "acidities": ["high"], "max_price": 20}, "luneau trimbach"),
         (
             {"styles": ["red"], "foods": ["lamb"], "not_ids": ["borsao-garnacha-2021", "x\x00"]},
-            RED_FOR_LAMB - {"borsao-garnacha-2021"},
+            "guigal jamet muga penfolds",
         ),
-        ({"min_abv": 20}, {"taylors-lbv-2017"}),
-        ({"max_abv": 0.5}, {"leitz-eins-zwei-zero-riesling"}),
-        (
-            {"vegan": True, "styles": ["red"], "foods": ["lamb"]},
-            RED_FOR_LAMB - {"penfolds-bin-28-2019", "muga-rioja-reserva-2018"},
-        ),
-        (
-            {"without_allergens": ["sulphites"]},
-            {"lapierre-morgon-2021", "radikon-ribolla-2016"},
-        ),
-        (
-            {"grapes": ["shiraz"]},
-            {"guigal-cotes-du-rhone-2020", "jamet-cote-rotie-2018", "penfolds-bin-28-2019"},
-        ),
-        ({"countries": ["UK"], "in_stock_only": False}, {"nyetimber-classic-cuvee-nv"}),
-        (
-            {"countries": ["United States", "australia"]},
-            {"ridge-chardonnay-2020", "penfolds-bin-28-2019"},
-        ),
-        ({"regions": ["rhône valley"]}, {"guigal-cotes-du-rhone-2020", "jamet-cote-rotie-2018"}),
-        ({"regions": ["cote rotie"]}, {"jamet-cote-rotie-2018"}),
-        (
-            {"regions": ["Bourgogne", "Piemonte"]},
-            {"lapierre-morgon-2021", "vajra-barolo-albe-2018"},
-        ),
-        (
-            {"styles": ["red"], "foods": ["lamb"], "without_grapes": ["Shiraz"]},
-            {"muga-rioja-reserva-2018", "borsao-garnacha-2021"},
-        ),
+        ({"min_abv": 20}, "taylors"),
+        ({"max_abv": 0.5}, "leitz"),
+        ({"vegan": True, "styles": ["red"], "foods": ["lamb"]}, "borsao guigal jamet"),
+        ({"without_allergens": ["sulphites"]}, "lapierre radikon"),
+        ({"grapes": ["shiraz"]}, "guigal jamet penfolds"),
+        ({"countries": ["UK"], "in_stock_only": False}, "nyetimber"),
+        ({"countries": ["United States", "australia"]}, "penfolds ridge"),
+        ({"regions": ["rhône valley"]}, "guigal jamet"),
+        ({"regions": ["cote rotie"]}, "jamet"),
+        ({"regions": ["Bourgogne", "Piemonte"]}, "lapierre vajra"),
+        ({"styles": ["red"], "foods": ["lamb"], "without_grapes": ["Shiraz"]}, "borsao muga"),
         (
             {"styles": ["red"], "without_countries": ["france", "ITALIA", "Spain"]},
-            {"penfolds-bin-28-2019", "private-cellar-mystery-red"},
+            "penfolds private",
         ),
-        (
-            {"styles": ["sparkling"], "without_styles": ["rose"]},
-            {"bollinger-special-cuvee-nv", "raventos-blanc-de-blancs-2021"},
-        ),
+        ({"styles": ["sparkling"], "without_styles": ["rose"]}, "bollinger raventos"),
     ],
-    ids=described,
+    ids=str,
 )
 async def test_filters_let_through_exactly_what_was_asked_for(
-    catalogue: SqlCatalogue, query: dict[str, Any], ids: set[str]
+    catalogue: SqlCatalogue, query: dict[str, Any], ids: str
 ) -> None:
-    names = await found(catalogue, **query)
-    assert set(names) == ids
-    assert len(names) == len(ids)
+    assert sorted(await found(catalogue, **query)) == ids.split()
 
 
 @pytest.mark.parametrize("name", ["without_countries", "without_regions"])
@@ -117,7 +80,7 @@ async def test_an_origin_is_left_out_under_whichever_filter_it_is_named(
 ) -> None:
     """A model that calls Champagne a country must not be shown Champagne."""
     left = await found(catalogue, styles=["sparkling"], **{name: ["Champagne", "US"]})
-    assert left == ["raventos-blanc-de-blancs-2021"]
+    assert left == ["raventos"]
     left = await found(catalogue, styles=["sparkling"], **{name: ["France", "Catalonia"]})
     assert left == []
 
@@ -136,14 +99,14 @@ async def test_price_limits_are_converted_and_inclusive(
     catalogue: SqlCatalogue, price: dict[str, Any], *, is_found: bool
 ) -> None:
     ids = await found(catalogue, countries=["United States"], **price)
-    assert ids == (["ridge-chardonnay-2020"] if is_found else [])
+    assert ids == (["ridge"] if is_found else [])
 
 
 async def test_text_ranks_and_never_excludes(catalogue: SqlCatalogue) -> None:
     reds = {"styles": ["red"], "foods": ["lamb"], "max_price": 500}
     plain = await found(catalogue, **reds)
     smoky = await found(catalogue, **reds, text="olives, violets, bacon")
-    assert smoky[0] == "jamet-cote-rotie-2018"
+    assert smoky[0] == "jamet"
     assert set(smoky) == set(plain)
     assert await found(catalogue, **reds, text="xyzzy") == plain
 
@@ -151,9 +114,9 @@ async def test_text_ranks_and_never_excludes(catalogue: SqlCatalogue) -> None:
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        ("Penfolds", "penfolds-bin-28-2019"),
-        ("something with saffron please", "suduiraut-sauternes-2015"),
-        ("herb", "tempier-bandol-rose-2022"),
+        ("Penfolds", "penfolds"),
+        ("something with saffron please", "suduiraut"),
+        ("herb", "tempier"),
     ],
 )
 async def test_text_alone_finds_what_holds_its_words(
@@ -173,18 +136,11 @@ async def test_a_page_shows_every_price_band_before_any_twice(catalogue: SqlCata
 
 
 async def test_a_soft_filter_ranks_and_what_is_missed_is_said(catalogue: SqlCatalogue) -> None:
-    query = WineQuery.model_validate(
-        {
-            "styles": ["red"],
-            "foods": ["lamb"],
-            "countries": ["Portugal", "Australia"],
-            "soft": ["styles", "foods", "countries"],
-        }
-    )
-    result = await catalogue.search(query)
+    asked = {"styles": ["red"], "foods": ["lamb"], "countries": ["Portugal", "Australia"]}
+    result = await catalogue.search(WineQuery.model_validate(asked | {"soft": [*asked]}))
     assert result.total == 21
-    assert result.wines[0].id == "penfolds-bin-28-2019"
-    assert {wine.id for wine in result.wines[:5]} == RED_FOR_LAMB
+    assert first_word(result.wines[0]) == "penfolds"
+    assert sorted(map(first_word, result.wines[:5])) == FOR_LAMB.split()
     assert result.missed["muga-rioja-reserva-2018"] == ("countries",)
     assert "penfolds-bin-28-2019" not in result.missed
 
@@ -192,7 +148,7 @@ async def test_a_soft_filter_ranks_and_what_is_missed_is_said(catalogue: SqlCata
 async def test_the_first_grape_counts_more_than_a_later_one(catalogue: SqlCatalogue) -> None:
     for soft in ((), ("grapes",)):
         mourvedre = await found(catalogue, grapes=["Mourvèdre"], soft=soft)
-        assert mourvedre[:2] == ["tempier-bandol-rose-2022", "guigal-cotes-du-rhone-2020"]
+        assert mourvedre[:2] == ["tempier", "guigal"]
 
 
 async def test_a_grape_is_found_in_any_script(sessions: Sessions) -> None:
@@ -212,9 +168,9 @@ async def test_no_producer_comes_twice_while_others_are_as_good(sessions: Sessio
         for number in range(5)
     ]
     await import_wines(sessions, CatalogueFile(tuple(wines)))
-    ids = await found(SqlCatalogue(sessions), styles=["red"], limit=6)
-    assert sorted(wine_id[0] for wine_id in ids) == ["a", "a", "b", "b", "c", "c"]
-    assert len({wine_id[0] for wine_id in ids[:3]}) == 3
+    houses = await found(SqlCatalogue(sessions), styles=["red"], limit=6)
+    assert sorted(houses) == ["a", "a", "b", "b", "c", "c"]
+    assert len({*houses[:3]}) == 3
 
 
 async def test_dear_and_alcohol_free_wines_do_not_lead_a_page_unasked(sessions: Sessions) -> None:
@@ -243,7 +199,7 @@ async def test_the_cheapest_come_first_and_what_has_no_price_last(catalogue: Sql
     assert (len(priced), last.id) == (7, "private-cellar-mystery-red")
     assert priced == sorted(priced, key=lambda wine: wine.price_in_euros or 0)
     named = await found(catalogue, styles=["red"], text="Penfolds", order="cheapest")
-    assert (named[0], len(named)) == ("penfolds-bin-28-2019", 8)
+    assert (named[0], len(named)) == ("penfolds", 8)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +220,7 @@ async def test_the_cheapest_come_first_and_what_has_no_price_last(catalogue: Sql
         ({"text": "xyzzy"}, {}),
         ({"countries": ["Atlantis"], "regions": ["?"]}, {}),
     ],
-    ids=described,
+    ids=str,
 )
 async def test_an_empty_result_says_what_each_filter_keeps_out(
     catalogue: SqlCatalogue, query: dict[str, Any], relax: dict[str, int]
