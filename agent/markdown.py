@@ -15,20 +15,12 @@ _JOINERS: Final = "\u200c\u200d"
 _NEEDS_JOINERS: Final = "\u0590"
 """From here on there are scripts, and pictures, that are written with joiners."""
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-_NO_CHARACTERS: Final = frozenset(
-    map(
-        chr,
-        [
-            *range(0xFDD0, 0xFDF0),
-            *range(0xFFFE, 0x110000, 0x10000),
-            *range(0xFFFF, 0x110000, 0x10000),
-        ],
-    )
-)
-_BLANK: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | _NO_CHARACTERS
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {
+    chr(code) for code in (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))
+}
 """Nothing to see, though Unicode does not say so."""
-_PLAIN_VARIANTS: Final = frozenset("\ufe0e\ufe0f")
-_VARIANTS: Final = frozenset(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
+_PLAIN_VARIANTS: Final = "\ufe0e\ufe0f"
+"""A sign as text, and as a picture: of use behind signs that are no letters."""
 
 NOTE_SIGN: Final = "ⓘ"
 """The sign before a note of the bot's own."""
@@ -71,11 +63,13 @@ def visible(text: str) -> str:
 
 def _seen(before: str, sign: str, after: str) -> str:
     """Return a character as it is shown between two others: itself, a space or nothing."""
-    if sign in "\n\t" or (unicodedata.category(sign) not in _UNSEEN and sign not in _BLANK):
-        hidden = sign in _VARIANTS and (before.isalpha() or sign not in _PLAIN_VARIANTS)
-        return "" if hidden else sign
     if sign in _JOINERS:
         return sign if min(before, after) >= _NEEDS_JOINERS else ""
+    if sign in _PLAIN_VARIANTS:
+        return "" if before.isalpha() else sign
+    is_unseen = unicodedata.category(sign) in _UNSEEN or sign in _BLANK
+    if sign in "\n\t" or not is_unseen:
+        return sign
     return " " if sign in "\v\f\x85\u2028\u2029" else ""
 
 
