@@ -46,7 +46,7 @@ from bot.telegram.inline import inline_handlers
 from bot.telegram.local import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
-from bot.telegram.memory import MemoryCommands
+from bot.telegram.memory import PrivacyCommands, memory_handlers
 from bot.telegram.noticed import care_buttons, memory_buttons, noticed_handlers
 from bot.telegram.onboarding import onboarding_handlers
 from bot.telegram.rate_limit import Limit, RateLimit
@@ -190,6 +190,7 @@ def handlers_of(
     elsewhere = "Langfuse" if settings.has_langfuse else TRACED if settings.is_exported else ""
     functions = (
         inline_handlers,
+        memory_handlers,
         noticed_handlers,
         reminder_handlers,
         settings_handlers,
@@ -200,7 +201,7 @@ def handlers_of(
         AdminCommands(
             conversation, admins, trace_link(settings), only_allowed=settings.access == "allow_list"
         ),
-        MemoryCommands(
+        PrivacyCommands(
             talk=conversation,
             days={
                 "stats_days": STATS_RETENTION.days,

@@ -21,7 +21,14 @@ from agent.text import fold
 from agent.turn import STATED_KINDS, Bottles, Change, Fact, Person
 from bot.outgoing import Button
 from bot.telegram.buttons import acknowledge, remove_buttons, show_rows
-from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.conversation import (
+    AnyHandler,
+    Context,
+    Conversation,
+    calling,
+    on_command,
+    on_press,
+)
 from bot.telegram.messages import (
     TYPED,
     behind_command,
@@ -44,8 +51,8 @@ MAX_LABEL: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryCommands:
-    """Shows, changes, exports and deletes the memory of a user, in their private chat.
+class PrivacyCommands:
+    """Tells, exports and deletes what is stored of a user, in their private chat.
 
     `days` fills the text `privacy`. Traces go `elsewhere`, if to a server; `is_deleted_there` tells
     whether they are deleted there, too.
@@ -58,20 +65,10 @@ class MemoryCommands:
 
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
-        private = filters.ChatType.PRIVATE
-        csv = filters.UpdateType.MESSAGE & private & filters.Document.FileExtension("csv")
-        commands = {
-            "privacy": self.privacy,
-            "export": self.export,
-            "forget": self.forget,
-            "taste": self.taste,
-            "cellar": self.cellar,
-        }
+        commands = {"privacy": self.privacy, "export": self.export, "forget": self.forget}
         return [
             *(CommandHandler(name, handle, filters=TYPED) for name, handle in commands.items()),
             CallbackQueryHandler(self.decided, pattern=f"^(?:{YES}|{NO})$"),
-            CallbackQueryHandler(self.forget_fact, pattern=f"^{FORGET_FACT}"),
-            MessageHandler(csv, self.take),
         ]
 
     async def privacy(self, update: Update, context: Context) -> None:
@@ -82,8 +79,9 @@ class MemoryCommands:
 
     async def export(self, update: Update, context: Context) -> None:
         """Answer /export with all that is stored of a user, as one JSON document."""
-        personal, person = self.talk.repositories.personal, self._person(update)
-        found = to_json(await personal.export(*person), indent=2)
+        _, user_id = people_of(update)
+        personal, user = self.talk.repositories.personal, self.talk.hashed("user", user_id)
+        found = to_json(await personal.export(user_id, user), indent=2)
         await self.talk.say(update, translate("export_ready"))
         await self.talk.sender.send_file(destination(update), EXPORT_FILE, found)
 
@@ -95,93 +93,102 @@ class MemoryCommands:
 
     async def decided(self, update: Update, context: Context) -> None:
         """Delete everything with the end of this turn, or nothing."""
-        query = press_of(update)
+        query, (_, user_id) = press_of(update), people_of(update)
         await acknowledge(query)
         await show_rows(query.message, ())
         if query.data != YES:
             await self.talk.say(update, translate("forget_kept"))
             return
-        user_id, user = self._person(update)
         await self.talk.turns.running.stop_everywhere(user_id=user_id, is_forgotten=True)
         stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"
         where = translate(stays, where=self.elsewhere) if self.elsewhere else ""
         await self.talk.say(update, translate("forget_done", elsewhere=where))
-        await self.talk.change_memory(update, forget=user)
+        await self.talk.change_memory(update, forget=self.talk.hashed("user", user_id))
 
-    async def taste(self, update: Update, context: Context) -> None:
-        """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
-        facts = await self.talk.facts(update)
-        if learned := facts_in(behind_command(message_of(update).text or "")):
-            new = new_facts(learned, facts)
-            gone = tuple(old for fact in new for old in contradicted_facts(fact, facts))
-            await self._changed(update, learned=new, unlearned=gone)
-            return
-        known = _listed(facts)
-        rows = tuple((Button(_label(fact), _data(fact)),) for fact in known[:MAX_FACTS])
-        await self.talk.say(update, translate("taste_known" if known else "taste_unknown"), rows)
 
-    async def forget_fact(self, update: Update, context: Context) -> None:
-        """Forget the fact of a pressed button, and take the button away."""
-        query = press_of(update)
-        facts = _listed(await self.talk.facts(update))
-        gone = tuple(fact for fact in facts if _data(fact) == query.data)
-        await acknowledge(query, wording.unlearned(gone))
-        await remove_buttons(query.message, lambda data: data == query.data)
-        if gone:
-            await self.talk.change_memory(update, unlearned=gone)
+def memory_handlers(talk: Conversation) -> list[AnyHandler]:
+    """Return the handlers of the taste and the cellar of a user."""
+    private = filters.UpdateType.MESSAGE & filters.ChatType.PRIVATE
+    csv = private & filters.Document.FileExtension("csv")
+    return [
+        on_command(talk, "taste", _taste),
+        on_command(talk, "cellar", _cellar),
+        on_press(talk, FORGET_FACT, _forget_fact),
+        MessageHandler(csv, calling(talk, _take_file)),
+    ]
 
-    async def cellar(self, update: Update, context: Context) -> None:
-        """Answer /cellar: list, `add` or `remove` bottles."""
-        action, _, line = behind_command(message_of(update).text or "").partition(" ")
-        bottles = await self.talk.bottles(update)
-        if _is_called(action, "cellar_add_word") and (bought := read_bottles(line)):
-            await self._changed(update, bottles=(bought,))
-        elif _is_called(action, "cellar_remove_word"):
-            asked = read_bottles(line)
-            gone = take_bottles(bottles, line, asked.count if asked else None)
-            await self._changed(update, bottles=(gone,) if gone else ())
-        else:
-            hint = f"\n\n{translate('cellar_hint')}" if bottles_in_stock(bottles) else ""
-            shown = wording.whole_cellar(bottles, datetime.now(UTC).year)
-            await self.talk.say(update, shown + hint)
 
-    async def take(self, update: Update, context: Context) -> None:
-        """Add the bottles of a CSV file to the cellar of the person who sends it."""
-        document = message_of(update).document
-        assert document is not None  # noqa: S101 - the handler lets nothing else through
-        bottles, left = list[Bottles](), 0
-        if (document.file_size or 0) <= MAX_FILE_BYTES:
-            file = await document.get_file()
-            content = bytes(await file.download_as_bytearray())
-            with suppress(ValueError):
-                bottles, left = await asyncio.to_thread(read_csv, content)
-        if not bottles:
-            await self.talk.say(update, translate("cellar_unreadable"))
-            return
-        count = str(sum(wine.count for wine in bottles))
-        said = translate("cellar_imported", count=count, wines=str(len(bottles)), left=str(left))
-        await self.talk.say(update, said, undo_button(update.update_id))
-        await self.talk.change_memory(update, bottles=tuple(bottles), undo_id=update.update_id)
+async def _taste(talk: Conversation, update: Update) -> None:
+    """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
+    facts = await talk.facts(update)
+    if learned := facts_in(behind_command(message_of(update).text or "")):
+        new = new_facts(learned, facts)
+        gone = tuple(old for fact in new for old in contradicted_facts(fact, facts))
+        await _change(talk, update, learned=new, unlearned=gone)
+        return
+    known = _listed(facts)
+    rows = tuple((Button(_label(fact), _data(fact)),) for fact in known[:MAX_FACTS])
+    await talk.say(update, translate("taste_known" if known else "taste_unknown"), rows)
 
-    async def _changed(self, update: Update, **fields: Any) -> None:
-        """Make a change with the end of the turn, and confirm it with a button that undoes it.
 
-        `fields` are those of `Change`.
-        """
-        _, user_id = people_of(update)
-        undo_id = update.update_id
-        change = Change(user_id=user_id, undo_id=undo_id, **fields)
-        known = Person(bottles=tuple(await self.talk.bottles(update)), user_id=user_id)
-        if said := wording.change_notes(change, known):
-            await self.talk.say(update, "\n\n".join(said), undo_button(undo_id))
-            await self.talk.store_change(change)
-        else:
-            await self.talk.say(update, translate("nothing_changed"))
+async def _forget_fact(talk: Conversation, update: Update) -> None:
+    """Forget the fact of a pressed button, and take the button away."""
+    query, facts = press_of(update), _listed(await talk.facts(update))
+    gone = tuple(fact for fact in facts if _data(fact) == query.data)
+    await acknowledge(query, wording.unlearned(gone))
+    await remove_buttons(query.message, lambda data: data == query.data)
+    if gone:
+        await talk.change_memory(update, unlearned=gone)
 
-    def _person(self, update: Update) -> tuple[int, str]:
-        """Return the id of a user, and its hash in traces."""
-        _, user_id = people_of(update)
-        return user_id, self.talk.hashed("user", user_id)
+
+async def _cellar(talk: Conversation, update: Update) -> None:
+    """Answer /cellar: list, `add` or `remove` bottles."""
+    action, _, line = behind_command(message_of(update).text or "").partition(" ")
+    bottles = await talk.bottles(update)
+    if _is_called(action, "cellar_add_word") and (bought := read_bottles(line)):
+        await _change(talk, update, bottles=(bought,))
+    elif _is_called(action, "cellar_remove_word"):
+        asked = read_bottles(line)
+        gone = take_bottles(bottles, line, asked.count if asked else None)
+        await _change(talk, update, bottles=(gone,) if gone else ())
+    else:
+        hint = f"\n\n{translate('cellar_hint')}" if bottles_in_stock(bottles) else ""
+        shown = wording.whole_cellar(bottles, datetime.now(UTC).year)
+        await talk.say(update, shown + hint)
+
+
+async def _take_file(talk: Conversation, update: Update) -> None:
+    """Add the bottles of a CSV file to the cellar of the person who sends it."""
+    document = message_of(update).document
+    assert document is not None  # noqa: S101 - the handler lets nothing else through
+    bottles, left = list[Bottles](), 0
+    if (document.file_size or 0) <= MAX_FILE_BYTES:
+        file = await document.get_file()
+        content = bytes(await file.download_as_bytearray())
+        with suppress(ValueError):
+            bottles, left = await asyncio.to_thread(read_csv, content)
+    if not bottles:
+        await talk.say(update, translate("cellar_unreadable"))
+        return
+    count = str(sum(wine.count for wine in bottles))
+    said = translate("cellar_imported", count=count, wines=str(len(bottles)), left=str(left))
+    await talk.say(update, said, undo_button(update.update_id))
+    await talk.change_memory(update, bottles=tuple(bottles), undo_id=update.update_id)
+
+
+async def _change(talk: Conversation, update: Update, **fields: Any) -> None:
+    """Make a change with the end of the turn, and confirm it with a button that undoes it.
+
+    `fields` are those of `Change`.
+    """
+    (_, user_id), undo_id = people_of(update), update.update_id
+    change = Change(user_id=user_id, undo_id=undo_id, **fields)
+    known = Person(bottles=tuple(await talk.bottles(update)), user_id=user_id)
+    if said := wording.change_notes(change, known):
+        await talk.say(update, "\n\n".join(said), undo_button(undo_id))
+        await talk.store_change(change)
+    else:
+        await talk.say(update, translate("nothing_changed"))
 
 
 def _listed(facts: Sequence[Fact]) -> list[Fact]:
