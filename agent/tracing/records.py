@@ -97,7 +97,6 @@ class TraceRecord:
         tags = [
             *(tag for tag in ("retried", "fallback") if root.get(tag) == "yes"),
             *(["resumed"] if root.get("resumed") else []),
-            *([f"start:{root['start']}"] if root.get("start") else []),
             *(f"error:{kind}" for kind in root.get("error_types", "").split(",") if kind),
             *([f"send_error:{root['send_error']}"] if root.get("send_error") else []),
             *(f"tool_error:{name.removeprefix('tool.')}" for name in failed),

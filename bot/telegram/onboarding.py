@@ -1,6 +1,5 @@
 """Answer /start: greet a user and ask a new one for their age, or show the wine of a link."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from telegram import Update
@@ -12,13 +11,13 @@ from agent.sommelier.cards import wine_text
 from agent.sommelier.safety import care_in, get_wines, person_in
 from agent.text import pattern
 from agent.turn import UNDER_AGE, Fact, Reply, settings_of
-from bot.outgoing import Button, ButtonRows, Outgoing
+from bot.outgoing import Button, ButtonRows
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
 from bot.telegram.messages import behind_command, is_private, message_of, press_of
 
-PAYLOAD: Final = pattern(r"[A-Za-z0-9_-]{1,64}")
-"""The payload of /start that Telegram lets a link carry."""
+WINE_ID: Final = pattern(r"[A-Za-z0-9_-]{1,64}")
+"""The id of a wine, as far as Telegram lets a link carry it."""
 PREFIX: Final = "ob:"
 """The beginning of the data of these buttons: `ob:yes` or `ob:no`, in private chats only."""
 
@@ -30,34 +29,20 @@ def onboarding_handlers(talk: Conversation) -> list[AnyHandler]:
 
 async def _start(talk: Conversation, update: Update) -> None:
     """Answer /start with the wine of a link, or a greeting."""
-    payload = behind_command(message_of(update).text or "")
-    if PAYLOAD.fullmatch(payload):
-        await _show_wine(talk, update, payload)
-    else:
+    catalogue, wine_id = talk.repositories.wines, behind_command(message_of(update).text or "")
+    wines = await catalogue.get([wine_id]) if WINE_ID.fullmatch(wine_id) else ()
+    if not wines:
         await talk.say(update, translate("greeting"), await _age_buttons(talk, update))
-
-
-async def _show_wine(talk: Conversation, update: Update, payload: str) -> None:
-    """Show the wine of a link, or greet if there is none; the trace has the payload."""
-    catalogue = talk.repositories.wines
-    wines = await catalogue.get([payload])
-    words = wines[0].label if wines else f"/start {payload}"
+        return
 
     async def work(run: Run) -> Reply:
-        run.span.update(metadata={"start": payload})
-        if allowed := await get_wines(catalogue, [payload], person_in(run)):
-            (wine,) = allowed
+        for wine in await get_wines(catalogue, [wine_id], person_in(run)):
             text = wine_text(wine, escape(wine.notes))
             return Reply(text=text, wine_ids=(wine.id,), wines=(wine,))
-        if wines and (notice := talk.turns.safety.help.notice_for(care_in(run))):
-            return Reply(text=notice, outcome="care")
-        return Reply(text=translate("greeting"), answer=await _age_buttons(talk, update))
+        notice = talk.turns.safety.help.notice_for(care_in(run))
+        return Reply(text=notice or translate("greeting"), outcome="care" if notice else "answered")
 
-    def greeting(buttons: ButtonRows) -> Sequence[Outgoing]:
-        return [Outgoing(translate("greeting"), buttons)]
-
-    question = talk.build_question(update, words, in_history=bool(wines))
-    await talk.turns.run_turn(question, work, greeting)
+    await talk.turns.run_turn(talk.build_question(update, wines[0].label), work)
 
 
 async def _age_buttons(talk: Conversation, update: Update) -> ButtonRows:
