@@ -8,7 +8,7 @@ import asyncio
 import hmac
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -64,7 +64,6 @@ class AdminPage:
     dislikes: Callable[[datetime], Awaitable[Sequence[Mapping[str, object]]]]
     token: SecretStr
     link: Callable[[str], str] | None = None
-    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
     def router(self) -> APIRouter:
         """Return the routes for `bot.http.server.http_app`, for those who give the token."""
@@ -80,7 +79,7 @@ class AdminPage:
 
     async def show(self) -> HTMLResponse:
         """Serve the page as it is now."""
-        now, traces = self.now(), self.kept.traces
+        now, traces = datetime.now(UTC), self.kept.traces
         since = now - timedelta(days=DAYS - 1)
         days = await self.kept.turns.by_day(since)
         shown = {
@@ -125,14 +124,8 @@ def stats_table(days: Mapping[date, Turns]) -> str:
     return "\n".join(f"{name:<13}{today:>10}{all:>10}".rstrip() for name, (today, all) in rows)
 
 
-def _amount(number: int) -> str:
-    """Return a number in at most 9 characters."""
-    return f"{number:,}" if number < 1_000_000 else f"{number / 1e6:,.1f} M"
-
-
 def _share(part: int, whole: int) -> str:
-    count = str(part) if part < 100_000 else f"{part // 1000}k"
-    return f"{count} {part / whole:4.0%}" if whole else "0"
+    return f"{part} {part / whole:4.0%}" if whole else "0"
 
 
 def _outcome(name: str) -> tuple[str, Callable[[Turns], str]]:
@@ -150,12 +143,11 @@ def _verdicts(turns: Turns) -> str:
 
 ROWS: Final[tuple[tuple[str, Callable[[Turns], str]], ...]] = (
     # The user of the HTTP API is 0, and nobody.
-    ("people", lambda turns: _amount(len({turn.user_id for turn in turns} - {0}))),
-    ("turns", lambda turns: _amount(len(turns))),
+    ("people", lambda turns: f"{len({turn.user_id for turn in turns} - {0}):,}"),
+    ("turns", lambda turns: f"{len(turns):,}"),
     ("retried", lambda turns: _share(sum(turn.retries > 0 for turn in turns), len(turns))),
     *map(_outcome, ("failed", "salvaged", "fallback", "refused")),
     ("cost", lambda turns: cost_text(sum(turn.cost_usd for turn in turns))),
-    ("tokens", lambda turns: _amount(sum(turn.tokens for turn in turns))),
     ("median", lambda turns: _seconds(turns, 0.5)),
     ("95 % within", lambda turns: _seconds(turns, 0.95)),
     ("👍 / 👎", _verdicts),

@@ -24,7 +24,7 @@ HISTORY: Final = 10
 RATED: Final = "rated"
 LONGEST_COMMENT: Final = 1000  # characters
 COUNTED: Final = (
-    *(TurnRow.at, TurnRow.user_id, TurnRow.outcome, TurnRow.retries, TurnRow.tokens),
+    *(TurnRow.at, TurnRow.user_id, TurnRow.outcome, TurnRow.retries),
     *(TurnRow.cost_usd, TurnRow.seconds, TurnRow.verdict),
 )
 """The columns of a turn that are counted."""

@@ -346,7 +346,6 @@ class TestStats:
         assert ["turns", "2", "2"] in lines
         assert ["people", "2", "2"] in lines
         assert ["cost", "$0.50", "$0.50"] in lines
-        assert ["tokens", "2,000", "2,000"] in lines
         assert [each["type"] for each in table["entities"]] == ["pre"]
 
 
