@@ -4,10 +4,10 @@ A score that is taken back stays without a value until its deletion was sent. A 
 after that has another id, since Langfuse deletes whatever has the old id some time later.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Final, cast
+from typing import Final
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -15,17 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.tracing.records import ScoreRecord, StoredScore, TraceRecord
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow, insert, loaded, table_of, upsert, utc_now
-from db.records import FeedbackReason
 from db.repositories.queues import RowQueue
 
-VERDICT: Final = "user_feedback"
-REASON: Final = "user_feedback_reason"
-LABELS: Final[Mapping[FeedbackReason, str]] = {
-    "wrong_wine": "Wrong wine",
-    "not_what_i_asked": "Not what I asked",
-    "wrong_facts": "Wrong facts",
-    "tone": "Tone",
-}
 S: Final = table_of(ScoreRow).c
 
 
@@ -81,11 +72,9 @@ async def save_verdict(
 def verdict_scores(turn: TurnRow, hide: Callable[[str], str]) -> tuple[ScoreRecord, ScoreRecord]:
     """Return feedback as scores."""
     liked = None if turn.verdict is None else float(turn.verdict == "liked")
-    label = LABELS[cast("FeedbackReason", turn.reason)] if turn.reason else ""
-    comment = ": ".join(filter(None, [label, hide(turn.comment)]))
     return (
-        ScoreRecord(VERDICT, liked, "BOOLEAN", comment),
-        ScoreRecord(REASON, turn.reason, "CATEGORICAL"),
+        ScoreRecord("user_feedback", liked, "BOOLEAN", hide(turn.comment)),
+        ScoreRecord("user_feedback_reason", turn.reason, "CATEGORICAL"),
     )
 
 

@@ -223,7 +223,7 @@ class TestScores:
         given = {score["name"]: score for score in otlp_receiver.scores}
         assert sorted(given) == ["outcome", "user_feedback", "user_feedback_reason"]
         verdict_score = given["user_feedback"]
-        assert (verdict_score["value"], verdict_score["comment"]) == (0, "Wrong wine: too dear")
+        assert (verdict_score["value"], verdict_score["comment"]) == (0, "too dear")
         assert verdict_score["traceId"] == trace(1).trace_id
         assert verdict_score["observationId"] == trace(1).root.span_id
         assert given["user_feedback_reason"]["value"] == "wrong_wine"
