@@ -4,7 +4,7 @@ A score that is taken back stays without a value until its deletion was sent. A 
 after that has another id, since Langfuse deletes whatever has the old id some time later.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Final
@@ -25,25 +25,19 @@ def score_queue(sessions: Sessions, now: Callable[[], datetime] = utc_now) -> Ro
     return RowQueue(sessions, ScoreRow, lambda row: loaded(StoredScore, row), now)
 
 
-async def save_scores(
-    session: AsyncSession, traces: Sequence[TraceRecord], state: str, now: datetime
-) -> None:
-    """Store the scores of turns; a score of the same name is replaced."""
-    rows = [
-        {
-            "score_id": f"{trace.trace_id}-{score.name}",
-            "trace_id": trace.trace_id,
-            "observation_id": trace.root.span_id,
-            "at": datetime.fromtimestamp((trace.root.ended_ns or 0) / 1e9, UTC),
-            **asdict(score),
-            "state": state,
-            "due_at": now,
-        }
-        for trace in traces
-        for score in trace.scores.values()
-    ]
-    if rows:
-        await session.execute(upsert(session, ScoreRow), rows)
+async def save_scores(session: AsyncSession, trace: TraceRecord, state: str, now: datetime) -> None:
+    """Store the scores of a turn; a score of the same name is replaced."""
+    root = trace.root
+    known = {
+        "trace_id": trace.trace_id,
+        "observation_id": root.span_id,
+        "at": datetime.fromtimestamp((root.ended_ns or 0) / 1e9, UTC),
+        "state": state,
+        "due_at": now,
+    }
+    for score in trace.scores.values():
+        row = {"score_id": f"{trace.trace_id}-{score.name}", **asdict(score), **known}
+        await session.execute(upsert(session, ScoreRow), row)
 
 
 async def save_verdict(

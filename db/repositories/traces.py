@@ -16,7 +16,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
 from agent.engine.span import Level
-from agent.text import storable
 from agent.tracing.masking import Masking
 from agent.tracing.records import TraceRecord
 from db.engine import Sessions, SqlRepository, count_rows
@@ -28,7 +27,6 @@ log = logging.getLogger(__name__)
 
 LAST: Final = "last"
 MAX_QUESTION_CHARS: Final = 200  # in the list
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _RECORD: Final = TypeAdapter(TraceRecord)
 
@@ -52,18 +50,16 @@ class TraceRows:
         self, session: AsyncSession, traces: Sequence[TraceRecord], now: datetime
     ) -> None:
         """Store finished traces and their scores; traces that are stored already are replaced."""
-        rows, prepared = {}, []
         for trace in traces:
             try:
                 shown = self.masking.trace(trace)
-                rows[trace.trace_id] = to_row(shown) | {"state": self.state, "due_at": now}
-                prepared.append(shown)
+                row = to_row(shown) | {"state": self.state, "due_at": now}
             except Exception as error:
                 # The turn is over and answered; only its trace is lost.
                 log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
-        if rows:
-            await session.execute(upsert(session, TraceRow), list(rows.values()))
-            await save_scores(session, prepared, self.state, now)
+                continue
+            await session.execute(upsert(session, TraceRow), row)
+            await save_scores(session, shown, self.state, now)
 
     async def save_verdict(self, session: AsyncSession, turn: TurnRow, now: datetime) -> None:
         """Store the feedback on a turn as scores of its trace."""
@@ -160,20 +156,23 @@ class SqlTraceStore(TraceStoringRepository):
 
 
 def to_row(trace: TraceRecord) -> dict[str, Any]:
-    """Return the columns of a trace."""
-    root = trace.root
+    """Return the columns of a masked trace."""
+    root, metadata = trace.root, trace.root.metadata
     question = root.input[: 2 * MAX_QUESTION_CHARS] if isinstance(root.input, str) else ""
+    # The errors of the turn, or the exception that ended it, and that of its delivery.
+    errors = (metadata.get("error_types") or metadata.get("error_type") or "").split(",")
+    errors.append(metadata.get("send_error") or "")
     return {
         "trace_id": trace.trace_id,
         "started_at": moment(root.started_ns),
         "ended_at": moment(root.ended_ns or root.started_ns),
         "user": trace.user,
         "question": " ".join(question.split())[:MAX_QUESTION_CHARS],
-        "outcome": str(root.metadata.get("outcome") or ""),
+        "outcome": metadata.get("outcome", ""),
         "level": root.level,
-        "retry_count": root.metadata.get("retry_count", 0),
-        "cost_usd": root.metadata.get("cost_usd", 0.0),
-        "error_types": _error_types(root.metadata),
+        "retry_count": metadata.get("retry_count", 0),
+        "cost_usd": metadata.get("cost_usd", 0.0),
+        "error_types": [*filter(None, errors)],
         "name": trace.name,
         "record": packed(trace),
     }
@@ -193,12 +192,5 @@ def unpacked(record: bytes) -> TraceRecord:
 
 
 def moment(nanoseconds: int) -> datetime:
-    """Return a time of a span, to the microsecond."""
-    return EPOCH + timedelta(microseconds=nanoseconds // 1000)
-
-
-def _error_types(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the errors of the turn, or the exception that ended it, and that of its delivery."""
-    names = str(metadata.get("error_types") or metadata.get("error_type") or "").split(",")
-    names.append(str(metadata.get("send_error") or ""))
-    return [storable(name.strip()) for name in names if name.strip()]
+    """Return a time of a span."""
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
