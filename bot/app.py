@@ -160,7 +160,6 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
     """Return the daily budgets, None if no limit is set."""
-    turns, people = resources.repositories.turns, resources.repositories.people
     limits = [
         Budget("user", "requests", settings.budget_person_requests or inf),
         Budget("user", "cost_usd", settings.budget_person_cost_usd or inf),
@@ -169,7 +168,7 @@ def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]
     ]
     if all(budget.limit == inf for budget in limits):
         return None
-    return Budgets(turns=turns, people=people, limits=limits, exempt=admins)
+    return Budgets(turns=resources.repositories.turns, limits=limits, exempt=admins)
 
 
 def buttons_below(question: Question, reply: Reply) -> ButtonRows:

@@ -8,12 +8,8 @@ from typing import Any, Final, Literal
 from agent.engine.limits import NOTHING_SPENT, Limits, Spent
 from agent.i18n import translate
 from bot.retries import try_briefly
-from db.repositories.people import PeopleRepository
 from db.repositories.turns import TurnRepository
 
-WARN_AT: Final = 0.8
-"""The used share of a budget at which its user gets a note."""
-NEARLY: Final = {"requests": "own_questions_nearly", "cost_usd": "own_budget_nearly"}
 USED_UP: Final = {"requests": "own_questions_used_up", "cost_usd": "own_budget_used_up"}
 
 
@@ -68,7 +64,6 @@ class Budgets:
     """The budgets of a day, from which some users are `exempt`."""
 
     turns: TurnRepository
-    people: PeopleRepository
     limits: Sequence[Budget]
     exempt: Collection[int] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -97,35 +92,21 @@ class Budgets:
             )
         )
 
-    async def notes(
-        self, allowance: Allowance, spent: Spent, user_id: int, *, is_over: bool
-    ) -> tuple[str, ...]:
+    def notes(self, allowance: Allowance, spent: Spent, *, is_over: bool) -> tuple[str, ...]:
         """Return the notes below an answer that used so much.
 
-        `is_over`: no model answered because of the budget. A warning is given once a day.
+        `is_over`: no model answered because of the budget.
         """
+        own = (budget for budget in allowance.budgets if budget.of == "user")
+        used_up = next((USED_UP[budget.unit] for budget in own if budget.share(spent) >= 1), None)
+        if used_up is None and is_over:
+            used_up = "shared_budget_used_up"
+        if used_up is None:
+            return ()
         now = self.now()
         minutes = (midnight(now) + timedelta(days=1) - now) // timedelta(minutes=1)
         left = f"{minutes // 60} h {minutes % 60} min"
-        own = [budget for budget in allowance.budgets if budget.of == "user"]
-        most = max(own, key=lambda budget: budget.share(spent), default=None)
-        share = most.share(spent) if most else 0.0
-        if most and share >= 1:
-            return (f"{translate(USED_UP[most.unit])} {translate('budget_resets', left=left)}",)
-        if is_over:
-            used_up = translate("shared_budget_used_up")
-            return (f"{used_up} {translate('budget_resets', left=left)}",)
-        if most and share >= WARN_AT and await self._is_first_warning(user_id, now):
-            return (translate(NEARLY[most.unit], share=int(100 * share), left=left),)
-        return ()
-
-    async def _is_first_warning(self, user_id: int, now: datetime) -> bool:
-        """Return whether a user was not warned today, and store that they are now."""
-        return await try_briefly(
-            lambda: self.people.warned(user_id, now.date()),
-            False,
-            "Whether a user was warned of their budget could not be read",
-        )
+        return (f"{translate(used_up)} {translate('budget_resets', left=left)}",)
 
 
 def midnight(moment: datetime) -> datetime:

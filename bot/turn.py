@@ -149,9 +149,7 @@ class TurnRunner:
         reply = with_change_notes(reply, person, question.text, undo_id)
         notes = reply.notes
         if self.budgets is not None:
-            notes += await self.budgets.notes(
-                allowance, spent, question.user_id, is_over=lacked_budget
-            )
+            notes += self.budgets.notes(allowance, spent, is_over=lacked_budget)
         if await self._may_have_lost_answer(question):
             notes += (translate("may_be_lost"),)
         reply = replace(reply, notes=notes, spent=spent, seconds=question.seconds)

@@ -1,7 +1,7 @@
 """The tables, and statements that are written in another way for either database."""
 
 from dataclasses import fields
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 
 from sqlalchemy import (
@@ -208,9 +208,8 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
 class ChatRow(Base):
     """A chat; that of a user has the user's id, and holds what was decided of them.
 
-    `is_reachable` is None until somebody writes there. `access` is an admin's decision. `warned_on`
-    is the day of the last warning that the user's budget is nearly used up, `introduced_on` that on
-    which admins were asked whether to let them in.
+    `is_reachable` is None until somebody writes there. `access` is an admin's decision;
+    `is_introduced` tells that admins were asked for it.
     """
 
     __tablename__ = "chats"
@@ -219,8 +218,7 @@ class ChatRow(Base):
     is_reachable: Mapped[bool | None]
     migrated_to: Mapped[BigInt | None]
     access: Mapped[str | None]
-    warned_on: Mapped[date | None]
-    introduced_on: Mapped[date | None]
+    is_introduced: Mapped[bool | None]
 
 
 class DocumentRow(Base):

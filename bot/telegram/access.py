@@ -1,9 +1,8 @@
 """Let users in: everybody who is not blocked, or only those that an admin allowed."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from telegram import Update, User
 
@@ -31,7 +30,6 @@ class Access:
     talk: Conversation
     admin_ids: Collection[int] = ()
     allow_list: bool = False
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def lets_in(self, update: Update) -> bool:
         """Return whether to answer an update; tell those who are not let in."""
@@ -48,7 +46,7 @@ class Access:
             return True
         # Many people may write through the account of a bot.
         may_ask = speaks_to_bot(update) and not user.is_bot
-        if may_ask and await people.introduced(user.id, self.now().date()):
+        if may_ask and await people.introduced(user.id):
             await self._ask_admins(user)
         await self._turn_away(update, user)
         return False

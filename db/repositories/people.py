@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, cast
 
 from pydantic import TypeAdapter
@@ -50,25 +50,18 @@ class PeopleRepository(SqlRepository):
             row = {"chat_id": user_id, "access": access}
             await session.execute(upsert(session, ChatRow, "access"), row)
 
-    async def warned(self, user_id: int, day: date) -> bool:
-        """Store that a user is warned of their budget; return True the first time that day."""
-        earlier = ChatRow.warned_on.is_(None) | (ChatRow.warned_on < day)
-        return await self._is_first(user_id, {"warned_on": day}, earlier)
-
-    async def introduced(self, user_id: int, day: date) -> bool:
-        """Store that admins are asked about a user; return True the first time."""
-        return await self._is_first(
-            user_id, {"introduced_on": day}, ChatRow.introduced_on.is_(None)
-        )
-
-    async def _is_first(
-        self, user_id: int, note: dict[str, date], new: ColumnElement[bool]
-    ) -> bool:
-        """Store a note; return True for the first of several replicas that does."""
+    async def introduced(self, user_id: int) -> bool:
+        """Store that admins are asked about a user; return True the first time, on one replica."""
+        row = {"chat_id": user_id, "is_introduced": True}
         async with self._sessions.begin() as session:
-            row = insert(session, ChatRow).values(chat_id=user_id, **note)
-            noted = row.on_conflict_do_update(index_elements=["chat_id"], set_=note, where=new)
-            return await session.scalar(noted.returning(ChatRow.chat_id)) is not None
+            asked = (
+                insert(session, ChatRow)
+                .values(row)
+                .on_conflict_do_update(
+                    index_elements=["chat_id"], set_=row, where=ChatRow.is_introduced.is_not(True)
+                )
+            )
+            return await session.scalar(asked.returning(ChatRow.chat_id)) is not None
 
 
 class ChatRepository(SqlRepository):

@@ -169,10 +169,9 @@ def _create_messages() -> None:
     op.create_table(
         "chats",
         key("chat_id"),
-        *optional("is_reachable", type_=sa.Boolean),
+        *optional("is_reachable", "is_introduced", type_=sa.Boolean),
         *optional("migrated_to", type_=sa.BigInteger),
         *optional("access"),
-        *optional("warned_on", "introduced_on", type_=sa.Date),
     )
 
 

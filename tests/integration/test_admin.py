@@ -69,7 +69,7 @@ class Rooms:
         self.turns = TurnRepository(self.sessions, now=self.clock)
 
     def access(self, conversation: Conversation) -> Access:
-        return Access(conversation, {ADMIN}, allow_list=self.allow_list, now=self.clock)
+        return Access(conversation, {ADMIN}, allow_list=self.allow_list)
 
     def handlers(self, conversation: Conversation) -> Sequence[AnyHandler]:
         admins = frozenset({ADMIN})
@@ -77,13 +77,7 @@ class Rooms:
         return commands.handlers()
 
     def budgets(self, *limits: Budget) -> Budgets:
-        return Budgets(
-            turns=self.turns,
-            people=self.stored.people,
-            limits=limits,
-            exempt={ADMIN},
-            now=self.clock,
-        )
+        return Budgets(turns=self.turns, limits=limits, exempt={ADMIN}, now=self.clock)
 
     def open(
         self, bot_api: BotApi, *models: LLMService, **further: Any
@@ -248,24 +242,6 @@ def edited(text: str, chat_id: int) -> JsonObject:
 
 
 class TestBudgets:
-    async def test_at_four_fifths_an_answer_says_so_once_a_day(
-        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
-    ) -> None:
-        model_server.script(*[search(), valid()] * 3)
-        await rooms.used(1, Spent(requests=23))
-        async with open_model(model_server) as model:
-            budgets = rooms.budgets(Budget("user", "requests", 30), Budget("user", "cost_usd", 5))
-            async with rooms.open(bot_api, model, budgets=budgets):
-                bot_api.say(QUESTION)
-                bot_api.say("And another red for lamb?")
-                first, second = await bot_api.wait_for_message(2)
-                bot_api.say(QUESTION, BEA)
-                (other,) = await bot_api.wait_for_message(1, BEA)
-        assert first.startswith("For your lamb:")
-        assert "You have used 83 % of today's budget of questions" in first
-        assert RESETS in first
-        assert "budget" not in second + other
-
     async def test_used_up_the_house_answers_without_a_request_until_the_next_day(
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
     ) -> None:

@@ -22,7 +22,6 @@ from bot.budgets import Budget, Budgets
 from bot.http.api import Api
 from bot.turn import TurnRunner
 from db.engine import Sessions
-from db.repositories.people import PeopleRepository
 from db.repositories.turns import TurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.model_server import ModelServer, answer, answer_json
@@ -300,8 +299,7 @@ async def test_when_the_budget_of_all_is_used_up_no_model_is_asked_and_the_note_
 ) -> None:
     engine = await migrated_sqlite(tmp_path / "test.sqlite3")
     store = TurnRepository(Sessions(engine))
-    people, limits = PeopleRepository(Sessions(engine)), [Budget("everyone", "requests", 1)]
-    budgets = Budgets(turns=store, people=people, limits=limits)
+    budgets = Budgets(turns=store, limits=[Budget("everyone", "requests", 1)])
     model_server.script(answer(ANSWER, usage=(900, 100)))
     async with asking(model_server, turns=TurnRunner(budgets=budgets, store=store)) as client:
         first = (await client.post("/api/rag/ask", json=ASKED)).json()

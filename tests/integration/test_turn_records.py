@@ -168,15 +168,12 @@ class TestPeople:
         await chats.reachable(3)
         assert await chats.private() == [1, 3, 4]
 
-    async def test_a_person_is_warned_once_a_day_whoever_asks(
+    async def test_admins_are_asked_about_a_stranger_once_whoever_asks(
         self, people: PeopleRepository
     ) -> None:
-        today, tomorrow = NOON.date(), NOON.date() + timedelta(days=1)
-        asked = await asyncio.gather(*(people.warned(ADA, today) for _ in range(10)))
+        asked = await asyncio.gather(*(people.introduced(ADA) for _ in range(10)))
         assert sorted(asked) == [False] * 9 + [True]
-        assert await people.warned(BOB, today)
-        assert await people.warned(ADA, tomorrow)
-        assert not await people.warned(ADA, today)
+        assert await people.introduced(BOB)
 
 
 class TestBroadcasts:

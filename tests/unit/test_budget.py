@@ -1,6 +1,6 @@
 """Daily budgets: what a turn may use of them, and what users are told."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from agent.engine.limits import NOTHING_SPENT, Limits
 from agent.i18n import translate
 from bot.budgets import UNLIMITED, Allowance, Budget, Budgets
-from db.repositories.people import PeopleRepository
 from db.repositories.turns import TurnRepository
 
 EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
@@ -43,44 +42,22 @@ def test_few_requests_are_for_a_tool_call_and_an_answer(left: int, retries: int)
     assert allowance.apply_to(Limits()).structured_output_max_retries == retries
 
 
-class People:
-    """Remembers on which days somebody was warned."""
-
-    def __init__(self) -> None:
-        self.days = set[date]()
-
-    async def warned(self, _user_id: int, day: date) -> bool:
-        is_first = day not in self.days
-        self.days.add(day)
-        return is_first
-
-
 @pytest.mark.parametrize(
     ("budget", "is_over", "note"),
     [
-        (Budget("user", "requests", 10, 7), False, ""),
+        (Budget("user", "requests", 10, 9), False, ""),
         (
-            Budget("user", "cost_usd", 2, 1.9),
+            Budget("user", "requests", 10, 10),
             False,
-            translate("own_budget_nearly", share=95, left=LEFT),
+            "You have used up today's budget of questions.",
         ),
-        (Budget("user", "cost_usd", 1, 1), True, f"You have used up today's budget. {RESETS}"),
-        (
-            Budget("everyone", "cost_usd", 1, 1),
-            True,
-            f"Today's budget for everyone is used up. {RESETS}",
-        ),
+        (Budget("user", "cost_usd", 1, 1), True, "You have used up today's budget."),
+        (Budget("everyone", "cost_usd", 1, 1), True, "Today's budget for everyone is used up."),
     ],
 )
-async def test_the_note_says_what_is_used_and_when_it_resets_and_warns_once_a_day(
+def test_the_note_says_what_is_used_up_and_when_it_resets(
     budget: Budget, is_over: bool, note: str
 ) -> None:
-    day = Budgets(
-        turns=cast("TurnRepository", None),
-        people=cast("PeopleRepository", People()),
-        limits=[],
-        now=lambda: EVENING,
-    )
-    allowance = Allowance((budget,))
-    notes = [await day.notes(allowance, NOTHING_SPENT, 7, is_over=is_over) for _ in range(2)]
-    assert notes == [(note,) if note else (), (note,) if note and "%" not in note else ()]
+    day = Budgets(turns=cast("TurnRepository", None), limits=[], now=lambda: EVENING)
+    notes = day.notes(Allowance((budget,)), NOTHING_SPENT, is_over=is_over)
+    assert notes == ((f"{note} {RESETS}",) if note else ())
