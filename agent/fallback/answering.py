@@ -220,6 +220,6 @@ def _notes(message: Request) -> Iterator[str]:
         yield translate("fallback_currency")
     if message.allergens:
         yield translate("fallback_allergens")
-    if message.unknown:
+    if message.unknown and not message.name:
         words = ", ".join(f"“{escape(word)}”" for word in message.unknown)
         yield translate("fallback_unknown", words=words)

@@ -65,18 +65,16 @@ async def find(
     """Search for what a request asks; where nothing fits, again with less that excludes."""
     query = query_of(request, context)
     liked = (context.meant(request) or context.shown)[:1] if "like" in request.cues else ()
-    if liked:
-        result = await find_wines(catalogue, query, person, like=liked[0].id)
-        return Found(wines=_fitting(result, request, query), like=liked[0])
-    result = await find_wines(catalogue, query, person)
+    like = liked[0] if liked else None
+    result = await find_wines(catalogue, query, person, like=like.id if like else "")
     wines = _fitting(result, request, query)
-    for names in GIVEN_UP:
+    for names in () if like else GIVEN_UP:
         asked = [name for name in names if getattr(query, name) and name not in query.soft]
         if asked and not wines:
             query = query.model_copy(update={"soft": (*query.soft, *asked)})
             result = await find_wines(catalogue, query, person)
             wines = _fitting(result, request, query)
-    return Found(wines=wines, missed=_missed_by_all(result, wines, request))
+    return Found(wines=wines, missed=_missed_by_all(result, wines, request), like=like)
 
 
 def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tuple[Wine, ...]:
