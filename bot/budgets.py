@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from typing import Any, Final, Literal
 
 from agent.engine.limits import NOTHING_SPENT, Limits, Spent
 from agent.i18n import translate
-from bot.retries import try_briefly
+from bot.retries import BRIEF_TRIES, call_or_default
 from db.repositories.turns import TurnRepository
 
 USED_UP: Final = {"requests": "own_questions_used_up", "cost_usd": "own_budget_used_up"}
@@ -75,9 +76,9 @@ class Budgets:
         """
         if user_id in self.exempt:
             return UNLIMITED
-        return await try_briefly(
-            lambda: self._read_usage(user_id), UNLIMITED, "The usage of today could not be read"
-        )
+        problem = "The usage of today could not be read"
+        read = partial(self._read_usage, user_id)
+        return await call_or_default(read, UNLIMITED, problem, tries=BRIEF_TRIES)
 
     async def _read_usage(self, user_id: int) -> Allowance:
         since = midnight(self.now())

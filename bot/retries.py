@@ -12,24 +12,15 @@ T = TypeVar("T")
 
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
+"""Tries of a call that may fail; they take a second or two."""
 
 
-async def try_briefly(call: Callable[[], Awaitable[R]], default: T, problem: str) -> R | T:
-    """Return what `call` returns; `default` if it still fails after a second or two.
-
-    `problem` is logged then.
-    """
-
-    async def try_some_times() -> R:
-        return await retry(call, tries=BRIEF_TRIES, on=is_transient, backoff=DATABASE_BACKOFF)
-
-    return await call_or_default(try_some_times, default, problem)
-
-
-async def call_or_default(call: Callable[[], Awaitable[R]], default: T, problem: str) -> R | T:
-    """Return what `call` returns; `default` if it fails, and `problem` is logged."""
+async def call_or_default(
+    call: Callable[[], Awaitable[R]], default: T, problem: str, *, tries: int = 1
+) -> R | T:
+    """Return what `call` returns; `default` if it fails each time, and `problem` is logged."""
     try:
-        return await call()
+        return await retry(call, tries=tries, on=is_transient, backoff=DATABASE_BACKOFF)
     except Exception as error:
         log_failure(problem, error)
         return default

@@ -30,7 +30,7 @@ from bot.metrics import Metrics
 from bot.outgoing import Delivery
 from bot.pending import pending_turn
 from bot.question import Question, RunningTurns
-from bot.retries import call_or_default, try_briefly
+from bot.retries import BRIEF_TRIES, call_or_default
 from bot.telegram.replies import FormatAnswer, Replies
 from bot.turn_record import Tracer, ended_turn, open_trace, trace_delivery
 from db.models import OutboxRow
@@ -197,7 +197,8 @@ class TurnRunner:
         """Store a turn. If the database is unavailable, log it: the answer is sent all the same."""
         if self.store is not None:
             save = partial(self.store.save, ended, messages)
-            await try_briefly(save, default=None, problem="A turn could not be stored")
+            problem = "A turn could not be stored"
+            await call_or_default(save, None, problem, tries=BRIEF_TRIES)
 
     async def _handle_abort(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep the trace of a turn that was cancelled or failed before its reply was made."""

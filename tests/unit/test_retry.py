@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent.retrying import Backoff, retry
-from bot.retries import retry_forever, try_briefly
+from bot.retries import BRIEF_TRIES, call_or_default, retry_forever
 
 
 class Call:
@@ -69,5 +69,5 @@ async def test_a_call_that_is_wrong_itself_holds_no_turn_for_ever(error: type[Ex
 
     with pytest.raises(error):
         await retry_forever(call)
-    assert await try_briefly(call, "default", "The call failed") == "default"
+    assert await call_or_default(call, 0, "The call failed", tries=BRIEF_TRIES) == 0
     assert len(tried) == 2
