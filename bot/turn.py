@@ -28,8 +28,7 @@ from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.outgoing import Delivery
-from bot.pending import pending_turn
-from bot.question import Question, RunningTurns
+from bot.question import Question, RunningTurns, pending_turn
 from bot.retries import BRIEF_TRIES, call_or_default
 from bot.telegram.replies import FormatAnswer, Replies
 from bot.turn_record import Tracer, ended_turn, open_trace, trace_delivery

@@ -13,7 +13,7 @@ from telegram.error import TelegramError
 
 from agent.i18n import translate
 from bot.outgoing import Button, ButtonRows
-from bot.pending import is_retry
+from bot.question import is_retry
 from bot.telegram.sender import keyboard
 
 log = logging.getLogger(__name__)

@@ -17,8 +17,7 @@ from agent.sommelier.service import Answerer
 from agent.tracing.records import trace_id_of
 from agent.turn import Bottles, Change, Fact, Reply, StoredMessage
 from bot.outgoing import ButtonRows, Delivery
-from bot.pending import is_retry, pending_turn
-from bot.question import Question
+from bot.question import Question, is_retry, pending_turn
 from bot.resources import Repositories, Resources
 from bot.telegram.messages import (
     TYPED,

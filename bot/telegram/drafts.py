@@ -21,7 +21,7 @@ from telegram.ext import ExtBot
 
 from agent.engine.run import ShowDraft
 from bot.outgoing import Destination
-from bot.pending import Placeholder, pending_turn
+from bot.question import Placeholder, pending_turn
 from bot.retries import retry_forever
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages

@@ -34,7 +34,7 @@ from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
 from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination, FileKind
-from bot.pending import pending_turn
+from bot.question import pending_turn
 from bot.retries import call_or_default, retry_forever
 from bot.telegram.render import split_messages
 from db.models import OutboxRow

@@ -19,7 +19,7 @@ from agent.i18n import (
 from agent.text import language_of
 from agent.turn import Change, Fact, settings_of
 from bot.outgoing import Button, ButtonRows, in_rows
-from bot.pending import pending_turn
+from bot.question import pending_turn
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
 from bot.telegram.messages import behind_command, is_addressed, is_own, people_of, press_of

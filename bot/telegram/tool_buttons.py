@@ -18,8 +18,7 @@ from agent.mcp import McpServers, Proposal
 from agent.text import truncate_at_boundary
 from agent.turn import Reply
 from bot.outgoing import Button, ButtonRows
-from bot.pending import is_retry
-from bot.question import Question
+from bot.question import Question, is_retry
 from bot.telegram.buttons import acknowledge, claim, parts_of
 from bot.telegram.conversation import AnyHandler, Conversation, on_press
 from bot.telegram.messages import press_of

@@ -18,7 +18,7 @@ from agent.engine.errors import log_failure
 from bot.leading import Locks
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
-from bot.pending import PendingTurn, Placeholder, TurnState, set_pending_turn
+from bot.question import PendingTurn, Placeholder, TurnState, set_pending_turn
 from bot.retries import DATABASE_BACKOFF, retry_forever
 from bot.tasks import attempt
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate

@@ -11,7 +11,7 @@ from telegram.error import BadRequest, InvalidToken, RetryAfter, TelegramError, 
 from telegram.ext import ExtBot
 
 from bot.outgoing import Destination
-from bot.pending import PendingTurn, Placeholder, set_pending_turn
+from bot.question import PendingTurn, Placeholder, set_pending_turn
 from bot.telegram.drafts import PLACEHOLDER, Drafts
 from db.models import UpdateRow
 from db.repositories.inbox import Inbox
