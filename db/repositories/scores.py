@@ -35,9 +35,12 @@ async def save_scores(session: AsyncSession, trace: TraceRecord, state: str, now
         "state": state,
         "due_at": now,
     }
-    for score in trace.scores.values():
-        row = {"score_id": f"{trace.trace_id}-{score.name}", **asdict(score), **known}
-        await session.execute(upsert(session, ScoreRow), row)
+    scores = trace.scores.values()
+    rows = [
+        {"score_id": f"{trace.trace_id}-{score.name}", **asdict(score), **known} for score in scores
+    ]
+    if rows:
+        await session.execute(upsert(session, ScoreRow), rows)
 
 
 async def save_verdict(
