@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from agent.engine.messages import Usage
-from agent.engine.span import Level, PromptRef
+from agent.engine.span import Level, PromptRef, SpanType
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.observations import Observations, Project, observations_of
-from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
+from agent.tracing.records import SpanRecord, TraceRecord
 from bot.exporter import Channel, Exporter
 from db.engine import Sessions
 from db.models import utc_now
@@ -87,80 +87,48 @@ def bare_trace(
     trace_id: str, at: datetime = NOON, level: Level = "DEFAULT", question: str = "a red?"
 ) -> TraceRecord:
     """A turn of one span, half a second long."""
-    start = nanoseconds(at)
-    root = SpanRecord(
-        "0" * 16, None, "turn", "agent", start, start + 500_000_000, question, level=level
-    )
-    return TraceRecord(trace_id, "5e55", "0f0f", spans=[root])
+    trace, start = TraceRecord(trace_id, "5e55", "0f0f"), nanoseconds(at)
+    times = {"started_ns": start, "ended_ns": start + 500_000_000}
+    trace.add("turn", "agent", input=question, level=level, **times)
+    return trace
 
 
 def retried_trace(trace_id: str = "ab" * 16, at: datetime = NOON) -> TraceRecord:
-    """A turn whose first answer named a wine that no tool returned; then the house answered."""
-    start = nanoseconds(at)
+    """A turn whose first answer named a wine that no tool returned; then the fallback answered."""
+    trace, start = TraceRecord(trace_id, "5e55", "0f0f", ("Ada",)), nanoseconds(at)
 
-    def span(number: int, parent: int | None, name: str, kind: str, **known: object) -> SpanRecord:
-        return SpanRecord(
-            span_id=f"{number:016x}",
-            parent_id=None if parent is None else f"{parent:016x}",
-            name=name,
-            kind=kind,  # type: ignore[arg-type]
-            started_ns=start + number * 1_000_000,
-            ended_ns=start + number * 1_000_000 + 250_000_000,
-            **known,  # type: ignore[arg-type]
-        )
+    def add(name: str, kind: SpanType, parent: SpanRecord | None, **fields: Any) -> SpanRecord:
+        begin = start + len(trace.spans) * 1_000_000
+        times = {"started_ns": begin, "ended_ns": begin + 250_000_000}
+        return trace.add(name, kind, parent_id=parent and parent.span_id, **times, **fields)
 
-    usage = Usage(prompt_tokens=1200, completion_tokens=56, cached_tokens=1000)
-    feedback = "Your previous response failed validation: wines.0.id: no tool returned it."
-    root = span(
-        0,
-        None,
-        "turn",
-        "agent",
-        input="a red for\nlamb under 25",
-        output="Try the **Guigal**.",
-        level="WARNING",
-        metadata={
-            "outcome": "fallback",
-            "retried": "yes",
-            "retry_count": 1,
-            "error_types": "grounding,model_error",
-            "cost_usd": 0.0042,
-        },
-    )
-    root.ended_ns = start + 1_830_000_000
-    spans = [
-        root,
-        span(1, 0, "guard.input", "guardrail", output=[]),
-        span(2, 0, "tool.search_wines", "tool", input='{"style":"red"}', metadata={"step": 1}),
-        span(3, 2, "retrieve.wines", "retriever", output={"found": 3}),
-        span(
-            4,
-            0,
-            "llm.answer",
-            "generation",
-            input=[
-                {"role": "system", "content": "You are a sommelier."},
-                {"role": "user", "content": "a red for lamb"},
-                {"role": "assistant", "content": "{}"},
-                {"role": "user", "content": feedback},
-            ],
-            output="\n".join(f'{{"line": {number}}}' for number in range(10)),
-            level="WARNING",
-            model="gpt-4o",
-            usage=usage,
-            cost_usd=0.0042,
-            prompt=PromptRef("sommelier", 3, "production", is_fallback=False),
-            metadata={
-                "step": 2,
-                "attempt": 1,
-                "error_type": "grounding",
-                "validation_path": "wines.0.id",
-            },
-        ),
-        span(5, 0, "telegram.send", "span", level="ERROR", metadata={"error_type": "TimedOut"}),
+    root = add("turn", "agent", None, input="a red for\nlamb under 25", level="WARNING")
+    outcome = {"outcome": "fallback", "retried": "yes", "retry_count": 1, "cost_usd": 0.0042}
+    root.update(output="Try the **Guigal**.", metadata=outcome)
+    root.update(metadata={"error_types": "grounding,model_error"})
+    add("guard.input", "guardrail", root, output=[])
+    tool = add("tool.search_wines", "tool", root, input='{"style":"red"}', metadata={"step": 1})
+    add("retrieve.wines", "retriever", tool, output={"found": 3})
+    messages = [
+        {"role": "system", "content": "You are a sommelier."},
+        {"role": "user", "content": "a red for lamb"},
+        {"role": "assistant", "content": "{}"},
+        {"role": "user", "content": "Your previous response failed validation: wines.0.id."},
     ]
-    scores = {
-        "structured_retries": ScoreRecord("structured_retries", 1, "NUMERIC"),
-        "outcome": ScoreRecord("outcome", "fallback", "CATEGORICAL"),
-    }
-    return TraceRecord(trace_id, "5e55", "0f0f", ("Ada",), spans, scores)
+    failure = {"attempt": 1, "error_type": "grounding", "validation_path": "wines.0.id"}
+    answer = add("llm.answer", "generation", root, input=messages, level="WARNING")
+    answer.update(
+        output="\n".join(f'{{"line": {number}}}' for number in range(10)),
+        model="gpt-4o",
+        usage=Usage(prompt_tokens=1200, completion_tokens=56, cached_tokens=1000),
+        cost_usd=0.0042,
+        prompt=PromptRef("sommelier", 3, "production", is_fallback=False),
+        first_token_ns=answer.started_ns + 100_000_000,
+        metadata={"step": 2, **failure},
+    )
+    add("telegram.send", "span", root, level="ERROR", metadata={"error_type": "TimedOut"})
+    root.score("structured_retries", 1, "NUMERIC")
+    root.score("outcome", "fallback", "CATEGORICAL")
+    trace.summarize()
+    root.ended_ns = start + 1_830_000_000
+    return trace

@@ -13,7 +13,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.engine.messages import Usage
 from agent.engine.span import PromptRef
 from agent.tracing.errors import Unavailable
 from agent.tracing.records import TraceRecord
@@ -21,75 +20,42 @@ from bot.tracing import otlp_backend
 from config import load_settings
 from db.engine import Sessions
 from tests.doubles.otlp import OtlpReceiver
-from tests.traces import api_of, deliver, observations
+from tests.traces import api_of, deliver, retried_trace
 
 SECRET = "what the database said, and a password"
-PROMPT = PromptRef("sommelier", 5, "production", is_fallback=False)
-
-
-def answer_with_a_retry() -> TraceRecord:
-    trace = TraceRecord("", "-1001", "ab12")
-    with trace.open_root("a red for lamb") as root:
-        with root.child("guard.input", "guardrail"):
-            pass
-        with root.child("llm", "generation", input=[{"role": "user"}], metadata={"step": 1}) as llm:
-            llm.update(metadata={"attempt": 1, "mode": "json_object"}, model="gpt-4o")
-            llm.update(
-                name="llm.plan",
-                output="a raw answer",
-                usage=Usage(prompt_tokens=100, completion_tokens=20, cached_tokens=30),
-                cost_usd=0.0125,
-                prompt=PROMPT,
-                first_token_ns=llm.trace.spans[-1].started_ns + 500_000_000,
-            )
-        with root.child("tool.search_wines", "tool", metadata={"call_id": "c1"}) as tool:
-            with tool.child("retrieve.wines", "retriever", input={"styles": ["red"]}) as retriever:
-                retriever.update(output={"total": 3})
-            tool.update(level="ERROR", metadata={"error_type": "ToolError"})
-        with root.child("llm.answer", "generation") as invalid:
-            fallback = PromptRef("sommelier", 3)
-            invalid.update(output="{not json", metadata={"error_type": "json"}, prompt=fallback)
-        root.update(
-            output="Try this one.",
-            level="WARNING",
-            metadata={"outcome": "fallback", "retried": "yes", "error_types": "json"},
-        )
-        root.score("structured_retries", 1, "NUMERIC")
-        root.score("outcome", "fallback", "CATEGORICAL")
-    return trace
 
 
 async def test_a_turn_arrives_as_the_tree_an_admin_reads(
     otlp_receiver: OtlpReceiver, sessions: Sessions
 ) -> None:
-    trace = answer_with_a_retry()
-    await deliver(otlp_receiver, sessions, trace)
+    trace = retried_trace()
+    for _ in range(2):  # what is sent again replaces itself
+        await deliver(otlp_receiver, sessions, trace)
     assert otlp_receiver.tree(trace.trace_id) == (
         "turn",
         "agent",
         [
             ("guard.input", "guardrail", []),
-            ("llm.plan", "generation", []),
             ("tool.search_wines", "tool", [("retrieve.wines", "retriever", [])]),
             ("llm.answer", "generation", []),
+            ("telegram.send", "span", []),
         ],
     )
     for span, record in zip(otlp_receiver.spans, trace.spans, strict=True):
         assert (span.name, span.span_id) == (record.name, record.span_id)
         assert span.start == pytest.approx(record.started_ns / 1e9, abs=1e-6)
         assert span.end == pytest.approx((record.ended_ns or 0) / 1e9, abs=1e-6)
-        assert (span.session, span.user) == ("-1001", "ab12")
-        assert span.tags == ["retried", "error:json", "tool_error:search_wines"]
+        assert (span.session, span.user) == ("5e55", "0f0f")
+        assert span.tags == ["retried", "error:grounding", "error:model_error"]
     root = otlp_receiver.span("turn")
-    assert (root.input, root.output, root.level) == ("a red for lamb", "Try this one.", "WARNING")
-    assert root.metadata == {"outcome": "fallback", "retried": "yes", "error_types": "json"}
-    assert root.parent_id is None
+    assert (root.input, root.output) == ("a red for\nlamb under 25", "Try the **Guigal**.")
+    assert (root.parent_id, root.level) == (None, "WARNING")
+    assert root.metadata == trace.root.metadata
     assert root.attributes["langfuse.environment"] == "test"
     assert root.attributes["langfuse.release"] == "1.2.3"
-    assert root.attributes["langfuse.observation.status_message"] == "json"
-    tool = otlp_receiver.span("tool.search_wines")
-    assert (tool.level, tool.status) == ("ERROR", "error")
-    assert tool.metadata == {"call_id": "c1", "error_type": "ToolError"}
+    reason = root.attributes["langfuse.observation.status_message"]
+    assert reason == "grounding,model_error"
+    assert otlp_receiver.span("telegram.send").status == "error"
     scores = {score["id"]: score for score in otlp_receiver.scores}
     assert sorted(scores) == [f"{trace.trace_id}-outcome", f"{trace.trace_id}-structured_retries"]
     retries = scores[f"{trace.trace_id}-structured_retries"]
@@ -100,41 +66,37 @@ async def test_a_turn_arrives_as_the_tree_an_admin_reads(
 async def test_a_generation_keeps_answer_usage_cost_prompt_and_merged_metadata(
     otlp_receiver: OtlpReceiver, sessions: Sessions
 ) -> None:
-    await deliver(otlp_receiver, sessions, answer_with_a_retry())
-    plan = otlp_receiver.span("llm.plan")
-    assert (plan.input, plan.output, plan.model) == ([{"role": "user"}], "a raw answer", "gpt-4o")
-    assert plan.usage == {"input": 70, "input_cached_tokens": 30, "output": 20}
-    assert plan.cost == {"total": 0.0125}
-    assert plan.metadata == {
-        "step": 1,
-        "attempt": 1,
-        "mode": "json_object",
-        "prompt_name": "sommelier",
-        "prompt_version": "langfuse:5",
-        "prompt_label": "production",
-    }
+    trace = retried_trace()
+    trace.root.child("llm.plan", "generation").prompt = PromptRef("sommelier", 3)
+    await deliver(otlp_receiver, sessions, trace)
+    answer, record = otlp_receiver.span("llm.answer"), trace.spans[4]
+    assert (answer.input, answer.output, answer.model) == (record.input, record.output, "gpt-4o")
+    assert answer.usage == {"input": 200, "input_cached_tokens": 1000, "output": 56}
+    assert answer.cost == {"total": 0.0042}
+    prompt = {"prompt_name": "sommelier", "prompt_version": "langfuse:3"}
+    assert answer.metadata == record.metadata | prompt | {"prompt_label": "production"}
     named = "langfuse.observation.prompt."
-    assert plan.attributes[f"{named}name"] == "sommelier"
-    assert plan.attributes[f"{named}version"] == 5
-    began = json.loads(plan.attributes["langfuse.observation.completion_start_time"])
-    waited = datetime.fromisoformat(began).timestamp() - plan.start
-    assert waited == pytest.approx(0.5, abs=0.001)
-    invalid = otlp_receiver.span("llm.answer")
-    assert f"{named}name" not in invalid.attributes, "a prompt of the repository is not linked"
+    assert answer.attributes[f"{named}name"] == "sommelier"
+    assert answer.attributes[f"{named}version"] == 3
+    began = json.loads(answer.attributes["langfuse.observation.completion_start_time"])
+    waited = datetime.fromisoformat(began).timestamp() - answer.start
+    assert waited == pytest.approx(0.1, abs=0.001)
+    assert f"{named}name" not in otlp_receiver.span("llm.plan").attributes
 
 
 async def test_an_exception_or_a_cancellation_leaves_its_type_and_nothing_else(
     otlp_receiver: OtlpReceiver, sessions: Sessions
 ) -> None:
     for error in (LookupError(SECRET), asyncio.CancelledError(SECRET)):
+        trace = TraceRecord("", "s", "u")
         with (
             pytest.raises(type(error)),
-            TraceRecord("", "s", "u").open_root("a") as root,
+            trace.open_root("a") as root,
             root.child("tool.get_wine", "tool", metadata={"step": 2}),
         ):
             raise error
         otlp_receiver.spans.clear()
-        await deliver(otlp_receiver, sessions, root.trace)
+        await deliver(otlp_receiver, sessions, trace)
         tool = otlp_receiver.span("tool.get_wine")
         assert (tool.level, tool.status) == ("ERROR", "error")
         assert tool.metadata == {"step": 2, "error_type": type(error).__name__}
@@ -160,7 +122,7 @@ async def test_what_a_server_did_not_accept_is_counted(sessions: Sessions) -> No
     ).SerializeToString()
     answer = Response(two_refused, media_type="application/x-protobuf")
     with PickyReceiver(answer) as langfuse:
-        exporter = await deliver(langfuse, sessions, answer_with_a_retry())
+        exporter = await deliver(langfuse, sessions, retried_trace())
     assert exporter.given_up == 2
 
 
@@ -170,14 +132,13 @@ async def test_what_a_server_did_not_accept_is_counted(sessions: Sessions) -> No
         (Response("<h1>Sign in</h1>", media_type="text/html"), "usable answer .*check LANGFUSE"),
         (Response(status_code=302, headers={"location": "/login"}), "check LANGFUSE_BASE_URL"),
         (Response(status_code=401), "HTTP 401; check LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY"),
-        (Response(status_code=413), "HTTP 413"),
     ],
-    ids=["html", "redirect", "keys", "too large"],
+    ids=["html", "redirect", "keys"],
 )
 async def test_what_a_server_does_not_accept_says_what_to_do(answer: Response, said: str) -> None:
     with PickyReceiver(answer) as langfuse, pytest.raises(Unavailable, match=said):
         async with aclosing(api_of(langfuse)) as api:
-            await api.export(observations(langfuse).encode([answer_with_a_retry()]))
+            await api.export(b"")
 
 
 async def test_a_server_that_never_answers_is_given_up_in_time() -> None:

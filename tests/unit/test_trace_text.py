@@ -29,7 +29,7 @@ trace abababababababababababababababab · 2026-05-01 12:00:00 UTC · session 5e5
 score structured_retries = 1
 score outcome = fallback
 turn [agent] 1.83 s WARNING
-outcome=fallback · retried=yes · retry_count=1 · error_types=grounding,model_error · cost_usd=0.0042
+outcome=fallback · retried=yes · retry_count=1 · cost_usd=0.0042 · error_types=grounding,model_error
 in  a red for
     lamb under 25
 out Try the **Guigal**.
@@ -43,7 +43,7 @@ out Try the **Guigal**.
 prompt sommelier v3 (production) WARNING
 │   step=2 · attempt=1 · error_type=grounding · validation_path=wines.0.id
 │   in  … 3 earlier
-│       user: Your previous response failed validation: wines.0.id: no tool returned it.
+│       user: Your previous response failed validation: wines.0.id.
 │   out {"line": 0}
 │       {"line": 1}
 │       {"line": 2}
