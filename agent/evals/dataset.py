@@ -163,17 +163,17 @@ def conversation_of(item: Item, dataset: str) -> Conversation:
     Raises:
         DatasetError: it is none of these, or its expectations are unknown.
     """
-    asked: Any = item.input
+    given: Any = item.input
     place = f"item {item.id} of {dataset}"
-    if isinstance(asked, str):
-        asked = {"messages": [asked]}
-    elif isinstance(asked, list):
+    if isinstance(given, str):
+        given = {"messages": [given]}
+    elif isinstance(given, list):
         roles = ("user", "assistant")
-        said = [part for part in asked if isinstance(part, dict) and part.get("role") in roles]
-        asked = {"messages": [said[-1].get("content")], "history": said[:-1]} if said else None
-    if not isinstance(asked, dict):
+        turns = [part for part in given if isinstance(part, dict) and part.get("role") in roles]
+        given = {"messages": [turns[-1].get("content")], "history": turns[:-1]} if turns else None
+    if not isinstance(given, dict):
         raise DatasetError(f"{place} has no messages as its input")
-    known = {"id": item.id, **item.metadata, **asked}
+    known = {"id": item.id, **item.metadata, **given}
     if isinstance(item.expected, dict):
         known["expect"] = item.expected
     return parse_conversation(known, place)

@@ -120,7 +120,7 @@ class Variant:
         """Return the last reply with its wines as the catalogue has them."""
         last = replies[-1]
         wines = await self.catalogue.get(last.wine_ids)
-        earlier = [said.wine_ids for said in case.history if said.role == "assistant"]
+        earlier = [message.wine_ids for message in case.history if message.role == "assistant"]
         earlier += [reply.wine_ids for reply in replies[:-1]]
         return Observed(
             reply=last,

@@ -93,9 +93,9 @@ class Fallback:
 
 
 def needs_no_alcohol(message: Request, person: Person) -> bool:
-    """Tell whether "what can we toast with?" is asked for who had better not drink.
+    """Tell whether a user who had better not drink asks what to drink.
 
-    A question in which nobody tells of a concern is one of knowledge: "what does sur lie mean?"
+    A question without a concern asks for knowledge: "what does sur lie mean?"
     """
     care = person.care
     if care.forbids_alcohol and message.is_empty:
@@ -113,7 +113,7 @@ def kind_of(message: Request, context: Context) -> Kind:
         return "details"
     if message.is_question:
         return "question"
-    means_nothing = message.cues and not (message.says_what or context.shown)
+    means_nothing = message.cues and not (message.describes_wine or context.shown)
     return "help" if message.is_empty or means_nothing else "wines"
 
 
@@ -133,7 +133,9 @@ def reply_to(look_up: LookUp) -> Reply:
         case "question" if look_up.passage is not None:
             reply = _say(_quoted(look_up.passage))
         case "question":
-            reply = _say(translate("fallback_only"), "informational" if message.says_what else kind)
+            reply = _say(
+                translate("fallback_only"), "informational" if message.describes_wine else kind
+            )
         case "help":
             lead = translate("fallback_nothing_shown") if message.cues & COMPARING else ""
             reply = _say(f"{lead} {translate('fallback_help')}".strip(), kind)
@@ -169,19 +171,19 @@ def _found(look_up: LookUp, found: Found) -> Reply:
     if not found.wines:
         return _say("\n\n".join(filter(None, (read, _nothing(request, look_up.context), notes))))
     missed = ", ".join(escape(field_in_words(name, request)) for name in found.missed)
-    begun = (
+    sentences = (
         translate("fallback_similar", name=escape(found.like.label)) if found.like else "",
         translate("fallback_relaxed", limits=missed) if missed else "",
         "" if "foods" in found.missed else _why(request),
     )
-    intro = "\n\n".join(filter(None, (read, " ".join(filter(None, begun)))))
+    intro = "\n\n".join(filter(None, (read, " ".join(filter(None, sentences)))))
     return _shown(intro, found.wines[:ENOUGH], request, notes)
 
 
 def _shown(intro: str, wines: Sequence[Wine], request: Request, closing: str = "") -> Reply:
     """Return an answer that shows wines, described for a request.
 
-    The notes of a wine are told too where English is spoken, in which they are written.
+    The notes of a wine are added for English, in which they are written.
     """
     described, cards = list[WineRecommendation](), list[str]()
     for number, wine in enumerate(wines, start=1):
@@ -215,7 +217,7 @@ def _nothing(request: Request, context: Context) -> str:
 
 
 def _notes(message: Request) -> Iterator[str]:
-    """Yield what is to be known besides: what was not understood, what no label tells."""
+    """Yield what was not understood, and a warning beside allergens."""
     if message.price.is_unknown:
         yield translate("fallback_currency")
     if message.allergens:

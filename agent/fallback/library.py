@@ -41,8 +41,8 @@ async def passage_for(question: str, language: str, documents: DocumentStore) ->
     wanted = [*topics, *others]
     if not wanted:
         return None
-    asked = " ".join(word for topic in topics for word in topic)
-    chunks = await documents.search([question, asked or question], limit=MOST_CHUNKS)
+    in_english = " ".join(word for topic in topics for word in topic)
+    chunks = await documents.search([question, in_english or question], limit=MOST_CHUNKS)
     ranked = sorted(chunks, key=lambda chunk: -_share(wanted, f"{chunk.title} {chunk.location}"))
     least = LEAST if topics else 1
     for chunk in ranked:
@@ -53,14 +53,14 @@ async def passage_for(question: str, language: str, documents: DocumentStore) ->
 
 def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
     """Return what a question is about in English, as far as that is known, and its other words."""
-    said = tokens(question)
-    spans = scan(said, language)
+    question_words = tokens(question)
+    spans = scan(question_words, language)
     topics = [tuple(words(name)) for span in spans for key in NAMES for name in span.values(key)]
     grammar = [span for span in spans if "mark" in span.meanings and not span.has("serving")]
     skipped = {place for span in grammar for place in span.places}
     common = common_words(language) | stop_words()
     others: list[Topic] = []
-    for place, token in enumerate(said):
+    for place, token in enumerate(question_words):
         word = next(iter(words(token.written)), "")
         if place not in skipped and len(word) >= SHORTEST and word not in common:
             topics += filter(None, [_terms_of(word)])
@@ -85,9 +85,9 @@ def _best_paragraph(topics: Sequence[Topic], text: str) -> str:
 def _terms() -> Mapping[str, Topic]:
     """Return the words of wine in every language, with the English words for each."""
     found: dict[str, Topic] = {}
-    for english, said in read_toml(dict[str, str], FOLDER / "terms.toml").items():
+    for english, others in read_toml(dict[str, str], FOLDER / "terms.toml").items():
         topic = tuple(english.split())
-        for word in (*topic, *said.split()):
+        for word in (*topic, *others.split()):
             found[word] = tuple(dict.fromkeys((*found.get(word, ()), *topic)))
     return found
 

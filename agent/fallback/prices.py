@@ -60,18 +60,18 @@ def read_price(words: Sequence[Token], spans: Sequence[Span]) -> tuple[Price, se
     units = list(_units(words, spans))
     signs = "".join(unit.sign for unit in units)
     for found in RANGE.finditer(signs):
-        said = units[found.start() : found.end()]
-        low, high = sorted(unit.value for unit in said if unit.sign == "N")
-        if (code := _currency(said)) != UNKNOWN and (code or _limit(said)):
-            return _in_currency(Price(low, high), code), _places(said)
+        part = units[found.start() : found.end()]
+        low, high = sorted(unit.value for unit in part if unit.sign == "N")
+        if (code := _currency(part)) != UNKNOWN and (code or _limit(part)):
+            return _in_currency(Price(low, high), code), _places(part)
     price, used = ANY_PRICE, set[int]()
     for found in AMOUNT.finditer(signs):
-        said = units[found.start() : found.end()]
-        value = next(unit.value for unit in said if unit.sign == "N")
-        counts_other = value in YEARS or said[-1].sign == "K"
-        if (code := _currency(said)) or (_limit(said) and not counts_other):
-            price = _in_currency(_limited(price, value, _limit(said)), code)
-            used |= _places(said)
+        part = units[found.start() : found.end()]
+        value = next(unit.value for unit in part if unit.sign == "N")
+        counts_other = value in YEARS or part[-1].sign == "K"
+        if (code := _currency(part)) or (_limit(part) and not counts_other):
+            price = _in_currency(_limited(price, value, _limit(part)), code)
+            used |= _places(part)
     if price.low is not None and price.high is not None and price.low > price.high:
         price = replace(price, low=price.high, high=price.low)
     return price, used
@@ -94,8 +94,8 @@ def _units(words: Sequence[Token], spans: Sequence[Span]) -> Iterator[_Unit]:
 
 
 def _unit(span: Span) -> _Unit:
-    if said := span.values("number"):
-        number, _, code = said[0].partition(" ")
+    if numbers := span.values("number"):
+        number, _, code = numbers[0].partition(" ")
         return _Unit("N", span.places, float(number), code)
     if code := next(iter(span.values("currency")), UNKNOWN if span.has("unconverted") else ""):
         return _Unit("C", span.places, currency=code)
@@ -107,17 +107,17 @@ def _unit(span: Span) -> _Unit:
     return _Unit("abcdefgh"[bits], span.places, limit=before or after)
 
 
-def _currency(said: Sequence[_Unit]) -> str:
-    return next((unit.currency for unit in said if unit.currency), "")
+def _currency(part: Sequence[_Unit]) -> str:
+    return next((unit.currency for unit in part if unit.currency), "")
 
 
-def _limit(said: Sequence[_Unit]) -> str:
+def _limit(part: Sequence[_Unit]) -> str:
     """Return the limit, the last if there are two: "around 120 at most"."""
-    return next((unit.limit for unit in reversed(said) if unit.limit), "")
+    return next((unit.limit for unit in reversed(part) if unit.limit), "")
 
 
-def _places(said: Sequence[_Unit]) -> set[int]:
-    return {place for unit in said for place in unit.places}
+def _places(part: Sequence[_Unit]) -> set[int]:
+    return {place for unit in part for place in unit.places}
 
 
 def _limited(price: Price, value: float, limit: str) -> Price:

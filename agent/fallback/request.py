@@ -17,11 +17,11 @@ SCALES: Final[Mapping[str, Sequence[str]]] = {
     "tannins": [*Level],
     "acidities": [*Level],
 }
-"""The steps of what is told by degrees, from the least to the most."""
+"""The steps of each scale, from the least to the most."""
 LISTS: Final = ("styles", "colours", *SCALES, "grapes", "countries", "regions", "text")
-"""The fields of what a wine is to be, in the order in which they are said."""
+"""The fields of what a wine is to be, in the order in which they are described."""
 WITH_COLOURS: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
-"""Styles of which the colour is told besides."""
+"""Styles that have a colour besides."""
 OF_KIND: Final = frozenset({"styles", "grapes", "regions", "colour"})
 """Fields of what a wine is: no ice wine is no word against sweet ones."""
 EITHER: Final = frozenset("or oder ou o of u".split())
@@ -86,12 +86,12 @@ class Request:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing was said by which wines can be found."""
-        return not (self.says_what or self.cues or self.ordinals)
+        """Return whether the message names nothing by which wines can be found."""
+        return not (self.describes_wine or self.cues or self.ordinals)
 
     @property
-    def says_what(self) -> bool:
-        """Return whether something was said of the wine itself."""
+    def describes_wine(self) -> bool:
+        """Return whether the message describes the wine itself."""
         named = (self.wanted, self.dishes, self.without, self.allergens, self.order, self.name)
         return any(named) or self.price != ANY_PRICE or self.max_abv is not None
 
@@ -126,7 +126,7 @@ class _Reader:
         self.marks = {mark for span in self.spans for mark in span.values("mark")}
 
     def request(self) -> Request:
-        """Return all that the message says."""
+        """Return the request that the message makes."""
         wanted, without = self._tastes()
         caps, price = self._values("cap"), self.price
         unread = [
@@ -163,7 +163,7 @@ class _Reader:
     def _written(self, span: Span) -> str:
         return self.text[self.words[span.start].start : self.words[span.end - 1].end]
 
-    # What is ruled out.
+    # Exclusions.
 
     def _ruled_out_spans(self) -> Iterator[Span]:
         """Yield the phrases that a negator rules out: behind it, or else right before it."""
@@ -196,10 +196,10 @@ class _Reader:
             found.append(span)
         return found
 
-    # What is wanted.
+    # Wishes.
 
     def _tastes(self) -> tuple[Values, Values]:
-        """Return what a wine is to be, and what it must not be."""
+        """Return the wanted and the excluded values of each field."""
         wanted = {name: self._values(name) for name in LISTS if name != "colours"}
         if "alcohol_free" in wanted["styles"]:
             wanted["styles"] = ["alcohol_free"]
@@ -237,13 +237,13 @@ class _Reader:
         return dict([*mains.items()][:MOST_VALUES])
 
     def _allergens(self) -> tuple[str, ...]:
-        told = [value for span in self.spans for value in span.values("without_allergens")]
+        found = [value for span in self.spans for value in span.values("without_allergens")]
         denied = [span for span in self.denied if not span.values("dish")]
         spans = self.spans if "allergy" in self.marks else denied
-        told += [value for span in spans for value in span.values("allergen")]
-        return tuple(dict.fromkeys(told))
+        found += [value for span in spans for value in span.values("allergen")]
+        return tuple(dict.fromkeys(found))
 
-    # What is not understood, and what is asked.
+    # Words that are not understood, and questions.
 
     def _names(self, unread: Sequence[int]) -> Iterator[str]:
         """Yield the unread words that are where a dish is, or are written as names.
@@ -283,11 +283,13 @@ class _Reader:
 
 def tidy(values: Mapping[str, Sequence[str]]) -> Values:
     """Return the fields that have values, each value once."""
-    return {name: tuple(dict.fromkeys(said))[:MOST_VALUES] for name, said in values.items() if said}
+    return {
+        name: tuple(dict.fromkeys(found))[:MOST_VALUES] for name, found in values.items() if found
+    }
 
 
 def _kinds(span: Span) -> set[str]:
-    """Return what a phrase names of a wine: fields of a search, a dish, an allergen."""
+    """Return the fields of a search, the dish or the allergen that a phrase names."""
     found = {*LISTS, "colour", "max_abv", "dish", "allergen"} & span.meanings.keys()
     return found | ({"styles"} if "colour" in found else set())
 

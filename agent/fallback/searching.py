@@ -90,8 +90,8 @@ def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tu
 
 def _is_called(wine: Wine, name: str) -> bool:
     """Return whether most words of a name are on the label of a wine."""
-    said, known = folded(name).split(), folded(f"{wine.label} {wine.region}").split()
-    return 2 * len(set(said) & set(known)) > len(said)
+    words, label = folded(name).split(), folded(f"{wine.label} {wine.region}").split()
+    return 2 * len(set(words) & set(label)) > len(words)
 
 
 def _missed_by_all(
@@ -128,10 +128,10 @@ def query_of(request: Request, context: Context) -> WineQuery:
     for name in ("styles", "grapes", "countries", "regions"):
         out = (*filters.get(f"without_{name}", ()), *request.without.get(name, ()))
         filters[f"without_{name}"] = tuple(dict.fromkeys(out))[:MOST_NAMES]
-    told = {name: value for name, value in filters.items() if value}
+    given = {name: value for name, value in filters.items() if value}
     if OAKY in request.without.get("text", ()):
-        told["oak"] = False
-    return WineQuery.model_validate(told | {"soft": sorted(soft)})
+        given["oak"] = False
+    return WineQuery.model_validate(given | {"soft": sorted(soft)})
 
 
 def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
@@ -177,7 +177,7 @@ def parse_query(text: str, language: str = "en") -> WineQuery:
     """Return the query that one message states; its words are the query's text if none is clear."""
     request = read_request(text, language)
     query = query_of(replace(request, cues=frozenset()), Context())
-    if request.says_what:
+    if request.describes_wine:
         return query
     return query.model_copy(update={"text": text[: lengths.READ_NAME]})
 
@@ -193,22 +193,22 @@ def unambiguous_query(text: str, language: str) -> WineQuery | None:
     return query_of(request, Context())
 
 
-def wine_called(said: str, id: str, style: Style | None = None, **told: Any) -> Wine | None:
+def wine_called(name: str, id: str, style: Style | None = None, **known: Any) -> Wine | None:
     """Return a wine as far as its name tells; None if that, and `style`, tell not even its kind."""
-    request, label = read_request(said), f" {folded(said)} "
-    named = [name for name in profiles() if f" {folded(name)} " in label]
+    request, label = read_request(name), f" {folded(name)} "
+    named = [one for one in profiles() if f" {folded(one)} " in label]
     names = (*request.values("regions"), *request.values("grapes"), *named)
-    profile = next((profiles()[name] for name in names if name in profiles()), None)
+    profile = next((profiles()[one] for one in names if one in profiles()), None)
     kind = style or next(iter(request.values("styles")), profile.colour if profile else None)
     if kind is None:
         return None
     if profile and profile.colour == kind:
-        told = {"body": profile.body, "tannin": profile.tannin, "acidity": profile.acidity} | told
+        known = {"body": profile.body, "tannin": profile.tannin, "acidity": profile.acidity} | known
     facts = {
         "country": next(iter(request.values("countries")), ""),
         "region": next(iter(request.values("regions")), ""),
         "grapes": request.values("grapes") or (profile.of if profile else ()),
         "sweetness": next(iter(request.values("sweetness")), None),
     }
-    own = {"id": id, "producer": "", "name": said, "style": Style(kind)}
-    return Wine(**{**own, **facts, **told})
+    own = {"id": id, "producer": "", "name": name, "style": Style(kind)}
+    return Wine(**{**own, **facts, **known})

@@ -44,8 +44,8 @@ def describe_request(request: Request) -> str:
 
 def _joined(parts: Iterable[str]) -> str:
     """Return the parts that say something in one line, with a capital letter."""
-    told = BETWEEN.join(filter(None, parts))
-    return told[:1].upper() + told[1:]
+    line = BETWEEN.join(filter(None, parts))
+    return line[:1].upper() + line[1:]
 
 
 def describe_search(arguments: str, language: str) -> str:

@@ -192,8 +192,8 @@ class Bench:
         """Return the sommelier with a model and titled prompts; the fallback has no model."""
         run = run_of(self.settings, prompts)
         if model != FALLBACK:
-            asked = model_of(self.settings, model, self.settings.response_mode)
-            run = replace(run, models=[self.opened(asked)])
+            llm = model_of(self.settings, model, self.settings.response_mode)
+            run = replace(run, models=[self.opened(llm)])
         label = " · ".join(filter(None, (model, title)))
         return Variant(label, self.sommelier(model), self.catalogue, run)
 
