@@ -41,7 +41,7 @@ async def bot_with_desk(
 
 async def up(caplog: pytest.LogCaptureFixture, times: int) -> None:
     await eventually(
-        lambda: caplog.text.count("desk offers 8 tools") == times,
+        lambda: caplog.text.count("desk offers 4 tools") == times,
         seconds=60,
         otherwise=lambda: caplog.text,
     )
@@ -114,7 +114,7 @@ async def test_a_call_that_a_kill_interrupts_is_not_run_again(
     settings["MCP_SERVERS"] = json.dumps({"desk": entry(notes)})
     with killed(bot_api, environment, **settings) as process:
         await eventually(
-            lambda: "offers 8 tools" in process.said, seconds=60, otherwise=lambda: process.said
+            lambda: "offers 4 tools" in process.said, seconds=60, otherwise=lambda: process.said
         )
         bot_api.say("Note this", chat_id=CHAT)
         asked = await answered(bot_api, 1)
