@@ -39,7 +39,6 @@ from bot.telegram.connection import (
 )
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
-from bot.telegram.drafts import Drafts
 from bot.telegram.follow_ups import follow_up_buttons, follow_up_handlers
 from bot.telegram.handlers import all_handlers
 from bot.telegram.inline import inline_handlers
@@ -108,11 +107,7 @@ async def open_app(
             answerer=sommelier_of(resources, servers),
             turns=TurnRunner(
                 run=resources.run,
-                replies=Replies(
-                    sender,
-                    Drafts(sender.bot, repositories.inbox),
-                    buttons_below,
-                ),
+                replies=Replies(sender, buttons_below),
                 store=repositories.turns,
                 budgets=budgets_of(settings, resources, admins),
                 safety=SafetyService(

@@ -35,7 +35,6 @@ from bot.telegram.connection import (
 )
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
-from bot.telegram.drafts import Drafts
 from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.look_ups import LookUps
 from bot.telegram.onboarding import onboarding_handlers
@@ -149,7 +148,7 @@ async def running(
         resources=found.resources(repositories),
         turns=TurnRunner(
             run=run or found.run,
-            replies=Replies(sender, Drafts(application.bot, inbox), buttons),
+            replies=Replies(sender, buttons),
             tracer=tracer,
             **{"store": repositories.turns, **turns_with},
         ),

@@ -151,17 +151,15 @@ class Conversation:
         )
         # An interrupted try of this turn may have stored its messages.
         history = [message for message in history if message.turn_id != question.id]
-        replied_turn = replied_id = None
+        replied_id = None
         if replied_message_id:
-            replied_turn = await repositories.turns.find_by_message(chat_id, replied_message_id)
-        if replied_turn is not None:
-            replied_id = replied_turn.turn_id
+            replied = await repositories.turns.find_by_message(chat_id, replied_message_id)
+            replied_id = replied.turn_id if replied else None
         if chat_id < 0:  # Telegram's ids of groups are negative
             history = [shown_to(question.user_id, message, replied_id) for message in history]
         if replied_id is None:
             return history
-        others = [message for message in history if message.turn_id != replied_id]
-        return others + [message for message in history if message.turn_id == replied_id]
+        return sorted(history, key=lambda message: message.turn_id == replied_id)
 
     async def facts(self, update: Update) -> Sequence[Fact]:
         """Return the facts stored of a user, as they were when the turn began."""

@@ -10,23 +10,19 @@ edited until it is the answer: a kill in between may leave three dots, but never
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from telegram.constants import ChatAction, ParseMode
 from telegram.error import RetryAfter, TelegramError
-from telegram.ext import ExtBot
 
-from agent.engine.run import ShowDraft
 from bot.outgoing import Destination
 from bot.question import Placeholder, pending_turn
 from bot.retries import retry_forever
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
-from bot.telegram.sender import NO_PREVIEW
-from db.repositories.inbox import Inbox
+from bot.telegram.sender import NO_PREVIEW, Sender
 
 log = logging.getLogger(__name__)
 
@@ -48,51 +44,25 @@ PLACEHOLDER: Final = "…"
 OPTIONAL: Final[Optional] = "optional"
 
 
-@dataclass(frozen=True, slots=True)
-class Drafts:
-    """Shows that answers form.
-
-    The id of a group's message is stored in the `inbox` before anything of the answer is in it.
-    Such messages are left out where the rate limit would delay them.
-    """
-
-    bot: ExtBot[Optional]
-    inbox: Inbox | None = None
-    clock: Clock = time.monotonic
-    showing: set[asyncio.Task[None]] = field(default_factory=set)
-
-    @asynccontextmanager
-    async def forming(
-        self, to: Destination, draft_id: int, placeholder: Placeholder
-    ) -> AsyncIterator[ShowDraft]:
-        """Show that an answer forms until the block ends; yield a function that shows a draft.
-
-        A request is never cut off, at most left behind. In a group none is left behind: there it
-        would change the answer.
-        """
-        forming = _Forming(self, to, draft_id, placeholder)
-        task = asyncio.create_task(forming.run())
-        self.showing.add(task)
-        task.add_done_callback(self.showing.discard)
-        try:
-            yield forming.show
-        finally:
-            forming.end()
-            await asyncio.wait([task], timeout=LATE_SECONDS[to.is_group])
-
-
-class _Forming:
+class Forming:
     """An answer that forms in a chat: the source of its newest draft, and the part shown.
 
-    A chat in which Telegram asks to wait is left alone for so long.
+    The id of a group's message is stored in the outbox of `sender` before anything of the answer is
+    in it. Drafts in groups are left out where the rate limit would delay them. A chat in which
+    Telegram asks to wait is left alone for so long.
     """
 
     def __init__(
-        self, drafts: Drafts, to: Destination, draft_id: int, placeholder: Placeholder
+        self,
+        sender: Sender,
+        to: Destination,
+        draft_id: int,
+        placeholder: Placeholder,
+        clock: Clock = time.monotonic,
     ) -> None:
-        self.drafts, self.to = drafts, to
-        self.draft_id, self.placeholder = draft_id, placeholder
-        self.due_at = drafts.clock() + (QUICK_SECONDS if to.is_group else 0)
+        self.bot, self.inbox, self.clock = sender.bot, sender.outbox, clock
+        self.to, self.draft_id, self.placeholder = to, draft_id, placeholder
+        self.due_at = clock() + (QUICK_SECONDS if to.is_group else 0)
         """The time at which the next draft may be shown."""
         self.has_drafts = True
         self.draft: Callable[[], str] | None = None
@@ -127,7 +97,7 @@ class _Forming:
 
     async def _show(self) -> None:
         """Show a draft or a typing indicator, if one is due."""
-        now, to = self.drafts.clock(), self.to
+        now, to = self.clock(), self.to
         if self.draft and self.has_drafts and now >= self.due_at:
             html = next(iter(split_messages(self.draft())), "") or self.shown
             fades = not to.is_group and now - self.shown_at >= REFRESH_SECONDS
@@ -137,13 +107,13 @@ class _Forming:
                 return
         if not self.shown and now - self.typed_at >= TYPING_SECONDS:
             self.typed_at = now
-            await self.drafts.bot.send_chat_action(
+            await self.bot.send_chat_action(
                 to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
             )
 
     async def _send_draft(self, html: str) -> None:
         try:
-            await self.drafts.bot.send_message_draft(
+            await self.bot.send_message_draft(
                 self.to.chat_id,
                 self.draft_id,
                 html,
@@ -153,12 +123,12 @@ class _Forming:
             )
             self.shown = html
         finally:
-            self.shown_at = self.drafts.clock()
+            self.shown_at = self.clock()
             self.due_at = self.shown_at + DRAFT_SECONDS
 
     async def _edit(self, html: str) -> None:
         """Edit the message that becomes the answer; send it first."""
-        to, bot = self.to, self.drafts.bot
+        to, bot = self.to, self.bot
         if self.placeholder.message_id is None:
             sent = await bot.send_message(
                 to.chat_id,
@@ -169,7 +139,7 @@ class _Forming:
                 rate_limit_args=OPTIONAL,
             )
             self.placeholder.message_id = message_id = sent.message_id
-            if (inbox := self.drafts.inbox) is not None and (turn := pending_turn()) is not None:
+            if (inbox := self.inbox) is not None and (turn := pending_turn()) is not None:
                 await retry_forever(lambda: inbox.save_placeholder(turn.update, message_id))
             return
         await bot.edit_message_text(
@@ -180,13 +150,13 @@ class _Forming:
             link_preview_options=NO_PREVIEW,
             rate_limit_args=OPTIONAL,
         )
-        self.shown, self.due_at = html, self.drafts.clock() + EDIT_SECONDS
+        self.shown, self.due_at = html, self.clock() + EDIT_SECONDS
 
     def _note(self, error: TelegramError) -> None:
         """Note what an error means for the drafts that follow."""
         log.debug("A sign that an answer forms was not shown: %s", error)
         if isinstance(error, RetryAfter):
-            self.due_at = self.typed_at = self.drafts.clock() + seconds_of(error)
+            self.due_at = self.typed_at = self.clock() + seconds_of(error)
         elif self.is_drafting:
             # Telegram declines drafts, or may have sent or edited it: do not do that a second time.
             self.has_drafts, self.shown = False, ""

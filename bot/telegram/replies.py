@@ -1,15 +1,18 @@
 """Show a chat that its answer forms, and make the messages of the answer."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent.engine.run import ShowDraft
 from agent.turn import Reply, with_notes
 from bot.outgoing import ButtonRows, Outgoing
 from bot.question import Question
-from bot.telegram.drafts import Drafts
+from bot.telegram.drafts import LATE_SECONDS, Forming
+from bot.telegram.rate_limit import Clock
 from bot.telegram.sender import Sender, message_to, messages_of
 from db.models import OutboxRow
 
@@ -23,13 +26,28 @@ class Replies:
     """Shows and sends the answers of turns; `buttons` returns those below an answer."""
 
     sender: Sender
-    drafts: Drafts
     buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: ()
+    clock: Clock = time.monotonic
+    _showing: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def show_progress(self, question: Question) -> AbstractAsyncContextManager[ShowDraft | None]:
-        """Show a typing indicator or drafts until the block ends; yield a function for drafts."""
-        assert question.to is not None  # noqa: S101 - other turns show no progress
-        return self.drafts.forming(question.to, question.id, question.state.placeholder)
+    @asynccontextmanager
+    async def show_progress(self, question: Question) -> AsyncIterator[ShowDraft]:
+        """Show a typing indicator or drafts until the block ends; yield a function for drafts.
+
+        A request is never cut off, at most left behind. In a group none is left behind: there it
+        would change the answer.
+        """
+        to, placeholder = question.to, question.state.placeholder
+        assert to is not None  # noqa: S101 - other turns show no progress
+        forming = Forming(self.sender, to, question.id, placeholder, self.clock)
+        task = asyncio.create_task(forming.run())
+        self._showing.add(task)
+        task.add_done_callback(self._showing.discard)
+        try:
+            yield forming.show
+        finally:
+            forming.end()
+            await asyncio.wait([task], timeout=LATE_SECONDS[to.is_group])
 
     async def messages(
         self, question: Question, reply: Reply, format_answer: FormatAnswer | None = None

@@ -11,8 +11,10 @@ from telegram.error import BadRequest, InvalidToken, RetryAfter, TelegramError, 
 from telegram.ext import ExtBot
 
 from bot.outgoing import Destination
-from bot.question import PendingTurn, Placeholder, set_pending_turn
-from bot.telegram.drafts import PLACEHOLDER, Drafts
+from bot.question import PendingTurn, Question, set_pending_turn
+from bot.telegram.drafts import PLACEHOLDER
+from bot.telegram.replies import Replies
+from bot.telegram.sender import Sender
 from db.models import UpdateRow
 from db.repositories.inbox import Inbox
 from tests.virtual_time import VirtualTimeLoop, in_virtual_time
@@ -65,9 +67,10 @@ def formed(
 
     async def form(loop: VirtualTimeLoop) -> FakeBot:
         bot = FakeBot(loop, fails or {})
-        drafts = Drafts(cast("ExtBot[Any]", bot), cast("Inbox", bot), clock=loop.time)
+        sender = Sender(cast("ExtBot[Any]", bot), outbox=cast("Inbox", bot))
+        replies = Replies(sender, clock=loop.time)
         with set_pending_turn(PendingTurn(cast("UpdateRow", None))):
-            async with drafts.forming(to, 1, Placeholder()) as show:
+            async with replies.show_progress(Question(id=1, text="", to=to)) as show:
                 await asyncio.sleep(0.5)
                 show(lambda: draft(loop.time()))
                 await asyncio.sleep(seconds - 0.5)
