@@ -89,7 +89,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         if app.exporter is not None:
             work.append(app.exporter.run())
         if settings.http_port is not None:
-            work.append(serve(settings, resources, app, lanes, stop))
+            work.append(serve(settings, resources, app, lanes))
         await unless(stop, run_all(*work))
         await lanes.finish(settings.shutdown_seconds)
 
@@ -181,10 +181,8 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
         await point_webhook(application, url + WEBHOOK_PATH, secret.get_secret_value())
 
 
-async def serve(
-    settings: Settings, resources: Resources, app: App, lanes: Lanes, stop: asyncio.Event
-) -> None:
-    """Serve HTTP until `stop` is set.
+async def serve(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> None:
+    """Serve HTTP until cancelled.
 
     Raises:
         CannotListen: the address is taken.
@@ -211,7 +209,7 @@ async def serve(
         backlog = app.conversation.repositories.inbox.backlog
         routers.append(pages(turns.metrics, backlog, webhook))
         server = http_app(routers, routes, settings.api_token)
-        await serve_http(server, listen(settings.http_host, settings.http_port or 0), stop)
+        await serve_http(server, listen(settings.http_host, settings.http_port or 0))
 
 
 @asynccontextmanager

@@ -19,7 +19,6 @@ class Running:
     """A server under test."""
 
     port: int
-    stop: asyncio.Event
     task: asyncio.Task[None]
     client: httpx.AsyncClient
     metrics: Metrics
@@ -66,18 +65,16 @@ async def serving(
     """The whole app, served until the end of the block."""
     metrics = metrics or Metrics()
     app = http_app([pages(metrics, backlog, webhook), *routers], token=token)
-    stop, listener = asyncio.Event(), listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    served = serve_http(app, listener, stop, finish_seconds=finish_seconds)
-    task = asyncio.create_task(served)
+    task = asyncio.create_task(serve_http(app, listener, finish_seconds=finish_seconds))
     root = f"http://127.0.0.1:{port}"
     try:
         async with httpx.AsyncClient(
             timeout=60, base_url=root, trust_env=False, verify=False
         ) as client:
-            yield Running(port, stop, task, client, metrics)
+            yield Running(port, task, client, metrics)
     finally:
-        stop.set()
+        task.cancel()
         await asyncio.wait([task])
-    if not task.cancelled():
-        task.result()
+    assert task.cancelled()

@@ -14,7 +14,7 @@ from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database
 from bot.http.server import http_app, listen, serve_http
 from bot.resources import open_engine, require_newest_schema
-from bot.tasks import stop_on_signals
+from bot.tasks import stop_on_signals, unless
 from bot.tracing import langfuse_api
 from config import Settings
 from db.engine import Sessions
@@ -130,5 +130,4 @@ async def _serve(settings: Settings, port: int) -> None:
         listener = listen("127.0.0.1", port)
         port = listener.getsockname()[1]
         typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")
-        stop = stop_on_signals()
-        await serve_http(http_app([page.router()]), listener, stop)
+        await unless(stop_on_signals(), serve_http(http_app([page.router()]), listener))

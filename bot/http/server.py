@@ -191,13 +191,11 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-async def serve_http(
-    app: FastAPI, listener: socket.socket, stop: asyncio.Event, *, finish_seconds: int = 4
-) -> None:
-    """Serve `app` on a listening socket until `stop` is set; the socket is closed then.
+async def serve_http(app: FastAPI, listener: socket.socket, *, finish_seconds: int = 4) -> None:
+    """Serve `app` on a listening socket until cancelled; the socket is closed then.
 
-    Returns when every request is answered; those that take more than `finish_seconds` are cut off
-    with a 500. Signals are left to the caller.
+    A cancelled server answers the requests that it has; those that take more than `finish_seconds`
+    are cut off with a 500. Signals are left to the caller.
     """
     server = Server(
         Config(
@@ -215,12 +213,11 @@ async def serve_http(
     )
     server.capture_signals = nullcontext  # type: ignore[assignment]
     log.info("HTTP on %s:%s", *listener.getsockname()[:2])
-    stopping = asyncio.create_task(stop.wait())
-    stopping.add_done_callback(lambda _: setattr(server, "should_exit", True))
     try:
         await server.serve([listener])
     finally:
-        stopping.cancel()
+        if server.started:
+            await server.shutdown([listener])
         # Uvicorn cancels what takes too long, but does not wait until it has ended.
         await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
         listener.close()

@@ -143,13 +143,13 @@ async def test_while_the_bot_stops_200_comes_only_for_an_update_that_is_accepted
     async with serving(inbox, finish_seconds=seconds) as running:
         posting = asyncio.create_task(post(running))
         await inbox.asked.wait()
-        running.stop.set()
+        running.task.cancel()
         await running.refuses_connections()
         assert not posting.done()
         if status == 200:
             inbox.go.set()
         assert (await posting).status_code == status
-        await running.task
+        await asyncio.wait([running.task])
     assert inbox.updates == [UPDATE] * (status == 200)
 
 
@@ -159,9 +159,8 @@ async def test_a_connection_that_idles_does_not_hold_up_a_stop() -> None:
         _, silent = await running.raw(b"")
         _, half = await running.raw(b"GET /healthz HTTP/1.1\r\nHos")
         await running.client.get("/healthz")
-        running.stop.set()
-        async with asyncio.timeout(PATIENCE):
-            await running.task
+        running.task.cancel()
+        assert (await asyncio.wait([running.task], timeout=PATIENCE))[0]
         silent.close()
         half.close()
 
