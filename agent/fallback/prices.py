@@ -23,10 +23,10 @@ BETWEEN: Final = frozenset(
 LIMITS: Final = ("max", "min", "about", "between")
 UNKNOWN: Final = "?"
 """A currency that cannot be converted."""
-RANGE: Final = pattern("[bdfh]?_{0,2}C?N_?C?[^CN]?[efgh][^CN]?C?N(?:_?C)?")
-AMOUNT: Final = pattern("[bdfh]?_{0,2}C?N(?:_?C)?(?:_?[cdgh])?K?")
-"""Signs: `N` a number, `C` a currency, `K` what else is counted, `_` a word between, and letters
-from `a` on whose bits say what a phrase does: limit what follows, limit what precedes, join."""
+RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
+AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
+"""`N` is a number, `C` a currency, `K` something else that is counted, `_` a word in between. `L`
+limits the number after it, `A` the one before, `B` either; `J` joins two, `T` ("till") limits too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _units(words: Sequence[Token], spans: Sequence[Span]) -> Iterator[_Unit]:
         word, places = words[place], range(place, place + 1)
         value = _number(word.written)
         is_number = value is not None and value <= MOST
-        sign = "N" if is_number else "_" if word.stem in BETWEEN else "a"
+        sign = "N" if is_number else "_" if word.stem in BETWEEN else "."
         yield _Unit(sign, places, value or 0)
         place += 1
 
@@ -101,10 +101,12 @@ def _unit(span: Span) -> _Unit:
         return _Unit("C", span.places, currency=code)
     if span.has("counted") or span.has("percent"):
         return _Unit("K", span.places)
-    before = next((limit for limit in LIMITS if span.has(limit)), "")
-    after = next((limit for limit in LIMITS if span.has(f"{limit}_after")), "")
-    bits = bool(before) + 2 * bool(after) + 4 * span.has("joined")
-    return _Unit("abcdefgh"[bits], span.places, limit=before or after)
+    first = next((limit for limit in LIMITS if span.has(limit)), "")
+    behind = next((limit for limit in LIMITS if span.has(f"{limit}_after")), "")
+    sign = "B" if first and behind else "L" if first else "A" if behind else "."
+    if span.has("joined"):
+        sign = "T" if first else "J"
+    return _Unit(sign, span.places, limit=first or behind)
 
 
 def _currency(part: Sequence[_Unit]) -> str:
