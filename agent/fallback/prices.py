@@ -26,7 +26,8 @@ UNKNOWN: Final = "?"
 RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
 AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
 """`N` is a number, `C` a currency, `K` something else that is counted, `_` a word in between. `L`
-limits the number after it, `A` the one before, `B` either; `J` joins two, `T` ("till") limits too."""
+limits the number after it, `A` the one before, `B` either; `J` joins two, `T` ("till") also limits.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`sommelier doctor`: tell what works, what is not configured, and how to mend what is wrong.
+"""`sommelier doctor`: tell what works, what is not configured, and how to fix what is wrong.
 
 A check is an async function of the settings that returns what it found, or raises `NotConfigured`
 or an error whose text says what is wrong and what to do about it, without a secret.
@@ -42,7 +42,7 @@ class NotConfigured(Exception):
     """Something is not configured; the text says how it would be, and what happens without."""
 
 
-class Ailment(AgentError):
+class CheckFailed(AgentError):
     """Something is wrong; the text says what, and what to do about it. It holds no secret."""
 
 
@@ -88,25 +88,22 @@ def _shown(value: object) -> str:
 
 async def examine(settings: Settings) -> bool:
     """Run one check after another and print what it finds; return whether nothing is wrong."""
-    signs = [await _run(name, check(settings)) for name, check in CHECKS.items()]
-    return "✗" not in signs
-
-
-async def _run(name: str, check: Awaitable[str]) -> Literal["✓", "–", "✗"]:
-    """Print the result of a check, and return its sign."""
-    sign: Literal["✓", "–", "✗"] = "✗"
-    try:
-        async with asyncio.timeout(CHECK_SECONDS):
-            text = await check
-        sign = "✓"
-    except TimeoutError:
-        text = f"no answer within {CHECK_SECONDS} seconds"
-    except NotConfigured as error:
-        sign, text = "–", f"not configured; {error}"
-    except (AgentError, DatabaseUnavailable, SettingsError) as error:
-        text = str(error)
-    typer.echo(f"{sign} {name}: {text}")
-    return sign
+    is_fine = True
+    for name, check in CHECKS.items():
+        sign = "✗"
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                text = await check(settings)
+            sign = "✓"
+        except TimeoutError:
+            text = f"no answer within {CHECK_SECONDS} seconds"
+        except NotConfigured as error:
+            sign, text = "–", f"not configured; {error}"
+        except (AgentError, DatabaseUnavailable, SettingsError) as error:
+            text = str(error)
+        typer.echo(f"{sign} {name}: {text}")
+        is_fine = is_fine and sign != "✗"
+    return is_fine
 
 
 async def check_database(settings: Settings) -> str:
@@ -141,9 +138,9 @@ async def check_model(settings: Settings) -> str:
     finally:
         await model.close()
     if response.outcome == "model_error":
-        raise Ailment(f"{response.error}; check OPENAI_API_KEY, OPENAI_BASE_URL and LLM_MODEL")
+        raise CheckFailed(f"{response.error}; check OPENAI_API_KEY, OPENAI_BASE_URL and LLM_MODEL")
     if not response.ok:
-        raise Ailment(f"{name} gave no valid answer: {response.error}")
+        raise CheckFailed(f"{name} gave no valid answer: {response.error}")
     return f"{name} gave a valid answer after {response.ledger.requests} request(s)"
 
 
@@ -156,9 +153,9 @@ async def check_telegram(settings: Settings) -> str:
         async with telegram.Bot(token, base_url=f"{settings.telegram_base_url}/bot") as bot:
             return f"this is {bot.name}"
     except InvalidToken:
-        raise Ailment("TELEGRAM_BOT_TOKEN is rejected; get a valid one from @BotFather") from None
+        raise CheckFailed("TELEGRAM_BOT_TOKEN is rejected; get a valid one from @BotFather") from None
     except TelegramError as error:
-        raise Ailment(
+        raise CheckFailed(
             f"it does not answer ({type(error).__name__}); check the network and TELEGRAM_BASE_URL"
         ) from None
 
