@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from operator import ge, gt, lt
 from pathlib import Path
 from statistics import fmean
@@ -31,7 +32,6 @@ from agent.documents.quotes import QuotesAnswer, Snippet, find_in_chunks, find_q
 from agent.documents.verbatim import verbatim
 from agent.engine.messages import LLM, LLMRequest, LLMResponse, Message, ResponseMode
 from agent.engine.run import Run
-from agent.numbers import percentile
 from agent.tables import StrictModel
 from bot.commands.evaluate import open_bench
 from bot.resources import model_of
@@ -142,13 +142,13 @@ def _is_attributed(snippet: Snippet, chunks: Sequence[Chunk]) -> bool:
 
 def summary(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the mean of each mark over the questions that it applies to, and the seconds."""
-    seconds = [marks["seconds"] for marks in found]
+    seconds = sorted(marks["seconds"] for marks in found)
     shares = {
         name: fmean(marks[name] for marks in found if name in marks)
         for name in LIMITS
         if any(name in marks for marks in found)
     }
-    return shares | {f"seconds p{share}": percentile(seconds, share / 100) for share in (50, 95)}
+    return shares | {f"seconds p{p}": seconds[ceil(p * len(seconds) / 100) - 1] for p in (50, 95)}
 
 
 def cell(name: str, value: float) -> str:

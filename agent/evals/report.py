@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import ceil
 from statistics import fmean
 from typing import Any, Final
 
 from agent.engine.feedback import clip
 from agent.evals.evaluators import METRICS
 from agent.evals.run import Result
-from agent.numbers import percentile
 
 MAX_WORST: Final = 10
 MAX_REASON_CHARS: Final = 160
@@ -60,9 +60,9 @@ def summaries(results: Sequence[Result]) -> list[Summary]:
 
 
 def _summary(label: str, results: Sequence[Result]) -> Summary:
-    seconds = [taken for result in results for taken in result.seconds]
+    seconds = sorted(taken for result in results for taken in result.seconds) or [0.0]
     metrics = dict[str, Average]()
-    figures = {f"seconds p{share}": percentile(seconds, share / 100) for share in (50, 95)}
+    figures = {f"seconds p{p}": seconds[ceil(p * len(seconds) / 100) - 1] for p in (50, 95)}
     for name in METRICS:
         if scores := [result.marks[name].score for result in results if name in result.marks]:
             metrics[name] = Average(fmean(scores), len(scores))

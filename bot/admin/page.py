@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -20,7 +21,6 @@ from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from pydantic import SecretStr
 
-from agent.numbers import percentile
 from bot.commands.traces import cost_text, tree_text
 from bot.resources import Repositories
 
@@ -133,7 +133,8 @@ def _outcome(name: str) -> tuple[str, Callable[[Turns], str]]:
 
 
 def _seconds(turns: Turns, share: float) -> str:
-    return f"{percentile([turn.seconds for turn in turns], share):.1f} s"
+    ordered = sorted(turn.seconds for turn in turns) or [0.0]
+    return f"{ordered[ceil(share * len(ordered)) - 1]:.1f} s"
 
 
 def _verdicts(turns: Turns) -> str:
