@@ -153,7 +153,8 @@ async def check_telegram(settings: Settings) -> str:
         async with telegram.Bot(token, base_url=f"{settings.telegram_base_url}/bot") as bot:
             return f"this is {bot.name}"
     except InvalidToken:
-        raise CheckFailed("TELEGRAM_BOT_TOKEN is rejected; get a valid one from @BotFather") from None
+        advice = "TELEGRAM_BOT_TOKEN is rejected; get a valid one from @BotFather"
+        raise CheckFailed(advice) from None
     except TelegramError as error:
         raise CheckFailed(
             f"it does not answer ({type(error).__name__}); check the network and TELEGRAM_BASE_URL"
