@@ -33,7 +33,7 @@ def trace_id_of(*parts: int | str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRecord:
-    """A score of a trace; a later one of the same name replaces it. None was taken back."""
+    """A score of a trace; a later one of the same name replaces it. No value: it was taken back."""
 
     name: str
     value: float | str | None
