@@ -24,7 +24,6 @@ from bot.admin.commands import AdminCommands
 from bot.budgets import Budget, Budgets
 from bot.care import SafetyService
 from bot.exporter import Exporter
-from bot.forgetting import Forgetting
 from bot.leading import Locks
 from bot.metrics import Metrics
 from bot.outgoing import ButtonRows
@@ -55,7 +54,7 @@ from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.telegram.settings import settings_handlers
 from bot.telegram.tool_buttons import tool_buttons, tool_handlers
-from bot.tracing import forgetting_of, masking_of, open_exporter, trace_link
+from bot.tracing import masking_of, open_exporter, trace_link
 from bot.turn import TurnRunner
 from config import Settings
 from db.engine import Sessions
@@ -76,7 +75,6 @@ class App:
     application: AnyApplication
     conversation: Conversation
     dispatcher: Dispatcher
-    forgetting: Forgetting
     exporter: Exporter | None
 
 
@@ -123,13 +121,11 @@ async def open_app(
         tools = tool_handlers(conversation, servers)
         further = handlers_of(settings, conversation, admins)
         handlers = all_handlers(conversation, [*tools, *further])
-        forgetting = forgetting_of(settings, resources.sessions)
         yield App(
             application=application,
             conversation=conversation,
             dispatcher=Dispatcher(application, conversation, handlers, access),
             exporter=exporter,
-            forgetting=forgetting,
         )
 
 

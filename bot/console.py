@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from agent.i18n import translate, use_language
@@ -22,6 +23,7 @@ from bot.running import forget_old
 from bot.tasks import bounded
 from bot.telegram.local import TOKEN, LocalTelegram
 from bot.telegram.render import Piece, from_html
+from bot.tracing import forget_people
 from config import Settings
 
 if TYPE_CHECKING:
@@ -107,7 +109,8 @@ async def _open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterat
                 sending.cancel()
                 await asyncio.wait([sending])
             await bounded("forgetting the user", lambda: _forget_user(app, telegram.chat_id))
-            await bounded("forgetting people", app.forgetting.round)
+            deletions = app.conversation.repositories.deletions
+            await bounded("forgetting people", partial(forget_people, settings, deletions))
 
 
 async def _forget_user(app: App, user_id: int) -> None:

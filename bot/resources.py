@@ -43,7 +43,7 @@ from db.repositories.people import (
     MessageRepository,
     PeopleRepository,
 )
-from db.repositories.privacy import SqlPersonalData
+from db.repositories.privacy import DeletionRepository, SqlPersonalData
 from db.repositories.scores import score_queue
 from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows, trace_queue
 from db.repositories.turns import FeedbackRepository, TurnRepository
@@ -66,6 +66,7 @@ class Repositories:
         self.cares = CareRepository(sessions)
         self.memory = MemoryRepository(sessions)
         self.personal = SqlPersonalData(sessions)
+        self.deletions = DeletionRepository(sessions)
         self.broadcasts = Broadcasts(sessions)
         self.traces = SqlTraceStore(sessions, rows=rows)
         self.trace_queue = trace_queue(sessions)

@@ -32,6 +32,7 @@ from bot.tasks import (
 from bot.telegram.connection import introduce
 from bot.telegram.handlers import show_commands
 from bot.telegram.reminders import Reminding
+from bot.tracing import forget_people
 from bot.updates.accept import point_webhook, poll
 from bot.updates.lanes import Lanes
 from config import Settings, SettingsError
@@ -154,9 +155,10 @@ async def lead(settings: Settings, app: App, lanes: Lanes) -> None:
     reminding = Reminding(talk=app.conversation, zone=settings.time_zone)
     forget = partial(forget_old, settings, app)
     broadcasts = partial(send_broadcasts, app.conversation)
+    forget_them = partial(forget_people, settings, app.conversation.repositories.deletions)
     work: list[Work] = [
         every(FORGET_SECONDS, "forgetting old data", forget),
-        every(FORGET_PEOPLE_SECONDS, "forgetting people", app.forgetting.round),
+        every(FORGET_PEOPLE_SECONDS, "forgetting people", forget_them),
         every(REMIND_SECONDS, "reminding", reminding.round),
         every(BROADCAST_SECONDS, "sending to everyone", broadcasts),
     ]

@@ -1,24 +1,25 @@
-"""Open what the settings say of traces: what they show, where they go, and whose prompts are used.
+"""Open what the settings say of traces: what they show, where they go, whose prompts are used.
 
 Langfuse's client takes a second to load: it is loaded in a thread, when there is something to send.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agent.prompts import REPOSITORY
+from agent.retrying import Backoff
 from agent.tracing.masking import Masking
 from agent.tracing.prompts import ManagedPrompts
 from agent.tracing.records import TraceRecord
 from agent.turn import Prompts
 from bot.exporter import Channel, Exporter
-from bot.forgetting import Forgetting
 from bot.tasks import bounded
 from config import Settings
 from db.engine import Sessions
@@ -32,12 +33,17 @@ if TYPE_CHECKING:
     from agent.tracing.delivery import Backend, LangfuseApi
     from agent.tracing.observations import Observations, Project
 
+log = logging.getLogger(__name__)
+
 LOCAL_KEYS = ("sommelier", "-")
 """The keys of a client that sends nothing to Langfuse."""
 DELIVERY = "agent.tracing.delivery"
 REQUEST_SECONDS = 30
 PROMPT_LABEL = "production"
 """The label of the prompts that are used."""
+SETTLED: Final = timedelta(seconds=30)
+"""The time for which a trace may still be on its way when its user is forgotten."""
+AGAIN: Final = Backoff(first_wait=5.0, max_wait=3600.0)
 
 
 def trace_rows(settings: Settings) -> TraceRows:
@@ -132,15 +138,25 @@ async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator
         await bounded("tracing", exporter.round)
 
 
-def forgetting_of(settings: Settings, sessions: Sessions) -> Forgetting:
-    """Return what forgets people, in Langfuse too if its keys are set."""
+async def forget_people(settings: Settings, deletions: DeletionRepository) -> None:
+    """Delete the remaining traces of users of whom the database has deleted everything.
 
-    async def delete_traces(user: str, before: datetime) -> int:
-        async with aclosing(await langfuse_api(settings)) as api:
-            return await api.delete_traces(user, before)
-
-    elsewhere = delete_traces if settings.has_langfuse else None
-    return Forgetting(deletions=DeletionRepository(sessions), delete_elsewhere=elsewhere)
+    They are those that unfinished turns stored since, and those in Langfuse. What failed, or found
+    something, is due again.
+    """
+    for deletion in await deletions.due():
+        found = await deletions.sweep(deletion)
+        if settings.has_langfuse:
+            try:
+                async with aclosing(await langfuse_api(settings)) as api:
+                    found += await api.delete_traces(deletion.user, deletion.at)
+            except Exception as error:
+                log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
+                found += 1
+        if found or datetime.now(UTC) - deletion.at < SETTLED:
+            await deletions.postpone(deletion, AGAIN.after(deletion.tries + 1))
+        else:
+            await deletions.finish(deletion)
 
 
 @asynccontextmanager

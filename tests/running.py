@@ -20,7 +20,6 @@ from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from bot.announcing import send_broadcasts
 from bot.app import App
-from bot.forgetting import Forgetting
 from bot.leading import Locks
 from bot.outgoing import ButtonRows
 from bot.question import Question
@@ -47,7 +46,6 @@ from bot.updates.lanes import Lanes
 from config import load_settings
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
-from db.repositories.privacy import DeletionRepository
 from db.repositories.traces import TraceRows
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
@@ -164,7 +162,6 @@ async def running(
         dispatcher=Dispatcher(
             application, conversation, all_handlers(conversation, handlers), access(conversation)
         ),
-        forgetting=Forgetting(deletions=DeletionRepository(Sessions(engine))),
         exporter=None,
     )
 
