@@ -10,20 +10,13 @@ from typing import Literal
 from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
 from agent.engine.run import Run, Stop
 from agent.tracing.records import TraceRecord
-from agent.turn import Fact
+from agent.turn import Change, Fact
 from bot.outgoing import Delivery, Destination
 from db.models import OutboxRow, UpdateRow
 from db.records import EndedTurn
 
 Kind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
 """The kind of a turn; its trace has this name."""
-
-
-@dataclass(slots=True)
-class Placeholder:
-    """The message of a group that becomes the answer; None if there is none yet."""
-
-    message_id: int | None = None
 
 
 @dataclass(slots=True)
@@ -38,7 +31,7 @@ class TurnState:
     spent_before: Spent = NOTHING_SPENT
     trace: TraceRecord | None = None
     ledger: Ledger | None = None
-    placeholder: Placeholder = field(default_factory=Placeholder)
+    placeholder_id: int | None = None
     facts: Sequence[Fact] | None = None
     is_forgotten: bool = False
 
@@ -107,14 +100,6 @@ class RunningTurns:
     stop_elsewhere: Callable[[Mapping[str, int]], Awaitable[bool]] | None = None
     questions: dict[int, Question] = field(default_factory=dict)
 
-    def add(self, question: Question) -> None:
-        """Add a question whose turn begins."""
-        self.questions[question.id] = question
-
-    def remove(self, question_id: int) -> None:
-        """Remove a question whose turn is over."""
-        self.questions.pop(question_id, None)
-
     def stop(self, *, is_forgotten: bool = False, **values: int) -> bool:
         """Stop the turns of questions with these values in their fields; return whether any runs.
 
@@ -141,7 +126,7 @@ class RunningTurns:
 
 @dataclass(slots=True)
 class PendingTurn:
-    """The turn of an update while it is handled: its messages, and the turns stored with them.
+    """The turn of an update while it is handled: its messages, and what is stored with them.
 
     `on_delivery` is called with the result of sending the messages.
     """
@@ -150,6 +135,7 @@ class PendingTurn:
     state: TurnState = field(default_factory=TurnState)
     messages: list[OutboxRow] = field(default_factory=list)
     ended: list[EndedTurn] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
     on_delivery: Callable[[Delivery], None] = lambda delivery: None
 
     @property

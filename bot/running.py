@@ -51,7 +51,6 @@ FORGET_SECONDS: Final = 3600.0
 FORGET_PEOPLE_SECONDS: Final = 5.0
 REMIND_SECONDS: Final = 900.0
 BROADCAST_SECONDS: Final = 2.0
-RULES_SECONDS: Final = 5.0
 
 
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
@@ -77,15 +76,13 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         lanes = await stack.enter_async_context(open_lanes(settings, app, locks))
         if settings.has_model:
             await load_client()
-        else:
-            await asyncio.to_thread(lexicon)
+        await asyncio.to_thread(lexicon)
         gc.freeze()  # these objects live until the end: the collector need not look at them
         work = [
             *work_of_lanes(app, lanes),
             receive(settings, app, lanes),
             while_leading(locks, partial(lead, settings, app, lanes)),
             end_when_hanging(),
-            load_words_later(),
         ]
         if app.exporter is not None:
             work.append(app.exporter.run())
@@ -93,13 +90,6 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
             work.append(serve(settings, resources, app, lanes))
         await unless(stop, run_all(*work))
         await lanes.finish(settings.shutdown_seconds)
-
-
-async def load_words_later() -> None:
-    """Load the words of the fallback in a thread, in time for when the model fails."""
-    await asyncio.sleep(RULES_SECONDS)
-    await asyncio.to_thread(lexicon)
-    gc.freeze()
 
 
 def locks_of(settings: Settings, inbox: Inbox) -> Locks:

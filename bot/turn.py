@@ -67,7 +67,7 @@ class TurnRunner:
         Other errors than those of `work` are raised: the lane then tries the turn again.
         """
         root = open_trace(self.tracer, question)
-        self.running.add(question)
+        self.running.questions[question.id] = question
         try:
             with root:
                 question, reply = await self._answer(question, work, root)
@@ -76,7 +76,7 @@ class TurnRunner:
             )
         except BaseException as error:
             # After a success, `_commit` removes the question once its answer is sent.
-            self.running.remove(question.id)
+            self.running.questions.pop(question.id, None)
             await self._handle_abort(question, root, error)
             raise
         await self._commit(question, reply, messages, root)
@@ -175,10 +175,10 @@ class TurnRunner:
         """Store a turn and send its messages; the lane does both if an update began it."""
         ended = ended_turn(question, reply, root)
         # Release the message that showed progress, so that no later message overwrites the answer.
-        question.state.placeholder.message_id = None
+        question.state.placeholder_id = None
 
         def record_delivery(delivery: Delivery) -> None:
-            self.running.remove(question.id)
+            self.running.questions.pop(question.id, None)
             if delivery.tries:
                 self.metrics.telegram_send(delivery.error)
                 trace_delivery(root, delivery)

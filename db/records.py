@@ -31,12 +31,9 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn as it is stored: its record, its messages, its trace, its changes.
+    """A turn as it is stored: its record, its messages, its trace, its changes."""
 
-    Something that is no turn of its own, a press say, has no record.
-    """
-
-    record: TurnRow | None
+    record: TurnRow
     said: tuple[StoredMessage, ...] = ()
     trace: TraceRecord | None = None
     changes: tuple[Change, ...] = ()

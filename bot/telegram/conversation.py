@@ -33,7 +33,6 @@ from bot.telegram.messages import (
 )
 from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
-from db.records import EndedTurn
 
 Context = ContextTypes.DEFAULT_TYPE
 AnyHandler = BaseHandler[Any, Any, Any]
@@ -182,8 +181,7 @@ class Conversation:
     async def store_change(self, change: Change) -> None:
         """Store a change with the commit of the running turn; at once if none runs."""
         if (pending := pending_turn()) is not None:
-            # No turn has ended here: the record only takes the change along.
-            pending.ended.append(EndedTurn(None, changes=(change,)))
+            pending.changes.append(change)
         else:
             await self.repositories.turns.change([change])
 

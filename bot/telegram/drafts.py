@@ -18,7 +18,7 @@ from telegram.constants import ChatAction, ParseMode
 from telegram.error import RetryAfter, TelegramError
 
 from bot.outgoing import Destination
-from bot.question import Placeholder, pending_turn
+from bot.question import TurnState, pending_turn
 from bot.retries import retry_forever
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
@@ -57,11 +57,11 @@ class Forming:
         sender: Sender,
         to: Destination,
         draft_id: int,
-        placeholder: Placeholder,
+        state: TurnState,
         clock: Clock = time.monotonic,
     ) -> None:
         self.bot, self.inbox, self.clock = sender.bot, sender.outbox, clock
-        self.to, self.draft_id, self.placeholder = to, draft_id, placeholder
+        self.to, self.draft_id, self.state = to, draft_id, state
         self.due_at = clock() + (QUICK_SECONDS if to.is_group else 0)
         """The time at which the next draft may be shown."""
         self.has_drafts = True
@@ -129,7 +129,7 @@ class Forming:
     async def _edit(self, html: str) -> None:
         """Edit the message that becomes the answer; send it first."""
         to, bot = self.to, self.bot
-        if self.placeholder.message_id is None:
+        if self.state.placeholder_id is None:
             sent = await bot.send_message(
                 to.chat_id,
                 PLACEHOLDER,
@@ -138,14 +138,14 @@ class Forming:
                 allow_sending_without_reply=True,
                 rate_limit_args=OPTIONAL,
             )
-            self.placeholder.message_id = message_id = sent.message_id
+            self.state.placeholder_id = message_id = sent.message_id
             if (inbox := self.inbox) is not None and (turn := pending_turn()) is not None:
                 await retry_forever(lambda: inbox.save_placeholder(turn.update, message_id))
             return
         await bot.edit_message_text(
             html,
             to.chat_id,
-            self.placeholder.message_id,
+            self.state.placeholder_id,
             parse_mode=ParseMode.HTML,
             link_preview_options=NO_PREVIEW,
             rate_limit_args=OPTIONAL,

@@ -37,9 +37,9 @@ class Replies:
         A request is never cut off, at most left behind. In a group none is left behind: there it
         would change the answer.
         """
-        to, placeholder = question.to, question.state.placeholder
+        to, state = question.to, question.state
         assert to is not None  # noqa: S101 - other turns show no progress
-        forming = Forming(self.sender, to, question.id, placeholder, self.clock)
+        forming = Forming(self.sender, to, question.id, state, self.clock)
         task = asyncio.create_task(forming.run())
         self._showing.add(task)
         task.add_done_callback(self._showing.discard)
@@ -75,7 +75,7 @@ async def _messages(
     """Return the messages of a turn; the first replaces the message that showed progress."""
     if question.to is None:
         return []
-    to = replace(question.to, edits=question.state.placeholder.message_id)
+    to = replace(question.to, edits=question.state.placeholder_id)
     messages = list[OutboxRow]()
     for outgoing in shown:
         where = to.next if messages else to

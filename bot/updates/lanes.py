@@ -18,7 +18,7 @@ from agent.engine.errors import log_failure
 from bot.leading import Locks
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
-from bot.question import PendingTurn, Placeholder, TurnState, set_pending_turn
+from bot.question import PendingTurn, TurnState, set_pending_turn
 from bot.retries import DATABASE_BACKOFF, retry_forever
 from bot.tasks import attempt
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
@@ -193,7 +193,7 @@ class Lanes:
                 await asyncio.sleep(self.burst_window.total_seconds())
                 waiting = await self._list_waiting(lane)
             others = self._find_corrections(waiting, [first.payload])
-        state = TurnState(placeholder=Placeholder(first.placeholder_id))
+        state = TurnState(placeholder_id=first.placeholder_id)
         tries = first.tries + 1
         async with self._exclusive if tries > SUSPECT_TRIES else nullcontext():
             next_try: Try = (others, tries)
@@ -234,7 +234,9 @@ class Lanes:
             corrections = await self._handle(lane, payloads)
         if not corrections:
             # From here on a correction no longer restarts the turn: it is a turn of its own.
-            commit = partial(self.inbox.commit, turn.update, turn.ended, turn.messages)
+            commit = partial(
+                self.inbox.commit, turn.update, turn.ended, turn.messages, turn.changes
+            )
             await retry_forever(commit)
         return corrections
 

@@ -11,9 +11,11 @@ from typing import Final, cast
 from sqlalchemy import ColumnElement, delete, func, select, update
 
 from agent.tracing.records import TraceRecord
+from agent.turn import Change
 from db.engine import count_rows
 from db.models import OutboxRow, TurnRow, UpdateRow, insert, values_of
 from db.records import Backlog, EndedTurn, Payload
+from db.repositories.people import change
 from db.repositories.privacy import DONE, NO_PERSONAL_DATA
 from db.repositories.traces import TraceStoringRepository
 from db.repositories.turns import save_turn
@@ -104,6 +106,7 @@ class Inbox(TraceStoringRepository):
         row: UpdateRow,
         ended: Sequence[EndedTurn] = (),
         messages: Sequence[OutboxRow] = (),
+        changes: Sequence[Change] = (),
         *,
         error: str | None = None,
     ) -> None:
@@ -125,6 +128,7 @@ class Inbox(TraceStoringRepository):
                 raise TurnTaken
             for turn in ended:
                 await save_turn(session, turn, self._now(), self._trace_rows, TRACE_DELAY)
+            await change(session, changes, self._now())
             for message in messages:
                 # After a failed commit, another message may have its id by now.
                 message.id = cast("int", None)

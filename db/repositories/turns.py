@@ -114,10 +114,10 @@ async def save_turn(
 
     The trace is sent after the time `waits`.
     """
-    if (turn := ended.record) is not None:
-        if ended.said:
-            await store_messages(session, turn.chat_id, ended.said, turn.turn_id, now)
-        await session.execute(upsert(session, TurnRow), values_of(turn))
+    turn = ended.record
+    if ended.said:
+        await store_messages(session, turn.chat_id, ended.said, turn.turn_id, now)
+    await session.execute(upsert(session, TurnRow), values_of(turn))
     if ended.trace is not None:
         await rows.save(session, [ended.trace], now + waits)
     await change(session, ended.changes, now)
