@@ -172,7 +172,7 @@ async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
         (ReadWine(id="label#1", line="x", name="Margaux"), "too little was read"),
         (
             ReadWine(id="label#1", line="x", producer="Muga", name="Rioja Reserva", vintage=2015),
-            "other",
+            "closest",
         ),
         (ReadWine(id="label#1", line="x", producer="Mirage", name="Rioja", style="red"), "closest"),
     ],
