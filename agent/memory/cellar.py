@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from agent.fallback import wine_called
 from agent.sommelier.serving import drinking_years
-from agent.sommelier.wine import OWN, Currency, Style, Wine, folded
+from agent.sommelier.wine import OWN, Currency, Style, Wine, currency_of, folded
 from agent.text import pattern, words
 from agent.turn import Bottles, Fact
 
@@ -14,10 +14,6 @@ MAX_BOTTLES: Final = 999
 """Of one wine, in one change."""
 MAX_NAME: Final = 120
 YEARS: Final = range(1900, 2101)
-CURRENCIES: Final = {"€": Currency.EUR, "$": Currency.USD, "£": Currency.GBP} | {
-    code.lower(): code for code in Currency
-}
-"""The currencies by their signs and codes."""
 _TOKEN: Final = pattern(r"[0-9]+(?:[.,][0-9]{1,2})?|[€$£]|[^\s€$£]+")
 _NUMBER: Final = pattern(r"\A[0-9]{1,5}(?:[.,][0-9]{1,2})?\Z")
 
@@ -28,10 +24,8 @@ def read_bottles(text: str) -> Bottles | None:
     The number in front is their count, 1 if there is none, and the last one the price of each.
     """
     tokens = _TOKEN.findall(text[: 2 * MAX_NAME])
-    currency = next(
-        (CURRENCIES[sign] for sign in map(str.lower, tokens) if sign in CURRENCIES), None
-    )
-    tokens = [token for token in tokens if token.lower() not in CURRENCIES]
+    currency = next(filter(None, map(currency_of, tokens)), None)
+    tokens = [token for token in tokens if not currency_of(token)]
     count, price = 1, None
     if tokens and tokens[0].isdecimal() and 0 < int(tokens[0]) <= MAX_BOTTLES:
         count = int(tokens.pop(0))

@@ -18,13 +18,12 @@ from agent import lengths
 from agent.markdown import visible
 from agent.sommelier.figures import NUMBER, value
 from agent.sommelier.sommelier_prompts import compact
-from agent.sommelier.wine import Currency, Style, Wine, canonical
+from agent.sommelier.wine import Currency, Style, Wine, canonical, currency_of
 
 LISTED: Final = "list#"
 OF_LABEL: Final = "label#"
 """The beginnings of the ids of wines that were read."""
 Sureness = Literal["certain", "likely", "unsure"]
-SIGNS: Final = {"€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY"}
 APOSTROPHES: Final = str.maketrans("", "", "'’")
 YEARS: Final = range(1800, 2100)
 DEAREST: Final = 1_000_000
@@ -52,9 +51,8 @@ def _year(value: object) -> int | None:
     return int(year) if year and year in YEARS else None
 
 
-def _currency(value: object) -> str:
-    code = str(value).strip().upper()
-    return SIGNS.get(code, code)
+def _currency(value: object) -> Currency | None:
+    return currency_of(str(value).strip())
 
 
 def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> object:
@@ -69,7 +67,6 @@ def _sure(value: object, read: ValidatorFunctionWrapHandler) -> object:
     return _or_none(value, read) or "likely"
 
 
-LENIENT: Final = WrapValidator(_or_none)
 Line = Annotated[str, BeforeValidator(_line)]
 Number = Annotated[float | None, BeforeValidator(_number)]
 
@@ -88,10 +85,10 @@ class ReadWine(BaseModel):
     name: Line = ""
     vintage: Annotated[int | None, BeforeValidator(_year)] = None
     region: Line = ""
-    style: Annotated[Style | None, BeforeValidator(canonical), LENIENT] = None
+    style: Annotated[Style | None, BeforeValidator(canonical), WrapValidator(_or_none)] = None
     price: Number = None
     glass_price: Number = None
-    currency: Annotated[Currency | None, BeforeValidator(_currency), LENIENT] = None
+    currency: Annotated[Currency | None, BeforeValidator(_currency)] = None
     sure: Annotated[Sureness, WrapValidator(_sure)] = "certain"
     id: SkipJsonSchema[str] = ""
     known_id: SkipJsonSchema[str | None] = None

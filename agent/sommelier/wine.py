@@ -96,6 +96,12 @@ def money(amount: float, currency: Currency | None) -> str:
     return f"{_currencies().signs.get(currency, f'{currency} ')}{figure}"
 
 
+def currency_of(text: str) -> Currency | None:
+    """Return the currency that a sign or a code means, None for other texts."""
+    signs = {sign: currency for currency, sign in _currencies().signs.items()}
+    return signs.get(text) or Currency.__members__.get(text.upper())
+
+
 @cache
 def currency_words() -> Mapping[str, frozenset[Currency]]:
     """Return the currencies that a word, a sign or a code of prose may mean, by that word."""
