@@ -55,9 +55,7 @@ def ended_turn(question: Question, reply: Reply, root: Span) -> EndedTurn:
         seconds=reply.seconds,
         requests=reply.spent.requests,
         retries=reply.retries,
-        tokens=reply.spent.tokens,
         cost_usd=reply.spent.cost_usd,
-        error_types=[*reply.error_types],
         trace_id=trace.trace_id if trace else None,
         root_id=trace.root.span_id if trace else None,
     )

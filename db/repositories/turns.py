@@ -77,14 +77,13 @@ class TurnRepository(TraceStoringRepository):
         """Return the usage of a user since a moment, or that of everyone."""
         used = select(
             func.coalesce(func.sum(TurnRow.requests), 0),
-            func.coalesce(func.sum(TurnRow.tokens), 0),
             func.coalesce(func.sum(TurnRow.cost_usd), 0.0),
         ).where(TurnRow.at >= since)
         if user_id is not None:
             used = used.where(TurnRow.user_id == user_id)
         async with self._sessions() as session:
-            requests, tokens, cost = (await session.execute(used)).one()
-        return Spent(int(requests), int(tokens), float(cost))
+            requests, cost = (await session.execute(used)).one()
+        return Spent(requests=int(requests), cost_usd=float(cost))
 
     async def by_day(self, since: datetime) -> dict[date, list[Any]]:
         """Return the turns of every day (UTC) from that of `since` until today, as `COUNTED`."""

@@ -179,12 +179,11 @@ def _create_turns() -> None:
     op.create_table(
         "turns",
         key("turn_id"),
-        *needed("chat_id", "user_id", "tokens", type_=sa.BigInteger),
+        *needed("chat_id", "user_id", type_=sa.BigInteger),
         moment("at", index=True),
         *optional("root_id", "verdict", "reason"),
         *needed("seconds", "cost_usd", type_=sa.Double),
         *needed("requests", "retries", type_=sa.Integer),
-        *needed("error_types", type_=sa.JSON),
         sa.Column("trace_id", sa.String, index=True),
         *needed("outcome", "comment"),
     )

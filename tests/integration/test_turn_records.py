@@ -27,9 +27,7 @@ TURN = TurnRow(
     seconds=1.5,
     requests=3,
     retries=1,
-    tokens=5_000_000_000,
     cost_usd=0.125,
-    error_types=["schema", "grounding"],
     trace_id="a" * 32,
     root_id="b" * 16,
 )
@@ -85,20 +83,20 @@ class TestTurns:
         self, turns: TurnRepository
     ) -> None:
         await turns.save(EndedTurn(turn(1, at=NOON - timedelta(days=1))))
-        await turns.save(EndedTurn(turn(2, at=NOON, requests=2, tokens=100, cost_usd=0.5)))
-        await turns.save(EndedTurn(turn(3, user_id=BOB, requests=1, tokens=10, cost_usd=0.25)))
-        await turns.save(EndedTurn(turn(4, user_id=BOB, requests=0, tokens=0, cost_usd=0)))
-        assert await turns.spent(NOON) == Spent(3, 110, 0.75)
-        assert await turns.spent(NOON, ADA) == Spent(2, 100, 0.5)
+        await turns.save(EndedTurn(turn(2, at=NOON, requests=2, cost_usd=0.5)))
+        await turns.save(EndedTurn(turn(3, user_id=BOB, requests=1, cost_usd=0.25)))
+        await turns.save(EndedTurn(turn(4, user_id=BOB, requests=0, cost_usd=0)))
+        assert await turns.spent(NOON) == Spent(requests=3, cost_usd=0.75)
+        assert await turns.spent(NOON, ADA) == Spent(requests=2, cost_usd=0.5)
         assert await turns.spent(NOON, 7) == Spent()
-        assert await turns.spent(NOON - timedelta(days=2), ADA) == Spent(5, 5_000_000_100, 0.625)
+        assert await turns.spent(NOON - timedelta(days=2), ADA) == Spent(requests=5, cost_usd=0.625)
 
     async def test_every_day_is_counted_also_those_without_turns(
         self, turns: TurnRepository, feedback: FeedbackRepository
     ) -> None:
         early = NOON.replace(hour=0) - timedelta(days=2)
         await turns.save(EndedTurn(turn(1, at=early, seconds=1.0, retries=0)))
-        await turns.save(EndedTurn(turn(2, at=early, seconds=3.0, tokens=7, cost_usd=0.5)))
+        await turns.save(EndedTurn(turn(2, at=early, seconds=3.0, cost_usd=0.5)))
         await turns.save(EndedTurn(turn(3, at=early, seconds=2.0, user_id=BOB, outcome="failed")))
         await turns.save(EndedTurn(turn(4, at=early - timedelta(seconds=1))))
         await turns.save(EndedTurn(turn(5, at=NOON)))
