@@ -349,7 +349,6 @@ class BroadcastRow(Base):
     id: Mapped[Counter]
     text: Mapped[str]
     created_by: Mapped[BigInt]
-    created_at: Mapped[datetime]
     state: Mapped[str]
 
 

@@ -32,7 +32,7 @@ class Broadcasts(SqlRepository):
         async with self._sessions.begin() as session:
             if (found := await session.scalar(known)) is not None:
                 return found
-            row = BroadcastRow(text=text, created_by=by, created_at=self._now(), state=DRAFT)
+            row = BroadcastRow(text=text, created_by=by, state=DRAFT)
             session.add(row)
             await session.flush()
             return row.id

@@ -197,7 +197,6 @@ def _create_people() -> None:
         sa.Column("id", NUMBER, primary_key=True),
         *needed("text", "state"),
         *needed("created_by", type_=sa.BigInteger),
-        moment("created_at"),
     )
     op.create_table(
         "facts",
