@@ -7,77 +7,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.engine.limits import Limits
-from tests.doubles.model_server import (
-    ModelServer,
-    Step,
-    answer,
-    answer_json,
-    call,
-    cut,
-    error,
-    error_body,
-    no_choices,
-    raw,
-    refusal,
-    tool_call,
-    tool_calls,
-)
+from tests.doubles.model_server import ModelServer, Step, answer, call, error, tool_calls
 from tests.fakes import CHINON
-from tests.faults.turns import (
-    INVENTED,
-    SEARCH,
-    VALID,
-    named,
-    search,
-    service,
-    turn,
-    valid,
-)
+from tests.faults.test_conformance import CALLED, DECLINED, FED_BACK, REPAIRED, TRANSIENT
+from tests.faults.turns import SEARCH, VALID, named, search, service, turn, valid
 
-TEXT = json.dumps(VALID)
 NOW = {"Retry-After": "0"}
 HALF = "\ud83c"
-
-HALVES = {"content": HALF, "tool_calls": [call(HALF, "{}", HALF), call("get_wine", HALF, "a")]}
-
-ids = st.sampled_from(["", "a", "call00000", "call00001", "x" * 60, "ü", None])
+KNOWN = [
+    *(search(), valid(), *REPAIRED.values(), *TRANSIENT.values()),
+    *(step for step, _ in (*FED_BACK.values(), *DECLINED.values())),
+    *(step for steps in CALLED.values() for step in steps),
+]
+ids = st.sampled_from(["", "a", "call00001", "x" * 60, "ü", None])
 names = st.sampled_from(["search_wines", "get_wine", "order pizza!", ""])
 arguments = st.sampled_from(
     [json.dumps(SEARCH), "{", "", "null", "[]", '{"text": NaN}', '{"text": "\\ud83c"}', "[" * 2000]
 )
 calls = st.lists(st.builds(call, names, arguments, ids), min_size=1, max_size=4)
 steps: st.SearchStrategy[Step] = st.one_of(
-    st.sampled_from(
-        [
-            search(),
-            valid(),
-            answer_json(INVENTED),
-            answer_json(VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}),
-            answer(TEXT[:-9]),
-            answer(f"so {{}} it is</think>{TEXT}"),
-            answer('{"intro": ' + "[" * 900 + "]" * 900 + "}"),
-            answer('{"response_type": "informational", "intro": "\\ud83c\\u0000"}'),
-            raw(json.dumps({"choices": [{"message": HALVES}]}).encode()),
-            answer(""),
-            answer("<tool_call>{}</tool_call>"),
-            refusal("No."),
-            answer("", "content_filter"),
-            no_choices(),
-            cut(),
-            raw(b'{"choices": ' + b"[" * 3000 + b"]" * 3000 + b"}"),
-            raw(json.dumps({"error": {"message": "busy", "code": 503}}).encode()),
-            tool_call("search_wines", '{"styles": ["r', "cut"),
-        ]
-    ),
+    st.sampled_from(KNOWN),
     st.builds(error, st.sampled_from([401, 404, 409, 429, 500, 503]), headers=st.just(NOW)),
-    st.builds(
-        error,
-        st.sampled_from([400, 422]),
-        st.sampled_from(
-            ["max_completion_tokens", "response_format beside tools", "grammar", "too long"]
-        ).map(error_body),
-    ),
-    st.builds(tool_calls, calls, st.sampled_from([None, "", TEXT])),
+    st.builds(tool_calls, calls, st.sampled_from([None, "", json.dumps(VALID)])),
     st.builds(answer, st.text(), st.sampled_from(["stop", "length", "", "MAX_TOKENS"])),
 )
 
