@@ -11,15 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from pydantic import BaseModel
 
-from agent.engine.contract import OutputContract
 from agent.engine.errors import Outcome
 from agent.engine.limits import Ledger, Limits
-from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import LLMRequest
-from agent.engine.run import Run
-from agent.engine.tools import Tool, tool
 from tests.doubles.model_server import (
     ModelServer,
     Script,
@@ -240,60 +235,6 @@ async def test_values_are_never_altered_by_repair(model_server: ModelServer) -> 
     response = await turn(service(model_server), message="A red for lamb, 1.50")
     assert response.answer is not None
     assert response.answer.intro == intro
-
-
-class Said(BaseModel):
-    """An answer of somebody else's bot."""
-
-    said: str
-
-
-@tool
-async def connect() -> str:
-    """Connect."""
-    raise RuntimeError("password=hunter2")
-
-
-@tool
-async def wait() -> str:
-    """Wait for ever."""
-    await asyncio.sleep(60)
-    return "too late"
-
-
-@tool
-async def read() -> str:
-    """Read everything."""
-    return "One sentence more. " * 60_000
-
-
-@pytest.mark.parametrize(
-    ("broken", "begin", "end", "errors"),
-    [
-        (connect, "Error: connect failed (RuntimeError); answer", "try differently", 1),
-        (wait, "Error: wait took longer than 0.05 s", "", 1),
-        (read, "One sentence more.", "sentence more.\n[cut: 1140000 characters in all]", 0),
-    ],
-)
-async def test_a_tool_that_fails_hangs_or_says_too_much_is_answered_for(
-    broken: Tool, begin: str, end: str, errors: int, model_server: ModelServer
-) -> None:
-    model_server.script(tool_call(broken.name, {}), answer_json({"said": "done"}))
-    response = await generate_agentic_response(
-        "Go",
-        run=Run([llm := service(model_server)], limits=Limits(tool_seconds=0.05, result_chars=500)),
-        contract=OutputContract(Said),
-        tools=[broken],
-    )
-    await llm.close()
-    assert_ledger(response.ledger, model_server)
-    message = model_server.requests[-1].json["messages"][-1]
-    assert message["role"] == "tool"
-    assert message["content"].startswith(begin)
-    assert message["content"].endswith(end)
-    assert "hunter2" not in message["content"]
-    assert len(message["content"]) < 550
-    assert (response.text, response.ledger.tool_errors) == ("done", errors)
 
 
 class TestOtherModels:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import agent
@@ -41,31 +41,25 @@ def service(server: ModelServer) -> LLMService:
     return LLMService(model="m", base_url=server.base_url)
 
 
-async def test_a_turn_is_a_stream_of_drafts_and_the_response(model_server: ModelServer) -> None:
+async def test_a_turn_is_a_stream_of_drafts_and_the_response_and_ends_if_nobody_listens(
+    model_server: ModelServer,
+) -> None:
+    llm, contract = service(model_server), OutputContract(str)
+
+    def stream() -> AsyncIterator[Draft | AgenticResponse[str]]:
+        run = Run([llm])
+        return stream_agentic_response("?", run=run, contract=contract, interval_seconds=0.01)
+
     model_server.script(paced(answer("It is warm. It is dry. Take nothing."), 100))
-    llm = service(model_server)
-    parts: list[Draft | AgenticResponse[str]] = [
-        part
-        async for part in stream_agentic_response(
-            "Rome?", run=Run([llm]), contract=OutputContract(str), interval_seconds=0.01
-        )
-    ]
-    await llm.close()
-    *drafts, response = parts
+    *drafts, response = [part async for part in stream()]
     assert isinstance(response, AgenticResponse)
     assert response.text == "It is warm. It is dry. Take nothing."
     assert [draft.text for draft in drafts] == ["It is warm.", "It is warm. It is dry."]
-
-
-async def test_a_listener_that_leaves_ends_the_turn(model_server: ModelServer) -> None:
     model_server.script(paced(answer("It is warm. " * 200), 100))
-    llm = service(model_server)
-    stream = stream_agentic_response(
-        "Rome?", run=Run([llm]), contract=OutputContract(str), interval_seconds=0.01
-    )
-    async for _ in stream:
+    left = stream()
+    async for _ in left:
         break
-    await stream.aclose()  # type: ignore[attr-defined]
+    await left.aclose()  # type: ignore[attr-defined]
     await eventually(lambda: model_server.left == 1, seconds=10, otherwise=lambda: "still there")
     await llm.close()
 

@@ -42,9 +42,6 @@ def test_a_text_is_replaced_and_split() -> None:
     assert pattern(r"\s*,\s*").split("é , b,c") == ["é", "b", "c"]
     assert pattern(r"\d+").fullmatch("12")
     assert not pattern(r"\d+").fullmatch("12a")
-
-
-def test_half_a_character_does_not_hinder() -> None:
     assert [found.span() for found in pattern("a").finditer("\ud800a\udc00a")] == [(1, 2), (3, 4)]
 
 

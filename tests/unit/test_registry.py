@@ -1,5 +1,6 @@
 """Tools as other people write them, and what their misuse says."""
 
+import asyncio
 import threading
 from typing import Any
 
@@ -45,8 +46,13 @@ def test_two_tools_of_one_name_are_refused() -> None:
         Toolbox([look, look])
 
 
+async def hang() -> None:
+    """Wait for ever."""
+    await asyncio.sleep(60)
+
+
 async def called(function: Any, arguments: str = "{}") -> tuple[str, str | None]:
-    run = Run(limits=Limits(tool_seconds=1, result_chars=100))
+    run = Run(limits=Limits(tool_seconds=0.05, result_chars=100))
     result = await Toolbox([function]).call(ToolCall("1", function.__name__, arguments), run)
     return result.text, result.error_type
 
@@ -92,6 +98,10 @@ async def test_whatever_a_tool_does_is_a_message(
     assert len(said) < 200
     assert "secret" not in said
     assert error == kind
+
+
+async def test_a_tool_that_hangs_is_left_alone() -> None:
+    assert await called(hang) == ("Error: hang took longer than 0.05 s", "timeout")
 
 
 async def test_a_plain_function_runs_beside_the_event_loop() -> None:

@@ -28,11 +28,14 @@ def test_cut(text: str, limit: int, kept: str) -> None:
 
 
 @given(st.text(), st.integers(1, 200))
-def test_a_cut_is_a_prefix_within_the_limit(text: str, limit: int) -> None:
+def test_a_cut_is_a_prefix_within_the_limit_and_folding_twice_changes_nothing(
+    text: str, limit: int
+) -> None:
     kept = truncate_at_boundary(text, limit)
     assert text.startswith(kept)
     assert len(kept) <= limit
     assert kept == text or len(text) > limit
+    assert fold(fold(text)) == fold(text)
 
 
 @pytest.mark.parametrize(
@@ -48,11 +51,6 @@ def test_a_cut_is_a_prefix_within_the_limit(text: str, limit: int) -> None:
 )
 def test_case_and_accents_are_folded_and_letters_kept(text: str, folded: str) -> None:
     assert fold(text) == folded
-
-
-@given(st.text())
-def test_folding_twice_changes_nothing(text: str) -> None:
-    assert fold(fold(text)) == fold(text)
 
 
 def test_words_are_letters_digits_and_their_marks() -> None:
