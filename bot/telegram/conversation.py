@@ -22,7 +22,6 @@ from bot.resources import Repositories, Resources
 from bot.telegram.messages import (
     TYPED,
     destination,
-    has_words,
     is_addressed,
     message_of,
     names_of,
@@ -69,12 +68,10 @@ class Conversation:
         message = message_of(update)
         if not is_addressed(message):
             return
-        words = without_mentions(message)
-        text = with_context(words, message)
-        if text == words and not has_words(words):
+        if text := with_context(without_mentions(message), message):
+            await self.respond(self.build_question(update, text), replied_answer_id(message))
+        else:
             await self.say(update, translate("text_only"))
-            return
-        await self.respond(self.build_question(update, text), replied_answer_id(message))
 
     async def answer_edit(self, update: Update) -> None:
         """Run the last turn again with the new text of an edited message."""

@@ -7,7 +7,6 @@ from telegram.constants import ChatType
 from telegram.ext import filters
 
 from agent import lengths
-from agent.markdown import live
 from agent.text import FORWARDED, pattern
 from bot.outgoing import Destination
 from bot.updates.bursts import is_foreign
@@ -91,14 +90,6 @@ def behind_command(text: str) -> str:
     """Return the words behind a command."""
     command = COMMAND.match(text)
     return text[command.end() if command else 0 :].strip()
-
-
-def has_words(text: str) -> bool:
-    """Return whether a text has words besides links and emoji."""
-    return any(
-        any(map(str.isalnum, word)) and not any(found.kind == "address" for found in live(word))
-        for word in text.split()
-    )
 
 
 def with_context(words: str, message: Message) -> str:
