@@ -29,11 +29,11 @@ async def said(bot_api: BotApi, words: str, chat_id: int, **fields: Any) -> str:
 
 def buttons(message: JsonObject) -> Mapping[str, str]:
     rows = message.get("reply_markup", {}).get("inline_keyboard", [])
-    return {each["text"]: each["callback_data"] for row in rows for each in row}
+    return {button["text"]: button["callback_data"] for row in rows for button in row}
 
 
 def settings(bot_api: BotApi, chat_id: int) -> JsonObject:
-    return [each for each in bot_api.messages(chat_id) if "s:" in str(each.get("reply_markup"))][-1]
+    return [message for message in bot_api.messages(chat_id) if "s:" in str(message.get("reply_markup"))][-1]
 
 
 async def choose(bot_api: BotApi, chat_id: int, label: str) -> None:

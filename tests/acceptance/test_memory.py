@@ -21,7 +21,7 @@ def with_model(server: ModelServer) -> Mapping[str, str]:
 
 def buttons(message: JsonObject) -> list[tuple[str, str]]:
     rows = message.get("reply_markup", {}).get("inline_keyboard", [])
-    return [(each["text"], each["callback_data"]) for row in rows for each in row]
+    return [(button["text"], button["callback_data"]) for row in rows for button in row]
 
 
 def labelled(message: JsonObject, label: str) -> str:
@@ -88,7 +88,7 @@ async def test_a_model_remembers_what_is_told_below_its_answer_and_undone_by_a_p
         await last(bot_api, 2, ADA)
     asked = model_server.requests[-1].json["messages"]
     assert "never drinks: Pinotage" in str(asked[0])
-    found = json.loads(next(str(each["content"]) for each in asked if each["role"] == "tool"))
+    found = json.loads(next(str(message["content"]) for message in asked if message["role"] == "tool"))
     assert found["wines"]
     assert not any("Pinotage" in str(wine) for wine in found["wines"])
     async with running_here(bot_api, environment):
@@ -133,7 +133,7 @@ async def test_a_reminder_comes_by_itself_once_and_is_off_by_one_press(
     async with running_here(bot_api, environment):
         bot_api.press(reminder, buttons(reminder)[0][1])
         assert "I will not remind you" in (await last(bot_api, 3, ADA))["text"]
-    assert sum("worth opening this year" in each for each in bot_api.sent(ADA)) == 1
+    assert sum("worth opening this year" in text for text in bot_api.sent(ADA)) == 1
 
 
 async def test_a_new_person_is_asked_for_their_age(

@@ -10,7 +10,7 @@ ADA, BOB = 7100480, 7100481
 
 
 def prices(text: str) -> list[float]:
-    return [float(each.split()[0].rstrip(".,")) for each in text.split("≈ €")[1:]]
+    return [float(price.split()[0].rstrip(".,")) for price in text.split("≈ €")[1:]]
 
 
 async def test_usual_prices_hold_until_words_say_otherwise(
@@ -36,7 +36,7 @@ async def test_whoever_wants_numbers_alone_has_no_words_in_traces(
         await said(bot_api, "a red for lamb, says quebracho", BOB)
         await otlp_receiver.wait_for_spans(6)
         await eventually(
-            lambda: len([each for each in otlp_receiver.spans if each.name == "turn"]) == 2,
+            lambda: len([span for span in otlp_receiver.spans if span.name == "turn"]) == 2,
             seconds=20,
             otherwise=lambda: str(otlp_receiver.spans),
         )

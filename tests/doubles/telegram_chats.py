@@ -29,7 +29,7 @@ class ApiError(Exception):
     def __init__(self, status: int, description: str, **parameters: int | None) -> None:
         super().__init__(description)
         self.status = status
-        self.parameters = {name: each for name, each in parameters.items() if each is not None}
+        self.parameters = {name: value for name, value in parameters.items() if value is not None}
 
     def to_response(self) -> Response:
         """As the Bot API says it."""

@@ -34,7 +34,7 @@ def catalogue(file: Path) -> Catalog:
         return read_po(opened, abort_invalid=True)
 
 
-NAMES = {each.context: each for each in catalogue(LOCALES / "messages.pot") if each.context}
+NAMES = {message.context: message for message in catalogue(LOCALES / "messages.pot") if message.context}
 SOURCES = [path for room in ("agent", "bot") for path in (ROOT / room).rglob("*.py")]
 
 
