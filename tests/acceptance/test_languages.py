@@ -33,7 +33,8 @@ def buttons(message: JsonObject) -> Mapping[str, str]:
 
 
 def settings(bot_api: BotApi, chat_id: int) -> JsonObject:
-    return [message for message in bot_api.messages(chat_id) if "s:" in str(message.get("reply_markup"))][-1]
+    messages = reversed(bot_api.messages(chat_id))
+    return next(message for message in messages if "s:" in str(message.get("reply_markup")))
 
 
 async def choose(bot_api: BotApi, chat_id: int, label: str) -> None:

@@ -88,7 +88,8 @@ async def test_a_model_remembers_what_is_told_below_its_answer_and_undone_by_a_p
         await last(bot_api, 2, ADA)
     asked = model_server.requests[-1].json["messages"]
     assert "never drinks: Pinotage" in str(asked[0])
-    found = json.loads(next(str(message["content"]) for message in asked if message["role"] == "tool"))
+    told = next(message["content"] for message in asked if message["role"] == "tool")
+    found = json.loads(str(told))
     assert found["wines"]
     assert not any("Pinotage" in str(wine) for wine in found["wines"])
     async with running_here(bot_api, environment):

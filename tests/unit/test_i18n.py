@@ -34,7 +34,8 @@ def catalogue(file: Path) -> Catalog:
         return read_po(opened, abort_invalid=True)
 
 
-NAMES = {message.context: message for message in catalogue(LOCALES / "messages.pot") if message.context}
+TEMPLATE = catalogue(LOCALES / "messages.pot")
+NAMES = {message.context: message for message in TEMPLATE if message.context}
 SOURCES = [path for room in ("agent", "bot") for path in (ROOT / room).rglob("*.py")]
 
 
