@@ -16,7 +16,7 @@ from agent.i18n import current_language
 from agent.tables import StrictModel, read_toml
 
 MAX_CHARS: Final = 2_000
-"""Of a sentence or a help line of an admin's own: what is longer fills a message of Telegram."""
+"""The longest sentence or help line of an admin; a longer one fills a message of Telegram."""
 Sentence = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_CHARS)
 ]

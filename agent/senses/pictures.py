@@ -169,7 +169,7 @@ def _as_written(wine: ReadWine) -> ReadWine:
 async def _attachment(
     readings: Sequence[PictureText | None], catalogue: Catalogue, left_out: int
 ) -> Attachment:
-    """Make one attachment of what was read: of pages of a list one list, without other pictures."""
+    """Make one attachment of the readings: of pages of a list one list, without other pictures."""
     read = [reading for reading in readings if reading]
     shown = {reading.shows for reading in read if reading.wines or reading.unreadable}
     shows: Contents = next((kind for kind in ORDER if kind in shown), "other")

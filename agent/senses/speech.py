@@ -1,7 +1,7 @@
 """Write voice messages down and read answers aloud, by servers that speak OpenAI's `/audio` API.
 
 A question that was spoken is transcribed once, paid once, traced, and within the day's budgets. The
-words of a server's error stay out of logs: it may repeat what was said.
+words of a server's error stay out of logs: it may repeat the user's.
 """
 
 import asyncio

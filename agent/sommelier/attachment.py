@@ -92,7 +92,7 @@ class Attachment(BaseModel):
         return self.model_copy(update={"wines": shown})
 
     async def for_model(self, catalogue: Catalogue, person: Person) -> ToolOutput:
-        """Tell a model what was read, what the catalogue knows of it, and what is left out why."""
+        """Return the wines for a model, with the catalogue's facts and the reasons for gaps."""
         known = await self.known_in(catalogue, person)
         rows = [_row(wine) for wine in known.wines]
         found: dict[str, object] = {wine.id: wine for wine in known.wines}
@@ -110,7 +110,7 @@ class Attachment(BaseModel):
         return ToolOutput(content, found)
 
     def tool(self, catalogue: Catalogue) -> Tool:
-        """Return the tool that shows a model what was read, with facts of the catalogue."""
+        """Return the tool that shows a model the wines, with facts of the catalogue."""
 
         async def read_pictures(arguments: NoArguments, run: Run) -> ToolOutput:
             return await self.for_model(catalogue, person_in(run))
@@ -199,7 +199,7 @@ async def _closest(read: ReadWine, catalogue: Catalogue, person: Person) -> list
 
 
 async def describe_pictures(attachment: Attachment, catalogue: Catalogue, person: Person) -> Reply:
-    """Return a reply with what was read from the pictures, and for a label the wines we have."""
+    """Return a reply with the wines read, and for a label the closest wines we have."""
     read = (await attachment.known_in(catalogue, person)).wines
     if not read:
         return Reply(text=translate("nothing_read"))

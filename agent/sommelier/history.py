@@ -1,4 +1,4 @@
-"""Make the history of a conversation: what was said, with the wines that each answer showed."""
+"""Make the history of a conversation: its messages, with the wines that each answer showed."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A wine as read from a picture: what is known of it, written as people and models write it."""
+"""A wine as read from a picture; its fields accept the spellings of people and models."""
 
 from collections.abc import Iterable
 from typing import Annotated, Final, Literal
@@ -72,7 +72,7 @@ Number = Annotated[float | None, BeforeValidator(_number)]
 
 
 class ReadWine(BaseModel):
-    """A wine as it stands on a label or a wine list that somebody showed.
+    """A wine as read from a label or a wine list that somebody showed.
 
     Its `id` is given once all are read. `known_id` is the id of this wine in the catalogue, if it
     is there, and `known` that wine once it was looked up.
@@ -128,5 +128,5 @@ AnyWine = Wine | ReadWine
 
 
 def catalogue_ids(wine_ids: Iterable[str]) -> list[str]:
-    """Return those of these ids that are no ids of what was read."""
+    """Return the ids of wines of the catalogue among these."""
     return [wine_id for wine_id in wine_ids if not wine_id.startswith((LISTED, OF_LABEL))]

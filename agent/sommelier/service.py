@@ -71,7 +71,7 @@ class Answerer(Protocol):
     """The interface by which handlers ask the agent."""
 
     async def answer(self, message: str, run: Run, attached: Attachment | None = None) -> Reply:
-        """Answer `message` within the limits of `run`, with what was read from pictures."""
+        """Answer `message` within the limits of `run`, with the wines read from pictures."""
         ...
 
 

@@ -26,7 +26,7 @@ MAX_WINES: Final = 4
 async def ask_small_model(
     message: str, run: Run, look_up: LookUp
 ) -> AgenticResponse[SommelierResponse] | None:
-    """Return the model's answer to `message` from what was found; None if nothing was."""
+    """Return the model's answer to `message` from a look-up; None if nothing was found."""
     if (passage := look_up.passage) is not None:
         lines = [message, "", "Passage:", passage.text]
         response = await _ask(lines, run, PASSAGE_PROMPT, {passage.chunk.id: passage.chunk})

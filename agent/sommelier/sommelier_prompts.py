@@ -46,7 +46,7 @@ def _cut(limit: int) -> BeforeValidator:
 
 
 def heard_concern(value: object) -> str:
-    """Read what a model wrote for a concern; what is none says nothing, and spoils no answer."""
+    """Read the concern that a model wrote; other words mean none, and spoil no answer."""
     text = str(value).lower() if isinstance(value, str | list) else ""
     if {"no", "not"} & set(text.split()):
         return "none"
@@ -149,7 +149,7 @@ class SmallSommelierResponse(SommelierResponse):
 
 
 def validate_semantic_content(response: SommelierResponse) -> str | None:
-    """Say what is wrong with a response that matches the schema but says nothing, or None.
+    """Return the problem of a response that says nothing, or None.
 
     Source of the rules: R-005 of the structured-output research.
     """

@@ -25,7 +25,7 @@ class Taste:
 
 
 def written(wanted: Wanted) -> str:
-    """Write what is wanted as the value of a fact: `bodies=full|medium_full;styles=red`."""
+    """Write filters as the value of a fact: `bodies=full|medium_full;styles=red`."""
     return ";".join(f"{name}={'|'.join(values)}" for name, values in sorted(wanted.items()))
 
 

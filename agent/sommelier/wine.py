@@ -26,7 +26,7 @@ def folded(name: str) -> str:
 
 
 def names(kind: Kind, name: str) -> tuple[str, ...]:
-    """Return all names of what `name` names, folded, the canonical one first; none for no word."""
+    """Return all names of a grape, country or region, folded, the canonical one first."""
     one = folded(name)
     if kind == "countries":
         one = one.removeprefix("the ")
@@ -39,7 +39,7 @@ def known_names(kind: Kind) -> Collection[str]:
 
 
 def key(kind: Kind, name: str) -> str:
-    """Return the canonical name of what `name` names, folded: `Shiraz` and `Syrah` are `syrah`."""
+    """Return the canonical name, folded: that of `Shiraz` and of `Syrah` is `syrah`."""
     return next(iter(names(kind, name)), "")
 
 
@@ -189,12 +189,12 @@ class Wine(BaseModel):
 
     @property
     def facts(self) -> "Wine":
-        """Return the wine itself, as a wine that was read returns what is known of it."""
+        """Return the wine itself; a `ReadWine` returns the wine of the catalogue."""
         return self
 
     @property
     def prices(self) -> tuple[float, ...]:
-        """Return what it may be said to cost."""
+        """Return its prices; of a wine that was read there may be several."""
         return () if self.price is None else (self.price,)
 
     @property
@@ -204,7 +204,7 @@ class Wine(BaseModel):
 
 
 def wine_record(wine: Wine) -> dict[str, Any]:
-    """Write a wine for a model: what is known of it, each fact once and no default."""
+    """Return the known facts of a wine for a model, each once and without defaults."""
     places = (wine.appellation, wine.region, wine.country)
     declared = [name for name in wine.allergens if name != Allergen.SULPHITES]
     known = {
