@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
 from agent.tracing.records import keyed_hash
-from bot.announcing import send_broadcasts
+from bot.admin.commands import send_broadcasts
 from bot.app import STATS_RETENTION, App, admin_page, open_app
 from bot.leading import Locks, single_process, while_leading
 from bot.resources import Resources, open_resources

@@ -18,7 +18,7 @@ from agent.places.search import WebSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply
-from bot.announcing import send_broadcasts
+from bot.admin.commands import send_broadcasts
 from bot.app import App
 from bot.leading import Locks
 from bot.outgoing import ButtonRows

@@ -33,6 +33,8 @@ USER_ID: Final = pattern(r"\d{1,18}")
 TICKS: Final = pattern("`+")
 
 ACCESS: Final[Mapping[str, Access]] = {"allow": "allowed", "block": "blocked"}
+MESSAGES_AT_ONCE: Final = 20
+"""Messages of broadcasts that are read from the database at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,3 +226,19 @@ def with_links(text: str) -> str:
         address = text[found.start : found.end]
         text = text[: found.start] + (link(address) or address) + text[found.end :]
     return text
+
+
+async def send_broadcasts(talk: Conversation) -> None:
+    """Send what waits of broadcasts; tell admins of those that are over."""
+    broadcasts, has_sent = talk.repositories.broadcasts, False
+    while messages := await broadcasts.unsent(MESSAGES_AT_ONCE):
+        await talk.sender.deliver(messages)
+        has_sent = True
+    for broadcast, count, failed in await broadcasts.delivered():
+        admin = broadcast.created_by
+        with use_language(await spoken_by(talk, admin)):
+            text = translate("broadcast_done", count=count, failed=failed)
+            report = await messages_of(Destination(admin), text)
+        await broadcasts.finish(broadcast.id, report)
+    if has_sent:
+        await broadcasts.clear()
