@@ -21,6 +21,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import format_span_id
 
 from agent.tracing.records import SpanRecord, TraceRecord
 
@@ -68,8 +69,11 @@ class Observations:
             for trace in traces:
                 observed |= observe(self.client, trace)
                 self.client.flush()
-            request = encode_spans(self._finished.get_finished_spans())
+            finished = self._finished.get_finished_spans()
             self._finished.clear()
+        # A trace that could not be observed whole may have left some before.
+        ours = [span for span in finished if format_span_id(span.context.span_id) in observed]
+        request = encode_spans(ours)
         for scope in (scope for batch in request.resource_spans for scope in batch.scope_spans):
             for span in scope.spans:
                 # The client made ids and times of its own, and other ones if it were sent again.

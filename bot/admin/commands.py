@@ -30,7 +30,6 @@ from db.records import Access
 DAYS: Final = 7
 TREE_CHARS: Final = 60  # what a phone held sideways shows
 USER_ID: Final = pattern(r"\d{1,18}")
-TICKS: Final = pattern("`+")
 
 ACCESS: Final[Mapping[str, Access]] = {"allow": "allowed", "block": "blocked"}
 MESSAGES_AT_ONCE: Final = 20
@@ -214,10 +213,9 @@ def replied_to(message: Message) -> Message | None:
 
 
 def as_block(text: str) -> str:
-    """Return a text as a Markdown block in which every character is shown as it is."""
-    longest = max((len(run) for run in TICKS.findall(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text}\n{fence}"
+    """Return a text as a Markdown block, whose fence no character of the text ends."""
+    shown = text.replace("`", "'")
+    return f"```\n{shown}\n```"
 
 
 def with_links(text: str) -> str:

@@ -19,8 +19,8 @@ from agent.tracing.records import TraceRecord
 from bot.tracing import otlp_backend
 from config import load_settings
 from db.engine import Sessions
-from tests.doubles.otlp import OtlpReceiver
-from tests.traces import api_of, deliver, retried_trace
+from tests.doubles.otlp import OtlpReceiver, spans_in
+from tests.traces import api_of, deliver, observations, retried_trace
 
 SECRET = "what the database said, and a password"
 
@@ -61,6 +61,17 @@ async def test_a_turn_arrives_as_the_tree_an_admin_reads(
     retries = scores[f"{trace.trace_id}-structured_retries"]
     assert (retries["value"], retries["dataType"]) == (1.0, "NUMERIC")
     assert (retries["observationId"], retries["environment"]) == (root.span_id, "test")
+
+
+async def test_a_trace_that_cannot_be_observed_leaves_nothing_in_the_next_request(
+    otlp_receiver: OtlpReceiver,
+) -> None:
+    bad, good = retried_trace("c" * 32), retried_trace()
+    bad.spans[3].metadata = None  # type: ignore[assignment]
+    with pytest.raises(AttributeError):
+        observations(otlp_receiver).encode([good, bad])
+    sent = spans_in(observations(otlp_receiver).encode([good]))
+    assert [span.name for span in sent] == [span.name for span in good.spans]
 
 
 async def test_a_generation_keeps_answer_usage_cost_prompt_and_merged_metadata(
