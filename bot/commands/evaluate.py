@@ -14,6 +14,7 @@ from typing import Annotated, Final
 
 import typer
 from pydantic import SecretStr
+from rich.console import Console
 
 from agent.documents.passages import DocumentStore
 from agent.engine.llm import LLMService
@@ -41,7 +42,6 @@ from bot.commands.output import (
     fail,
     open_settings,
     printable,
-    progress_bar,
     show,
     table,
     write_file,
@@ -118,10 +118,10 @@ def run(
             order = [(variant.label, case.id) for variant in variants for case in dataset.cases]
             found = evaluate(variants, dataset.cases, run=title, concurrency=concurrency)
             try:
-                with progress_bar("Asking") as progress:
+                with Console(stderr=True).status("Asking") as status:
                     async for result in found:
                         results.append(result)
-                        progress(len(results), len(order))
+                        status.update(f"{len(results)} of {len(order)} answered")
             finally:
                 results.sort(key=lambda result: order.index((result.variant, result.case.id)))
 

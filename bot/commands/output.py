@@ -4,8 +4,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
@@ -97,17 +96,6 @@ def show(renderable: RenderableType, *, error: bool = False) -> None:
     if not console.is_terminal:
         console.width = WIDTH_IN_A_PIPE
     console.print(renderable)
-
-
-@contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on a terminal; yield what moves it, given the number done and the total."""
-    from rich.progress import Progress
-
-    errors = Console(stderr=True)
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def print_json(data: object) -> None:
