@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import httpx2
 import typer
@@ -27,18 +26,12 @@ NAME: Final = pattern(r"[\w./:@+-]{1,200}")
 NOT_FOR_CHAT: Final = ("embed", "rerank", "whisper", "tts")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelServer:
-    """A model server on this machine, and the chat models that it lists."""
+class ModelServer(NamedTuple):
+    """A model server on this machine: its address for OPENAI_BASE_URL, and its chat models."""
 
     name: str
-    port: int
+    base_url: str
     models: tuple[str, ...]
-
-    @property
-    def base_url(self) -> str:
-        """Return its address, as OPENAI_BASE_URL takes it."""
-        return f"http://127.0.0.1:{self.port}/v1"
 
 
 async def find_servers(ports: Sequence[int]) -> list[ModelServer]:
@@ -49,17 +42,15 @@ async def find_servers(ports: Sequence[int]) -> list[ModelServer]:
 
 
 async def _find_server(http: httpx2.AsyncClient, port: int) -> ModelServer | None:
+    url = f"http://127.0.0.1:{port}/v1"
     try:
-        listed = (await http.get(f"http://127.0.0.1:{port}/v1/models")).json()["data"]
+        listed = (await http.get(f"{url}/models")).json()["data"]
         names = [str(entry["id"]) for entry in listed[:MAX_LISTED]]
     except (httpx2.HTTPError, ValueError, LookupError, TypeError):
         return None
-    chat = [
-        name
-        for name in names
-        if NAME.fullmatch(name) and not any(part in name for part in NOT_FOR_CHAT)
-    ]
-    return ModelServer(USUAL_PORTS.get(port, "A model server"), port, tuple(chat)) if chat else None
+    usable = (name for name in names if NAME.fullmatch(name))
+    chat = tuple(name for name in usable if not any(part in name for part in NOT_FOR_CHAT))
+    return ModelServer(USUAL_PORTS.get(port, "A model server"), url, chat) if chat else None
 
 
 def offer_local_model(settings: Settings) -> Settings:
