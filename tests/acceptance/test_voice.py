@@ -1,11 +1,9 @@
 """Voice messages to the running bot; Telegram, the models and what hears are doubled."""
 
-import pytest
-
 from tests.acceptance.test_end_to_end import CHAT, killed, running_here
 from tests.acceptance.test_pictures import recommending
 from tests.doubles.bot_api import BotApi
-from tests.doubles.model_server import ModelServer, Step, error, hang, raw
+from tests.doubles.model_server import ModelServer, error, hang, raw
 from tests.doubles.server import eventually
 
 LAMB = "a red for lamb with Gugelhupf, under 25 euros"
@@ -64,38 +62,21 @@ async def test_a_recording_is_answered_once_after_a_kill_and_is_others_words_if_
     assert asked == "[forwarded, written by somebody else]\n> I hate Chardonnay"
 
 
-@pytest.mark.parametrize(
-    ("step", "tries"),
-    [(error(500), 2), (raw(b'{"text": " "}'), 1)],
-    ids=["500", "silence"],
-)
 async def test_what_cannot_be_heard_is_said_so(
-    step: Step,
-    tries: int,
-    bot_api: BotApi,
-    model_server: ModelServer,
-    environment: dict[str, str],
-) -> None:
-    model_server.hear(*[step] * tries)
-    bot_api.send("voice", SOUND, CHAT)
-    async with running_here(bot_api, environment, **hearing(model_server)):
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert said.startswith("I'm sorry, I could not understand the recording.")
-    assert len(model_server.recordings) == tries
-
-
-async def test_too_long_ones_and_those_that_nobody_hears_are_declined(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
+    model_server.hear(error(500), error(500), raw(b'{"text": " "}'))
     async with running_here(bot_api, environment, **hearing(model_server)):
-        bot_api.send("voice", SOUND, CHAT, duration=181)
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert said == "That is too long for me to listen to. Please send up to 180 seconds."
+        for count, duration in enumerate((1, 1, 181), 1):
+            bot_api.send("voice", SOUND, CHAT, duration=duration)
+            said = await bot_api.wait_for_message(count, chat_id=CHAT, timeout=60)
+    assert all(text.startswith("I'm sorry, I could not understand") for text in said[:2])
+    assert said[2] == "That is too long for me to listen to. Please send up to 180 seconds."
+    assert len(model_server.recordings) == 3
     async with running_here(bot_api, environment):
         bot_api.send("voice", SOUND, CHAT)
-        (_, said) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
-    assert said.startswith("I answer words.")
-    assert model_server.recordings == []
+        (*_, said_without) = await bot_api.wait_for_message(4, chat_id=CHAT, timeout=60)
+    assert said_without.startswith("I answer words.")
 
 
 async def test_an_answer_is_read_aloud_to_who_chose_so(
