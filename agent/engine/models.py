@@ -26,8 +26,6 @@ from agent.retrying import BACKOFF
 LONGEST_WAIT_SECONDS: Final = 20.0
 TOKEN_CHARS: Final = 4
 """Characters of a token, about: a request that was cut off is counted so."""
-MAX_DECLINED: Final = 7
-"""The most parameters that servers may decline in one turn: there are no more."""
 
 
 @dataclass(slots=True)
@@ -41,7 +39,6 @@ class ModelChain:
     written: Text
     """Returns the text that the model of the current request has written so far."""
     _current: int = 0
-    _declined: int = 0
 
     async def ask(
         self, chat: Conversation, request: LLMRequest, *, attempt: int
@@ -57,8 +54,9 @@ class ModelChain:
             try:
                 return await self._ask_once(chat, request, attempt)
             except ModelError as error:
-                if self._is_mended(error, chat):
-                    continue
+                is_shorter = isinstance(error, ContextTooLong) and chat.shorten()
+                if is_shorter or isinstance(error, ParameterDeclined):
+                    continue  # the next request leaves out what the server declined
                 failures += 1
                 if (wait := self._seconds_to_wait(error, failures)) is not None:
                     await asyncio.sleep(wait)
@@ -67,13 +65,6 @@ class ModelChain:
                     chat.drop_echoes()
                 else:
                     raise
-
-    def _is_mended(self, error: ModelError, chat: Conversation) -> bool:
-        """Return True if the next request leaves out what the server declined."""
-        if isinstance(error, ParameterDeclined):
-            self._declined += 1
-            return self._declined <= MAX_DECLINED
-        return isinstance(error, ContextTooLong) and chat.shorten()
 
     def _seconds_to_wait(self, error: ModelError, failures: int) -> float | None:
         """Return the wait before the same model is asked again; None if it is not."""
