@@ -41,7 +41,6 @@ from db.repositories.people import (
     ChatRepository,
     MemoryRepository,
     MessageRepository,
-    PeopleRepository,
 )
 from db.repositories.privacy import DeletionRepository, SqlPersonalData
 from db.repositories.scores import score_queue
@@ -62,7 +61,6 @@ class Repositories:
         self.chats = ChatRepository(sessions)
         self.turns = TurnRepository(sessions, rows=rows)
         self.feedback = FeedbackRepository(sessions, rows=rows)
-        self.people = PeopleRepository(sessions)
         self.cares = CareRepository(sessions)
         self.memory = MemoryRepository(sessions)
         self.personal = SqlPersonalData(sessions)

@@ -123,12 +123,12 @@ class AdminCommands:
 
     async def _decide(self, update: Update, user_id: int, decision: str) -> None:
         """Let a user in, who is told the first time, or keep them out; tell the admin."""
-        people = self.talk.repositories.people
+        chats = self.talk.repositories.chats
         if decision == "block" and user_id in self.admin_ids:
             await self.talk.say(update, translate("admin_stays", id=user_id))
             return
-        before, access = await people.access(user_id), ACCESS[decision]
-        await people.decide(user_id, access)
+        before, access = await chats.access(user_id), ACCESS[decision]
+        await chats.decide(user_id, access)
         await self.talk.say(update, translate(access, id=user_id))
         if access == "allowed" != before:
             with use_language(await spoken_by(self.talk, user_id)):

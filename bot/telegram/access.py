@@ -33,12 +33,12 @@ class Access:
 
     async def lets_in(self, update: Update) -> bool:
         """Return whether to answer an update; tell those who are not let in."""
-        user, people = update.effective_user, self.talk.repositories.people
+        user, chats = update.effective_user, self.talk.repositories.chats
         if user is None:
             return not self.allow_list
         if user.id in self.admin_ids:
             return True
-        decided = await people.access(user.id)
+        decided = await chats.access(user.id)
         if decided == "blocked":
             log.info("User %s is blocked: update %s is ignored", user.id, update.update_id)
             return False
@@ -46,7 +46,7 @@ class Access:
             return True
         # Many people may write through the account of a bot.
         may_ask = speaks_to_bot(update) and not user.is_bot
-        if may_ask and await people.introduced(user.id):
+        if may_ask and await chats.introduced(user.id):
             await self._ask_admins(user)
         await self._turn_away(update, user)
         return False

@@ -36,8 +36,8 @@ SAFETY: Final = "safety"
 IS_SAFETY: Final = FactRow.kind == SAFETY
 
 
-class PeopleRepository(SqlRepository):
-    """Stores which users may use the bot, and what they were told once. Writes commit."""
+class ChatRepository(SqlRepository):
+    """Stores which chats can be reached, where groups moved, and which users may use the bot."""
 
     async def access(self, user_id: int) -> Access | None:
         """Return whether an admin allowed or blocked a user; None if neither."""
@@ -62,10 +62,6 @@ class PeopleRepository(SqlRepository):
                 )
             )
             return await session.scalar(asked.returning(ChatRow.chat_id)) is not None
-
-
-class ChatRepository(SqlRepository):
-    """Stores which chats can be reached, and where groups moved."""
 
     async def reachable(self, chat_id: int) -> None:
         """Store that a chat can be reached: a user wrote from there."""

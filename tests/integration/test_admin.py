@@ -146,7 +146,7 @@ class TestAccess:
         self, bot_api: BotApi, rooms: Rooms, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level("INFO")
-        await rooms.stored.people.decide(BEA, "blocked")
+        await rooms.stored.chats.decide(BEA, "blocked")
         async with rooms.open(bot_api):
             bot_api.say("my secret wish", BEA)
             bot_api.push({"edited_message": edited("my secret wish", BEA)})
@@ -368,7 +368,7 @@ class TestWhoTyped:
             shown = await bot_api.wait_for_message(len(foreign), ADMIN)
         known = ("nothing_to_forget", "forgotten", "nothing_to_trace")
         assert {UNKNOWN, *map(translate, known)}.isdisjoint(shown)
-        access = [await rooms.stored.people.access(each) for each in (42, 43)]
+        access = [await rooms.stored.chats.access(each) for each in (42, 43)]
         assert access == [None, None]
         assert not any("has access" in each or "blocked" in each for each in shown)
 
@@ -397,7 +397,7 @@ async def test_an_id_or_a_reply_names_a_user_and_admins_stay(bot_api: BotApi, ro
             bot_api.say(text, ADMIN, **fields)
         shown = await bot_api.wait_for_message(len(commands), ADMIN)
     assert shown == [answer for _, _, answer in commands]
-    known = [await rooms.stored.people.access(user_id) for user_id in (42, BEA, ADMIN)]
+    known = [await rooms.stored.chats.access(user_id) for user_id in (42, BEA, ADMIN)]
     assert known == ["allowed", "blocked", None]
 
 
@@ -436,7 +436,7 @@ async def test_for_others_the_commands_of_admins_do_not_exist(
             press(bot_api, edited("Hello", BEA), data, BEA)
         await until(lambda: len(toasts(bot_api)) == 2)
     assert toasts(bot_api) == [translate("button_too_old")] * 2
-    assert [await rooms.stored.people.access(each) for each in (42, BEA)] == [None, None]
+    assert [await rooms.stored.chats.access(each) for each in (42, BEA)] == [None, None]
     assert bot_api.sent() == [UNKNOWN] * 6
 
 
@@ -446,7 +446,7 @@ class TestBroadcast:
     ) -> None:
         for person in (ADMIN, 31, 32, 33, 34):
             await rooms.stored.chats.reachable(person)
-        await rooms.stored.people.decide(33, "blocked")
+        await rooms.stored.chats.decide(33, "blocked")
         bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
         async with rooms.open(bot_api):
             bot_api.say("/broadcast We are *closed* on Monday: https://shop.example/hours.", ADMIN)

@@ -12,7 +12,7 @@ from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
 from db.records import EndedTurn, Verdict
 from db.repositories.broadcasts import Broadcasts
-from db.repositories.people import ChatRepository, PeopleRepository
+from db.repositories.people import ChatRepository
 from db.repositories.turns import FeedbackRepository, TurnRepository
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -44,8 +44,8 @@ def feedback(sessions: Sessions) -> FeedbackRepository:
 
 
 @pytest.fixture
-def people(sessions: Sessions) -> PeopleRepository:
-    return PeopleRepository(sessions)
+def chats(sessions: Sessions) -> ChatRepository:
+    return ChatRepository(sessions)
 
 
 @pytest.fixture
@@ -150,16 +150,15 @@ async def test_an_unknown_turn_has_no_feedback(feedback: FeedbackRepository) -> 
     assert await feedback.comment(1, "hm") is None
 
 
-class TestPeople:
+class TestChats:
     async def test_a_broadcast_reaches_private_chats_that_are_open(
-        self, people: PeopleRepository, sessions: Sessions
+        self, chats: ChatRepository
     ) -> None:
-        chats = ChatRepository(sessions)
         for chat_id in (1, 2, 3, 4, GROUP):
             await chats.reachable(chat_id)
-        await people.decide(2, "blocked")
-        await people.decide(4, "allowed")
-        await people.decide(5, "allowed")
+        await chats.decide(2, "blocked")
+        await chats.decide(4, "allowed")
+        await chats.decide(5, "allowed")
         await chats.unreachable(3)
         assert await chats.private() == [1, 4]
         assert await chats.private(only_allowed=True) == [4]
@@ -167,11 +166,11 @@ class TestPeople:
         assert await chats.private() == [1, 3, 4]
 
     async def test_admins_are_asked_about_a_stranger_once_whoever_asks(
-        self, people: PeopleRepository
+        self, chats: ChatRepository
     ) -> None:
-        asked = await asyncio.gather(*(people.introduced(ADA) for _ in range(10)))
+        asked = await asyncio.gather(*(chats.introduced(ADA) for _ in range(10)))
         assert sorted(asked) == [False] * 9 + [True]
-        assert await people.introduced(BOB)
+        assert await chats.introduced(BOB)
 
 
 class TestBroadcasts:
