@@ -28,7 +28,6 @@ from db.models import OutboxRow
 from db.records import Access
 
 DAYS: Final = 7
-TREE_CHARS: Final = 60  # what a phone held sideways shows
 USER_ID: Final = pattern(r"\d{1,18}")
 
 ACCESS: Final[Mapping[str, Access]] = {"allow": "allowed", "block": "blocked"}
@@ -89,13 +88,13 @@ class AdminCommands:
         await self.talk.say(update, shown)
 
     async def _tree(self, trace_id: str) -> str:
-        from bot.commands.traces import tree_text  # noqa: PLC0415 - only for admins
+        from bot.commands.traces import trace_text  # noqa: PLC0415 - only for admins
 
         try:
             trace = await self.talk.repositories.traces.get(trace_id)
         except LookupError:
             return translate("not_traced")
-        return as_block(tree_text(trace, TREE_CHARS))
+        return as_block(trace_text(trace))
 
     async def decide(self, decision: str, update: Update, context: Context) -> None:
         """/allow or /block with an id, or as a reply to somebody's message."""

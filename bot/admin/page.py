@@ -21,7 +21,7 @@ from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from pydantic import SecretStr
 
-from bot.commands.traces import cost_text, tree_text
+from bot.commands.traces import cost_text, trace_text
 from bot.resources import Repositories
 
 Turns = Sequence[Any]
@@ -40,7 +40,6 @@ HEADERS: Final = {
 DAYS: Final = 7
 MAX_TURNS: Final = 10
 """The most failed turns, and the most disliked ones, that are listed."""
-TREE_CHARS: Final = 100
 
 
 @cache
@@ -102,8 +101,7 @@ class AdminPage:
         except LookupError:
             raise HTTPException(404, "There is no such trace") from None
         link = self.link(trace.trace_id) if self.link else None
-        tree = tree_text(trace, width=TREE_CHARS)
-        page = template().render(trace=trace, tree=tree, link=link)
+        page = template().render(trace=trace, tree=trace_text(trace), link=link)
         return HTMLResponse(page, headers=HEADERS)
 
 

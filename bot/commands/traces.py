@@ -5,17 +5,14 @@ without characters that a terminal would obey.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console, Group
 from rich.table import Column, Table
-from rich.text import Text
-from rich.tree import Tree
 
 from agent.engine.feedback import clip
 from agent.tracing.records import SpanRecord, TraceRecord
@@ -38,7 +35,6 @@ NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "
     "run` for Telegram), and its turns are kept here."
 )
-LEVELS: Final[Mapping[str, str]] = {"ERROR": "bold red", "WARNING": "yellow", "DEFAULT": "green"}
 NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
 ID_DIGITS: Final = 8  # in the list; enough to be the only one
 QUESTION_CHARS: Final = 60
@@ -93,7 +89,7 @@ def show_trace(
         trace = with_database(settings, lambda sessions: SqlTraceStore(sessions).get(trace_id))
     except LookupError as error:
         fail(f"{error}; see `sommelier traces list`")
-    show(trace_page(trace, full=full))
+    typer.echo(trace_text(trace, full=full))
 
 
 @app.command("export")
@@ -122,17 +118,14 @@ def _days_ago(days: float | None) -> datetime | None:
 
 def trace_table(traces: Iterable[TraceRow]) -> Table:
     """Return a table with a trace in each row."""
-    columns = [Column(name, no_wrap=True) for name in ("When (UTC)", "Id", "Level", "Outcome")]
-    columns += [
-        Column(name, justify="right", no_wrap=True) for name in ("Retries", "Seconds", "Cost")
-    ]
+    names = "When (UTC)", "Id", "Level", "Outcome", "Seconds", "Cost"
+    columns = [Column(name, no_wrap=True) for name in names]
     rows = (
         (
             f"{trace.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
             trace.trace_id[:ID_DIGITS],
-            Text(trace.level, LEVELS.get(trace.level, "")),
+            trace.level,
             trace.outcome,
-            str(trace.retry_count),
             f"{(trace.ended_at - trace.started_at).total_seconds():.2f}",
             cost_text(trace.cost_usd),
             trace.name,
@@ -144,29 +137,30 @@ def trace_table(traces: Iterable[TraceRow]) -> Table:
     return table([*columns, "What", "What went wrong", "Question"], rows)
 
 
-def trace_page(trace: TraceRecord, *, full: bool = False) -> Group:
-    """Return the head of a trace and its tree; inputs and outputs are cut unless `full`."""
-    head = Text(f"trace {trace.trace_id}", "bold")
+def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
+    """Return a trace as text: every span is indented below its parent.
+
+    Inputs and outputs are cut unless `full`; no character of it would be obeyed by a terminal.
+    """
     when = f"{moment(trace.root.started_ns):%Y-%m-%d %H:%M:%S} UTC"
-    head.append(one_line(f" · {when} · session {trace.session} · user {trace.user}"), "dim")
+    lines = [f"trace {trace.trace_id} · {when} · session {trace.session} · user {trace.user}"]
     for score in trace.scores.values():
         comment = f" ({score.comment})" if score.comment else ""
         value = f"{score.value:g}" if isinstance(score.value, float) else score.value
-        head.append(f"\nscore {one_line(f'{score.name} = {value}{comment}')}")
-    tree = Tree(_label(trace.root, full=full), guide_style="dim")
-    nodes = {trace.root.span_id: tree}
-    for span in trace.spans[1:]:
-        parent = nodes.get(span.parent_id or "", tree)
-        nodes[span.span_id] = parent.add(_label(span, full=full))
-    return Group(head, tree)
+        lines.append(f"score {score.name} = {value}{comment}")
+    children: dict[str | None, list[SpanRecord]] = defaultdict(list)
+    for span in trace.spans:
+        children[span.parent_id].append(span)
 
+    def add(span: SpanRecord, indent: str) -> None:
+        first, *details = _span_lines(span, full=full)
+        lines.append(f"{indent}├ {first}")
+        lines.extend(f"{indent}│   {detail}" for detail in details)
+        for child in children[span.span_id]:
+            add(child, f"{indent}│ ")
 
-def tree_text(trace: TraceRecord, width: int) -> str:
-    """Return a trace as plain text with at most `width` characters a line."""
-    written = StringIO()
-    console = Console(file=written, width=width, color_system=None, emoji=False)
-    console.print(trace_page(trace))
-    return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
+    add(trace.root, "")
+    return "\n".join(map(one_line, lines))
 
 
 def cost_text(cost_usd: float) -> str:
@@ -174,35 +168,23 @@ def cost_text(cost_usd: float) -> str:
     return f"${cost_usd:.{2 if cost_usd >= 0.1 else 4}f}" if cost_usd else "–"
 
 
-def _label(span: SpanRecord, *, full: bool) -> Text:
-    style = "bold" if span.level == "DEFAULT" else LEVELS[span.level]
-    label = Text(one_line(span.name), style)
-    facts = [f" [{span.kind}] {span.seconds:.2f} s", *_facts(span)]
-    label.append(one_line(" · ".join(facts)), "dim")
-    if span.level != "DEFAULT":
-        label.append(f" {span.level}", style)
-    known = [(key, value) for key, value in span.metadata.items() if value not in NOTHING]
-    if known:
-        shown = " · ".join(clip(f"{key}={_text(value)}", VALUE_CHARS) for key, value in known)
-        label.append(f"\n{one_line(shown)}", "dim")
-    for name, value in (("in ", span.input), ("out", span.output)):
-        for number, part in enumerate(value_lines(value, full=full)):
-            label.append(f"\n{'   ' if number else name} {one_line(part)}")
-    return label
-
-
-def _facts(span: SpanRecord) -> Iterator[str]:
-    """Return what is known of a request to a model."""
-    if span.model:
-        yield span.model
+def _span_lines(span: SpanRecord, *, full: bool) -> Iterator[str]:
+    facts = [f"{span.name} [{span.kind}] {span.seconds:.2f} s", span.model]
     if usage := span.usage:
         cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
-        yield f"{usage.prompt_tokens:,}{cached} + {usage.completion_tokens:,} tokens"
-    if span.cost_usd:
-        yield cost_text(span.cost_usd)
+        facts.append(f"{usage.prompt_tokens:,}{cached} + {usage.completion_tokens:,} tokens")
+    facts.append(cost_text(span.cost_usd) if span.cost_usd else None)
     if prompt := span.prompt:
         label = f" ({prompt.label})" if prompt.label else ""
-        yield f"prompt {prompt.name} v{prompt.version}{label}"
+        facts.append(f"prompt {prompt.name} v{prompt.version}{label}")
+    facts.append(None if span.level == "DEFAULT" else span.level)
+    yield " · ".join(filter(None, facts))
+    known = [(key, value) for key, value in span.metadata.items() if value not in NOTHING]
+    if known:
+        yield " · ".join(clip(f"{key}={_text(value)}", VALUE_CHARS) for key, value in known)
+    for name, value in (("in ", span.input), ("out", span.output)):
+        for number, line in enumerate(value_lines(value, full=full)):
+            yield f"{'   ' if number else name} {line}"
 
 
 def value_lines(value: object, *, full: bool = False) -> list[str]:
@@ -212,12 +194,13 @@ def value_lines(value: object, *, full: bool = False) -> list[str]:
     """
     if value in NOTHING:
         return []
+    before = list[str]()
     if isinstance(value, list) and all(isinstance(item, dict) and "role" in item for item in value):
         shown = value if full else value[-1:]
         lines = [line for message in shown for line in _message_lines(message)]
         before = [f"… {len(value) - 1} earlier"] if len(value) > len(shown) else []
     else:
-        lines, before = _text(value).splitlines(), []
+        lines = _text(value).splitlines()
     if full:
         return lines
     more = len(lines) - VALUE_LINES

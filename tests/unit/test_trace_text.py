@@ -6,56 +6,51 @@ from dataclasses import replace
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from agent.tracing.records import TraceRecord
-from bot.commands.traces import trace_page, trace_table
+from bot.commands.traces import trace_table, trace_text
 from db.models import TraceRow
 from db.repositories.traces import to_row
 from tests.traces import retried_trace
 
 
-def shown(renderable: RenderableType, width: int = 200) -> str:
-    screen = io.StringIO()
-    Console(file=screen, width=width, color_system=None, highlight=False).print(renderable)
-    return "\n".join(line.rstrip() for line in screen.getvalue().splitlines())
-
-
 def test_the_tree_of_a_turn_shows_what_an_admin_would_see() -> None:
     assert (
-        shown(trace_page(retried_trace()))
+        trace_text(retried_trace())
         == """\
 trace abababababababababababababababab · 2026-05-01 12:00:00 UTC · session 5e55 · user 0f0f
 score structured_retries = 1
 score outcome = fallback
-turn [agent] 1.83 s WARNING
-outcome=fallback · retried=yes · retry_count=1 · cost_usd=0.0042 · error_types=grounding,model_error
-in  a red for
-    lamb under 25
-out Try the **Guigal**.
-├── guard.input [guardrail] 0.25 s
-├── tool.search_wines [tool] 0.25 s
-│   step=1
-│   in  {"style":"red"}
-│   └── retrieve.wines [retriever] 0.25 s
-│       out {"found": 3}
-├── llm.answer [generation] 0.25 s · gpt-4o · 1,200 (1,000 cached) + 56 tokens · $0.0042 · \
-prompt sommelier v3 (production) WARNING
-│   step=2 · attempt=1 · error_type=grounding · validation_path=wines.0.id
-│   in  … 3 earlier
-│       user: Your previous response failed validation: wines.0.id.
-│   out {"line": 0}
-│       {"line": 1}
-│       {"line": 2}
-│       … 7 more lines
-└── telegram.send [span] 0.25 s ERROR
-    error_type=TimedOut"""
+├ turn [agent] 1.83 s · WARNING
+│   outcome=fallback · retried=yes · retry_count=1 · cost_usd=0.0042 · \
+error_types=grounding,model_error
+│   in  a red for
+│       lamb under 25
+│   out Try the **Guigal**.
+│ ├ guard.input [guardrail] 0.25 s
+│ ├ tool.search_wines [tool] 0.25 s
+│ │   step=1
+│ │   in  {"style":"red"}
+│ │ ├ retrieve.wines [retriever] 0.25 s
+│ │ │   out {"found": 3}
+│ ├ llm.answer [generation] 0.25 s · gpt-4o · 1,200 (1,000 cached) + 56 tokens · $0.0042 · \
+prompt sommelier v3 (production) · WARNING
+│ │   step=2 · attempt=1 · error_type=grounding · validation_path=wines.0.id
+│ │   in  … 3 earlier
+│ │       user: Your previous response failed validation: wines.0.id.
+│ │   out {"line": 0}
+│ │       {"line": 1}
+│ │       {"line": 2}
+│ │       … 7 more lines
+│ ├ telegram.send [span] 0.25 s · ERROR
+│ │   error_type=TimedOut"""
     )
-    page = shown(trace_page(retried_trace(), full=True))
-    assert "system: You are a sommelier." in page
-    assert '{"line": 9}' in page
-    assert "more lines" not in page
-    assert "earlier" not in page
+    whole = trace_text(retried_trace(), full=True)
+    assert "system: You are a sommelier." in whole
+    assert '{"line": 9}' in whole
+    assert "more lines" not in whole
+    assert "earlier" not in whole
 
 
 HOSTILE = "[bold]b[/bold] [/] \x1b[2J\x1b]0;title\x07 \x9b31m \u202eright \r\x08 :wine_glass:"
@@ -74,9 +69,10 @@ def hostile_trace(text: str) -> TraceRecord:
 @given(st.text(max_size=40))
 @example(HOSTILE)
 def test_no_text_brings_a_control_character_to_the_terminal(text: str) -> None:
-    trace = hostile_trace(text)
+    trace, screen = hostile_trace(text), io.StringIO()
     table = trace_table([TraceRow(**to_row(trace) | {"question": text, "outcome": text})])
-    for page in (table, trace_page(trace), trace_page(trace, full=True)):
-        seen = shown(page, width=1000).replace("\n", "")
+    Console(file=screen, width=1000, color_system=None, highlight=False).print(table)
+    for page in (screen.getvalue(), trace_text(trace), trace_text(trace, full=True)):
+        seen = page.replace("\n", "")
         assert text != HOSTILE or "[bold]b[/bold] [/]" in seen
         assert not [char for char in seen if unicodedata.category(char) in {"Cc", "Cf", "Cs"}]
