@@ -370,7 +370,6 @@ class TraceRow(Base):
     question: Mapped[str]
     outcome: Mapped[str]
     level: Mapped[str]
-    retry_count: Mapped[int]
     cost_usd: Mapped[float]
     error_types: Mapped[list[str]]
     name: Mapped[str]

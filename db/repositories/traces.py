@@ -170,7 +170,6 @@ def to_row(trace: TraceRecord) -> dict[str, Any]:
         "question": " ".join(question.split())[:MAX_QUESTION_CHARS],
         "outcome": metadata.get("outcome", ""),
         "level": root.level,
-        "retry_count": metadata.get("retry_count", 0),
         "cost_usd": metadata.get("cost_usd", 0.0),
         "error_types": [*filter(None, errors)],
         "name": trace.name,

@@ -236,7 +236,6 @@ def _create_traces() -> None:
         moment("started_at", index=True),
         moment("ended_at"),
         *needed("user", "question", "outcome", "level", "name", "state"),
-        *needed("retry_count", type_=sa.Integer),
         *needed("cost_usd", type_=sa.Double),
         *needed("error_types", type_=sa.JSON),
         moment("due_at"),
