@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from agent.documents.passages import Chunk, DocumentStore
+from agent.documents.passages import Chunk, DocumentStore, best_passage
 from agent.fallback.words import FOLDER, scan, tokens
 from agent.tables import read_toml
-from agent.text import common_words, stem, stop_words, truncate_at_boundary, words
+from agent.text import common_words, stem, stop_words, words
 
 MOST_CHUNKS: Final = 8
-LONGEST_PASSAGE: Final = 700
+LONGEST: Final = 700
+"""Characters of a passage."""
 SHORTEST: Final = 3
 """Letters of a word that tells what a question is about."""
 LEAST: Final = 0.5
@@ -47,7 +48,7 @@ async def passage_for(question: str, language: str, documents: DocumentStore) ->
     least = LEAST if topics else 1
     for chunk in ranked:
         if _share(topics or others, chunk.source_text) >= least:
-            return Passage(_best_paragraph(wanted, chunk.text), chunk)
+            return Passage(best_passage(chunk.text, f"{question} {in_english}", LONGEST), chunk)
     return None
 
 
@@ -72,13 +73,6 @@ def _share(topics: Sequence[Topic], text: str) -> float:
     """Return the share of the topics that a text speaks of."""
     stems = {stem(word) for word in words(text)}
     return sum(not stems.isdisjoint(map(stem, topic)) for topic in topics) / len(topics)
-
-
-def _best_paragraph(topics: Sequence[Topic], text: str) -> str:
-    """Return the paragraph that speaks of most, with what follows it as far as there is room."""
-    paragraphs = [part.strip() for part in text.split("\n\n") if part.strip()] or [text]
-    best = max(range(len(paragraphs)), key=lambda place: _share(topics, paragraphs[place]))
-    return truncate_at_boundary("\n\n".join(paragraphs[best : best + 2]), LONGEST_PASSAGE)
 
 
 @cache
