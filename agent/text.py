@@ -142,8 +142,6 @@ _MARKS: Final = pattern(
     r"\u0900-\u0963\u0966-\u0dff\u0e00-\u109f\u1780-\u17dd\u3099\u309a]"
 )
 """Marks that are part of a word in their scripts."""
-_APART: Final = pattern(r"[\u1100-\u11ff]{2,}|[\u3046-\u30fd][\u3099\u309a]")
-"""Syllables of Korean and Japanese that were written in parts."""
 
 
 def fold(text: str) -> str:
@@ -154,8 +152,7 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    folded = text.translate(_FOLDED)
-    return _APART.sub(lambda found: unicodedata.normalize("NFC", found[0]), folded)
+    return text.translate(_FOLDED)
 
 
 class _Characters(dict[int, str]):
