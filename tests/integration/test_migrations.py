@@ -9,10 +9,11 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from db.engine import DatabaseUnavailable, create_engine
+from db.engine import DatabaseUnavailable, Sessions, create_engine
 from db.models import FULL_TEXT, Base
+from db.repositories.people import ChatRepository
 from db.schema import newest_revision, schema_revision, upgrade_schema
-from tests.databases import Databases
+from tests.databases import Databases, migrated_sqlite
 
 
 def differences(connection: Connection) -> list[object]:
@@ -107,4 +108,14 @@ async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite+aiosqlite:///{path}")
     with pytest.raises(DatabaseUnavailable, match=r"notes\.txt cannot be reached: file is not"):
         await upgrade_schema(engine)
+    await engine.dispose()
+
+
+async def test_a_file_that_is_deleted_while_in_use_takes_nothing_more(tmp_path: Path) -> None:
+    engine = await migrated_sqlite(tmp_path / "wines.sqlite3")
+    chats = ChatRepository(Sessions(engine))
+    await chats.reachable(1)
+    (tmp_path / "wines.sqlite3").unlink()
+    with pytest.raises(DatabaseUnavailable, match="was deleted or replaced"):
+        await chats.reachable(2)
     await engine.dispose()
