@@ -7,7 +7,6 @@ Links and cited paths must come from tools, and figures in prose must be in the 
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -17,13 +16,11 @@ from agent.documents.citations import unretrieved_path
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.feedback import fence
-from agent.engine.messages import JsonSchema
 from agent.markdown import escape, link, live, plain
 from agent.sommelier.cards import wine_text
 from agent.sommelier.grounding import PLACEHOLDER, Grounds, sentences_that
 from agent.sommelier.read_wine import AnyWine, ReadWine
 from agent.sommelier.sommelier_prompts import (
-    SmallSommelierResponse,
     SommelierResponse,
     WineRecommendation,
     validate_semantic_content,
@@ -38,9 +35,6 @@ MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}
 """Text that looks like an address: a sentence end without a space after it, or an abbreviation."""
 MAX_NAMED_IDS: Final = 12
 """The most allowed ids that the feedback to a model names."""
-SMALL_MIN_WINES: Final = 2
-SMALL_MAX_WINES: Final = 3
-"""The least and the most wines that a small model shows, if so many were found."""
 UNKNOWN: Final = {"response_type": "informational"}
 """The type of a response until the model has written it."""
 
@@ -255,24 +249,3 @@ SOMMELIER: Final = OutputContract(
     salvage=salvage,
     partial=draft_part,
 )
-
-
-def only_found_wines(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
-    """Restrict a schema, which a server enforces, to the ids of found wines; to none without."""
-    properties = dict(schema["properties"])
-    found = [name for name, wine in evidence.sources.items() if isinstance(wine, AnyWine)]
-    if found:
-        wine = properties["wines"]["items"]
-        wine_id = {"type": "string", "enum": found}
-        one = wine | {"properties": wine["properties"] | {"wine_id": wine_id}}
-        few = {"minItems": min(SMALL_MIN_WINES, len(found)), "maxItems": SMALL_MAX_WINES}
-        properties["wines"] = {"type": "array", "items": one, **few}
-    else:
-        del properties["wines"]
-    return {**schema, "properties": properties, "required": list(properties)}
-
-
-SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
-    SOMMELIER, type=SmallSommelierResponse, narrow=only_found_wines
-)
-"""The contract for a small model, with a schema that is a third as long."""

@@ -5,22 +5,80 @@ Models of a few billion parameters pick wrong tools more often than right ones
 offered no tools, and writes about the wines, or from the passage, in one request.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final, Self
 
+from pydantic import ConfigDict, model_validator
+
+from agent.engine.contract import Evidence, OutputContract, strict_schema
 from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
 from agent.fallback import LookUp, describe_request, describe_wine, source_of
 from agent.i18n import translate
 from agent.prompts import instructed, prompt_for
-from agent.sommelier.answer import SMALL_SOMMELIER
-from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.answer import SOMMELIER
+from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse
+from agent.sommelier.wine import Wine
 
 WINES_PROMPT: Final = "sommelier-small"
 PASSAGE_PROMPT: Final = "sommelier-small-question"
 """The names of the two prompts."""
 MAX_WINES: Final = 4
 """Wines that the model chooses from: more make its request long and its choice no better."""
+MIN_SHOWN: Final = 2
+MAX_SHOWN: Final = 3
+"""The least and the most wines that the model shows, if so many were found."""
+DESCRIPTION_CHARS: Final = 300
+INTRO_CHARS: Final = 700
+"""Limits that a server holds the model to; the shown text is shorter and ends with a sentence."""
+
+
+def _schema_for(wine_ids: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the schema of an answer with these wines: any if None, none if empty."""
+    wine_id: dict[str, Any] = {"type": "string"}
+    wines: dict[str, Any] = {"type": "array"}
+    if wine_ids:
+        wine_id["enum"] = list(wine_ids)
+        wines |= {"minItems": min(MIN_SHOWN, len(wine_ids)), "maxItems": MAX_SHOWN}
+    description = {"type": "string", "maxLength": DESCRIPTION_CHARS}
+    parts = {"wine_id": wine_id, "description": description}
+    wines["items"] = {"type": "object", "properties": parts, "required": list(parts)}
+    properties: dict[str, Any] = {"intro": {"type": "string", "maxLength": INTRO_CHARS}}
+    if wine_ids is None or wine_ids:
+        properties["wines"] = wines
+    return {"type": "object", "properties": properties, "required": ["intro"]}
+
+
+def _shorten(schema: dict[str, Any]) -> None:
+    schema.clear()
+    schema.update(_schema_for())
+
+
+def _of_found_wines(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
+    """Return a schema by which a server lets the model write no id but those of found wines."""
+    ids = [name for name, found in evidence.sources.items() if isinstance(found, Wine)]
+    return strict_schema(_schema_for(ids)) or schema
+
+
+class SmallSommelierResponse(SommelierResponse):
+    """An answer as a small model writes it, without a type: the wines decide that."""
+
+    model_config = ConfigDict(json_schema_extra=_shorten)
+
+    response_type: ResponseType = "informational"
+
+    @model_validator(mode="after")
+    def _type_follows_from_wines(self) -> Self:
+        self.response_type = "recommendation" if self.wines else "informational"
+        return self
+
+
+SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
+    SOMMELIER, type=SmallSommelierResponse, narrow=_of_found_wines
+)
+"""The contract for a small model, with a schema that is a third as long."""
 
 
 async def ask_small_model(

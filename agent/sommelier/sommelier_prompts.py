@@ -19,10 +19,6 @@ INTRO_CHARS: Final = 1500
 INTRO_BESIDE_WINES_CHARS: Final = 600
 DESCRIPTION_CHARS: Final = 240
 CLOSING_CHARS: Final = 200
-SMALL_DESCRIPTION_CHARS: Final = 300
-SMALL_INTRO_CHARS: Final = 700
-"""Limits that a server holds a small model to; longer than what is shown, which ends with a
-sentence."""
 MARKUP: Final = pattern(r"(?m)\*\*|__|`|^[ \t]*#{1,6}[ \t]")
 MARKED_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
 
@@ -114,37 +110,6 @@ class SommelierResponse(BaseModel):
         if self.wines:
             self.wines = [*{wine.wine_id: wine for wine in self.wines}.values()]
             self.intro = truncate_at_boundary(self.intro, INTRO_BESIDE_WINES_CHARS)
-        return self
-
-
-def _of_small(schema: dict[str, Any]) -> None:
-    """Leave in a schema what a small model writes; safety is not its task."""
-    wine = {
-        "type": "object",
-        "properties": {
-            "wine_id": {"type": "string"},
-            "description": {"type": "string", "maxLength": SMALL_DESCRIPTION_CHARS},
-        },
-        "required": ["wine_id", "description"],
-    }
-    schema["properties"] = {
-        "intro": {"type": "string", "maxLength": SMALL_INTRO_CHARS},
-        "wines": {"type": "array", "items": wine},
-    }
-    schema["required"] = ["intro"]
-    schema.pop("description", None)
-
-
-class SmallSommelierResponse(SommelierResponse):
-    """An answer as a small model writes it, without a type: the wines decide that."""
-
-    model_config = ConfigDict(json_schema_extra=_of_small)
-
-    response_type: ResponseType = "informational"
-
-    @model_validator(mode="after")
-    def _type_follows_from_wines(self) -> Self:
-        self.response_type = "recommendation" if self.wines else "informational"
         return self
 
 
