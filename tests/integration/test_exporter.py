@@ -32,10 +32,10 @@ def trace(number: int) -> TraceRecord:
 
 @dataclass
 class Clock:
-    at: timedelta = timedelta(0)
+    at: datetime = NOON + timedelta(hours=1)
 
     def __call__(self) -> datetime:
-        return NOON + timedelta(hours=1) + self.at
+        return self.at
 
 
 @pytest.fixture
@@ -83,12 +83,8 @@ async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
     assert sorted(accepted) == [trace.trace_id for trace in traces]
     assert await queue.backlog() == {"sent": len(traces)}
     assert len(await store.summaries(200)) == len(traces)
-
-
-async def test_without_a_server_traces_are_stored_alone(sessions: Sessions) -> None:
-    await SqlTraceStore(sessions).save([trace(1)])
-    assert await trace_queue(sessions).claim(10, LEASE) is None
-    assert await trace_queue(sessions).backlog() == {"kept": 1}
+    await SqlTraceStore(store._sessions).save([trace(1)])  # without a server
+    assert await queue.claim(10, LEASE) is None
 
 
 async def test_what_a_killed_process_had_claimed_is_sent_when_its_lease_ends(
@@ -192,56 +188,52 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
     assert await queue.backlog() == {"sent": 1}
 
 
-class TestScores:
-    async def rated(self, sessions: Sessions) -> FeedbackRepository:
-        known = trace(1)
-        turn = TurnRow(
-            turn_id=1,
-            chat_id=1,
-            user_id=1,
-            at=NOON,
-            outcome="answered",
-            trace_id=known.trace_id,
-            root_id=known.root.span_id,
-        )
-        await TurnRepository(sessions, rows=EXPORTED).save(EndedTurn(turn, (), known))
-        return FeedbackRepository(sessions, rows=EXPORTED)
+@pytest.fixture
+async def feedback(sessions: Sessions) -> FeedbackRepository:
+    """Feedback on a turn that is stored with its trace."""
+    known, turn = trace(1), TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered")
+    turn.trace_id, turn.root_id = known.trace_id, known.root.span_id
+    await TurnRepository(sessions, rows=EXPORTED).save(EndedTurn(turn, (), known))
+    return FeedbackRepository(sessions, rows=EXPORTED)
 
-    async def test_a_verdict_goes_onto_the_root_of_its_trace_and_is_changed_in_place(
-        self, sessions: Sessions, otlp_receiver: OtlpReceiver
-    ) -> None:
-        feedback = await self.rated(sessions)
-        for verdict in ("liked", "disliked"):
-            await feedback.rate(1, verdict)
-            assert await export(sessions, otlp_receiver) == 0
-        await feedback.reason(1, "wrong_wine")
-        await feedback.comment(1, "too dear")
-        otlp_receiver.mode = "503"
-        assert await export(sessions, otlp_receiver) > 0
-        otlp_receiver.mode = "ok"
-        assert await export(sessions, otlp_receiver) == 0
-        given = {score["name"]: score for score in otlp_receiver.scores}
-        assert sorted(given) == ["outcome", "user_feedback", "user_feedback_reason"]
-        verdict_score = given["user_feedback"]
-        assert (verdict_score["value"], verdict_score["comment"]) == (0, "too dear")
-        assert verdict_score["traceId"] == trace(1).trace_id
-        assert verdict_score["observationId"] == trace(1).root.span_id
-        assert given["user_feedback_reason"]["value"] == "wrong_wine"
-        assert (await SqlTraceStore(sessions).get(trace(1).trace_id)).scores.keys() == given.keys()
 
-    @pytest.mark.parametrize("deletes", [True, False])
-    async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
-        self, deletes: bool, sessions: Sessions, otlp_receiver: OtlpReceiver
-    ) -> None:
-        """Langfuse deletes some time after it was told to, whatever has the id by then."""
-        otlp_receiver.deletes = deletes
-        feedback = await self.rated(sessions)
-        await feedback.rate(1, "liked")
-        await export(sessions, otlp_receiver)
-        await feedback.rate(1, None)
+async def test_a_verdict_goes_onto_the_root_of_its_trace_and_is_changed_in_place(
+    feedback: FeedbackRepository, sessions: Sessions, otlp_receiver: OtlpReceiver
+) -> None:
+    for verdict in ("liked", "disliked"):
+        await feedback.rate(1, verdict)
         assert await export(sessions, otlp_receiver) == 0
-        await feedback.rate(1, "disliked")
-        assert await export(sessions, otlp_receiver) == 0
-        ids = [score["id"] for score in otlp_receiver.scores if score["name"] == "user_feedback"]
-        name = f"{trace(1).trace_id}-user_feedback"
-        assert ids == ([f"{name}-1"] if deletes else [name, f"{name}-1"])
+    await feedback.reason(1, "wrong_wine")
+    await feedback.comment(1, "too dear")
+    otlp_receiver.mode = "503"
+    assert await export(sessions, otlp_receiver) > 0
+    otlp_receiver.mode = "ok"
+    assert await export(sessions, otlp_receiver) == 0
+    given = {score["name"]: score for score in otlp_receiver.scores}
+    assert sorted(given) == ["outcome", "user_feedback", "user_feedback_reason"]
+    verdict_score = given["user_feedback"]
+    assert (verdict_score["value"], verdict_score["comment"]) == (0, "too dear")
+    assert verdict_score["traceId"] == trace(1).trace_id
+    assert verdict_score["observationId"] == trace(1).root.span_id
+    assert given["user_feedback_reason"]["value"] == "wrong_wine"
+    assert (await SqlTraceStore(sessions).get(trace(1).trace_id)).scores.keys() == given.keys()
+
+
+@pytest.mark.parametrize("deletes", [True, False])
+async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
+    deletes: bool,
+    feedback: FeedbackRepository,
+    sessions: Sessions,
+    otlp_receiver: OtlpReceiver,
+) -> None:
+    """Langfuse deletes some time after it was told to, whatever has the id by then."""
+    otlp_receiver.deletes = deletes
+    await feedback.rate(1, "liked")
+    await export(sessions, otlp_receiver)
+    await feedback.rate(1, None)
+    assert await export(sessions, otlp_receiver) == 0
+    await feedback.rate(1, "disliked")
+    assert await export(sessions, otlp_receiver) == 0
+    ids = [score["id"] for score in otlp_receiver.scores if score["name"] == "user_feedback"]
+    name = f"{trace(1).trace_id}-user_feedback"
+    assert ids == ([f"{name}-1"] if deletes else [name, f"{name}-1"])
