@@ -27,7 +27,8 @@ SET_ASIDE: Final = "set_aside"
 
 MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
-"""A trace is sent after this time, even if the delivery of its messages is not recorded."""
+"""A trace is stored in `commit`, so that a kill during the delivery does not lose it, and again in
+`end`, with the delivery. It is sent after this time, even if there was no end."""
 IS_TO_RUN: Final = UpdateRow.state.in_([WAITING, ANSWERED])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
