@@ -47,16 +47,11 @@ class Inbox(TraceStoringRepository):
 
     async def accept(self, updates: Sequence[UpdateRow]) -> None:
         """Store updates, except those that were stored before."""
+        for row in updates:
+            row.received_at, row.state = self._now(), WAITING
         async with self._sessions.begin() as session:
             store = insert(session, UpdateRow).on_conflict_do_nothing()
-            for row in updates:
-                row.received_at, row.state = self._now(), WAITING
-                await session.execute(store, values_of(row))
-
-    async def get(self, update_id: int) -> UpdateRow | None:
-        """Return an update; None if it was never accepted or was deleted."""
-        async with self._sessions() as session:
-            return await session.get(UpdateRow, update_id)
+            await session.execute(store, [values_of(row) for row in updates])
 
     async def list_waiting(self, lane: str) -> Sequence[UpdateRow]:
         """Return the updates of a lane whose turns have to run, the next one first."""
