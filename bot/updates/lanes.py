@@ -52,11 +52,9 @@ DIED: Final = "the process died while this update was answered"
 CANNOT_READ: Final = "the library cannot read it"
 
 SUSPECT_TRIES: Final = 2
-"""Turns that were begun this often are suspects and run one at a time.
+"""Turns that were begun this often run one at a time.
 
-After a crash nobody can tell which of the running turns caused it, so it counts against each. With
-one suspect at a time, a further crash counts against one suspect only. Turns with fewer tries still
-run beside it."""
+A crash counts against all turns that ran, so the next one is to count against one suspect only."""
 
 
 @dataclass(slots=True, eq=False)

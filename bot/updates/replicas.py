@@ -1,10 +1,9 @@
 """The locks of lanes on Postgres: of several replicas, one at a time runs a lane.
 
 A lock is an advisory lock of our session, so Postgres releases it when the process dies: it needs
-no heartbeat and no clock. A lock may also be free because Postgres restarted and its holder has not
-taken it again yet. So a process that lost its connection first takes back its locks, and then waits
-for the other processes to do so; and a process takes over a lane only after it has seen it unlocked
-several times. If two processes run a lane all the same, the epoch of the turn decides.
+no heartbeat and no clock. It releases all when it restarts. So a process that lost its connection
+takes back its locks, and then waits for the other processes to do so. If two processes run a lane
+all the same, the epoch of the turn decides.
 
 Corrections and Stop reach the process that runs a turn by NOTIFY. A NOTIFY locks the whole database
 at its commit, so it is sent only if the lane is locked by another process.
@@ -143,6 +142,7 @@ class ReplicaLocks(Locks):
                 async with await connecting as connection:
                     await connection.execute("LISTEN lanes")
                     async for notice in connection.notifies():
+                        # Ours comes back to us: by then it could stop a turn that began since.
                         if notice.pid != self._pid:
                             yield json.loads(notice.payload)
             except AWAY as error:
