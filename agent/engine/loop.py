@@ -245,48 +245,41 @@ class _Turn(Generic[T]):
     async def response(self, outcome: Outcome, problem: str | None) -> AgenticResponse[T]:
         """Return the response with the valid answer, or with the valid part of the newest one."""
         shown = await self._result_to_show(outcome)
-        if shown and outcome not in {"answered", "stopped"}:
+        if shown.ok and outcome not in {"answered", "stopped"}:
             outcome = "salvaged"
-        response: AgenticResponse[T] = AgenticResponse(
-            text="",
+        written = "" if shown.answer is None else self.contract.write(shown.answer)
+        answer: Message = {"role": "assistant", "content": written or shown.text}
+        return AgenticResponse(
+            text=shown.text,
             outcome=outcome,
             ledger=self.run.ledger,
+            wine_ids=tuple(shown.wine_ids),
+            answer=shown.answer,
             error=problem,
             error_types=tuple(result.error_type for result in self.results if result.error_type),
             retry_count=max(0, len(self.results) - 1),
             models=tuple(dict.fromkeys(self.answered_by)),
-            messages=tuple(self.chat.added),
+            messages=(*self.chat.added, *([answer] if shown.ok else [])),
             sources=self.evidence.sources,
         )
-        if shown is None:
-            return response
-        written = "" if shown.answer is None else self.contract.write(shown.answer)
-        return replace(
-            response,
-            text=shown.text,
-            wine_ids=tuple(shown.wine_ids),
-            answer=shown.answer,
-            messages=(*response.messages, {"role": "assistant", "content": written or shown.text}),
-        )
 
-    async def _result_to_show(self, outcome: Outcome) -> ParseResult[T] | None:
-        """Return the result that the user is shown, None if there is nothing to show.
+    async def _result_to_show(self, outcome: Outcome) -> ParseResult[T]:
+        """Return the result that the user is shown, an empty one if there is nothing to show.
 
         If the user stopped the turn, it is the draft. If the model refused, there is none.
         """
+        contract, nothing = self.contract, ParseResult[T]("")
         if outcome == "answered":
             return self.results[-1]
         if outcome == "stopped":
-            return self.drafts.result()
+            return self.drafts.result() or nothing
         if outcome in {"refusal", "content_filter"}:
-            return None
+            return nothing
         for result in reversed(self.results):
-            part = await valid_part(
-                self.contract.salvage, result.answer, self.contract, self.evidence
-            )
+            part = await valid_part(contract.salvage, result.answer, contract, self.evidence)
             if part:
                 return part
-        return None
+        return nothing
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
