@@ -70,15 +70,15 @@ class Conversation:
         What remains of the history begins with a message of the user. Return False if nothing
         could be shortened.
         """
-        if self._question_index > 1:
-            end = (self._question_index + 1) // 2 + 1
-            while end < self._question_index and self.messages[end].get("role") != "user":
-                end += 1
-            end = min(end, self._question_index)
-            del self.messages[1:end]
-            self._question_index -= end - 1
+        question = self._question_index
+        if question > 1:
+            half = range((question + 1) // 2 + 1, question)
+            is_user = (at for at in half if self.messages[at].get("role") == "user")
+            dropped = next(is_user, question) - 1
+            del self.messages[1 : dropped + 1]
+            self._question_index -= dropped
             if self._pair_at is not None:
-                self._pair_at -= end - 1
+                self._pair_at -= dropped
             return True
         results = [message for message in self.messages if message.get("role") == "tool"]
         long = [result for result in results if len(result["content"]) > SHORT_RESULT]

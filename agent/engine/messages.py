@@ -185,12 +185,9 @@ def without_images(message: Message) -> Message:
     parts = message.get("content")
     if not isinstance(parts, list):
         return message
-    shown = [
-        part["text"]
-        if "text" in part
-        else f"[image, {len(part['image_url']['url']) * 3 // 4 // 1000} kB]"
-        for part in parts
-    ]
+    text, *images = parts
+    sizes = [len(image["image_url"]["url"]) * 3 // 4 // 1000 for image in images]
+    shown = [text["text"], *(f"[image, {size} kB]" for size in sizes)]
     return message | {"content": "\n".join(shown)}
 
 
