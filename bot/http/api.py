@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from fastapi import APIRouter, Depends, Header, HTTPException, Response
 from fastapi.security import HTTPBearer
 from fastapi.sse import format_sse_event
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from agent import lengths
 from agent.documents.answer import Answer
@@ -22,6 +22,7 @@ from agent.engine.tools import Toolbox, ToolResult
 from agent.i18n import set_language
 from agent.markdown import visible
 from agent.sommelier.service import Answerer
+from agent.tables import StrictModel
 from agent.turn import AnswerFunction, Outcome, Reply, deps_of, guard_input
 from bot import look_ups
 from bot.http.server import UNAVAILABLE
@@ -49,18 +50,14 @@ Message = Annotated[str, Field(max_length=lengths.MESSAGE), AfterValidator(clean
 Query = Annotated[str, Field(max_length=LONGEST_QUESTION), AfterValidator(clean)]
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class ChatMessage(_Request):
+class ChatMessage(StrictModel):
     """An earlier message of the conversation."""
 
     role: Literal["user", "assistant"]
     content: Message
 
 
-class ChatRequest(_Request):
+class ChatRequest(StrictModel):
     """A message to the sommelier, and the conversation before it, oldest first."""
 
     message: Message
@@ -79,7 +76,7 @@ class ChatResponse(BaseModel):
     outcome: Outcome
 
 
-class RewriteRequest(_Request):
+class RewriteRequest(StrictModel):
     """A question to be rewritten for the search."""
 
     question: Query
@@ -94,7 +91,7 @@ class AskRequest(RewriteRequest):
     refine_prompt: bool | None = None
 
 
-class QueryRequest(_Request):
+class QueryRequest(StrictModel):
     """A query to find passages for."""
 
     query: Query
@@ -136,12 +133,8 @@ class Api:
         reply = await self._turn("chat", asked.message, work)
         if reply.outcome == "failed":
             raise HTTPException(503, UNAVAILABLE)
-        return ChatResponse(
-            answer=reply.text,
-            wine_ids=list(reply.wine_ids),
-            note=" ".join(reply.notes),
-            outcome=reply.outcome,
-        )
+        wine_ids, note = list(reply.wine_ids), " ".join(reply.notes)
+        return ChatResponse(answer=reply.text, wine_ids=wine_ids, note=note, outcome=reply.outcome)
 
     async def rewrite(self, asked: RewriteRequest) -> Refinement:
         """Rewrite a question for the search; nothing is answered."""
@@ -185,16 +178,12 @@ class Api:
             "summary": " ".join(filter(None, [found.summary, found.note])),
             "processingTimeMs": round(seconds * 1000),
         }
-        # JSON in ASCII is one line for any reader.
-        lines = (
+        content = b"".join(
+            # JSON in ASCII is one line for any reader.
             format_sse_event(event=name, data_str=json.dumps(data))
             for name, data in (*events, ("done", done))
         )
-        return Response(
-            b"".join(lines),
-            media_type="text/event-stream",
-            headers={"cache-control": "no-store"},
-        )
+        return Response(content, media_type="text/event-stream")
 
     async def call_tool(self, tools: Toolbox, call: ToolCall) -> ToolResult:
         """Run a call of another program's agent as a turn; in a crisis the result is help."""
