@@ -1,7 +1,6 @@
 """People and chats: access, conversations, the facts and bottles of users."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Final, cast
 
@@ -10,7 +9,7 @@ from sqlalchemy import ColumnElement, delete, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import storable
-from agent.turn import Bottles, Change, Fact, FactKind, Role, StoredMessage
+from agent.turn import Bottles, Change, Fact, FactKind, StoredMessage
 from db.engine import SqlRepository
 from db.models import (
     BottleRow,
@@ -20,6 +19,8 @@ from db.models import (
     OutboxRow,
     TurnRow,
     insert,
+    loaded,
+    table_of,
     upsert,
     values_of,
 )
@@ -109,7 +110,7 @@ class MessageRepository(SqlRepository):
     ) -> list[StoredMessage]:
         """Return the newest `limit` messages of a conversation, the oldest first."""
         newest = (
-            select(MessageRow, TurnRow.user_id)
+            select(table_of(MessageRow), TurnRow.user_id)
             .join(TurnRow, TurnRow.turn_id == MessageRow.turn_id, isouter=True)
             .where(_is_in(chat_id, thread_id))
             .order_by(MessageRow.id.desc())
@@ -117,19 +118,7 @@ class MessageRepository(SqlRepository):
         )
         async with self._sessions() as session:
             rows = (await session.execute(newest)).all()
-        return [
-            StoredMessage(
-                cast("Role", row.role),
-                row.content,
-                tuple(row.wine_ids),
-                row.created_at,
-                row.turn_id,
-                row.thread_id,
-                user_id,
-                row.attachment,
-            )
-            for row, user_id in reversed(rows)
-        ]
+        return [loaded(StoredMessage, row) for row in reversed(rows)]
 
     async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
         """Delete a conversation; return how many messages there were."""
@@ -226,10 +215,10 @@ class MemoryRepository(SqlRepository):
 
     async def bottles(self, user_id: int) -> list[Bottles]:
         """Return the wines that a user owns or owned; the last changed ones come last."""
-        query = select(BottleRow).where(BottleRow.user_id == user_id)
-        rows = await self._all(query.order_by(BottleRow.at, BottleRow.id))
-        names = [field.name for field in fields(Bottles)]
-        return [Bottles(**{name: getattr(row, name) for name in names}) for row in rows]
+        theirs = select(table_of(BottleRow)).where(BottleRow.user_id == user_id)
+        async with self._sessions() as session:
+            rows = await session.execute(theirs.order_by(BottleRow.at, BottleRow.id))
+            return [loaded(Bottles, row) for row in rows]
 
     async def remind(
         self, user_id: int, month: Fact, told: Sequence[Fact], messages: Sequence[OutboxRow]
