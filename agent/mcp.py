@@ -239,10 +239,10 @@ class Connection:
     async def _call(self, tool: str, arguments: AnyArguments, run: Run) -> ToolOutput:
         """Call a tool for the model. Raises ToolError if it fails."""
         text = await self._text(tool, arguments, run)
-        said = without_echoes(text, arguments.model_extra or {})
+        evidence = without_echoes(text, arguments.model_extra or {})
         key = f"{self.name}__{tool}#{next(NUMBERS)}"
         shown = text.replace("</data", "‹/data") or "(the tool returned nothing)"
-        return ToolOutput(DATA.format(server=self.name, text=shown), statements(key, said))
+        return ToolOutput(DATA.format(server=self.name, text=shown), statements(key, evidence))
 
     async def _text(self, tool: str, arguments: AnyArguments, run: Run) -> str:
         """Return the result of a tool as text. Raises ToolError if it fails."""
@@ -315,12 +315,12 @@ def without_echoes(text: str, arguments: Mapping[str, Any]) -> str:
     return text
 
 
-def statements(key: str, said: str) -> dict[str, object]:
+def statements(key: str, text: str) -> dict[str, object]:
     """Return the evidence of a result: its words, and the web addresses in them."""
-    addresses = dict.fromkeys(said[found.start : found.end] for found in live(said))
+    addresses = dict.fromkeys(text[found.start : found.end] for found in live(text))
     links = [address for address in addresses if domain(address)][:MAX_LINKS]
     found = {f"{key}:{number}": Statement(link, link) for number, link in enumerate(links, 1)}
-    return {key: Statement(said), **found}
+    return {key: Statement(text), **found}
 
 
 def _plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:

@@ -86,9 +86,9 @@ def mcp_server(tools: Toolbox, call: Call) -> Server[Any]:
             ]
         )
 
-    async def call_tool(_: object, asked: CallToolRequestParams) -> CallToolResult:
-        arguments = json.dumps(asked.arguments or {})
-        result = await call(ToolCall("", asked.name, arguments))
+    async def call_tool(_: object, request: CallToolRequestParams) -> CallToolResult:
+        arguments = json.dumps(request.arguments or {})
+        result = await call(ToolCall("", request.name, arguments))
         content = TextContent(text=result.text)
         return CallToolResult(content=[content], is_error=result.error_type is not None)
 

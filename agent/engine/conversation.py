@@ -49,8 +49,9 @@ class Conversation:
 
     def texts_by(self, role: str) -> list[str]:
         """Return the contents of the messages of a role, so far."""
-        said = [*self.messages[: self._question_index], self._question]
-        return [str(one["content"]) for one in said if one.get("role") == role and one["content"]]
+        messages = [*self.messages[: self._question_index], self._question]
+        contents = (message["content"] for message in messages if message.get("role") == role)
+        return [str(content) for content in contents if content]
 
     @property
     def added(self) -> list[Message]:

@@ -99,15 +99,15 @@ class LLMService:
         ParameterDeclined, and leave the parameter out of later requests.
         """
         dialect = self._dialect
-        asked = dialect.parameters(messages, request)
+        parameters = dialect.parameters(messages, request)
         streamed = StreamedCompletion(self.model, request.on_text)
-        response = await self._complete(asked, streamed)
+        response = await self._complete(parameters, streamed)
         if isinstance(response, ServerError):
-            response = self._understood(response, dialect, beside_tools="tools" in asked)
+            response = self._understood(response, dialect, beside_tools="tools" in parameters)
         if streamed.first_token_ns and not streamed.has_usage:
             # The stream had no usage, so its tokens could not be counted: do not stream again.
             self._learn(dialect, replace(dialect, streams=False))
-        mode = dialect.mode if "response_format" in asked else "prompt"
+        mode = dialect.mode if "response_format" in parameters else "prompt"
         return replace(
             response,
             mode="" if request.output is None else mode,
@@ -139,7 +139,7 @@ class LLMService:
         return self._opened
 
     async def _complete(
-        self, asked: dict[str, Any], streamed: StreamedCompletion
+        self, parameters: dict[str, Any], streamed: StreamedCompletion
     ) -> LLMResponse | ServerError:
         """Send a request, and return the response of the server, or its error.
 
@@ -152,9 +152,13 @@ class LLMService:
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 answer: Any = await self._client.chat.completions.create(
-                    model=self.model, extra_body=dict(self._extra_body), **asked
+                    model=self.model, extra_body=dict(self._extra_body), **parameters
                 )
-                data = await _read(answer, streamed) if asked.get("stream") else _plain_data(answer)
+                data = (
+                    await _read(answer, streamed)
+                    if parameters.get("stream")
+                    else _plain_data(answer)
+                )
             if data.get("error") and not (data.get("choices") or data.get("usage")):
                 return ServerError.within(data["error"])
             return read_completion(data, self.model)
@@ -183,7 +187,7 @@ class LLMService:
         if status >= 500 and NO_CALL in words and beside_tools:
             self._learn(dialect, replace(dialect, answers_beside_tools=False))
             return LLMResponse(finish_reason="unparsed", model=self.model)
-        if any(said in words for said in TOO_LONG):
+        if any(phrase in words for phrase in TOO_LONG):
             raise ContextTooLong(problem)
         names_format = "grammar" in words or "response_format" in words
         if status in {400, 422} or (status >= 500 and names_format):  # some call it their failure

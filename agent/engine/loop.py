@@ -165,8 +165,7 @@ class _Turn(Generic[T]):
     ) -> None:
         self.run, self.contract, self.chat, self.progress = run, contract, chat, progress
         self.toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
-        told, said = chat.texts_by("user"), chat.texts_by("assistant")
-        self.evidence = Evidence(user_texts=told, assistant_texts=said)
+        self.evidence = Evidence({}, chat.texts_by("user"), chat.texts_by("assistant"))
         self.drafts = Drafts(run, contract, self.evidence)
         self.models = ModelChain(run, self.drafts.written)
         self.max_tokens = run.limits.answer_tokens

@@ -68,10 +68,10 @@ class ModelChain:
 
     def _seconds_to_wait(self, error: ModelError, failures: int) -> float | None:
         """Return the wait before the same model is asked again; None if it is not."""
-        told = worth_a_wait(error)
-        if told is False or failures >= self.run.limits.model_tries:
+        seconds = worth_a_wait(error)
+        if seconds is False or failures >= self.run.limits.model_tries:
             return None
-        wait = BACKOFF.after(failures) if told is True else told
+        wait = BACKOFF.after(failures) if seconds is True else seconds
         return wait if wait < self.run.seconds_left else None
 
     async def _ask_once(
@@ -130,8 +130,8 @@ class ModelChain:
 
     def _interrupted(self, model: LLM, messages: Sequence[Message]) -> LLMResponse:
         """Return the response of a request that was cut off, with an estimate of what it took."""
-        asked, written = json.dumps(messages, default=str), self.written()
-        usage = Usage(len(asked) // TOKEN_CHARS, len(written) // TOKEN_CHARS)
+        request, written = json.dumps(messages, default=str), self.written()
+        usage = Usage(len(request) // TOKEN_CHARS, len(written) // TOKEN_CHARS)
         return LLMResponse(written, usage=usage, model=model.model, base_url=model.base_url)
 
     def _count(self, response: LLMResponse, span: Span) -> None:
@@ -152,5 +152,5 @@ def worth_a_wait(error: Exception) -> bool | float:
     """Tell whether to ask the same model again, and after how many seconds if its server said."""
     if not isinstance(error, ModelUnavailable) or isinstance(error, ModelTimeout):
         return False
-    told = error.retry_after
-    return True if told is None else told <= LONGEST_WAIT_SECONDS and told
+    wait = error.retry_after
+    return True if wait is None else wait <= LONGEST_WAIT_SECONDS and wait

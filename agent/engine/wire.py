@@ -106,23 +106,24 @@ class Dialect:
     def parameters(self, messages: Sequence[Message], request: LLMRequest) -> dict[str, Any]:
         """Return the parameters of a request as this server understands them."""
         request = self._sendable(messages, request)
-        asked: dict[str, Any] = {"messages": [self._echoed(message) for message in messages]}
+        parameters: dict[str, Any] = {"messages": [self._echoed(message) for message in messages]}
         if request.tools:
-            asked["tools"] = [
+            parameters["tools"] = [
                 strict_wire(tool) if self.strict_tools else tool.wire for tool in request.tools
             ]
         if request.max_tokens is not None:
-            asked[self.token_parameters[0]] = request.max_tokens
+            parameters[self.token_parameters[0]] = request.max_tokens
         if request.temperature is not None and self.temperature:
-            asked["temperature"] = request.temperature
+            parameters["temperature"] = request.temperature
         if request.on_text is not None and self.streams:
-            asked |= {"stream": True, "stream_options": {"include_usage": True}}
+            parameters |= {"stream": True, "stream_options": {"include_usage": True}}
         if request.output is not None and (format := response_format(request.output, self.mode)):
-            asked["response_format"] = format
+            parameters["response_format"] = format
             if format["type"] == "json_schema":
-                said = asked["messages"]
-                asked["messages"] = [_without_schema(message, request.output) for message in said]
-        return asked
+                parameters["messages"] = [
+                    _without_schema(message, request.output) for message in parameters["messages"]
+                ]
+        return parameters
 
     def _sendable(self, messages: Sequence[Message], request: LLMRequest) -> LLMRequest:
         """Return a request with the tools or the schema, unless both may go out together."""
@@ -284,8 +285,8 @@ class ServerError:
         """Return the server's own words: at most 300 characters, not what was sent to it."""
         body = _first(self.body) or self.body
         inner = _mapping(body).get("error", body)
-        said = _mapping(inner).get("message", inner)
-        return " ".join(str(_without_input(said) or "").split())[:300]
+        message = _mapping(inner).get("message", inner)
+        return " ".join(str(_without_input(message) or "").split())[:300]
 
     @property
     def retry_after(self) -> float | None:
