@@ -33,12 +33,8 @@ LINKS: Final = EITHERS | frozenset(
 )
 """Text that is allowed between two things that one negator excludes."""
 STOPS: Final = frozenset(".;!?\n()")
-FORWARD: Final = 5
+REACH: Final = 5
 """Words between a negator and what it rules out."""
-BACKWARD: Final = 4
-"""Words between what is ruled out and the negator behind it."""
-LINKED: Final = 3
-"""Words between two things that one negator rules out."""
 LEADING: Final = frozenset(
     "with for zu zum zur für fur mit bei beim pour avec au aux para con a per con col alla al voor "
     "bij met com".split()
@@ -172,15 +168,12 @@ class _Reader:
         for start, end in pairwise(sorted({0, len(self.words), *ends, *buts})):
             clause = [span for span in self.spans if start <= span.start < end]
             for place, span in enumerate(clause):
-                if span.has("ignore") or not (span.has("not") or span.has("not_behind")):
-                    continue
-                behind = clause[place + 1 :]
-                found = self._ruled_out(span, behind, FORWARD) if span.has("not") else []
-                if not (found or (behind and behind[0].values("cue"))):
-                    found = self._ruled_out(span, clause[:place][::-1], BACKWARD)
+                found = self._ruled_out(span, clause[place + 1 :]) if span.has("not") else []
+                if not found and (span.has("not") or span.has("not_behind")):
+                    found = self._ruled_out(span, clause[:place][::-1])
                 yield from found
 
-    def _ruled_out(self, negator: Span, spans: Sequence[Span], reach: int) -> list[Span]:
+    def _ruled_out(self, negator: Span, spans: Sequence[Span]) -> list[Span]:
         """Return the nearest thing within reach, and those that are linked to it."""
         found: list[Span] = []
         for span in spans:
@@ -190,7 +183,7 @@ class _Reader:
                 continue
             first, second = sorted((*(found or [negator])[-1:], span), key=lambda one: one.start)
             between = [word.stem for word in self.words[first.end : second.start]]
-            is_near = len(between) <= reach and "," not in between
+            is_near = len(between) <= REACH and "," not in between
             if not (_is_linked(found[-1], span, between) if found else is_near):
                 break
             found.append(span)
@@ -298,7 +291,7 @@ def _is_linked(last: Span, span: Span, between: Sequence[str]) -> bool:
     """Return whether a negator that rules out `last` rules out the next thing too."""
     is_alike = bool(_kinds(last) & _kinds(span))
     is_either = not EITHERS.isdisjoint(between)
-    return len(between) <= LINKED and LINKS.issuperset(between) and (is_alike or is_either)
+    return LINKS.issuperset(between) and (is_alike or is_either)
 
 
 def _opposites(denied: Sequence[Span]) -> Iterator[tuple[str, list[str]]]:
