@@ -167,32 +167,25 @@ class Settings(BaseSettings):
     llm_local_ports: Ports = (11434, 1234, 8080, 8000)
     """Where a model server is looked for on this machine while none is set; none: nowhere."""
 
-    # Models that read pictures, write voices down, read aloud, and make vectors
+    # Models that read pictures, write voices down, read aloud, and make vectors: on a server of
+    # their own, or on that of OPENAI_BASE_URL
 
     vision_model: str | None = None
     """The model that reads pictures; without it users are asked to write."""
     vision_base_url: Url | None = None
-    """The server of that model, if it is not that of OPENAI_BASE_URL."""
     vision_api_key: SecretStr | None = None
-    """The key of that server."""
     transcription_model: str | None = None
     """The model that writes voice messages down (/audio/transcriptions)."""
     transcription_base_url: Url | None = None
-    """The server of that model, if it is not that of OPENAI_BASE_URL."""
     transcription_api_key: SecretStr | None = None
-    """The key of that server."""
     speech_model: str | None = None
     """The model that reads answers aloud (/audio/speech)."""
     speech_base_url: Url | None = None
-    """The server of that model, if it is not that of OPENAI_BASE_URL."""
     speech_api_key: SecretStr | None = None
-    """The key of that server."""
     embedding_model: str | None = None
     """The model that makes vectors, by which documents are found."""
     embedding_base_url: Url | None = None
-    """The server of that model, if it is not that of OPENAI_BASE_URL."""
     embedding_api_key: SecretStr | None = None
-    """The key of that server."""
 
     # Turns
 
