@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from tests.doubles.server import JsonObject, LoopbackServer, eventually
 
-Mode = Literal["ok", "503", "500", "401", "html", "other", "black_hole"]
+Mode = Literal["ok", "503", "500", "401", "other", "black_hole"]
 
 Tree = tuple[str, str, list["Tree"]]
 """Name, type and children of an observation."""
@@ -88,8 +88,8 @@ class OtlpReceiver(LoopbackServer):
     `LANGFUSE_BASE_URL` is `base_url`; only its own keys may come in. `public_key` is another one
     for each server, because Langfuse's client is one per public key for the life of the process.
 
-    `mode` says how every request is answered: "ok", an error's status, a page ("html"), other JSON
-    ("other"), or never ("black_hole"). One that cannot delete scores (`deletes` is False) answers
+    `mode` says how every request is answered: "ok", an error's status, other JSON ("other"),
+    or never ("black_hole"). One that cannot delete scores (`deletes` is False) answers
     405. `asked` are the names and the labels, or versions, of the prompts that were asked for. What
     arrives again replaces what was there.
     """
@@ -142,12 +142,6 @@ class OtlpReceiver(LoopbackServer):
         return {one["name"]: one["value"] for one in self.scores if one["traceId"] == trace_id}
 
     @property
-    def trace_ids(self) -> list[str]:
-        """The traces that spans came for, oldest first."""
-        ordered = sorted(self.spans, key=lambda span: span.start)
-        return list(dict.fromkeys(span.trace_id for span in ordered))
-
-    @property
     def linked(self) -> dict[str, list[Span]]:
         """The root spans of items by the name of their experiment."""
         roots: dict[str, list[Span]] = {}
@@ -164,38 +158,29 @@ class OtlpReceiver(LoopbackServer):
         assert len(found) == 1, f"{len(found)} spans are named {name!r}; all names: {names}"
         return found[0]
 
-    def tree(self, trace_id: str | None = None) -> Tree:
-        """The observations of a trace below its root, siblings by start; of the only trace if None.
-
-        Raises:
-            AssertionError: there is not exactly one such trace, or not exactly one root in it.
-        """
-        wanted = self.trace_ids if trace_id is None else [trace_id]
-        spans = sorted(
-            (span for span in self.spans if span.trace_id in wanted), key=lambda span: span.start
-        )
+    def tree(self) -> Tree:
+        """The observations of the only trace below its only root, siblings by start."""
+        spans = sorted(self.spans, key=lambda span: span.start)
         known = {span.span_id for span in spans}
         roots = [span for span in spans if span.parent_id not in known]
-        assert len(roots) == 1, f"traces {wanted} have roots {[span.name for span in roots]}"
+        assert len(roots) == 1, f"there are roots {[span.name for span in roots]}"
         return _nested(roots[0], spans)
 
-    async def wait_for_spans(self, n: int, timeout: float = 30) -> list[Span]:  # noqa: ASYNC109
-        """All spans once there are at least `n`; AssertionError after `timeout` seconds."""
+    async def wait_for_spans(self, n: int) -> None:
+        """Return once there are at least `n` spans."""
         await eventually(
             lambda: len(self.spans) >= n,
-            seconds=timeout,
+            seconds=30,
             otherwise=lambda: f"{n} span(s) wanted, got {[span.name for span in self.spans]}",
         )
-        return list(self.spans)
 
-    async def wait_for_scores(self, n: int, timeout: float = 30) -> list[JsonObject]:  # noqa: ASYNC109
-        """All scores once there are at least `n`; AssertionError after `timeout` seconds."""
+    async def wait_for_scores(self, n: int) -> None:
+        """Return once there are at least `n` scores."""
         await eventually(
             lambda: len(self._scores) >= n,
-            seconds=timeout,
+            seconds=30,
             otherwise=lambda: f"{n} score(s) wanted, got {self.scores}",
         )
-        return self.scores
 
     def put(self, name: str, prompt: str | list[JsonObject], label: str = "production") -> int:
         """Save a new version of a prompt, as an admin does; return its number."""
@@ -225,8 +210,6 @@ class OtlpReceiver(LoopbackServer):
             while (await request.receive())["type"] != "http.disconnect":
                 pass
             return Response()
-        if self.mode == "html":
-            return Response("<h1>Sign in</h1>", media_type="text/html")
         if self.mode == "other":
             return JSONResponse({"status": "welcome"})
         keys = base64.b64encode(f"{self.public_key}:{self.secret_key}".encode()).decode()
