@@ -1,5 +1,7 @@
 """Answers as they form: drafts, Stop, corrections, kills, through the process as it is run."""
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from itertools import pairwise
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 from agent.text import words
 from tests.acceptance.test_end_to_end import ANSWER, CHAT, killed, running, running_here
 from tests.acceptance.test_follow_ups import history
-from tests.doubles.bot_api import BotApi
+from tests.doubles.bot_api import BotApi, Call
 from tests.doubles.model_server import (
     ModelServer,
     Script,
@@ -32,117 +34,7 @@ INVENTED = ANSWER | {
     "wines": [{"wine_id": "zorkovitz-1984", "description": "Gold."}, *ANSWER["wines"]],
     "closing": "Buy it at zorkovitz.example for 1984 euros. Enjoy it.",
 }
-
-
-def settings_of(model: ModelServer) -> dict[str, str]:
-    return {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model.base_url}
-
-
-def asked(model: ModelServer) -> list[str]:
-    """The last words of people in each request."""
-    said = [request.json["messages"] for request in model.requests]
-    return [[each for each in one if each["role"] == "user"][-1]["content"] for one in said]
-
-
-def drafts(bot_api: BotApi) -> list[str]:
-    """What was shown of drafts, as a person reads it."""
-    return [parse_html(call.params["text"])[0] for call in bot_api.drafts]
-
-
-async def until_draft(bot_api: BotApi, said: str) -> None:
-    await eventually(
-        lambda: any(said in draft for draft in drafts(bot_api)),
-        seconds=60,
-        otherwise=lambda: f"drafts: {drafts(bot_api)}; sent: {bot_api.sent()}",
-    )
-
-
-async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    model_server.script(SEARCH, paced(answer_json(INVENTED), 80), paced(answer_json(LONG), 80))
-    bot_api.say("Something for trout?", chat_id=CHAT)
-    with running(bot_api, environment, **settings_of(model_server)):
-        (text,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    shown = drafts(bot_api)
-    assert shown[0].startswith("Searching the cellar: White")
-    assert len(shown) > 2
-    assert not {"zorkovitz", "1984", "gold"} & set(words(" ".join(shown)))
-    assert "1. Trimbach" in shown[-1]
-    assert text.startswith(shown[-1][: shown[-1].index("1. Trimbach")])
-    times = [call.time for call in bot_api.drafts]
-    assert all(later - earlier >= LEAST_SECONDS for earlier, later in pairwise(times))
-    assert max(times) < bot_api.calls_of("sendMessage")[0].time
-    assert bot_api.calls_of("sendChatAction")[0].time < times[0]
-    assert bot_api.draft(CHAT) is None
-    assert len({call.params["draft_id"] for call in bot_api.drafts}) == 1
-
-
-def ask_in_group(bot_api: BotApi) -> None:
-    mention = {"type": "mention", "offset": 0, "length": 19}
-    bot_api.say("@sommelier_test_bot for trout?", chat_id=-CHAT, entities=[mention])
-
-
-def edits(bot_api: BotApi) -> list[str]:
-    """What a group was shown of a message by editing it, as a person reads it."""
-    return [parse_html(call.params["text"])[0] for call in bot_api.calls_of("editMessageText")]
-
-
-async def until_answered(bot_api: BotApi, answers: int = 1) -> None:
-    """Until so many answers with their buttons stand in the group."""
-    await eventually(
-        lambda: sum("reply_markup" in each for each in bot_api.messages(-CHAT)) >= answers,
-        seconds=60,
-        otherwise=lambda: f"shown: {bot_api.sent(-CHAT)}, edits: {edits(bot_api)}",
-    )
-
-
-async def test_in_a_group_one_message_grows_and_becomes_the_answer(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    model_server.script(SEARCH, paced(answer_json(INVENTED), 60), paced(answer_json(LONG), 18))
-    bot_api.fail("editMessageText", 429, retry_after=1)
-    ask_in_group(bot_api)
-    async with running_here(bot_api, environment, **settings_of(model_server)):
-        await until_answered(bot_api)
-    assert bot_api.sent(-CHAT) == edits(bot_api)[-1:]
-    assert len(bot_api.calls_of("sendMessage")) == 1
-    refused, *shown, _ = bot_api.calls_of("editMessageText")
-    assert shown
-    assert shown[0].time - refused.time >= 1
-    assert all(later.time - earlier.time >= 3 for earlier, later in pairwise(shown))
-    assert not {"zorkovitz", "1984", "gold"} & set(words(" ".join(edits(bot_api))))
-
-
-async def test_a_kill_while_an_answer_grows_leaves_one_answer_in_a_group(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    settings = settings_of(model_server)
-    model_server.script(SEARCH, paced(answer_json(LONG), 25))
-    model_server.default = answer_json(LONG)
-    ask_in_group(bot_api)
-    bot_api.delay("editMessageText", 0.3)
-    with killed(bot_api, environment, **settings):
-        await eventually(
-            lambda: any("Trimbach" in shown for shown in edits(bot_api)),
-            seconds=60,
-            otherwise=lambda: "not so far",
-        )
-    await eventually(
-        lambda: all(call.status for call in bot_api.calls_of("editMessageText")),
-        seconds=10,
-        otherwise=lambda: "Telegram still edits",
-    )
-    bot_api.delay("editMessageText", 0)
-    model_server.script(SEARCH)  # what was not committed is asked again
-    async with running_here(bot_api, environment, **settings):
-        ask_in_group(bot_api)
-        await until_answered(bot_api, 2)
-    answer, _ = bot_api.sent(-CHAT)
-    assert answer.startswith(LONG["intro"])
-    assert "in a small glass." in answer
-
-
+UNGROUNDED = {"zorkovitz", "1984", "gold"}
 STAGES: dict[str, tuple[list[Script], str]] = {
     "before it writes": ([SEARCH, hang(60)], "Searching"),
     "while it writes": ([SEARCH, paced(answer_json(LONG), 20)], "Trimbach"),
@@ -150,41 +42,142 @@ STAGES: dict[str, tuple[list[Script], str]] = {
 }
 
 
-async def at(stage: str, bot_api: BotApi, model: ModelServer, said: str = "trout?") -> None:
-    """Ask, and wait until the turn is at a stage."""
-    script, draft = STAGES[stage]
-    before = len(model.requests)
-    model.script(*script)
-    bot_api.say(said, chat_id=CHAT)
-    await until_draft(bot_api, draft)
-    await eventually(
-        lambda: len(model.requests) == before + len(script),
-        seconds=60,
-        otherwise=lambda: f"{len(model.requests)} requests",
-    )
+class World:
+    """The bot with a model, and what users see of its answers."""
+
+    def __init__(self, api: BotApi, model: ModelServer, environment: dict[str, str]) -> None:
+        self.api, self.model = api, model
+        own = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model.base_url}
+        self.environment = environment | own
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Run the bot in this process."""
+        return running_here(self.api, self.environment)
+
+    def killed(self) -> AbstractContextManager[object]:
+        """Run the bot in a process of its own, which is killed at the end."""
+        return killed(self.api, self.environment)
+
+    def asked(self) -> list[str]:
+        """Return the last words of people in each request."""
+        said = [request.json["messages"] for request in self.model.requests]
+        return [[one["content"] for one in all if one["role"] == "user"][-1] for all in said]
+
+    def shown(self, calls: Sequence[Call]) -> list[str]:
+        """Return drafts or edits as a person reads them."""
+        return [parse_html(call.params["text"])[0] for call in calls]
+
+    def edits(self) -> list[str]:
+        return self.shown(self.api.calls_of("editMessageText"))
+
+    async def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        await eventually(
+            condition,
+            seconds=seconds,
+            otherwise=lambda: f"sent: {self.api.sent()}, asked: {self.asked()}",
+        )
+
+    async def at(self, stage: str, said: str = "trout?") -> None:
+        """Ask, and wait until the turn is at a stage."""
+        script, draft = STAGES[stage]
+        before = len(self.model.requests)
+        self.model.script(*script)
+        self.api.say(said, chat_id=CHAT)
+        await self.until(lambda: any(draft in one for one in self.shown(self.api.drafts)))
+        await self.until(lambda: len(self.model.requests) == before + len(script))
+
+    def ask_in_group(self) -> None:
+        mention = {"type": "mention", "offset": 0, "length": 19}
+        self.api.say("@sommelier_test_bot for trout?", chat_id=-CHAT, entities=[mention])
+
+    async def until_answered_in_group(self, answers: int = 1) -> None:
+        """Wait until so many answers with their buttons stand in the group."""
+        messages = self.api.messages
+        await self.until(lambda: sum("reply_markup" in m for m in messages(-CHAT)) >= answers)
+
+
+@pytest.fixture
+def world(bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]) -> World:
+    return World(bot_api, model_server, environment)
+
+
+def informational(intro: str) -> Script:
+    return answer_json({"response_type": "informational", "intro": intro})
+
+
+async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(world: World) -> None:
+    api = world.api
+    world.model.script(SEARCH, paced(answer_json(INVENTED), 80), paced(answer_json(LONG), 80))
+    api.say("Something for trout?", chat_id=CHAT)
+    with running(api, world.environment):
+        (text,) = await api.wait_for_message(1, chat_id=CHAT, timeout=60)
+    shown = world.shown(api.drafts)
+    assert shown[0].startswith("Searching the cellar: White")
+    assert len(shown) > 2
+    assert not UNGROUNDED & set(words(" ".join(shown)))
+    assert "1. Trimbach" in shown[-1]
+    assert text.startswith(shown[-1][: shown[-1].index("1. Trimbach")])
+    times = [call.time for call in api.drafts]
+    assert all(later - earlier >= LEAST_SECONDS for earlier, later in pairwise(times))
+    assert max(times) < api.calls_of("sendMessage")[0].time
+    assert api.calls_of("sendChatAction")[0].time < times[0]
+    assert api.draft(CHAT) is None
+    assert len({call.params["draft_id"] for call in api.drafts}) == 1
+
+
+async def test_in_a_group_one_message_grows_and_becomes_the_answer(world: World) -> None:
+    api = world.api
+    world.model.script(SEARCH, paced(answer_json(INVENTED), 60), paced(answer_json(LONG), 18))
+    api.fail("editMessageText", 429, retry_after=1)
+    world.ask_in_group()
+    async with world.running():
+        await world.until_answered_in_group()
+    assert api.sent(-CHAT) == world.edits()[-1:]
+    assert len(api.calls_of("sendMessage")) == 1
+    refused, *shown, _ = api.calls_of("editMessageText")
+    assert shown
+    assert shown[0].time - refused.time >= 1
+    assert all(later.time - earlier.time >= 3 for earlier, later in pairwise(shown))
+    assert not UNGROUNDED & set(words(" ".join(world.edits())))
+
+
+async def test_a_kill_while_an_answer_grows_leaves_one_answer_in_a_group(world: World) -> None:
+    api, model = world.api, world.model
+    model.script(SEARCH, paced(answer_json(LONG), 25))
+    model.default = answer_json(LONG)
+    world.ask_in_group()
+    api.delay("editMessageText", 0.3)
+    with world.killed():
+        await world.until(lambda: any("Trimbach" in shown for shown in world.edits()))
+    await world.until(lambda: all(call.status for call in api.calls_of("editMessageText")), 10)
+    api.delay("editMessageText", 0)
+    model.script(SEARCH)  # what was not committed is asked again
+    async with world.running():
+        world.ask_in_group()
+        await world.until_answered_in_group(2)
+    answer, _ = api.sent(-CHAT)
+    assert answer.startswith(LONG["intro"])
+    assert "in a small glass." in answer
 
 
 @pytest.mark.parametrize(
     ("stage", "by_button"), [*((stage, False) for stage in STAGES), ("while it writes", True)]
 )
 async def test_stop_at_any_stage_keeps_what_was_shown(
-    stage: str,
-    by_button: bool,
-    bot_api: BotApi,
-    model_server: ModelServer,
-    environment: dict[str, str],
+    world: World, stage: str, by_button: bool
 ) -> None:
-    async with running_here(bot_api, environment, **settings_of(model_server)):
-        await at(stage, bot_api, model_server)
+    api = world.api
+    async with world.running():
+        await world.at(stage)
         if by_button:
-            bot_api.stop_draft(CHAT)
+            api.stop_draft(CHAT)
         else:
-            bot_api.say("/stop", chat_id=CHAT)
-        (text,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
-        model_server.script(answer_json({"response_type": "informational", "intro": "Gladly."}))
-        bot_api.say("thanks", chat_id=CHAT)
-        await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
-    assert not {"zorkovitz", "1984", "gold"} & set(words(text))
+            api.say("/stop", chat_id=CHAT)
+        (text,) = await api.wait_for_message(1, chat_id=CHAT, timeout=30)
+        world.model.script(informational("Gladly."))
+        api.say("thanks", chat_id=CHAT)
+        await api.wait_for_message(2, chat_id=CHAT, timeout=30)
+    assert not UNGROUNDED & set(words(text))
     if stage == "before it writes":
         assert text.startswith("Stopped.")
     else:
@@ -192,82 +185,57 @@ async def test_stop_at_any_stage_keeps_what_was_shown(
         assert text.endswith("Stopped here, as you asked.")
 
 
-async def test_an_answer_on_its_way_is_neither_stopped_nor_corrected(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    model_server.script(
-        answer_json({"response_type": "informational", "intro": "Red, then."}),
-        answer_json({"response_type": "informational", "intro": "White, then."}),
-    )
-    bot_api.delay("sendMessage", 1)
-    async with running_here(bot_api, environment, **settings_of(model_server)):
-        bot_api.say("a red for trout?", chat_id=CHAT)
-        await eventually(
-            lambda: bool(bot_api.calls_of("sendMessage")), seconds=60, otherwise=lambda: "not sent"
-        )
-        bot_api.say("/stop", chat_id=CHAT)
-        bot_api.say("white, sorry", chat_id=CHAT)
-        texts = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
+async def test_an_answer_on_its_way_is_neither_stopped_nor_corrected(world: World) -> None:
+    api = world.api
+    world.model.script(informational("Red, then."), informational("White, then."))
+    api.delay("sendMessage", 1)
+    async with world.running():
+        api.say("a red for trout?", chat_id=CHAT)
+        await world.until(lambda: bool(api.calls_of("sendMessage")))
+        api.say("/stop", chat_id=CHAT)
+        api.say("white, sorry", chat_id=CHAT)
+        texts = await api.wait_for_message(2, chat_id=CHAT, timeout=30)
     assert texts == ["Red, then.", "White, then."]
-    assert asked(model_server) == ["a red for trout?", "white, sorry"]
+    assert world.asked() == ["a red for trout?", "white, sorry"]
 
 
 @pytest.mark.parametrize("stage", STAGES)
 async def test_a_correction_at_any_stage_is_answered_together_once(
-    stage: str, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+    world: World, stage: str
 ) -> None:
-    model_server.default = answer_json(
-        {"response_type": "informational", "intro": "White, then. Gladly."}
-    )
-    async with running_here(bot_api, environment, **settings_of(model_server)):
-        await at(stage, bot_api, model_server, "a red for trout?")
-        bot_api.say("white, sorry", chat_id=CHAT)
-        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
+    world.model.default = informational("White, then. Gladly.")
+    async with world.running():
+        await world.at(stage, "a red for trout?")
+        world.api.say("white, sorry", chat_id=CHAT)
+        texts = await world.api.wait_for_message(1, chat_id=CHAT, timeout=30)
     assert texts == ["White, then. Gladly."]
-    assert asked(model_server)[-1] == "a red for trout?\nwhite, sorry"
+    assert world.asked()[-1] == "a red for trout?\nwhite, sorry"
 
 
-async def test_a_kill_after_a_correction_leaves_one_answer_to_both(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    settings = settings_of(model_server)
-    with killed(bot_api, environment, **settings):
-        await at("while it writes", bot_api, model_server, "a red for trout?")
-        model_server.default = hang(60)
-        bot_api.say("white, sorry", chat_id=CHAT)
-        await eventually(
-            lambda: "sorry" in asked(model_server)[-1], seconds=30, otherwise=lambda: "not joined"
-        )
-    model_server.default = answer_json(
-        {"response_type": "informational", "intro": "White, then. Gladly."}
-    )
-    async with running_here(bot_api, environment, **settings):
-        await bot_api.wait_for_message(1, chat_id=CHAT, timeout=30)
-        bot_api.say("/help", chat_id=CHAT)
-        texts = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=30)
+async def test_a_kill_after_a_correction_leaves_one_answer_to_both(world: World) -> None:
+    with world.killed():
+        await world.at("while it writes", "a red for trout?")
+        world.model.default = hang(60)
+        world.api.say("white, sorry", chat_id=CHAT)
+        await world.until(lambda: "sorry" in world.asked()[-1])
+    world.model.default = informational("White, then. Gladly.")
+    async with world.running():
+        await world.api.wait_for_message(1, chat_id=CHAT, timeout=30)
+        world.api.say("/help", chat_id=CHAT)
+        texts = await world.api.wait_for_message(2, chat_id=CHAT, timeout=30)
     assert texts[0] == "White, then. Gladly."
     assert texts[1].startswith("What you can ask")
-    assert asked(model_server)[-1] == "a red for trout?\nwhite, sorry"
+    assert world.asked()[-1] == "a red for trout?\nwhite, sorry"
 
 
-async def remembered(environment: dict[str, str], count: int) -> None:
-    """Return once so many turns are over and kept."""
-    await eventually(
-        lambda: len(history(environment)) >= count, seconds=60, otherwise=lambda: "not kept"
-    )
-
-
-async def test_a_reply_to_an_earlier_answer_is_about_that_one(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    model_server.default = answer_json({"response_type": "informational", "intro": "Gladly."})
-    async with running_here(bot_api, environment, **settings_of(model_server)):
+async def test_a_reply_to_an_earlier_answer_is_about_that_one(world: World) -> None:
+    world.model.default = informational("Gladly.")
+    async with world.running():
         for number, said in enumerate(("a red", "a white"), 1):
-            bot_api.say(said, chat_id=CHAT)
-            await bot_api.wait_for_message(number, chat_id=CHAT, timeout=60)
-            await remembered(environment, number)
-        first = bot_api.messages(CHAT)[0]
-        bot_api.say("more like that", chat_id=CHAT, reply_to_message=first)
-        await bot_api.wait_for_message(3, chat_id=CHAT, timeout=60)
-    people = [each for each in model_server.requests[-1].json["messages"] if each["role"] == "user"]
-    assert [each["content"] for each in people] == ["a white", "a red", "more like that"]
+            world.api.say(said, chat_id=CHAT)
+            await world.until(lambda: len(history(world.environment)) >= number)  # noqa: B023
+        first = world.api.messages(CHAT)[0]
+        world.api.say("more like that", chat_id=CHAT, reply_to_message=first)
+        await world.until(lambda: len(world.model.requests) == 3)
+    asked = [one for one in world.model.requests[-1].json["messages"] if one["role"] == "user"]
+    assert [one["content"] for one in asked] == ["a white", "a red", "more like that"]
