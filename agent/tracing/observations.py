@@ -41,7 +41,7 @@ def langfuse_client(
 ) -> Langfuse:
     """Return Langfuse's client. It sends spans itself unless a `span_exporter` takes them."""
     logging.getLogger("langfuse").setLevel(logging.CRITICAL)  # errors are logged by our callers
-    service = Resource({"service.name": "sommelier", "service.version": project.version})
+    service = Resource.create({"service.name": "sommelier", "service.version": project.version})
     return Langfuse(
         public_key=project.keys[0],
         secret_key=project.keys[1],
