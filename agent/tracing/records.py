@@ -84,7 +84,8 @@ class TraceRecord:
 
     def summarize(self) -> None:
         """Set the end and the model on the root, and the tags that admins filter by."""
-        root, spans = self.root.metadata, self.spans
+        root = self.root.metadata
+        spans = [span for span in self.spans if not span.metadata.get("superseded")]
         # The turn lasts until its messages are sent, which is after its answer was stored.
         self.root.ended_ns = max((span.ended_ns or 0 for span in spans), default=0) or None
         asked = [span for span in spans if span.kind == "generation" and span.metadata.get("model")]

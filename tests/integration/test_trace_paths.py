@@ -194,4 +194,5 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(world: 
     assert (root.level, root.metadata["outcome"]) == ("ERROR", "failed")
     assert root.metadata["error_types"] == "ValueError"
     assert world.scores["outcome"] == "failed"
+    assert [span.metadata["superseded"] for span in world.spans("guard.input")] == [True] * 3
     assert "secret" not in repr(world.langfuse.spans)
