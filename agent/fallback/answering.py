@@ -13,6 +13,7 @@ from agent.engine.messages import Message
 from agent.engine.span import NO_SPAN, Span
 from agent.fallback.library import Passage, passage_for
 from agent.fallback.merging import Context, exchanges_of, request_of
+from agent.fallback.prices import UNKNOWN
 from agent.fallback.request import Request, read_request
 from agent.fallback.searching import Found, find, pairing_of, query_of
 from agent.fallback.wording import describe_request, describe_wine, field_in_words
@@ -74,8 +75,8 @@ class Fallback:
         request, context = request_of(exchanges, wines, language or current_language())
         message = read_request(request.text, request.language)
         if needs_no_alcohol(message, person):
-            wanted = {"styles": ("alcohol_free",)}
-            request = message = replace(message, wanted=wanted, is_question=False)
+            filters = {"styles": ("alcohol_free",)}
+            request = message = replace(message, filters=filters, is_question=False)
         look_up = LookUp(kind_of(message, context), request, message, context)
         if look_up.kind == "question" and self._documents is not None:
             with span.child("retrieve.documents", "retriever", input=message.text) as retrieval:
@@ -218,9 +219,9 @@ def _nothing(request: Request, context: Context) -> str:
 
 def _notes(message: Request) -> Iterator[str]:
     """Yield what was not understood, and a warning beside allergens."""
-    if message.price.is_unknown:
+    if message.filters.get("currency") == UNKNOWN:
         yield translate("fallback_currency")
-    if message.allergens:
+    if "without_allergens" in message.filters:
         yield translate("fallback_allergens")
     if message.unknown and not message.name:
         words = ", ".join(f"“{escape(word)}”" for word in message.unknown)

@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from agent.engine.messages import Message
-from agent.fallback.prices import ANY_PRICE, Price
-from agent.fallback.request import LISTS, SCALES, Request, read_request, tidy
+from agent.fallback.prices import PRICE
+from agent.fallback.request import SCALES, Request, read_request, tidy
 from agent.sommelier.history import ids_shown_in
 from agent.sommelier.wine import Wine
 
 LAST: Final = 6
 """Messages before this one that count."""
 CENT: Final = 0.01
+WITHOUT: Final = "without_"
 COMPARISONS: Final = {
     "lighter": ("bodies", "body", False),
     "fuller": ("bodies", "body", True),
@@ -70,31 +71,22 @@ def request_of(
 
 def merge(before: Request, new: Request, context: Context) -> Request:
     """Return `new` with what it leaves open as it was `before`; a new dish starts anew."""
-    allergens = tuple(dict.fromkeys((*before.allergens, *new.allergens)))
-    if new.dishes and not new.ordinals:
-        return compared(replace(new, allergens=allergens), context)
-    kept = {name: values for name, values in before.wanted.items() if not _is_replaced(name, new)}
-    old = {
-        name: [value for value in before.without[name] if value not in new.values(name)]
-        for name in before.without
-    }
-    without = {name: [*old.get(name, ()), *new.without.get(name, ())] for name in LISTS}
-    is_priced = new.price != ANY_PRICE
-    merged = replace(
-        new,
-        wanted={**kept, **new.wanted},
-        dishes=new.dishes or before.dishes,
-        price=new.price if is_priced else before.price,
-        max_abv=before.max_abv if new.max_abv is None else new.max_abv,
-        without=tidy(without),
-        allergens=allergens,
-        order="" if is_priced else new.order or before.order,
-    )
-    return compared(merged, context)
+    starts_anew = bool(new.dishes) and not new.ordinals
+    filters = dict(new.filters)
+    for name, values in before.filters.items():
+        field = name.removeprefix(WITHOUT)
+        if starts_anew and field != "allergens":
+            continue
+        if field != name:
+            left = [value for value in values if value not in new.values(field)]
+            filters |= tidy({name: [*left, *new.values(name)]})
+        elif not _is_replaced(name, new):
+            filters[name] = values
+    return compared(replace(new, filters=filters, dishes=new.dishes or before.dishes), context)
 
 
 def _is_replaced(name: str, new: Request) -> bool:
-    """Return whether what a message wants leaves no room for what was wanted of a field before.
+    """Return whether a message leaves no room for a filter that there was before.
 
     Another kind of wine replaces the grape and the place, and another place the place.
     """
@@ -103,7 +95,8 @@ def _is_replaced(name: str, new: Request) -> bool:
         return bool(named - {"colours"})
     if name in ("grapes", "styles", "colours"):
         return bool(named - {"countries", "regions"})
-    return name in new.wanted
+    is_priced = name in {*PRICE, "order"} and bool(PRICE & new.filters.keys())
+    return is_priced or name in new.filters
 
 
 def compared(request: Request, context: Context) -> Request:
@@ -113,10 +106,10 @@ def compared(request: Request, context: Context) -> Request:
     priced.sort(key=lambda wine: wine.price_in_euros or 0)
     if priced and "cheaper" in request.cues:
         high = max(round((priced[0].price or 0) - CENT, 2), 0)
-        request = replace(request, price=Price(high=high, currency=priced[0].currency), order="")
+        request = _priced(request, max_price=high, currency=priced[0].currency)
     if priced and "dearer" in request.cues:
         low = round((priced[-1].price or 0) + CENT, 2)
-        request = replace(request, price=Price(low=low, currency=priced[-1].currency), order="")
+        request = _priced(request, min_price=low, currency=priced[-1].currency)
     for cue in sorted(request.cues & COMPARISONS.keys()):
         field, fact, goes_up = COMPARISONS[cue]
         scale = SCALES[field]
@@ -124,5 +117,11 @@ def compared(request: Request, context: Context) -> Request:
         places = [scale.index(step) for step in known] or [len(scale) // 2]
         steps = scale[max(places) + 1 :] if goes_up else scale[: min(places)]
         ends = scale[-1:] if goes_up else scale[:1]
-        request = replace(request, wanted={**request.wanted, field: tuple(steps or ends)})
+        request = replace(request, filters={**request.filters, field: tuple(steps or ends)})
     return request
+
+
+def _priced(request: Request, **price: Any) -> Request:
+    """Return a request for this price alone."""
+    kept = {name: request.filters[name] for name in request.filters.keys() - PRICE - {"order"}}
+    return replace(request, filters=kept | price)

@@ -4,11 +4,9 @@ Each phrase or word of a message is one sign, and a price is a pattern of these 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agent.fallback.words import Span, Token
-from agent.sommelier.wine import Currency
 from agent.text import pattern
 
 MOST: Final = 100_000
@@ -21,6 +19,7 @@ BETWEEN: Final = frozenset(
 )
 """Text that is allowed between an amount and its limit or its currency."""
 LIMITS: Final = ("max", "min", "about", "between")
+PRICE: Final = frozenset({"min_price", "max_price", "currency"})
 UNKNOWN: Final = "?"
 """A currency that cannot be converted."""
 RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
@@ -28,22 +27,6 @@ AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
 """`N` is a number, `C` a currency, `K` something else that is counted, `_` a word in between. `L`
 limits the number after it, `A` the one before, `B` either; `J` joins two, `T` ("till") also limits.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """From how much and up to how much a bottle may cost.
-
-    `is_unknown` says that the currency is none that can be converted.
-    """
-
-    low: float | None = None
-    high: float | None = None
-    currency: Currency = Currency.EUR
-    is_unknown: bool = False
-
-
-ANY_PRICE: Final = Price()
 
 
 class _Unit(NamedTuple):
@@ -56,25 +39,31 @@ class _Unit(NamedTuple):
     limit: str = ""
 
 
-def read_price(words: Sequence[Token], spans: Sequence[Span]) -> tuple[Price, set[int]]:
-    """Return the price that a message names, and the places of the words that say it."""
+def read_price(words: Sequence[Token], spans: Sequence[Span]) -> tuple[dict[str, Any], set[int]]:
+    """Return the filters for the price that a message names, and the places of the words for it.
+
+    If the currency cannot be converted, the only filter is that it is UNKNOWN.
+    """
     units = list(_units(words, spans))
     signs = "".join(unit.sign for unit in units)
     for found in RANGE.finditer(signs):
         part = units[found.start() : found.end()]
         low, high = sorted(unit.value for unit in part if unit.sign == "N")
         if (code := _currency(part)) != UNKNOWN and (code or _limit(part)):
-            return _in_currency(Price(low, high), code), _places(part)
-    price, used = ANY_PRICE, set[int]()
+            return _filters(code, min_price=low, max_price=high), _places(part)
+    price, used = dict[str, Any](), set[int]()
     for found in AMOUNT.finditer(signs):
         part = units[found.start() : found.end()]
         value = next(unit.value for unit in part if unit.sign == "N")
         counts_other = value in YEARS or part[-1].sign == "K"
         if (code := _currency(part)) or (_limit(part) and not counts_other):
-            price = _in_currency(_limited(price, value, _limit(part)), code)
+            price |= _limited(value, _limit(part), code)
             used |= _places(part)
-    if price.low is not None and price.high is not None and price.low > price.high:
-        price = replace(price, low=price.high, high=price.low)
+    if price.get("currency") == UNKNOWN:
+        return {"currency": UNKNOWN}, used
+    if len(price.keys() & {"min_price", "max_price"}) == 2:
+        low, high = sorted((price["min_price"], price["max_price"]))
+        price |= {"min_price": low, "max_price": high}
     return price, used
 
 
@@ -123,20 +112,18 @@ def _places(part: Sequence[_Unit]) -> set[int]:
     return {place for unit in part for place in unit.places}
 
 
-def _limited(price: Price, value: float, limit: str) -> Price:
-    """Return a price with what an amount says of it; an amount alone is the most."""
+def _limited(value: float, limit: str, code: str) -> dict[str, Any]:
+    """Return the filters for an amount; without a limit it is the most."""
     if limit == "min":
-        return replace(price, low=value)
+        return _filters(code, min_price=value)
     if limit == "about":
         low, high = (round(value * part, 2) for part in AROUND)
-        return replace(price, low=low, high=high)
-    return replace(price, high=value)
+        return _filters(code, min_price=low, max_price=high)
+    return _filters(code, max_price=value)
 
 
-def _in_currency(price: Price, code: str) -> Price:
-    if code == UNKNOWN or price.is_unknown:
-        return Price(is_unknown=True)
-    return replace(price, currency=Currency(code)) if code else price
+def _filters(code: str, **limits: float) -> dict[str, Any]:
+    return {**limits, "currency": code} if code else limits
 
 
 def _number(written: str) -> float | None:

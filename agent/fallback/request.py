@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
-from typing import Final
+from typing import Any, Final
 
 from agent import lengths
-from agent.fallback.prices import ANY_PRICE, Price, read_price
+from agent.fallback.prices import PRICE, read_price
 from agent.fallback.words import Dish, Span, dishes, language_of, scan, tokens
 from agent.sommelier.wine import Body, Level, Sweetness
 
@@ -48,30 +48,21 @@ FEW_WORDS: Final = 4
 """Words of a message that asks to know, or is no more than the name of a wine."""
 
 
-Values = Mapping[str, tuple[str, ...]]
-"""Fields of a search, with their values."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """Hold what a user asks for; a field is empty if the message does not mention it.
 
-    A wine is to have one of the values `wanted` of each field, and none of those of `without`.
-    `dishes` are named as the person wrote them. `cues` are said of the wines that were shown:
-    cheaper, dearer, lighter, fuller, drier, sweeter, other, like, why. `ordinals` count them from
-    1, -1 is the last. `unknown` are the words that no table knows and that may be a dish or a name,
-    `unread` counts all longer words that no table knows.
+    `filters` are named as those of a search; `text` and `without_text` are tastes of its notes, and
+    the currency may be UNKNOWN. `dishes` are named as the person wrote them. `cues` are said of the
+    wines that were shown: cheaper, dearer, lighter, fuller, drier, sweeter, other, like, why.
+    `ordinals` count them from 1, -1 is the last. `unknown` are the words that no table knows and
+    that may be a dish or a name, `unread` counts all longer words that no table knows.
     """
 
     text: str = ""
     language: str = "en"
-    wanted: Values = field(default_factory=dict)
+    filters: Mapping[str, Any] = field(default_factory=dict)
     dishes: Mapping[str, Dish] = field(default_factory=dict)
-    price: Price = ANY_PRICE
-    max_abv: float | None = None
-    without: Values = field(default_factory=dict)
-    allergens: tuple[str, ...] = ()
-    order: str = ""
     cues: frozenset[str] = frozenset()
     ordinals: tuple[int, ...] = ()
     name: str = ""
@@ -88,12 +79,16 @@ class Request:
     @property
     def describes_wine(self) -> bool:
         """Return whether the message describes the wine itself."""
-        named = (self.wanted, self.dishes, self.without, self.allergens, self.order, self.name)
-        return any(named) or self.price != ANY_PRICE or self.max_abv is not None
+        return bool(self.filters or self.dishes or self.name)
+
+    @property
+    def wanted(self) -> dict[str, tuple[str, ...]]:
+        """Return the fields that a wine is to have one of these values of."""
+        return {name: self.filters[name] for name in LISTS if name in self.filters}
 
     def values(self, name: str) -> tuple[str, ...]:
         """Return the values that a field is to have."""
-        return self.wanted.get(name, ())
+        return tuple(self.filters.get(name, ()))
 
 
 def read_request(text: str, default: str = "en") -> Request:
@@ -123,8 +118,6 @@ class _Reader:
 
     def request(self) -> Request:
         """Return the request that the message makes."""
-        wanted, without = self._tastes()
-        caps, price = self._values("cap"), self.price
         unread = [
             at
             for at, word in enumerate(self.words)
@@ -132,13 +125,8 @@ class _Reader:
         ]
         request = Request(
             language=self.language,
-            wanted=wanted,
+            filters=self._filters(),
             dishes=self._dishes(),
-            price=Price(high=min(map(float, caps))) if caps and price == ANY_PRICE else price,
-            max_abv=min(map(float, self._values("max_abv")), default=None),
-            without=without,
-            allergens=self._allergens(),
-            order=next(iter(self._values("order")), ""),
             cues=frozenset(self._values("cue")),
             ordinals=tuple(map(int, self._values("ordinal"))),
             unknown=tuple(dict.fromkeys(self._names(unread)))[:MOST_VALUES],
@@ -147,6 +135,17 @@ class _Reader:
         )
         request = replace(request, name=self._name(request))
         return replace(request, is_question=self._is_question(request))
+
+    def _filters(self) -> dict[str, Any]:
+        """Return the filters of a search for what the message says."""
+        filters = tidy(self._tastes() | {"without_allergens": self._allergens()}) | self.price
+        if not self.price and (caps := self._values("cap")):
+            filters["max_price"] = min(map(float, caps))
+        if strengths := self._values("max_abv"):
+            filters["max_abv"] = min(map(float, strengths))
+        if orders := self._values("order"):
+            filters["order"] = orders[0]
+        return filters
 
     def _values(self, name: str) -> list[str]:
         """Return the values of a field in what is wanted, each once."""
@@ -191,7 +190,7 @@ class _Reader:
 
     # Wishes.
 
-    def _tastes(self) -> tuple[Values, Values]:
+    def _tastes(self) -> dict[str, list[str]]:
         """Return the wanted and the excluded values of each field."""
         wanted = {name: self._values(name) for name in LISTS if name != "colours"}
         if "alcohol_free" in wanted["styles"]:
@@ -213,10 +212,10 @@ class _Reader:
                 without[name] += span.values(name)
             if not any(map(span.values, names)):
                 without["styles"] += span.values("colour")
-        left = {
-            name: [value for value in wanted[name] if value not in without[name]] for name in LISTS
+        return {
+            **{name: [one for one in wanted[name] if one not in without[name]] for name in LISTS},
+            **{f"without_{name}": values for name, values in without.items()},
         }
-        return tidy(left), tidy(without)
 
     def _dishes(self) -> dict[str, Dish]:
         """Return the dishes that are named; a side dish counts where nothing else is."""
@@ -229,12 +228,12 @@ class _Reader:
         mains = {name: dish for name, dish in found.items() if not dish.side} or found
         return dict([*mains.items()][:MOST_VALUES])
 
-    def _allergens(self) -> tuple[str, ...]:
+    def _allergens(self) -> list[str]:
         found = [value for span in self.spans for value in span.values("without_allergens")]
         denied = [span for span in self.denied if not span.values("dish")]
         spans = self.spans if "allergy" in self.marks else denied
         found += [value for span in spans for value in span.values("allergen")]
-        return tuple(dict.fromkeys(found))
+        return found
 
     # Words that are not understood, and questions.
 
@@ -265,7 +264,7 @@ class _Reader:
 
     def _is_question(self, request: Request) -> bool:
         """Return whether the message asks to know something rather than for a wine."""
-        is_bought = bool(request.dishes) or request.price != ANY_PRICE
+        is_bought = bool(request.dishes or PRICE & request.filters.keys())
         if "explain" in self.marks:
             return not (is_bought or ("wish" in self.marks and request.wanted))
         opens = bool(self.spans) and self.spans[0].start == 0 and self.spans[0].has("opens")
@@ -274,7 +273,7 @@ class _Reader:
         return is_asked and sum(word.is_word for word in self.words) >= FEW_WORDS and not is_wish
 
 
-def tidy(values: Mapping[str, Sequence[str]]) -> Values:
+def tidy(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the fields that have values, each value once."""
     return {
         name: tuple(dict.fromkeys(found))[:MOST_VALUES] for name, found in values.items() if found

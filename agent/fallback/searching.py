@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from agent import lengths
 from agent.fallback.merging import Context
+from agent.fallback.prices import UNKNOWN
 from agent.fallback.request import LISTS, Request, read_request
 from agent.fallback.words import pairings, profiles
 from agent.sommelier.safety import find_wines
@@ -30,7 +31,6 @@ MOST_UNREAD: Final = 2
 """Words that a wish may have which no table knows, if it is certain what is wished for."""
 MOST_TEXT: Final = 290
 MOST_IDS: Final = 100
-MOST_NAMES: Final = 8
 MOST_FOODS: Final = 6
 RANKING: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
 """Filters that rank from the start."""
@@ -79,7 +79,7 @@ async def find(
 
 def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tuple[Wine, ...]:
     """Return the wines of a result that nothing speaks against, alcohol-free ones if asked for."""
-    tastes = request.without.get("text", ())
+    tastes = request.values("without_text")
     denied = {"text": tuple(taste for taste in tastes if taste != OAKY)}
     wines = [wine for wine in result.wines if not is_of(wine, denied)]
     if request.name:
@@ -105,33 +105,22 @@ def _missed_by_all(
 
 def query_of(request: Request, context: Context) -> WineQuery:
     """Return the search that a request means: what must be, what ranks, what must not be."""
-    filters: dict[str, Any] = {name: request.values(name) for name in LISTS}
-    price, tastes = request.price, filters.pop("text")
+    filters = dict(request.filters)
+    tastes, denied = filters.pop("text", ()), filters.pop("without_text", ())
+    if OAKY in tastes or OAKY in denied:
+        filters["oak"] = OAKY not in denied
+    if filters.get("currency") == UNKNOWN:
+        del filters["currency"]
     named = (request.name, *(taste for taste in tastes if taste != OAKY))
-    filters |= {
-        "text": " ".join(filter(None, named))[:MOST_TEXT],
-        "oak": OAKY in tastes,
-        "min_price": price.low,
-        "max_price": price.high,
-        "currency": price.currency,
-        "max_abv": request.max_abv,
-        "order": request.order,
-        "limit": LIMIT,
-        "without_allergens": request.allergens,
-        "not_ids": context.seen[:MOST_IDS] if request.cues else (),
-    }
-    soft = {name for name in RANKING if filters.get(name)}
+    filters |= {"text": " ".join(filter(None, named))[:MOST_TEXT], "limit": LIMIT}
+    if request.cues:
+        filters["not_ids"] = context.seen[:MOST_IDS]
+    soft = RANKING & filters.keys()
     if request.cues & {"lighter", "fuller"}:
         soft -= {"bodies"}
     soft |= _add_pairing(filters, request)
     soft |= _add_kin(filters)
-    for name in ("styles", "grapes", "countries", "regions"):
-        out = (*filters.get(f"without_{name}", ()), *request.without.get(name, ()))
-        filters[f"without_{name}"] = tuple(dict.fromkeys(out))[:MOST_NAMES]
-    given = {name: value for name, value in filters.items() if value}
-    if OAKY in request.without.get("text", ()):
-        given["oak"] = False
-    return WineQuery.model_validate(given | {"soft": sorted(soft)})
+    return WineQuery.model_validate(filters | {"soft": sorted(soft)})
 
 
 def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
@@ -140,13 +129,14 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
         return set()
     foods = dict.fromkeys(food for dish in request.dishes.values() for food in dish.foods)
     filters["foods"] = tuple(foods)[:MOST_FOODS]
-    soft, is_named = {"foods"}, bool(filters["grapes"] or filters["regions"])
+    soft, is_named = {"foods"}, bool({"grapes", "regions"} & filters.keys())
     pairing = pairings().get(pairing_of(request), {})
-    if pairing and not (filters["styles"] or is_named):
-        suits = pairing.get("styles", ())
-        filters["without_styles"] = tuple(style for style in HEAVY if style not in suits)
+    if pairing and not ("styles" in filters or is_named):
+        heavy = [style for style in HEAVY if style not in pairing.get("styles", ())]
+        denied = (*heavy, *filters.get("without_styles", ()))
+        filters["without_styles"] = tuple(dict.fromkeys(denied))
     for name, values in pairing.items():
-        if not filters[name] and not (is_named and name == "styles"):
+        if name not in filters and not (is_named and name == "styles"):
             filters[name] = values
             soft.add(name)
     return soft
@@ -160,13 +150,13 @@ def pairing_of(request: Request) -> str:
 
 def _add_kin(filters: dict[str, Any]) -> set[str]:
     """Let wines rank by how a named grape or region tastes, for where there is none of it."""
-    names = (*filters["grapes"], *filters["regions"])
+    names = (*filters.get("grapes", ()), *filters.get("regions", ()))
     profile = next((profiles()[name] for name in names if name in profiles()), None)
-    if profile is None or not SWEET.isdisjoint(filters["sweetness"]):
+    if profile is None or not SWEET.isdisjoint(filters.get("sweetness", ())):
         return set()
-    if not (filters["styles"] or filters["colours"]):
+    if not {"styles", "colours"} & filters.keys():
         filters["styles"] = (profile.colour,)
-    if filters["bodies"]:
+    if "bodies" in filters:
         return set()
     place = [*map(str, Body)].index(profile.body)
     filters["bodies"] = tuple([*Body][max(0, place - 1) : place + 2])
@@ -187,7 +177,8 @@ def unambiguous_query(text: str, language: str) -> WineQuery | None:
     request = read_request(text, language)
     is_unclear = request.unknown or request.unread > MOST_UNREAD or request.is_question
     refers_back = request.cues or request.ordinals
-    is_odd = is_unclear or refers_back or "text" in request.without or request.price.is_unknown
+    is_by_taste = "without_text" in request.filters
+    is_odd = is_unclear or refers_back or is_by_taste or request.filters.get("currency") == UNKNOWN
     if is_odd or not (request.wanted or request.dishes):
         return None
     return query_of(request, Context())

@@ -1,16 +1,15 @@
 """Requests and wines in words, in the language that is spoken."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from pydantic import ValidationError
 
-from agent.fallback.prices import Price
-from agent.fallback.request import Request
+from agent.fallback.request import LISTS, Request
 from agent.fallback.words import Dish, food_name, name_of, names
 from agent.i18n import current_language, translate, use_language
 from agent.sommelier.cards import country_name
-from agent.sommelier.wine import Style, Wine, WineQuery, money
+from agent.sommelier.wine import Currency, Style, Wine, WineQuery, money
 
 BETWEEN: Final = " · "
 MOST_FOODS: Final = 3
@@ -32,10 +31,10 @@ def describe_request(request: Request) -> str:
             *_tastes(request),
             *(_either(_value(name, value) for value in request.values(name)) for name in PLACES),
             ", ".join(request.dishes),
-            price_in_words(request.price),
-            f"≤ {request.max_abv:g} % vol" if request.max_abv is not None else "",
+            price_in_words(request.filters),
+            f"≤ {request.filters['max_abv']:g} % vol" if "max_abv" in request.filters else "",
             request.name,
-            translate(f"fallback_{request.order}") if request.order else "",
+            translate(f"fallback_{request.filters['order']}") if "order" in request.filters else "",
             translate("fallback_other") if "other" in request.cues else "",
             _without(request),
         ]
@@ -56,9 +55,9 @@ def describe_search(arguments: str, language: str) -> str:
         return ""
     with use_language(language):
         dishes = {food_name(food, language): Dish(foods=(food,)) for food in query.foods}
-        price = Price(query.min_price, query.max_price or query.below, query.currency)
-        wanted = {name: tuple(map(str, getattr(query, name))) for name in NAMED}
-        return describe_request(Request(wanted=wanted, dishes=dishes, price=price))
+        filters = {name: getattr(query, name) for name in (*NAMED, "min_price", "currency")}
+        filters["max_price"] = query.max_price or query.below
+        return describe_request(Request(filters=filters, dishes=dishes))
 
 
 def style_name(style: str) -> str:
@@ -116,11 +115,11 @@ def _step(field: str, value: str) -> str:
     return next(found, value.replace("_", " "))
 
 
-def price_in_words(price: Price) -> str:
+def price_in_words(filters: Mapping[str, Any]) -> str:
     """Return the limits of a price; empty if there are none."""
-    low, high = (
-        None if end is None else money(end, price.currency) for end in (price.low, price.high)
-    )
+    ends = (filters.get("min_price"), filters.get("max_price"))
+    currency = filters.get("currency", Currency.EUR)
+    low, high = (None if end is None else money(end, Currency(currency)) for end in ends)
     if low and high:
         return f"{low}–{high}"
     if high:
@@ -129,8 +128,8 @@ def price_in_words(price: Price) -> str:
 
 
 def _without(request: Request) -> str:
-    out = (_value(name, value) for name in request.without for value in request.without[name])
-    allergens = (_named("allergen", name) or name for name in request.allergens)
+    out = (_value(name, value) for name in LISTS for value in request.values(f"without_{name}"))
+    allergens = (_named("allergen", name) or name for name in request.values("without_allergens"))
     names = _either((*out, *allergens))
     return translate("fallback_without", names=names) if names else ""
 
@@ -139,7 +138,7 @@ def field_in_words(name: str, request: Request) -> str:
     """Return what was asked of a field that no wine meets."""
     if name == "foods":
         return ", ".join(request.dishes)
-    words = describe_request(Request(wanted={name: request.values(name)}))
+    words = describe_request(Request(filters={name: request.values(name)}))
     return words if name in PLACES else words.lower()
 
 
