@@ -25,8 +25,6 @@ def describe_validation_error(error: ValidationError) -> str:
         f"{issue['msg'].removeprefix('Value error, ')}"
         for issue in issues[:SHOWN_ISSUES]
     ]
-    if len(issues) > SHOWN_ISSUES:
-        described.append(f"and {len(issues) - SHOWN_ISSUES} more")
     return clip("; ".join(described), SHOWN_ERROR_CHARS)
 
 
