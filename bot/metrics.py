@@ -6,7 +6,7 @@ start, at zero, so that an alert on a rate sees the first event too.
 
 import math
 from collections.abc import Callable
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -37,18 +37,26 @@ class Metrics:
 
     def __init__(self, dropped_traces: Callable[[], int] = lambda: 0) -> None:
         self._registry = CollectorRegistry()
-        self._updates = self._counter("updates", "result", get_args(UpdateResult))
-        self._refusals = self._counter("webhook_refusals", "reason", get_args(Refusal))
-        self._turns = self._counter("turns", "outcome", get_args(Outcome))
-        self._sends = self._counter("telegram_sends", "result", (SENT, *get_args(DeliveryError)))
-        meaning = "Seconds from accepting a message to its answer"
-        self._seconds = Histogram(
-            "sommelier_turn_seconds", meaning, buckets=TURN_BUCKETS, registry=self._registry
-        )
-        self._waiting = self._gauge("queue_depth", "Updates accepted and not done")
-        self._oldest = self._gauge("queue_oldest_seconds", "Seconds the oldest of them has waited")
-        dropped = self._gauge("traces_dropped", "Traces given up instead of being sent")
+        own: dict[str, Any] = {"namespace": "sommelier", "registry": self._registry}
+        self._updates = Counter("updates", "Updates by result", ["result"], **own)
+        self._refusals = Counter("webhook_refusals", "Refused by reason", ["reason"], **own)
+        self._turns = Counter("turns", "Turns by outcome", ["outcome"], **own)
+        self._sends = Counter("telegram_sends", "Messages by result", ["result"], **own)
+        took = "Seconds from accepting a message to its answer"
+        self._seconds = Histogram("turn_seconds", took, buckets=TURN_BUCKETS, **own)
+        self._waiting = Gauge("queue_depth", "Updates accepted and not done", **own)
+        waited = "Seconds the oldest of them has waited"
+        self._oldest = Gauge("queue_oldest_seconds", waited, **own)
+        dropped = Gauge("traces_dropped", "Traces given up instead of being sent", **own)
         dropped.set_function(dropped_traces)
+        for counter, values in (
+            (self._updates, get_args(UpdateResult)),
+            (self._refusals, get_args(Refusal)),
+            (self._turns, get_args(Outcome)),
+            (self._sends, (SENT, *get_args(DeliveryError))),
+        ):
+            for value in values:
+                counter.labels(value)
         self.backlog(None)
 
     def update(self, result: UpdateResult) -> None:
@@ -76,13 +84,3 @@ class Metrics:
     def text(self) -> bytes:
         """Return all numbers in Prometheus' text format, which is `CONTENT_TYPE`."""
         return generate_latest(self._registry)
-
-    def _counter(self, name: str, label: str, values: tuple[str, ...]) -> Counter:
-        meaning = f"{name.replace('_', ' ').capitalize()} by {label}"
-        counter = Counter(f"sommelier_{name}", meaning, [label], registry=self._registry)
-        for value in values:
-            counter.labels(value)
-        return counter
-
-    def _gauge(self, name: str, meaning: str) -> Gauge:
-        return Gauge(f"sommelier_{name}", meaning, registry=self._registry)
