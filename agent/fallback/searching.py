@@ -144,7 +144,7 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
 
 def pairing_of(request: Request) -> str:
     """Return the name of the pairing of the first dish that has one; empty if none has."""
-    names = (dish.pairing_name for dish in request.dishes.values())
+    names = (dish.pairing for dish in request.dishes.values())
     return next((name for name in names if name in pairings()), "")
 
 

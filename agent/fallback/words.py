@@ -8,12 +8,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pydantic import BeforeValidator, ConfigDict, Field
-
-from agent.sommelier.wine import Food
-from agent.tables import StrictModel, read_toml
+from agent.tables import read_toml
 from agent.text import SPOKEN, fold, language_evidence, pattern
 
 FOLDER: Final = Path(__file__).parent / "data"
@@ -47,35 +44,12 @@ Meanings = Mapping[str, tuple[str, ...]]
 """The meaning of a phrase: fields of a request with their values, or a mark of grammar."""
 
 
-def _phrases(written: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Split the phrases of a table, which commas part."""
-    parts = written.split(",") if isinstance(written, str) else written
-    return tuple(phrase.strip() for phrase in parts if phrase.strip())
+class Dish(NamedTuple):
+    """The foods of a dish and its pairing; a `side` does not count beside another dish."""
 
-
-Phrases = Annotated[tuple[str, ...], BeforeValidator(_phrases)]
-Word = Mapping[str, Phrases]
-"""Phrases by language, and in a table beside them what they mean."""
-
-
-class Dish(StrictModel):
-    """The foods of a dish, and its pairing; a `side` does not count beside another dish.
-
-    Its other fields are its phrases by language.
-    """
-
-    model_config = ConfigDict(extra="allow")
-
-    __pydantic_extra__: dict[str, Phrases] = Field(init=False)
-
-    foods: tuple[Food, ...]
+    foods: tuple[str, ...]
     pairing: str = ""
     side: bool = False
-
-    @property
-    def pairing_name(self) -> str:
-        """Return the name of its pairing: its own, or that of its first food."""
-        return self.pairing or self.foods[0]
 
 
 class Profile(NamedTuple):
@@ -89,30 +63,29 @@ class Profile(NamedTuple):
 
 
 @cache
+def _table(name: str) -> Mapping[str, Any]:
+    return read_toml(dict[str, Any], FOLDER / f"{name}.toml")
+
+
+@cache
 def dishes() -> tuple[Dish, ...]:
     """Return every dish; a phrase means its place here."""
-    return tuple(read_toml(dict[str, list[Dish]], FOLDER / "dishes.toml")["dish"])
+    return tuple(
+        Dish(tuple(row["foods"]), row.get("pairing", row["foods"][0]), row.get("side", False))
+        for row in _table("dishes")["dish"]
+    )
 
 
-@cache
-def pairings() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+def pairings() -> Mapping[str, Mapping[str, Sequence[str]]]:
     """Return every pairing by its name: filters for the wines that suit a food, the best first."""
-    return read_toml(dict[str, dict[str, tuple[str, ...]]], FOLDER / "pairings.toml")
-
-
-@cache
-def _profiles() -> Mapping[str, Mapping[str, Word]]:
-    return read_toml(dict[str, dict[str, Word]], FOLDER / "grapes.toml")
+    return _table("pairings")
 
 
 @cache
 def profiles() -> Mapping[str, Profile]:
     """Return every grape and region whose build is known, by its name."""
-    return {
-        name: Profile(entry.get("of", ()), *entry["build"][0].split())
-        for kind in _profiles().values()
-        for name, entry in kind.items()
-    }
+    rows = (row for kind in _table("grapes").values() for row in kind.items())
+    return {name: Profile(_phrases(row.get("of", "")), *row["build"].split()) for name, row in rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,19 +156,26 @@ def _key(phrase: str) -> Key:
     return tuple(token.stem for token in words or found)
 
 
+def _phrases(row: str) -> tuple[str, ...]:
+    """Split the phrases of a table, which commas part."""
+    return tuple(phrase.strip() for phrase in row.split(",") if phrase.strip())
+
+
 @cache
-def _entries() -> list[tuple[Meanings, Word]]:
-    """Return what each entry of the tables means, and its phrases by language."""
-    found: list[tuple[Meanings, Word]] = [
-        ({"dish": (str(number),)}, dish.__pydantic_extra__) for number, dish in enumerate(dishes())
+def _entries() -> list[tuple[Meanings, Mapping[str, tuple[str, ...]]]]:
+    """Return what each row of the tables means, and its phrases by language."""
+    rows = [({"dish": [str(at)]}, row) for at, row in enumerate(_table("dishes")["dish"])]
+    rows += [(row, row) for name in ("words", "places") for row in _table(name)["word"]]
+    rows += [
+        ({"grapes": [name]}, {"any": f"{name}, {row.get('any', '')}"})
+        for name, row in _table("grapes")["grape"].items()
     ]
-    for name in ("words", "places"):
-        for word in read_toml(dict[str, list[Word]], FOLDER / f"{name}.toml")["word"]:
-            meanings = {field: word[field] for field in word if field not in LANGUAGES}
-            found.append((meanings, {name: word[name] for name in word if name in LANGUAGES}))
-    grapes = _profiles()["grape"].items()
-    return found + [
-        ({"grapes": (name,)}, {"any": (name, *grape.get("any", ()))}) for name, grape in grapes
+    return [
+        (
+            {field: tuple(meant[field]) for field in meant if field not in LANGUAGES},
+            {language: _phrases(row[language]) for language in LANGUAGES if language in row},
+        )
+        for meant, row in rows
     ]
 
 

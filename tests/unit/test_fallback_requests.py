@@ -158,7 +158,7 @@ def test_the_tables_hang_together() -> None:
         WineQuery.model_validate(pairing)
     for dish in dishes():
         assert not dish.pairing or dish.pairing in pairings()
-    foods = {food for dish in dishes() for food in dish.foods if len(dish.foods) == 1}
-    assert foods == set(Food)
+    assert {food for dish in dishes() for food in dish.foods} == set(Food)
+    assert {dish.foods[0] for dish in dishes() if len(dish.foods) == 1} == set(Food)
     for language in REQUESTS:
         assert {food_name(food, language) for food in Food}
