@@ -21,19 +21,13 @@ class AlreadyRunning(Exception):
 
 
 @contextmanager
-def single_process(database_url: str) -> Iterator[None]:
+def single_process(file: str) -> Iterator[None]:
     """Hold the lock of an SQLite file, whose turns a second process would take for interrupted.
-
-    Postgres is made for several processes: there nothing is locked.
 
     Raises:
         AlreadyRunning: another process holds it.
     """
-    scheme, _, rest = database_url.partition("://")
-    if not scheme.startswith("sqlite"):
-        yield
-        return
-    path = Path(rest.removeprefix("/")).expanduser()
+    path = Path(file).expanduser()
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,9 +72,6 @@ class Locks:
     async def unowned(self) -> list[str]:
         """Return the lanes that have work but no process."""
         return await self._inbox.lanes()
-
-    async def close(self) -> None:
-        """Release every lock."""
 
 
 async def while_leading(locks: Locks, lead: Callable[[], Work]) -> NoReturn:

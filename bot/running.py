@@ -70,8 +70,8 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     stop, token = stop or stop_on_signals(), settings.telegram_bot_token.get_secret_value()
     async with AsyncExitStack() as stack:
         resources = await stack.enter_async_context(open_resources(settings))
-        stack.enter_context(single_process(settings.database_url.get_secret_value()))
-        locks = locks_of(settings, resources.repositories.inbox)
+        url, inbox = settings.database_url.get_secret_value(), resources.repositories.inbox
+        locks = await stack.enter_async_context(open_locks(url, inbox))
         app = await stack.enter_async_context(open_app(settings, resources, token, locks=locks))
         lanes = await stack.enter_async_context(open_lanes(settings, app, locks))
         if settings.has_model:
@@ -92,14 +92,24 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         await lanes.finish(settings.shutdown_seconds)
 
 
-def locks_of(settings: Settings, inbox: Inbox) -> Locks:
-    """Return the locks of lanes, which several processes share on Postgres."""
-    url = settings.database_url.get_secret_value()
+@asynccontextmanager
+async def open_locks(url: str, inbox: Inbox) -> AsyncIterator[Locks]:
+    """Open the locks of lanes, which several processes share on Postgres.
+
+    Raises:
+        AlreadyRunning: another process answers from this SQLite file.
+    """
     if url.startswith("sqlite"):
-        return Locks(inbox)
+        with single_process(url.partition(":///")[2]):
+            yield Locks(inbox)
+        return
     from bot.updates.replicas import ReplicaLocks  # noqa: PLC0415 - loads psycopg
 
-    return ReplicaLocks(url)
+    locks = ReplicaLocks(url)
+    try:
+        yield locks
+    finally:
+        await bounded("the locks of lanes", locks.close)
 
 
 @asynccontextmanager
@@ -122,7 +132,6 @@ async def open_lanes(settings: Settings, app: App, locks: Locks) -> AsyncIterato
         yield lanes
     finally:
         await bounded("turns", lanes.finish)
-        await bounded("the locks of lanes", locks.close)
 
 
 def work_of_lanes(app: App, lanes: Lanes) -> list[Work]:
