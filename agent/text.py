@@ -193,13 +193,9 @@ def words(text: str) -> list[str]:
 
 
 _STEMMERS: Final[Mapping[Language, str]] = {
-    "en": "porter",
-    "de": "german",
-    "fr": "french",
-    "es": "spanish",
-    "it": "italian",
-    "nl": "dutch",
-}
+    "en": "porter", "de": "german", "fr": "french",
+    "es": "spanish", "it": "italian", "nl": "dutch",
+}  # fmt: skip
 LONGEST_STEMMED: Final = 64
 
 
@@ -243,17 +239,14 @@ def truncate_at_boundary(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return text
-    cut = max(_last_paragraph_end(text, limit), last_sentence_end(text, limit))
+    begin = len(text) - len(text.lstrip())
+    ends = (match.start() for match in _PARAGRAPH_END.finditer(text[: limit + 2]))
+    paragraph = max((end for end in ends if begin < end <= limit), default=0)
+    cut = max(paragraph, last_sentence_end(text, limit))
     if cut <= 0:
         space = _LAST_SPACE.search(text[: limit + 1])
         cut = space.start() if space and space.start() else limit
     return text[:cut].rstrip()
-
-
-def _last_paragraph_end(text: str, limit: int) -> int:
-    begin = len(text) - len(text.lstrip())
-    ends = (match.start() for match in _PARAGRAPH_END.finditer(text[: limit + 2]))
-    return max((end for end in ends if begin < end <= limit), default=0)
 
 
 def last_sentence_end(text: str, limit: int) -> int:
@@ -296,21 +289,26 @@ def language_of(text: str) -> Spoken | None:
     Told by the commonest words and letters of each: a short message has enough of them. A common
     word that no other language has is evidence of 1.
     """
-    evidence, said = language_evidence(text), _said(text)
+    evidence, found = language_evidence(text), _tokens(text)
     best, second = sorted(evidence, key=evidence.__getitem__, reverse=True)[:2]
-    common = sum(word in _weights()[best] for word in said)
+    common = sum(word in _weights()[best] for word in found)
     is_clear = evidence[best] >= max(1, LEAST_LEAD * evidence[second])
-    is_enough = len(said) >= LEAST_WORDS and common >= max(LEAST_COMMON, LEAST_SHARE * len(said))
+    is_enough = len(found) >= LEAST_WORDS and common >= max(LEAST_COMMON, LEAST_SHARE * len(found))
     return best if is_clear and is_enough else None
 
 
 def language_evidence(text: str) -> dict[Spoken, float]:
-    """Return how much the common words and the letters of `text` speak for each language."""
-    said, written = _said(text), text.casefold()
-    return {language: _evidence(language, said, written) for language in SPOKEN}
+    """Return how much the common words of `text`, and a little its letters, speak for languages."""
+    found, written, evidence = _tokens(text), text.casefold(), dict[Spoken, float]()
+    for language, traits in _data().languages.items():
+        letters = sum(written.count(letter) for letter in traits.letters)
+        pairs = sum(any(pair in word for pair in traits.pairs) for word in found)
+        weights = sum(_weights()[language].get(word, 0.0) for word in found)
+        evidence[language] = weights + 0.25 * min(4, letters + pairs)
+    return evidence
 
 
-def _said(text: str) -> list[str]:
+def _tokens(text: str) -> list[str]:
     """List the words that languages are told by: "l'" is one, but no English "wine's"."""
     found = []
     for token in text.casefold().replace("’", "'").translate(_LETTERS).split():
@@ -319,14 +317,6 @@ def _said(text: str) -> list[str]:
             if part:
                 found.append(part + "'" * (len(behind) >= 2))
     return found
-
-
-def _evidence(language: Spoken, said: list[str], text: str) -> float:
-    """Add up the weights of the words that a language has, and a little for its letters."""
-    weights, traits = _weights()[language], _data().languages[language]
-    letters = sum(text.count(letter) for letter in traits.letters)
-    pairs = sum(any(pair in word for pair in traits.pairs) for word in said)
-    return sum(weights.get(word, 0.0) for word in said) + 0.25 * min(4, letters + pairs)
 
 
 def stop_words() -> frozenset[str]:
