@@ -32,7 +32,6 @@ class Outgoing:
     buttons: ButtonRows = ()
 
 
-FileKind = Literal["document", "voice"]
 DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", "network"]
 
 

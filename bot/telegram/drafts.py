@@ -139,8 +139,8 @@ class Forming:
                 rate_limit_args=OPTIONAL,
             )
             self.state.placeholder_id = message_id = sent.message_id
-            if (inbox := self.inbox) is not None and (turn := pending_turn()) is not None:
-                await retry_forever(lambda: inbox.save_placeholder(turn.update, message_id))
+            if (turn := pending_turn()) is not None:
+                await retry_forever(lambda: self.inbox.save_placeholder(turn.update, message_id))
             return
         await bot.edit_message_text(
             html,

@@ -33,7 +33,7 @@ from telegram.ext import ExtBot
 from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
 from agent.text import MAX_INLINE_CHARS
-from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination, FileKind
+from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination
 from bot.question import pending_turn
 from bot.retries import call_or_default, retry_forever
 from bot.telegram.render import split_messages
@@ -76,24 +76,21 @@ class Sender:
     """
 
     bot: ExtBot[Any]
-    chats: ChatRepository | None = None
-    outbox: Inbox | None = None
+    chats: ChatRepository
+    outbox: Inbox
     sleep: Sleep = asyncio.sleep
 
     async def send(self, to: Destination, markdown: str, buttons: ButtonRows = ()) -> Delivery:
         """Send Markdown as one or more messages, in order, with the buttons under the last."""
         return await self._say(await messages_of(to, markdown, buttons))
 
-    async def send_file(
-        self, to: Destination, name: str, content: bytes, *, kind: FileKind = "document"
-    ) -> Delivery:
+    async def send_file(self, to: Destination, name: str, content: bytes) -> Delivery:
         """Send a file of this name."""
-        return await self._say([message_to(to, kind=kind, file_name=name, file=content)])
+        return await self._say([message_to(to, kind="document", file_name=name, file=content)])
 
     async def reachable(self, chat_id: int) -> None:
         """Store that a chat can be reached: somebody wrote from it."""
-        if (chats := self.chats) is not None:
-            await _try_to_store(lambda: chats.reachable(chat_id), chat_id)
+        await _try_to_store(lambda: self.chats.reachable(chat_id), chat_id)
 
     async def _say(self, messages: Sequence[OutboxRow]) -> Delivery:
         if (turn := pending_turn()) is None:
@@ -135,8 +132,8 @@ class Sender:
             sent += await self._try(message)
         message.message_id = next(iter(sent.message_ids), None)
         message.error = sent.error if message.message_id is None else None
-        if (outbox := self.outbox) is not None and message.id is not None:
-            await retry_forever(lambda: outbox.record_sent(message))
+        if message.id is not None:
+            await retry_forever(lambda: self.outbox.record_sent(message))
         return replace(sent, began_ns=began, ended_ns=time.time_ns())
 
     async def _try(self, message: OutboxRow) -> Delivery:
@@ -159,20 +156,19 @@ class Sender:
 
     async def _mend(self, message: OutboxRow, error: TelegramError) -> bool:
         """Store what an error tells of a chat; return whether the message was changed for it."""
-        chats, chat_id = self.chats, message.chat_id
+        chat_id = message.chat_id
         if isinstance(error, ChatMigrated):
             new_id = message.chat_id = error.new_chat_id
             # In the new chat topics and messages have other ids.
             message.thread_id = message.reply_to = message.edits = None
-            if chats is not None:
-                await _try_to_store(lambda: chats.migrated(chat_id, new_id), chat_id)
+            await _try_to_store(lambda: self.chats.migrated(chat_id, new_id), chat_id)
             return True
         if message.edits is not None and kind_of(error) == "rejected":
             # The message is gone, or may be edited no more.
             message.edits = None
             return True
-        if chats is not None and kind_of(error) == "unreachable":
-            await _try_to_store(lambda: chats.unreachable(chat_id), chat_id)
+        if kind_of(error) == "unreachable":
+            await _try_to_store(lambda: self.chats.unreachable(chat_id), chat_id)
         return False
 
 

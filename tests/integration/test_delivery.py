@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from httpx2 import Limits
@@ -74,7 +75,11 @@ def waits() -> Waits:
 
 @pytest.fixture
 def sender(bot: ExtBot[Any], waits: Waits) -> Sender:
-    return Sender(bot, sleep=waits.sleep)
+    return sender_of(bot, waits)
+
+
+def sender_of(bot: ExtBot[Any], waits: Waits) -> Sender:
+    return Sender(bot, AsyncMock(), AsyncMock(), waits.sleep)
 
 
 def bot_at(url: str, token: str, waits: Waits, read_seconds: float = 5) -> ExtBot[Any]:
@@ -176,7 +181,7 @@ async def test_a_message_that_may_have_arrived_is_not_sent_again(
             bot_api.delay("sendMessage", 0.4)
         else:
             bot_api.drop_after("sendMessage")
-        delivery = await Sender(bot, sleep=waits.sleep).send(Destination(CHAT), "Chinon")
+        delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
     assert (delivery.error, delivery.tries, delivery.message_ids) == ("ambiguous", 1, ())
     assert len(bot_api.calls_of("sendMessage")) == 1
     assert waits.seconds == []
@@ -198,7 +203,7 @@ async def test_a_message_on_its_way_is_recorded_when_the_bot_stops(
     messages = [OutboxRow(chat_id=CHAT, html=text) for text in ("Chinon", "Rioja")]
     async with sessions.begin() as session:
         session.add_all(messages)
-    sending = asyncio.create_task(Sender(bot, outbox=Inbox(sessions)).deliver(messages))
+    sending = asyncio.create_task(Sender(bot, AsyncMock(), Inbox(sessions)).deliver(messages))
     await eventually(
         lambda: bool(bot_api.calls_of("sendMessage")), seconds=30, otherwise=lambda: "not asked"
     )
@@ -214,7 +219,7 @@ async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits)
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with bot_without_me(url) as bot:
-        delivery = await Sender(bot, sleep=waits.sleep).send(Destination(CHAT), "Chinon")
+        delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
     assert delivery == Delivery(tries=MAX_TRIES, error="network")
     assert_grown(waits.seconds, [0.5, 1, 2, 4, 8, 16, 30])
 

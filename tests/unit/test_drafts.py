@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from telegram.error import BadRequest, InvalidToken, RetryAfter, TelegramError, TimedOut
@@ -67,7 +68,7 @@ def formed(
 
     async def form(loop: VirtualTimeLoop) -> FakeBot:
         bot = FakeBot(loop, fails or {})
-        sender = Sender(cast("ExtBot[Any]", bot), outbox=cast("Inbox", bot))
+        sender = Sender(cast("ExtBot[Any]", bot), AsyncMock(), cast("Inbox", bot))
         replies = Replies(sender, clock=loop.time)
         with set_pending_turn(PendingTurn(cast("UpdateRow", None))):
             async with replies.show_progress(Question(id=1, text="", to=to)) as show:
