@@ -1,6 +1,5 @@
 """Conversations without a model over the starter wines and documents, in seven languages."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,11 +14,9 @@ from agent.sommelier.history import with_ids_shown
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
 from bot.telegram.follow_ups import FOLLOW_UPS
-from db.documents.indexing import load_starter_documents
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
-from db.wines.importing import load_starter
 from tests.databases import migrated_sqlite
 
 
@@ -43,24 +40,11 @@ class Conversation:
         return reply
 
 
-async def load(file: Path) -> None:
-    engine = await migrated_sqlite(file)
-    sessions = Sessions(engine)
-    await load_starter(sessions)
-    await load_starter_documents(SqlDocumentStore(sessions, None))
-    await engine.dispose()
-
-
-@pytest.fixture(scope="module")
-def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("fallback") / "starter.sqlite3"
-    asyncio.run(load(file))
-    return file
-
-
 @pytest.fixture
-async def fallback(starter: Path) -> AsyncIterator[Fallback]:
-    engine = await migrated_sqlite(starter)
+async def fallback(environment: dict[str, str]) -> AsyncIterator[Fallback]:
+    engine = await migrated_sqlite(
+        Path(environment["XDG_DATA_HOME"]) / "sommelier" / "sommelier.sqlite3"
+    )
     sessions = Sessions(engine)
     documents = SqlDocumentStore(sessions, None)
     yield Fallback(catalogue=SqlCatalogue(sessions), documents=documents)
