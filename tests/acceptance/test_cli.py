@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from config import Settings, load_settings
+from tests.acceptance.test_end_to_end import known_to, telegram_at, traced_to
 from tests.commands import sommelier, sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, error
@@ -212,15 +213,8 @@ def test_doctor_says_what_is_wrong_and_never_a_secret(
 def everything(
     bot_api: BotApi, model_server: ModelServer, otlp_receiver: OtlpReceiver
 ) -> dict[str, str]:
-    return {
-        "TELEGRAM_BOT_TOKEN": bot_api.token,
-        "TELEGRAM_BASE_URL": bot_api.base_url,
-        "OPENAI_API_KEY": "sk-model-secret",
-        "OPENAI_BASE_URL": model_server.base_url,
-        "LANGFUSE_PUBLIC_KEY": otlp_receiver.public_key,
-        "LANGFUSE_SECRET_KEY": otlp_receiver.secret_key,
-        "LANGFUSE_BASE_URL": otlp_receiver.base_url,
-    }
+    settings = telegram_at(bot_api) | known_to(model_server) | traced_to(otlp_receiver)
+    return settings | {"OPENAI_API_KEY": "sk-model-secret"}
 
 
 def test_the_example_file_has_ten_settings_with_their_defaults(tmp_path: Path) -> None:

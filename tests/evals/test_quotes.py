@@ -8,7 +8,6 @@ import pytest
 
 from agent.documents.passages import Chunk
 from benchmarks.quotes import Question, asked, cell, marks, read_questions, summary
-from db.documents.indexing import load_starter_documents
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 from tests.databases import migrated_sqlite
@@ -84,10 +83,12 @@ async def test_a_model_is_asked_once_and_its_raw_response_is_marked(
     assert means["seconds p95"] > 0
 
 
-async def test_the_known_sources_of_the_24_questions_are_retrieved(tmp_path: Path) -> None:
-    engine = await migrated_sqlite(tmp_path / "library.sqlite3")
+async def test_the_known_sources_of_the_24_questions_are_retrieved(
+    environment: dict[str, str],
+) -> None:
+    file = Path(environment["XDG_DATA_HOME"]) / "sommelier" / "sommelier.sqlite3"
+    engine = await migrated_sqlite(file)
     store = SqlDocumentStore(Sessions(engine))
-    await load_starter_documents(store)
     missed, questions = [], read_questions()
     for question in questions:
         paths = [chunk.path for chunk in await store.search([question.query], 6)]
