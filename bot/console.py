@@ -75,7 +75,8 @@ def _converse(settings: Settings, telegram: LocalTelegram, console: "Console | N
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
         try:
-            app = runner.run(opened.enter_async_context(_open_chat(settings, telegram)))
+            with _waiting(telegram, console):
+                app = runner.run(opened.enter_async_context(_open_chat(settings, telegram)))
             for line in _lines(console):
                 if line in QUIT:
                     break
