@@ -6,17 +6,23 @@ ungrounded text is left out. A draft is computed when it is asked for.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from itertools import zip_longest
+from typing import Any, Final, Generic, TypeVar
+
+from pydantic_core import from_json
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
 from agent.engine.messages import OnText, Text
-from agent.engine.parsing import ParseResult, complete_part, partial_answer, strip_thoughts
+from agent.engine.parsing import ParseResult, strip_thoughts
 from agent.engine.run import Run
 from agent.markdown import visible
-from agent.text import MAX_INLINE_CHARS, last_sentence_end
+from agent.text import MAX_INLINE_CHARS, last_sentence_end, pattern
 
 T = TypeVar("T")
+
+CONTROL: Final = pattern(r"[\x00-\x1f]")
+MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +89,43 @@ def draft_of(
     if answer is None or not shown.strip():
         return None
     return ParseResult(shown, contract.ids(answer), answer=answer)
+
+
+def partial_answer(
+    value: Mapping[str, Any] | None, contract: OutputContract[T], evidence: Evidence
+) -> T | None:
+    """Return the answer that a contract makes of a part of one, None if it makes none."""
+    try:
+        return contract.partial(value, evidence) if contract.partial and value is not None else None
+    except Exception as error:
+        log_failure("a part of an answer could not be read", error)
+        return None
+
+
+def complete_part(text: str) -> dict[str, Any] | None:
+    """Return the part of a JSON object that will not change while the rest is written.
+
+    A string that has not ended is cut after its last complete sentence. Return None if no object
+    has begun.
+    """
+    json_text = CONTROL.sub(" ", text[text.find("{") :]) if "{" in text else ""
+    try:
+        with_open_strings = from_json(json_text, allow_partial="trailing-strings")
+        without_open_strings = from_json(json_text, allow_partial=True)
+    except (ValueError, RecursionError):
+        return None
+    value = _cut_open_strings(with_open_strings, without_open_strings)
+    return value if isinstance(value, dict) else None
+
+
+def _cut_open_strings(value: Any, closed: Any) -> Any:
+    """Cut the strings of `value` that are missing in `closed` after their last sentence."""
+    if isinstance(value, str):
+        return value if closed == value else value[: last_sentence_end(value, len(value) - 1)]
+    if isinstance(value, dict):
+        known = closed if isinstance(closed, dict) else {}
+        return {key: _cut_open_strings(value[key], known.get(key, MISSING)) for key in value}
+    if isinstance(value, list):
+        pairs = zip_longest(value, closed if isinstance(closed, list) else [], fillvalue=MISSING)
+        return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
+    return value if closed is not MISSING else None

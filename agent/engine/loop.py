@@ -8,12 +8,18 @@ from typing import Final, Generic, TypeVar, cast
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
-from agent.engine.drafts import Draft, Drafts
+from agent.engine.drafts import Draft, Drafts, complete_part, partial_answer
 from agent.engine.errors import LimitReached, ModelError, Outcome
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.models import ModelChain
-from agent.engine.parsing import ParseResult, parse_final_response, tool_calls_in_text, valid_part
+from agent.engine.parsing import (
+    ParseResult,
+    parse_final_response,
+    strip_thoughts,
+    tool_calls_in_text,
+    valid_part,
+)
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.engine.tools import Tool, Toolbox
@@ -232,6 +238,10 @@ class _Turn(Generic[T]):
         with self.run.span.child("guard.output", "guardrail") as guard:
             names = self.toolbox.names
             result = await parse_final_response(reply, self.contract, self.evidence, names)
+            if result.error_type == "truncated":
+                value = complete_part(strip_thoughts(reply.content))
+                part = partial_answer(value, self.contract, self.evidence)
+                result = replace(result, answer=part)
             error = result.error_type
             if error == "grounding":
                 guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")

@@ -8,13 +8,11 @@ nothing but a written tool call or placeholders is no answer in any case.
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 import pyjson5
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract, Problem, leaves
@@ -22,7 +20,7 @@ from agent.engine.errors import log_failure
 from agent.engine.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
 from agent.engine.messages import LLMResponse, ToolCall
 from agent.markdown import visible
-from agent.text import last_sentence_end, pattern
+from agent.text import pattern
 
 T = TypeVar("T")
 
@@ -60,8 +58,6 @@ CALL_MARK: Final = pattern(
 """The beginnings of tool calls that models write as text."""
 CALL_TAGS: Final = pattern(r"</?tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|```(?:json)?")
 """Marks around a call that is written as JSON."""
-CONTROL: Final = pattern(r"[\x00-\x1f]")
-MISSING: Final = object()
 
 
 class NotJson(ValueError):
@@ -101,9 +97,6 @@ async def parse_final_response(
 ) -> ParseResult[T]:
     """Read a final response, its finish reason considered first, and hold it to the contract."""
     result = _read_answer(response, contract, tool_names)
-    if result.error_type == "truncated":
-        value = complete_part(strip_thoughts(response.content))
-        return replace(result, answer=partial_answer(value, contract, evidence))
     if result.error is not None or result.answer is None:
         return result
     checked = await _check(result.answer, contract, evidence)
@@ -208,46 +201,6 @@ def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall
         values += value if isinstance(value, list) else [value]
     calls = [_call(value, tool_names) for value in values[: lengths.TOOL_CALLS]]
     return tuple(call for call in calls if call is not None) if None not in calls else ()
-
-
-def partial_answer(
-    value: Mapping[str, Any] | None, contract: OutputContract[T], evidence: Evidence
-) -> T | None:
-    """Return the answer that a contract makes of a part of one, None if it makes none."""
-    try:
-        return contract.partial(value, evidence) if contract.partial and value is not None else None
-    except Exception as error:
-        log_failure("a part of an answer could not be read", error)
-        return None
-
-
-def complete_part(text: str) -> dict[str, Any] | None:
-    """Return the part of a JSON object that will not change while the rest is written.
-
-    A string that has not ended is cut after its last complete sentence. Return None if no object
-    has begun.
-    """
-    json_text = CONTROL.sub(" ", text[text.find("{") :]) if "{" in text else ""
-    try:
-        with_open_strings = from_json(json_text, allow_partial="trailing-strings")
-        without_open_strings = from_json(json_text, allow_partial=True)
-    except (ValueError, RecursionError):
-        return None
-    value = _cut_open_strings(with_open_strings, without_open_strings)
-    return value if isinstance(value, dict) else None
-
-
-def _cut_open_strings(value: Any, closed: Any) -> Any:
-    """Cut the strings of `value` that are missing in `closed` after their last sentence."""
-    if isinstance(value, str):
-        return value if closed == value else value[: last_sentence_end(value, len(value) - 1)]
-    if isinstance(value, dict):
-        known = closed if isinstance(closed, dict) else {}
-        return {key: _cut_open_strings(value[key], known.get(key, MISSING)) for key in value}
-    if isinstance(value, list):
-        pairs = zip_longest(value, closed if isinstance(closed, list) else [], fillvalue=MISSING)
-        return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
-    return value if closed is not MISSING else None
 
 
 def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:

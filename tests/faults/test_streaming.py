@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.engine.contract import Evidence
-from agent.engine.drafts import draft_of
+from agent.engine.drafts import complete_part, draft_of
 from agent.engine.limits import Ledger, Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.parsing import ParseResult, complete_part
+from agent.engine.parsing import ParseResult
 from agent.engine.run import Run, Stop
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
