@@ -143,8 +143,8 @@ class LangfuseApi(Backend):
                 )
                 ids = {item.trace_id for item in page.data if item.trace_id}
                 if ids:
-                    gone = self.api.trace.delete_multiple
-                    await gone(trace_ids=sorted(ids), request_options=ONCE)
+                    delete = self.api.trace.delete_multiple
+                    await delete(trace_ids=sorted(ids), request_options=ONCE)
             found |= ids
             if not (cursor := page.meta.cursor):
                 return len(found)
