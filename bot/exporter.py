@@ -10,15 +10,13 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Generic, TypeVar
+from typing import Final
 
 from agent.retrying import Backoff
 from agent.tracing.errors import REFUSALS, Unavailable
-from db.repositories.queues import Claim, RowQueue
+from db.repositories.queues import RowQueue, Rows
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 MAX_BATCH: Final = 32
 LOOK_SECONDS: Final = 2.0  # between two looks
@@ -27,15 +25,15 @@ BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Channel(Generic[T]):
+class Channel:
     """Rows of one kind, traces or scores, and how a batch of them is sent.
 
     `send` returns how many parts of the batch were not accepted, and raises `Unavailable`.
     """
 
     name: str
-    queue: RowQueue[T]
-    send: Callable[[Sequence[T]], Awaitable[int]]
+    queue: RowQueue
+    send: Callable[[Rows], Awaitable[int]]
 
 
 @dataclass(slots=True)
@@ -47,9 +45,9 @@ class Exporter:
     belongs to one of them.
     """
 
-    open: Callable[[], Awaitable[Sequence[Channel[Any]]]]
+    open: Callable[[], Awaitable[Sequence[Channel]]]
     given_up: int = 0
-    _channels: Sequence[Channel[Any]] = ()
+    _channels: Sequence[Channel] = ()
     _failures: int = 0
 
     async def run(self) -> None:
@@ -63,11 +61,11 @@ class Exporter:
         try:
             self._channels = self._channels or await self.open()
             for channel in self._channels:
-                while claim := await channel.queue.claim(MAX_BATCH, LEASE):
+                while rows := await channel.queue.claim(MAX_BATCH, LEASE):
                     try:
-                        await self._send(channel, claim)
+                        await self._send(channel, rows)
                     except (Exception, asyncio.CancelledError):
-                        await channel.queue.release(claim)
+                        await channel.queue.release(rows)
                         raise
         except Exception as error:
             self._failures += 1
@@ -79,22 +77,22 @@ class Exporter:
         self._failures = 0
         return 0.0
 
-    async def _send(self, channel: Channel[T], claim: Claim[T]) -> None:
+    async def _send(self, channel: Channel, rows: Rows) -> None:
         """Send a batch; if it is refused, send its rows one by one, to lose the bad one alone."""
         try:
-            refused = await channel.send([*claim.items.values()])
+            refused = await channel.send(rows)
         except Exception as error:
             if isinstance(error, Unavailable) and error.status not in REFUSALS:
                 raise
-            if len(claim.items) > 1:
-                for key, item in claim.items.items():
-                    await self._send(channel, Claim({key: item}, claim.until))
+            if len(rows) > 1:
+                for row in rows:
+                    await self._send(channel, [row])
                 return
             self.given_up += 1
             log.warning("One of the %s is refused for good: %s", channel.name, _reason(error))
-            await channel.queue.settle(claim, refused=True)
+            await channel.queue.settle(rows, refused=True)
             return
-        await channel.queue.settle(claim)
+        await channel.queue.settle(rows)
         if refused:
             self.given_up += refused
             log.warning("%d parts of %s are refused for good", refused, channel.name)

@@ -33,6 +33,7 @@ from bot.tracing import open_prompts, trace_rows
 from config import Purpose, Server, Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
 from db.engine import DatabaseUnavailable, Sessions, create_engine
+from db.models import ScoreRow, TraceRow
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.documents import SqlDocumentStore
 from db.repositories.inbox import Inbox
@@ -43,8 +44,8 @@ from db.repositories.people import (
     MessageRepository,
 )
 from db.repositories.privacy import DeletionRepository, SqlPersonalData
-from db.repositories.scores import score_queue
-from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows, trace_queue
+from db.repositories.queues import RowQueue
+from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from db.schema import newest_revision, schema_revision, upgrade_schema
 from db.wines.catalogue import SqlCatalogue
@@ -67,8 +68,8 @@ class Repositories:
         self.deletions = DeletionRepository(sessions)
         self.broadcasts = Broadcasts(sessions)
         self.traces = SqlTraceStore(sessions, rows=rows)
-        self.trace_queue = trace_queue(sessions)
-        self.score_queue = score_queue(sessions)
+        self.trace_queue = RowQueue(sessions, TraceRow)
+        self.score_queue = RowQueue(sessions, ScoreRow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,24 +8,24 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agent.prompts import REPOSITORY
 from agent.retrying import Backoff
 from agent.tracing.masking import Masking
 from agent.tracing.prompts import ManagedPrompts
-from agent.tracing.records import TraceRecord
+from agent.tracing.records import StoredScore
 from agent.turn import Prompts
 from bot.exporter import Channel, Exporter
 from bot.tasks import bounded
 from config import Settings
 from db.engine import Sessions
+from db.models import ScoreRow, TraceRow, loaded, utc_now
 from db.repositories.privacy import DeletionRepository
-from db.repositories.scores import score_queue
-from db.repositories.traces import TraceRows, trace_queue
+from db.repositories.queues import RowQueue, Rows
+from db.repositories.traces import TraceRows, unpacked
 
 if TYPE_CHECKING:
     from langfuse import Langfuse
@@ -117,25 +117,50 @@ async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator
         return
     async with AsyncExitStack() as stack:
 
-        async def open_channels() -> Sequence[Channel[Any]]:
+        async def open_channels() -> Sequence[Channel]:
             langfuse = await langfuse_api(settings) if settings.has_langfuse else None
             backend = langfuse or await otlp_backend(settings)
             stack.push_async_callback(bounded, "tracing", backend.aclose)
-
-            async def send(traces: Sequence[TraceRecord]) -> int:
-                encode = (await asyncio.to_thread(_observations, settings)).encode
-                return await backend.export(await asyncio.to_thread(encode, traces))
-
-            channels: list[Channel[Any]] = [Channel("traces", trace_queue(sessions), send)]
+            channels = [traces_to(backend, sessions, lambda: _observations(settings))]
             if langfuse is not None:
                 environment = settings.langfuse_tracing_environment
-                send_scores = partial(langfuse.send_scores, environment=environment)
-                channels.append(Channel("scores", score_queue(sessions), send_scores))
+                channels.append(scores_to(langfuse, sessions, environment))
             return channels
 
         exporter = Exporter(open_channels)
         yield exporter
         await bounded("tracing", exporter.round)
+
+
+def traces_to(
+    backend: "Backend",
+    sessions: Sessions,
+    observations: "Callable[[], Observations]",
+    now: Callable[[], datetime] = utc_now,
+) -> Channel:
+    """Return the channel of traces to a backend; `observations` is called in a thread."""
+
+    def encode(rows: Rows) -> bytes:
+        return observations().encode([unpacked(row.record) for row in rows])
+
+    async def send(rows: Rows) -> int:
+        return await backend.export(await asyncio.to_thread(encode, rows))
+
+    return Channel("traces", RowQueue(sessions, TraceRow, now), send)
+
+
+def scores_to(
+    api: "LangfuseApi",
+    sessions: Sessions,
+    environment: str | None = None,
+    now: Callable[[], datetime] = utc_now,
+) -> Channel:
+    """Return the channel of scores to Langfuse."""
+
+    async def send(rows: Rows) -> int:
+        return await api.send_scores([loaded(StoredScore, row) for row in rows], environment)
+
+    return Channel("scores", RowQueue(sessions, ScoreRow, now), send)
 
 
 async def forget_people(settings: Settings, deletions: DeletionRepository) -> None:

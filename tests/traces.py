@@ -1,10 +1,8 @@
 """Traces to store and to show, and their way to a Langfuse double."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 from agent.engine.messages import Usage
@@ -13,10 +11,10 @@ from agent.tracing.delivery import LangfuseApi
 from agent.tracing.observations import Observations, Project, observations_of
 from agent.tracing.records import SpanRecord, TraceRecord
 from bot.exporter import Channel, Exporter
+from bot.tracing import scores_to, traces_to
 from db.engine import Sessions
 from db.models import utc_now
-from db.repositories.scores import score_queue
-from db.repositories.traces import SqlTraceStore, TraceRows, trace_queue
+from db.repositories.traces import SqlTraceStore, TraceRows
 from tests.doubles.otlp import OtlpReceiver
 
 
@@ -41,18 +39,12 @@ async def exporter_to(
     now: Callable[[], datetime] = utc_now,
 ) -> AsyncIterator[Exporter]:
     """What sends to a receiver all that waits in a database."""
-
-    async def send(traces: Sequence[TraceRecord]) -> int:
-        return await api.export(await asyncio.to_thread(observations(receiver).encode, traces))
-
-    async def channels() -> Sequence[Channel[Any]]:
-        scores = partial(api.send_scores, environment="test")
-        return [
-            Channel("traces", trace_queue(sessions, now), send),
-            Channel("scores", score_queue(sessions, now), scores),
-        ]
-
     async with aclosing(api_of(receiver)) as api:
+
+        async def channels() -> Sequence[Channel]:
+            scores = scores_to(api, sessions, "test", now)
+            return [traces_to(api, sessions, lambda: observations(receiver), now), scores]
+
         yield Exporter(channels)
 
 

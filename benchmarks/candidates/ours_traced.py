@@ -3,13 +3,11 @@
 In the product a trace is kept in the commit that ends its turn; here many traces share one.
 """
 
-import asyncio
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import create_engine as create_sync_engine
 
@@ -19,10 +17,10 @@ from agent.tracing.records import TraceRecord
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
 from bot.exporter import MAX_BATCH, Channel, Exporter
+from bot.tracing import scores_to, traces_to
 from db.engine import Sessions, create_engine
 from db.models import Base
-from db.repositories.scores import score_queue
-from db.repositories.traces import SqlTraceStore, TraceRows, trace_queue
+from db.repositories.traces import SqlTraceStore, TraceRows
 
 KEYS: Final = ("pk-lf", "sk-lf")
 
@@ -64,17 +62,10 @@ def make(base_url: str) -> Candidate:
     sessions = Sessions(create_engine(f"sqlite+aiosqlite:///{path}"))
     store = SqlTraceStore(sessions, rows=rows)
     api = LangfuseApi(KEYS, base_url, seconds=30)
-    encode = observations_of(Project(KEYS, base_url)).encode
+    observations = observations_of(Project(KEYS, base_url))
 
-    async def send(traces: Sequence[TraceRecord]) -> int:
-        return await api.export(await asyncio.to_thread(encode, traces))
-
-    async def channels() -> Sequence[Channel[Any]]:
-        scores = partial(api.send_scores, environment=None)
-        return [
-            Channel("traces", trace_queue(sessions), send),
-            Channel("scores", score_queue(sessions), scores),
-        ]
+    async def channels() -> Sequence[Channel]:
+        return [traces_to(api, sessions, lambda: observations), scores_to(api, sessions)]
 
     traces = Traces(Exporter(channels), folder, store)
     made = ours.make(base_url, traces.keep)

@@ -12,17 +12,10 @@ from typing import Final
 from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.tracing.records import ScoreRecord, StoredScore, TraceRecord
-from db.engine import Sessions
-from db.models import ScoreRow, TraceRow, TurnRow, insert, loaded, table_of, upsert, utc_now
-from db.repositories.queues import RowQueue
+from agent.tracing.records import ScoreRecord, TraceRecord
+from db.models import ScoreRow, TraceRow, TurnRow, insert, table_of, upsert
 
 S: Final = table_of(ScoreRow).c
-
-
-def score_queue(sessions: Sessions, now: Callable[[], datetime] = utc_now) -> RowQueue[StoredScore]:
-    """Return the scores that wait to be sent."""
-    return RowQueue(sessions, ScoreRow, lambda row: loaded(StoredScore, row), now)
 
 
 async def save_scores(session: AsyncSession, trace: TraceRecord, state: str, now: datetime) -> None:

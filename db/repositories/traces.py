@@ -20,7 +20,7 @@ from agent.tracing.masking import Masking
 from agent.tracing.records import TraceRecord
 from db.engine import Sessions, SqlRepository, count_rows
 from db.models import TraceRow, TurnRow, table_of, upsert, utc_now
-from db.repositories.queues import KEPT, WAITING, RowQueue
+from db.repositories.queues import KEPT, WAITING
 from db.repositories.scores import forget_scores, save_scores, save_verdict, scores_of
 
 log = logging.getLogger(__name__)
@@ -81,11 +81,6 @@ class TraceStoringRepository(SqlRepository):
     ) -> None:
         super().__init__(sessions, now)
         self._trace_rows = rows
-
-
-def trace_queue(sessions: Sessions, now: Callable[[], datetime] = utc_now) -> RowQueue[TraceRecord]:
-    """Return the traces that wait to be sent."""
-    return RowQueue(sessions, TraceRow, lambda row: unpacked(row.record), now)
 
 
 class SqlTraceStore(TraceStoringRepository):

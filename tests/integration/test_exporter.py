@@ -1,21 +1,22 @@
 """Traces and scores on their way out of the database: none is lost, whatever happens."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pytest
+from sqlalchemy import update
 
 from agent.tracing.errors import Unavailable
 from agent.tracing.records import ScoreRecord, TraceRecord
 from bot.exporter import LEASE, MAX_BATCH, Channel, Exporter
 from bot.metrics import Metrics
 from db.engine import Sessions
-from db.models import TurnRow
+from db.models import TraceRow, TurnRow
 from db.records import EndedTurn
-from db.repositories.queues import RowQueue
-from db.repositories.traces import SqlTraceStore, TraceRows, trace_queue
+from db.repositories.queues import RowQueue, Rows
+from db.repositories.traces import SqlTraceStore, TraceRows
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.doubles.otlp import OtlpReceiver
 from tests.traces import NOON, bare_trace, export, exporter_to
@@ -49,31 +50,31 @@ def store(sessions: Sessions, clock: Clock) -> SqlTraceStore:
 
 
 @pytest.fixture
-def queue(sessions: Sessions, clock: Clock) -> RowQueue[TraceRecord]:
-    return trace_queue(sessions, clock)
+def queue(sessions: Sessions, clock: Clock) -> RowQueue:
+    return RowQueue(sessions, TraceRow, clock)
 
 
 @dataclass
 class Server:
     """Accepts traces, and remembers which; `answer` may raise before it does."""
 
-    answer: Callable[[Sequence[TraceRecord]], int] = lambda traces: 0
+    answer: Callable[[Rows], int] = lambda traces: 0
     accepted: list[str] = field(default_factory=list)
 
-    async def send(self, traces: Sequence[TraceRecord]) -> int:
+    async def send(self, traces: Rows) -> int:
         refused = self.answer(traces)
         self.accepted += [trace.trace_id for trace in traces]
         return refused
 
-    def exporter(self, queue: RowQueue[TraceRecord]) -> Exporter:
-        async def channels() -> list[Channel[TraceRecord]]:
+    def exporter(self, queue: RowQueue) -> Exporter:
+        async def channels() -> list[Channel]:
             return [Channel("traces", queue, self.send)]
 
         return Exporter(channels)
 
 
 async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
-    store: SqlTraceStore, queue: RowQueue[TraceRecord]
+    store: SqlTraceStore, queue: RowQueue
 ) -> None:
     traces = [trace(number) for number in range(3 * MAX_BATCH + 3)]
     await store.save(traces)
@@ -84,14 +85,14 @@ async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
     assert await queue.backlog() == {"sent": len(traces)}
     assert len(await store.summaries(200)) == len(traces)
     await SqlTraceStore(store._sessions).save([trace(1)])  # without a server
-    assert await queue.claim(10, LEASE) is None
+    assert await queue.claim(10, LEASE) == []
 
 
 async def test_what_a_killed_process_had_claimed_is_sent_when_its_lease_ends(
     store: SqlTraceStore, sessions: Sessions, clock: Clock, otlp_receiver: OtlpReceiver
 ) -> None:
     await store.save([trace(1)])
-    assert await trace_queue(sessions, clock).claim(10, LEASE)
+    assert await RowQueue(sessions, TraceRow, clock).claim(10, LEASE)
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
         assert await exporter.round() == 0
         assert otlp_receiver.spans == [], "another may be sending it"
@@ -102,12 +103,12 @@ async def test_what_a_killed_process_had_claimed_is_sent_when_its_lease_ends(
 
 
 async def test_what_was_being_sent_at_the_stop_is_due_at_once(
-    store: SqlTraceStore, queue: RowQueue[TraceRecord]
+    store: SqlTraceStore, queue: RowQueue
 ) -> None:
     sending = asyncio.Event()
 
     class Hanging(Server):
-        async def send(self, traces: Sequence[TraceRecord]) -> int:
+        async def send(self, traces: Rows) -> int:
             sending.set()
             await asyncio.Event().wait()
             return 0
@@ -123,21 +124,18 @@ async def test_what_was_being_sent_at_the_stop_is_due_at_once(
 
 
 async def test_a_trace_that_changes_while_it_is_sent_is_sent_again(
-    store: SqlTraceStore, queue: RowQueue[TraceRecord], clock: Clock
+    store: SqlTraceStore, queue: RowQueue, clock: Clock
 ) -> None:
     await store.save([trace(1)])
-    claim = await queue.claim(10, LEASE)
-    assert claim is not None
+    claimed = await queue.claim(10, LEASE)
     clock.at += timedelta(seconds=1)
     await store.save([trace(1)])
-    await queue.settle(claim)
+    await queue.settle(claimed)
     assert await queue.backlog() == {"waiting": 1}
 
 
-async def test_one_bad_trace_costs_itself_alone(
-    store: SqlTraceStore, queue: RowQueue[TraceRecord]
-) -> None:
-    def picky(traces: Sequence[TraceRecord]) -> int:
+async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: RowQueue) -> None:
+    def picky(traces: Rows) -> int:
         if any(found.trace_id == trace(6).trace_id for found in traces):
             raise Unavailable("HTTP 400", 400)
         if any(found.trace_id == trace(7).trace_id for found in traces):
@@ -152,6 +150,19 @@ async def test_one_bad_trace_costs_itself_alone(
     assert len(server.accepted) == len(set(server.accepted)) == 8
     assert await queue.backlog() == {"refused": 2, "sent": 8}
     assert b"sommelier_traces_dropped 2.0" in metrics.text()
+
+
+async def test_a_trace_that_cannot_be_read_costs_itself_alone(
+    store: SqlTraceStore, sessions: Sessions, clock: Clock, otlp_receiver: OtlpReceiver
+) -> None:
+    await store.save([trace(1), trace(2)])
+    async with sessions.begin() as session:
+        broken = update(TraceRow).where(TraceRow.trace_id == trace(1).trace_id)
+        await session.execute(broken.values(record=b"broken"))
+    async with exporter_to(otlp_receiver, sessions, clock) as exporter:
+        assert await exporter.round() == 0
+        assert exporter.given_up == 1
+    assert [span.trace_id for span in otlp_receiver.spans] == [trace(2).trace_id]
 
 
 async def test_what_cannot_be_masked_costs_its_trace_and_never_the_turn(
@@ -171,9 +182,9 @@ async def test_what_cannot_be_masked_costs_its_trace_and_never_the_turn(
 
 
 async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
-    store: SqlTraceStore, queue: RowQueue[TraceRecord], caplog: pytest.LogCaptureFixture
+    store: SqlTraceStore, queue: RowQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(traces: Sequence[TraceRecord]) -> int:
+    def fail(traces: Rows) -> int:
         raise Unavailable("the keys are not known (HTTP 401)", 401)
 
     await store.save([trace(1)])

@@ -18,10 +18,10 @@ from bot.tasks import unless
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.rating import RatingButtons, rating
 from db.engine import Sessions
-from db.models import TurnRow
+from db.models import ScoreRow, TraceRow, TurnRow
 from db.repositories.people import MessageRepository
-from db.repositories.scores import score_queue
-from db.repositories.traces import TraceRows, trace_queue
+from db.repositories.queues import RowQueue
+from db.repositories.traces import TraceRows
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
@@ -128,7 +128,7 @@ class Room:
 
     async def scores(self) -> dict[str, JsonObject]:
         """The scores that people gave, by name, once all is delivered."""
-        queues = trace_queue(self.sessions), score_queue(self.sessions)
+        queues = RowQueue(self.sessions, TraceRow), RowQueue(self.sessions, ScoreRow)
         async with asyncio.timeout(30):
             while any([(await queue.backlog()).get("waiting") for queue in queues]):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

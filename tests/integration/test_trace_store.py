@@ -8,7 +8,8 @@ import pytest
 
 from db.engine import Sessions
 from db.models import TraceRow
-from db.repositories.traces import SqlTraceStore, TraceRows, packed, trace_queue
+from db.repositories.queues import RowQueue
+from db.repositories.traces import SqlTraceStore, TraceRows, packed
 from tests.traces import NOON, bare_trace, retried_trace
 
 MUCH = 10**9  # bytes
@@ -83,4 +84,4 @@ async def test_old_traces_and_what_takes_too_much_room_are_forgotten_and_counted
     assert firsts(await store.summaries(9)) == "01234"
     assert await store.forget(7 * DAY, 3 * size + size // 2) == 2
     assert firsts(await store.summaries(9)) == "012"
-    assert await trace_queue(sessions).backlog() == {"waiting": 3}
+    assert await RowQueue(sessions, TraceRow).backlog() == {"waiting": 3}
