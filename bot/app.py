@@ -46,7 +46,6 @@ from bot.telegram.look_ups import LookUps
 from bot.telegram.media import Media
 from bot.telegram.memory import PrivacyCommands, memory_handlers
 from bot.telegram.noticed import care_buttons, memory_buttons, noticed_handlers
-from bot.telegram.onboarding import onboarding_handlers
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.rating import RatingButtons, rating
 from bot.telegram.reminders import reminder_handlers
@@ -184,7 +183,6 @@ def handlers_of(
         noticed_handlers,
         reminder_handlers,
         settings_handlers,
-        onboarding_handlers,
         follow_up_handlers,
     )
     groups = (

@@ -36,7 +36,6 @@ from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.look_ups import LookUps
-from bot.telegram.onboarding import onboarding_handlers
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
@@ -155,7 +154,7 @@ async def running(
         hashed=lambda kind, value: f"{kind}-{value}",
     )
     look_ups = LookUps(conversation).handlers() if sources else []
-    handlers = [*onboarding_handlers(conversation), *further(conversation), *look_ups]
+    handlers = [*further(conversation), *look_ups]
     app = App(
         application=application,
         conversation=conversation,

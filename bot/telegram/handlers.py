@@ -9,10 +9,27 @@ from typing import Final
 from telegram import BotCommand, Update
 from telegram.ext import MessageHandler, filters
 
+from agent.engine.run import Run
 from agent.i18n import ENGLISH, languages, translate, use_language
+from agent.markdown import escape
+from agent.sommelier.cards import wine_text
+from agent.sommelier.safety import care_in, get_wines, person_in
+from agent.text import pattern
+from agent.turn import UNDER_AGE, Fact, Reply, settings_of
+from bot.outgoing import Button, ButtonRows
+from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.connection import AnyApplication, until_reached
-from bot.telegram.conversation import AnyHandler, Conversation, calling, on_command
-from bot.telegram.messages import TYPED, destination, is_addressed, message_of, people_of
+from bot.telegram.conversation import AnyHandler, Conversation, calling, on_command, on_press
+from bot.telegram.messages import (
+    TYPED,
+    behind_command,
+    destination,
+    is_addressed,
+    is_private,
+    message_of,
+    people_of,
+    press_of,
+)
 
 COMMANDS: Final = (
     "ask quotes find stop new taste cellar settings privacy export forget help".split()
@@ -26,6 +43,10 @@ SERVICE: Final = (
     | filters.SUCCESSFUL_PAYMENT
 )
 """Messages by Telegram about a chat, not written by a user."""
+WINE_ID: Final = pattern(r"[A-Za-z0-9_-]{1,64}")
+"""The id of a wine, as far as Telegram lets a link carry it."""
+AGE: Final = "ob:"
+"""The beginning of the data of these buttons: `ob:yes` or `ob:no`, in private chats only."""
 
 
 def all_handlers(talk: Conversation, further: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
@@ -37,6 +58,8 @@ def all_handlers(talk: Conversation, further: Sequence[AnyHandler] = ()) -> list
     words = filters.TEXT | filters.CAPTION
     edited = filters.UpdateType.EDITED_MESSAGE & filters.TEXT
     return [
+        on_command(talk, "start", _start),
+        on_press(talk, AGE, _store_age),
         on_command(talk, "help", _help),
         on_command(talk, "new", _forget_conversation),
         on_command(talk, "stop", _stop),
@@ -48,6 +71,46 @@ def all_handlers(talk: Conversation, further: Sequence[AnyHandler] = ()) -> list
         MessageHandler(new & ~SERVICE, calling(talk, _say_why_unanswered)),
         MessageHandler(edited, calling(talk, Conversation.answer_edit)),
     ]
+
+
+async def _start(talk: Conversation, update: Update) -> None:
+    """Answer /start with the wine of a link, or a greeting."""
+    catalogue, wine_id = talk.repositories.wines, behind_command(message_of(update).text or "")
+    wines = await catalogue.get([wine_id]) if WINE_ID.fullmatch(wine_id) else ()
+    if not wines:
+        await talk.say(update, translate("greeting"), await _age_buttons(talk, update))
+        return
+
+    async def work(run: Run) -> Reply:
+        for wine in await get_wines(catalogue, [wine_id], person_in(run)):
+            text = wine_text(wine, escape(wine.notes))
+            return Reply(text=text, wine_ids=(wine.id,), wines=(wine,))
+        notice = talk.turns.safety.help.notice_for(care_in(run))
+        return Reply(text=notice or translate("greeting"), outcome="care" if notice else "answered")
+
+    await talk.turns.run_turn(talk.build_question(update, wines[0].label), work)
+
+
+async def _age_buttons(talk: Conversation, update: Update) -> ButtonRows:
+    """Return the buttons under a greeting: none in a group, or where the age is known."""
+    age = talk.resources.help.full_age
+    if not is_private(update) or settings_of(await talk.facts(update)).get("age") == str(age):
+        return ()
+    older = Button(translate("start_older", age=age), f"{AGE}yes")
+    return ((older, Button(translate("start_younger", age=age), f"{AGE}no")),)
+
+
+async def _store_age(talk: Conversation, update: Update) -> None:
+    """Store whether a user may drink."""
+    query = press_of(update)
+    (answer,) = parts_of(query, 1)
+    adult = Fact("setting", f"age={talk.resources.help.full_age}")
+    minor = Fact("setting", UNDER_AGE)
+    new, old = (adult, minor) if answer == "yes" else (minor, adult)
+    await talk.change_memory(update, learned=(new,), unlearned=(old,))
+    await acknowledge(query)
+    await show_rows(query.message, ())
+    await talk.say(update, translate("start_done" if answer == "yes" else "start_without"))
 
 
 async def _help(talk: Conversation, update: Update) -> None:
