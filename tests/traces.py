@@ -20,7 +20,7 @@ from tests.doubles.otlp import OtlpReceiver
 
 async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord) -> Exporter:
     """Store these traces, and have them and their scores arrive."""
-    await SqlTraceStore(sessions, rows=TraceRows(exported=True)).save(traces)
+    await SqlTraceStore(sessions, rows=TraceRows(exported=True)).save_traces(traces)
     async with exporter_to(receiver, sessions) as exporter:
         assert await exporter.round() == 0
         return exporter

@@ -42,7 +42,7 @@ class Traces:
 
     async def commit(self) -> None:
         """Put into the store what has ended."""
-        await self.store.save(self.ended)
+        await self.store.save_traces(self.ended)
         self.ended.clear()
 
     async def flush(self) -> None:

@@ -145,11 +145,6 @@ class Inbox(TraceStoringRepository):
             if not await count_rows(session, emptied) and message.update_id is not None:
                 raise TurnTaken
 
-    async def save_traces(self, traces: Sequence[TraceRecord]) -> None:
-        """Store the complete traces of a turn that was set aside."""
-        async with self._sessions.begin() as session:
-            await self._trace_rows.save(session, traces, self._now())
-
     async def end(self, row: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
         """End a turn whose messages are sent: empty its updates, and store its complete `traces`.
 

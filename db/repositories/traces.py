@@ -82,14 +82,14 @@ class TraceStoringRepository(SqlRepository):
         super().__init__(sessions, now)
         self._trace_rows = rows
 
+    async def save_traces(self, traces: Sequence[TraceRecord]) -> None:
+        """Store finished traces, all or none; those that are stored already are replaced."""
+        async with self._sessions.begin() as session:
+            await self._trace_rows.save(session, traces, self._now())
+
 
 class SqlTraceStore(TraceStoringRepository):
     """Traces in the database, on SQLite and Postgres alike. Writes commit."""
-
-    async def save(self, traces: Sequence[TraceRecord]) -> None:
-        """Store finished traces, all or none; traces that are stored already are replaced."""
-        async with self._sessions.begin() as session:
-            await self._trace_rows.save(session, traces, self._now())
 
     async def get(self, trace_id: str) -> TraceRecord:
         """Return the trace with this id, or whose id alone begins with it; `last` is the newest.

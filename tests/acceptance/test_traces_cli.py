@@ -54,7 +54,7 @@ async def fill(url: str) -> None:
     await feedback.rate(2, "disliked")
     await feedback.reason(2, "wrong_wine")
     await feedback.comment(2, "I wanted a Rioja. ada@example.org")
-    await SqlTraceStore(sessions).save(
+    await SqlTraceStore(sessions).save_traces(
         [
             bare_trace(GOOD, now - 3 * HOUR, question="hello \x1b[31m[bold]x"),
             retried_trace(RETRIED, now - 2 * HOUR),

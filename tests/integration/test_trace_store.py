@@ -28,8 +28,8 @@ def firsts(found: Sequence[TraceRow]) -> str:
 
 async def test_a_trace_comes_back_whole_but_for_the_names_to_mask(store: SqlTraceStore) -> None:
     trace = retried_trace()
-    await store.save([trace, bare_trace("2" * 32)])
-    await store.save([trace])
+    await store.save_traces([trace, bare_trace("2" * 32)])
+    await store.save_traces([trace])
     assert await store.get(trace.trace_id) == replace(trace, names=())
     summary, _ = await store.summaries(9)
     assert (summary.outcome, summary.level) == ("fallback", "WARNING")
@@ -40,7 +40,7 @@ async def test_a_trace_comes_back_whole_but_for_the_names_to_mask(store: SqlTrac
 async def test_what_no_database_holds_is_kept_without_it(store: SqlTraceStore) -> None:
     trace = bare_trace("1" * 32, question="a\x00b \ud83d \x1b[2J")
     trace.root.output = {"\x00k": object, "said": ("\ud800", float("nan"))}
-    await store.save([trace])
+    await store.save_traces([trace])
     root = (await store.get("1" * 32)).root
     assert (root.input, root.output) == (
         "ab ? \x1b[2J",
@@ -50,7 +50,7 @@ async def test_what_no_database_holds_is_kept_without_it(store: SqlTraceStore) -
 
 async def test_failing_turns_come_first_then_the_newest(store: SqlTraceStore) -> None:
     levels = ("ERROR", "WARNING", "ERROR", "DEFAULT", "DEFAULT")
-    await store.save(
+    await store.save_traces(
         [
             bare_trace(f"{number}" * 32, NOON - (5 - number) * HOUR, level)  # type: ignore[arg-type]
             for number, level in enumerate(levels, 1)
@@ -64,7 +64,7 @@ async def test_failing_turns_come_first_then_the_newest(store: SqlTraceStore) ->
 
 
 async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store: SqlTraceStore) -> None:
-    await store.save([bare_trace("ab1" + "0" * 29), bare_trace("ab2" + "0" * 29)])
+    await store.save_traces([bare_trace("ab1" + "0" * 29), bare_trace("ab2" + "0" * 29)])
     assert (await store.get("AB1")).trace_id == "ab1" + "0" * 29
     with pytest.raises(LookupError, match=r"more than one trace begins with 'ab': ab10.*, ab20"):
         await store.get("ab")
@@ -79,7 +79,7 @@ async def test_old_traces_and_what_takes_too_much_room_are_forgotten_and_counted
     store = SqlTraceStore(sessions, lambda: NOON, TraceRows(exported=True))
     traces = [bare_trace(f"{number}" * 32, NOON - number * DAY) for number in range(6)]
     size = len(packed(traces[0]))
-    await store.save(traces)
+    await store.save_traces(traces)
     assert await store.forget(4 * DAY + HOUR, MUCH) == 1
     assert firsts(await store.summaries(9)) == "01234"
     assert await store.forget(7 * DAY, 3 * size + size // 2) == 2
