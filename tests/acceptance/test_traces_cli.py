@@ -114,9 +114,6 @@ def test_a_turn_is_drawn_by_the_beginning_of_its_id_with_what_the_person_thought
     assert "error_type=grounding · validation_path=wines.0.id" in page
     assert '{"line": 9}' not in page
     assert '{"line": 9}' in run(filled, "show", "abab", "--full")
-
-
-def test_an_unknown_id_is_one_line(filled: dict[str, str]) -> None:
     assert run(filled, "show", "beef", status=1) == (
         "sommelier: there is no trace 'beef' in the local store; see `sommelier traces list`\n"
     )
@@ -149,12 +146,6 @@ def test_disliked_turns_become_a_dataset_that_can_be_run_again(
     run(filled, "export", str(file))
     kinds = [json.loads(line)["kind"] for line in file.read_text("utf-8").splitlines()]
     assert kinds == ["turn", "disliked", "turn"]
-
-
-def test_nothing_to_export_writes_no_file(environment: dict[str, str], tmp_path: Path) -> None:
-    file = tmp_path / "none.jsonl"
-    assert "nothing was written" in run(environment, "export", str(file))
-    assert not file.exists()
 
 
 async def test_the_page_of_admins_is_served_on_this_machine_to_who_started_it(
