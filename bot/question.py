@@ -125,7 +125,7 @@ class RunningTurns:
 
 
 @dataclass(slots=True)
-class PendingTurn:
+class CurrentTurn:
     """The turn of an update while it is handled: its messages, and what is stored with them.
 
     `on_delivery` is called with the result of sending the messages.
@@ -144,25 +144,25 @@ class PendingTurn:
         return [ended.trace for ended in self.ended if ended.trace is not None]
 
 
-_pending: ContextVar[PendingTurn | None] = ContextVar("pending turn", default=None)
+_current_turn: ContextVar[CurrentTurn | None] = ContextVar("current turn", default=None)
 
 
-def pending_turn() -> PendingTurn | None:
+def current_turn() -> CurrentTurn | None:
     """Return the turn that is handled in this context, None outside of one."""
-    return _pending.get()
+    return _current_turn.get()
 
 
 def is_retry() -> bool:
     """Return whether an earlier try of the turn in this context was cut off or failed."""
-    turn = pending_turn()
+    turn = current_turn()
     return turn is not None and turn.update.tries > 1
 
 
 @contextmanager
-def set_pending_turn(turn: PendingTurn) -> Iterator[None]:
+def set_current_turn(turn: CurrentTurn) -> Iterator[None]:
     """Collect the messages and changes made in the block for the commit of a turn."""
-    token = _pending.set(turn)
+    token = _current_turn.set(turn)
     try:
         yield
     finally:
-        _pending.reset(token)
+        _current_turn.reset(token)

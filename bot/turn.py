@@ -28,7 +28,7 @@ from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.outgoing import Delivery
-from bot.question import Question, RunningTurns, pending_turn
+from bot.question import Question, RunningTurns, current_turn
 from bot.retries import BRIEF_TRIES, call_or_default
 from bot.telegram.replies import FormatAnswer, Replies
 from bot.turn_record import Tracer, ended_turn, open_trace, trace_delivery
@@ -183,10 +183,10 @@ class TurnRunner:
                 self.metrics.telegram_send(delivery.error)
                 trace_delivery(root, delivery)
 
-        if (pending := pending_turn()) is not None:
-            pending.ended.append(ended)
-            pending.messages += messages
-            pending.on_delivery = record_delivery
+        if (current := current_turn()) is not None:
+            current.ended.append(ended)
+            current.messages += messages
+            current.on_delivery = record_delivery
             return
         await self._save(ended, messages)
         delivery = await self.replies.sender.deliver(messages) if self.replies else Delivery()
@@ -203,7 +203,7 @@ class TurnRunner:
         """Keep the trace of a turn that was cancelled or failed before its reply was made."""
         # If a correction cancelled the turn, or the lane tries it again, this trace continues.
         question.state.trace = root.trace
-        if pending_turn() is None:
+        if current_turn() is None:
             # No update began the turn, so this is its end.
             reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
             await self._save(ended_turn(replace(question, in_history=False), reply, root))

@@ -17,7 +17,7 @@ from agent.sommelier.service import Answerer
 from agent.tracing.records import trace_id_of
 from agent.turn import Bottles, Change, Fact, Reply, StoredMessage
 from bot.outgoing import ButtonRows, Delivery
-from bot.question import Question, is_retry, pending_turn
+from bot.question import Question, current_turn, is_retry
 from bot.resources import Repositories, Resources
 from bot.telegram.messages import (
     TYPED,
@@ -103,10 +103,10 @@ class Conversation:
         """
         chat_id, user_id = people_of(update)
         message_text = (update.message and update.message.text) or ""
-        if (pending := pending_turn()) is not None:
-            fields["state"] = pending.state
-            fields["accepted_at"] = pending.update.received_at
-            fields["interruptions"] = pending.update.tries - 1
+        if (current := current_turn()) is not None:
+            fields["state"] = current.state
+            fields["accepted_at"] = current.update.received_at
+            fields["interruptions"] = current.update.tries - 1
         return Question(
             id=update.update_id,
             text=text,
@@ -159,9 +159,9 @@ class Conversation:
 
     async def facts(self, update: Update) -> Sequence[Fact]:
         """Return the facts stored of a user, as they were when the turn began."""
-        pending = pending_turn()
-        if pending is not None and pending.state.facts is not None:
-            return pending.state.facts
+        current = current_turn()
+        if current is not None and current.state.facts is not None:
+            return current.state.facts
         _, user_id = people_of(update)
         return await self.repositories.memory.facts(user_id)
 
@@ -177,8 +177,8 @@ class Conversation:
 
     async def store_change(self, change: Change) -> None:
         """Store a change with the commit of the running turn; at once if none runs."""
-        if (pending := pending_turn()) is not None:
-            pending.changes.append(change)
+        if (current := current_turn()) is not None:
+            current.changes.append(change)
         else:
             await self.repositories.turns.change([change])
 

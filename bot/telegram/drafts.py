@@ -18,7 +18,7 @@ from telegram.constants import ChatAction, ParseMode
 from telegram.error import RetryAfter, TelegramError
 
 from bot.outgoing import Destination
-from bot.question import TurnState, pending_turn
+from bot.question import TurnState, current_turn
 from bot.retries import retry_forever
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
@@ -139,7 +139,7 @@ class Forming:
                 rate_limit_args=OPTIONAL,
             )
             self.state.placeholder_id = message_id = sent.message_id
-            if (turn := pending_turn()) is not None:
+            if (turn := current_turn()) is not None:
                 await retry_forever(lambda: self.inbox.save_placeholder(turn.update, message_id))
             return
         await bot.edit_message_text(

@@ -34,7 +34,7 @@ from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
 from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination
-from bot.question import pending_turn
+from bot.question import current_turn
 from bot.retries import call_or_default, retry_forever
 from bot.telegram.render import split_messages
 from db.models import OutboxRow
@@ -93,7 +93,7 @@ class Sender:
         await _try_to_store(lambda: self.chats.reachable(chat_id), chat_id)
 
     async def _say(self, messages: Sequence[OutboxRow]) -> Delivery:
-        if (turn := pending_turn()) is None:
+        if (turn := current_turn()) is None:
             return await self.deliver(messages)
         turn.messages += messages
         return Delivery()

@@ -19,7 +19,7 @@ from agent.i18n import (
 from agent.text import language_of
 from agent.turn import Change, Fact, settings_of
 from bot.outgoing import Button, ButtonRows, in_rows
-from bot.question import pending_turn
+from bot.question import current_turn
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
 from bot.telegram.messages import behind_command, is_addressed, is_own, people_of, press_of
@@ -52,7 +52,7 @@ async def speak_with(talk: Conversation, update: Update) -> None:
     if user is None or is_overheard(update):
         return
     facts = await talk.repositories.memory.facts(user.id)
-    if (turn := pending_turn()) is not None:
+    if (turn := current_turn()) is not None:
         turn.state.facts = facts
     known = settings_of(facts)
     written = language_written(update) or known.get(WRITTEN) or current_language()

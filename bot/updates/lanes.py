@@ -18,7 +18,7 @@ from agent.engine.errors import log_failure
 from bot.leading import Locks
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
-from bot.question import PendingTurn, TurnState, set_pending_turn
+from bot.question import CurrentTurn, TurnState, set_current_turn
 from bot.retries import DATABASE_BACKOFF, retry_forever
 from bot.tasks import attempt
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
@@ -196,11 +196,11 @@ class Lanes:
         async with self._exclusive if tries > SUSPECT_TRIES else nullcontext():
             next_try: Try = (others, tries)
             while next_try is not None:
-                next_try = await self._run_try(lane, PendingTurn(first, state), *next_try)
+                next_try = await self._run_try(lane, CurrentTurn(first, state), *next_try)
                 state.restart()
 
     async def _run_try(
-        self, lane: Lane, turn: PendingTurn, others: Sequence[int], tries: int
+        self, lane: Lane, turn: CurrentTurn, others: Sequence[int], tries: int
     ) -> Try:
         """Begin, handle, commit and send a turn; return the next try, None if it has ended."""
         row = turn.update
@@ -225,10 +225,10 @@ class Lanes:
         return None
 
     async def _answer(
-        self, lane: Lane, turn: PendingTurn, payloads: Sequence[Payload]
+        self, lane: Lane, turn: CurrentTurn, payloads: Sequence[Payload]
     ) -> Sequence[int]:
         """Handle and commit a turn; if it was corrected, return the ids of the corrections."""
-        with set_pending_turn(turn):
+        with set_current_turn(turn):
             corrections = await self._handle(lane, payloads)
         if not corrections:
             # From here on a correction no longer restarts the turn: it is a turn of its own.
@@ -282,7 +282,7 @@ class Lanes:
     async def _list_waiting(self, lane: Lane) -> Sequence[UpdateRow]:
         return await retry_forever(partial(self.inbox.list_waiting, lane.name))
 
-    async def _deliver(self, turn: PendingTurn, messages: Sequence[OutboxRow]) -> None:
+    async def _deliver(self, turn: CurrentTurn, messages: Sequence[OutboxRow]) -> None:
         delivery = Delivery()
         try:
             delivery = await self.sender.deliver(messages)
@@ -290,7 +290,7 @@ class Lanes:
             # Also if nothing was sent, since the turn has ended: `delivery` is then empty.
             turn.on_delivery(delivery)
 
-    async def _handle_failure(self, turn: PendingTurn, error: Exception) -> Try:
+    async def _handle_failure(self, turn: CurrentTurn, error: Exception) -> Try:
         """Wait before the next try of a failed turn; return None if it was set aside.
 
         A try that failed because the database was unavailable does not count.
@@ -310,10 +310,10 @@ class Lanes:
         return (), tries + 1
 
     async def _set_aside(
-        self, failed: PendingTurn, error: str, result: UpdateResult = "set_aside"
+        self, failed: CurrentTurn, error: str, result: UpdateResult = "set_aside"
     ) -> Try:
         """Give up an update: tell the user and the admins, so that the lane can continue."""
-        row, turn = failed.update, PendingTurn(failed.update, failed.state)
+        row, turn = failed.update, CurrentTurn(failed.update, failed.state)
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
             "`sommelier updates retry` has it tried again.",
@@ -321,7 +321,7 @@ class Lanes:
             error,
         )
         try:
-            with set_pending_turn(turn):
+            with set_current_turn(turn):
                 await self.dispatcher.give_up(row.payload, error)
         except Exception as failure:
             log_failure(f"Nobody was told of update {row.update_id}", failure)

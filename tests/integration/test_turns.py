@@ -19,7 +19,7 @@ from agent.retrying import Backoff
 from agent.turn import StoredMessage
 from bot.metrics import Metrics
 from bot.outgoing import Delivery
-from bot.question import PendingTurn, pending_turn
+from bot.question import CurrentTurn, current_turn
 from bot.updates import lanes as lanes_module
 from bot.updates.bursts import chat_of, is_same_turn
 from bot.updates.lanes import SUSPECT_TRIES, Lane, Lanes
@@ -122,8 +122,8 @@ def say(text: str) -> None:
     turn().messages.append(OutboxRow(chat_id=CHAT, html=text))
 
 
-def turn() -> PendingTurn:
-    found = pending_turn()
+def turn() -> CurrentTurn:
+    found = current_turn()
     assert found is not None
     return found
 

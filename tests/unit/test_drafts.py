@@ -12,7 +12,7 @@ from telegram.error import BadRequest, InvalidToken, RetryAfter, TelegramError, 
 from telegram.ext import ExtBot
 
 from bot.outgoing import Destination
-from bot.question import PendingTurn, Question, set_pending_turn
+from bot.question import CurrentTurn, Question, set_current_turn
 from bot.telegram.drafts import PLACEHOLDER
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
@@ -70,7 +70,7 @@ def formed(
         bot = FakeBot(loop, fails or {})
         sender = Sender(cast("ExtBot[Any]", bot), AsyncMock(), cast("Inbox", bot))
         replies = Replies(sender, clock=loop.time)
-        with set_pending_turn(PendingTurn(cast("UpdateRow", None))):
+        with set_current_turn(CurrentTurn(cast("UpdateRow", None))):
             async with replies.show_progress(Question(id=1, text="", to=to)) as show:
                 await asyncio.sleep(0.5)
                 show(lambda: draft(loop.time()))
