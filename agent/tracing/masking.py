@@ -208,6 +208,8 @@ def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
         if len(word) >= MIN_ANY_CASE_CHARS
         else f"{escape(word)}|{escape(word.upper())}"
         for word in sorted(words, key=len, reverse=True)
-        if len(word) > 1 and any(map(str.isalpha, word))
+        if len(word) > 1
+        and any(map(str.isalpha, word))
+        and word.lower() != "name"  # the mask's own
     ]
     return pattern(f"{BEFORE}@?(?:{'|'.join(spelled)}){BEHIND}") if spelled else None

@@ -82,6 +82,10 @@ def test_shown(text: str) -> None:
     assert MASKING.text(text) == text
 
 
+def test_a_guest_called_name_does_not_mask_the_mask() -> None:
+    assert Masking(names=("name Ada",)).text("name: Ada") == "name: [name]"
+
+
 def test_a_guest_called_rose_does_not_hide_every_rose() -> None:
     masked = Masking(names=("Rose",)).text("Rose likes rosé, rose and wine rose-2020")
     assert masked == "[name] likes rosé, rose and wine rose-2020"
