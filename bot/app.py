@@ -16,7 +16,6 @@ from pydantic import SecretStr
 from agent.fallback import Fallback
 from agent.mcp import McpServers, open_servers
 from agent.memory.tools import memory_tools
-from agent.senses.sent_files import SentFiles
 from agent.sommelier.service import Sommelier
 from agent.tracing.records import keyed_hash
 from agent.turn import Reply
@@ -43,7 +42,7 @@ from bot.telegram.handlers import all_handlers
 from bot.telegram.inline import inline_handlers
 from bot.telegram.local import LocalTelegram
 from bot.telegram.look_ups import LookUps
-from bot.telegram.media import Media
+from bot.telegram.media import media_handlers
 from bot.telegram.memory import PrivacyCommands, memory_handlers
 from bot.telegram.noticed import care_buttons, memory_buttons, noticed_handlers
 from bot.telegram.rate_limit import Limit, RateLimit
@@ -178,6 +177,7 @@ def handlers_of(
     """Return the handlers of all commands and buttons, in the order in which they are tried."""
     elsewhere = "Langfuse" if settings.has_langfuse else TRACED if settings.is_exported else ""
     functions = (
+        media_handlers,
         inline_handlers,
         memory_handlers,
         noticed_handlers,
@@ -198,7 +198,6 @@ def handlers_of(
             elsewhere=elsewhere,
             is_deleted_there=settings.has_langfuse,
         ),
-        Media(conversation, SentFiles()),
         RatingButtons(conversation, masking_of(settings)),
         LookUps(conversation),  # its last handler takes the presses that no other takes
     )

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -17,11 +17,12 @@ from agent.markdown import escape
 from agent.retrying import retry
 from agent.senses.pictures import VISION, read_pictures
 from agent.senses.sent_files import TOO_LARGE, SentFiles, Unusable
-from agent.senses.speech import MAX_SECONDS, Heard, hear, read_aloud
+from agent.senses.speech import MAX_SECONDS, AudioServer, Heard, hear, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
+from agent.sommelier.wine import Catalogue
 from agent.turn import Reply, deps_of, settings_of
-from bot.telegram.conversation import PICTURE, AnyHandler, Context, Conversation
+from bot.telegram.conversation import PICTURE, AnyHandler, Conversation, calling
 from bot.telegram.messages import (
     is_addressed,
     message_of,
@@ -56,112 +57,109 @@ class AboutPicture(filters.MessageFilter):
 ABOUT_PICTURE: Final = filters.REPLY & AboutPicture() & filters.TEXT & ~filters.COMMAND
 
 
-@dataclass(frozen=True, slots=True)
-class Media:
-    """Answers pictures, files and voices, prepared for models by `files`."""
+def media_handlers(talk: Conversation) -> list[AnyHandler]:
+    """Return the handlers of pictures and files, and of voices if a model can hear."""
+    new, readers = filters.UpdateType.MESSAGE, SentFiles()
 
-    talk: Conversation
-    files: SentFiles
+    async def answer(talk: Conversation, update: Update) -> None:
+        await _answer_pictures(talk, update, readers)
 
-    def handlers(self) -> list[AnyHandler]:
-        """Return the handlers."""
-        new = filters.UpdateType.MESSAGE
-        pictures = MessageHandler(new & (PICTURES | ABOUT_PICTURE), self.pictures)
-        if self.talk.resources.transcriber is None:
-            return [pictures]
-        return [pictures, MessageHandler(new & filters.VOICE, self.voice)]
+    pictures = MessageHandler(new & (PICTURES | ABOUT_PICTURE), calling(talk, answer))
+    if talk.resources.transcriber is None:
+        return [pictures]
+    return [pictures, MessageHandler(new & filters.VOICE, calling(talk, _answer_voice))]
 
-    async def pictures(self, update: Update, context: Context) -> None:
-        """Answer a photo, an album or a PDF file, or words in reply to one."""
-        message, talk = message_of(update), self.talk
-        if not is_addressed(message):
-            return
-        words, can_see = without_mentions(message), VISION in deps_of(talk.turns.run).models
-        files = files_of(message) or files_of(message.reply_to_message)
-        if not (words or can_see):
-            await talk.say(update, translate("text_only"))
-            return
-        text = with_context(words, message) if words else PICTURE
-        question = talk.build_question(update, text, kind="label" if can_see else "chat")
-        history = await talk.load_history(question, replied_answer_id(message))
 
-        async def work(run: Run) -> Reply:
-            if (care := care_in(run)).forbids_alcohol:
-                return Reply(text=talk.turns.safety.help.notice_for(care), outcome="care")
-            read = await self._read(files, context.bot, run)
-            reply = await talk.answer(text, run, history, read)
-            if read is not None:
-                return replace(reply, attachment=read.model_dump_json())
-            return replace(reply, notes=(*reply.notes, translate("not_read")))
+async def _answer_pictures(talk: Conversation, update: Update, readers: SentFiles) -> None:
+    """Answer a photo, an album or a PDF file, or words in reply to one."""
+    message = message_of(update)
+    if not is_addressed(message):
+        return
+    words, can_see = without_mentions(message), VISION in deps_of(talk.turns.run).models
+    files = files_of(message) or files_of(message.reply_to_message)
+    if not (words or can_see):
+        await talk.say(update, translate("text_only"))
+        return
+    text = with_context(words, message) if words else PICTURE
+    question = talk.build_question(update, text, kind="label" if can_see else "chat")
+    history = await talk.load_history(question, replied_answer_id(message))
 
-        await talk.turns.run_turn(question, work)
+    async def work(run: Run) -> Reply:
+        if (care := care_in(run)).forbids_alcohol:
+            return Reply(text=talk.turns.safety.help.notice_for(care), outcome="care")
+        read = None
+        if VISION in deps_of(run).models:
+            read = await _read(files, readers, message.get_bot(), run, talk.repositories.wines)
+        reply = await talk.answer(text, run, history, read)
+        if read is not None:
+            return replace(reply, attachment=read.model_dump_json())
+        return replace(reply, notes=(*reply.notes, translate("not_read")))
 
-    async def voice(self, update: Update, context: Context) -> None:
-        """Answer a voice message; show its transcription while it is answered."""
-        message, talk, server = message_of(update), self.talk, self.talk.resources.transcriber
-        if message.voice is None or server is None or not is_addressed(message):
-            return
-        sound = message.voice.to_dict()
-        if sound["duration"] > MAX_SECONDS:
-            await talk.say(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
-            return
-        heard, text = Heard(), ""
-        question = talk.build_question(update, "", kind="voice")
-        history = await talk.load_history(question)
-        download = partial(fetch, message.get_bot(), sound)
+    await talk.turns.run_turn(question, work)
 
-        async def listen(run: Run) -> str:
-            nonlocal heard, text
-            seconds = sound["duration"]
-            heard = await hear(download, seconds, run=run, server=server)
-            words = heard.text
-            text = with_context(words, message) if words else ""
-            if words and run.show_draft is not None:
-                run.show_draft(lambda: lead_of(words))
-            return text
 
-        async def work(run: Run) -> Reply:
-            if heard.why:
-                errors = (f"voice_{heard.why}",)
-                return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
-            reply = await talk.answer(text, run, history)
-            lead, audio = lead_of(heard.text), await self._aloud(reply, run)
-            return replace(reply, lead=lead, audio=audio)
+async def _read(
+    files: Sequence[File], readers: SentFiles, bot: Bot, run: Run, catalogue: Catalogue
+) -> Attachment:
+    """Return what the first PDF file says, or else the pictures."""
 
-        await talk.turns.run_turn(replace(question, transcribe=listen), work)
+    async def picture(file: File) -> str:
+        is_photo = "mime_type" not in file
+        return await readers.picture(await fetch(bot, file), is_photo=is_photo)
 
-    async def _aloud(self, reply: Reply, run: Run) -> bytes:
-        """Return the answer as audio, for a user who chose so."""
-        is_chosen = settings_of(person_in(run).facts).get(ALOUD) == ON
-        speaker = self.talk.resources.speaker
-        if speaker is None or not is_chosen or reply.outcome == "care":
-            return b""
-        return await read_aloud(visible_text(to_telegram_html(reply.text)), run, speaker)
+    async def page_of(page: str) -> str:
+        return page
 
-    async def _read(self, files: Sequence[File], bot: Bot, run: Run) -> Attachment | None:
-        """Return what the first PDF file says, or the pictures; None if no model can see them."""
-        if VISION not in deps_of(run).models:
-            return None
-        catalogue = self.talk.repositories.wines
-        if pdf := next((file for file in files if file.get("mime_type") == PDF), None):
-            try:
-                pages, more = await self.files.pages(await fetch(bot, pdf))
-            except Unusable as error:
-                log.info("A file was not read: %s", error)
-                return Attachment(failed=1)
-            return await read_pictures(
-                [partial(_picture, page) for page in pages], run, catalogue, left_out=more
-            )
-
-        async def picture(file: File) -> str:
-            is_photo = "mime_type" not in file
-            return await self.files.picture(await fetch(bot, file), is_photo=is_photo)
-
+    pdf = next((file for file in files if file.get("mime_type") == PDF), None)
+    if pdf is None:
         return await read_pictures([partial(picture, file) for file in files], run, catalogue)
+    try:
+        pages, more = await readers.pages(await fetch(bot, pdf))
+    except Unusable as error:
+        log.info("A file was not read: %s", error)
+        return Attachment(failed=1)
+    drawn = [partial(page_of, page) for page in pages]
+    return await read_pictures(drawn, run, catalogue, left_out=more)
 
 
-async def _picture(page: str) -> str:
-    return page
+async def _answer_voice(talk: Conversation, update: Update) -> None:
+    """Answer a voice message; show its transcription while it is answered."""
+    message, server = message_of(update), talk.resources.transcriber
+    if message.voice is None or server is None or not is_addressed(message):
+        return
+    sound = message.voice.to_dict()
+    if sound["duration"] > MAX_SECONDS:
+        await talk.say(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
+        return
+    heard = Heard()
+    question = talk.build_question(update, "", kind="voice")
+    history = await talk.load_history(question)
+    download = partial(fetch, message.get_bot(), sound)
+
+    async def listen(run: Run) -> str:
+        nonlocal heard
+        heard = await hear(download, sound["duration"], run=run, server=server)
+        if heard.text and run.show_draft is not None:
+            run.show_draft(lambda: lead_of(heard.text))
+        return with_context(heard.text, message) if heard.text else ""
+
+    async def work(run: Run) -> Reply:
+        if heard.why:
+            errors = (f"voice_{heard.why}",)
+            return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
+        reply = await talk.answer(with_context(heard.text, message), run, history)
+        audio = await _aloud(talk.resources.speaker, reply, run)
+        return replace(reply, lead=lead_of(heard.text), audio=audio)
+
+    await talk.turns.run_turn(replace(question, transcribe=listen), work)
+
+
+async def _aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:
+    """Return the answer as audio, for a user who chose so."""
+    is_chosen = settings_of(person_in(run).facts).get(ALOUD) == ON
+    if speaker is None or not is_chosen or reply.outcome == "care":
+        return b""
+    return await read_aloud(visible_text(to_telegram_html(reply.text)), run, speaker)
 
 
 def files_of(message: Message | None) -> list[File]:
