@@ -200,7 +200,7 @@ def _spelled(secrets: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
-    """Return a pattern of the names and of their parts."""
+    """Return a pattern of the names and of their parts, but for the word in the mask."""
     parts = [WORD.findall(name) for name in names]
     words = {word for found in parts for word in (" ".join(found), *found)}
     spelled = [
@@ -208,8 +208,6 @@ def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
         if len(word) >= MIN_ANY_CASE_CHARS
         else f"{escape(word)}|{escape(word.upper())}"
         for word in sorted(words, key=len, reverse=True)
-        if len(word) > 1
-        and any(map(str.isalpha, word))
-        and word.lower() != "name"  # the mask's own
+        if len(word) > 1 and any(map(str.isalpha, word)) and word.lower() != "name"
     ]
     return pattern(f"{BEFORE}@?(?:{'|'.join(spelled)}){BEHIND}") if spelled else None
