@@ -29,7 +29,7 @@ from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
 from agent.turn import Deps, Prompts
 from bot.tasks import attempt, bounded
-from bot.tracing import open_prompts, trace_rows
+from bot.tracing import masking_of, open_prompts
 from config import Purpose, Server, Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
 from db.engine import DatabaseUnavailable, Sessions, create_engine
@@ -114,9 +114,10 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         for model in (*models, *special.values()):
             stack.push_async_callback(bounded, "the model", model.close)
         prompts = await stack.enter_async_context(open_prompts(settings))
+        trace_rows = TraceRows(masking_of(settings), settings.is_exported)
         yield Resources(
             sessions=sessions,
-            repositories=Repositories(sessions, trace_rows(settings)),
+            repositories=Repositories(sessions, trace_rows),
             documents=documents,
             run=run_of(settings, prompts, models, special),
             search=place_search(settings, http),

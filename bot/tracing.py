@@ -25,7 +25,7 @@ from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, loaded, utc_now
 from db.repositories.privacy import DeletionRepository
 from db.repositories.queues import RowQueue, Rows
-from db.repositories.traces import TraceRows, unpacked
+from db.repositories.traces import unpacked
 
 if TYPE_CHECKING:
     from langfuse import Langfuse
@@ -44,11 +44,6 @@ PROMPT_LABEL = "production"
 SETTLED: Final = timedelta(seconds=30)
 """The time for which a trace may still be on its way when its user is forgotten."""
 AGAIN: Final = Backoff(first_wait=5.0, max_wait=3600.0)
-
-
-def trace_rows(settings: Settings) -> TraceRows:
-    """Return how traces are stored: masked, and waiting to be sent if the settings say where."""
-    return TraceRows(masking_of(settings), settings.is_exported)
 
 
 def masking_of(settings: Settings) -> Masking:
