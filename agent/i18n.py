@@ -84,11 +84,6 @@ def languages() -> tuple[str, ...]:
     return ENGLISH, *sorted(folder.name for folder in LOCALES.iterdir() if folder.is_dir())
 
 
-def in_every_language(name: str, /, **values: str | float) -> dict[str, str]:
-    """Return a sentence in every language, by language code."""
-    return {language: translate_into(language, name, **values) for language in languages()}
-
-
 @cache
 def _english() -> dict[str, str | tuple[str, str]]:
     messages = _read(LOCALES / "messages.pot")

@@ -22,9 +22,10 @@ import db.documents.reading
 from agent.care.concerns import read_care
 from agent.fallback import read_request
 from agent.fallback.words import lexicon
-from agent.i18n import in_every_language
+from agent.i18n import languages, translate_into
 
 lexicon()
-in_every_language("nothing_to_forget")
+for language in languages():
+    translate_into(language, "nothing_to_forget")
 for understand in (read_care, read_request):
     understand("I like a dry red wine with lamb, for 20 euros.")

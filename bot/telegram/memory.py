@@ -12,12 +12,11 @@ from pydantic_core import to_json
 from telegram import Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
-from agent.i18n import in_every_language, translate
+from agent.i18n import translate
 from agent.memory import wording
 from agent.memory.cellar import bottles_in_stock, read_bottles, take_bottles
 from agent.memory.taste import contradicted_facts, facts_in, new_facts
 from agent.sommelier.taste import taste_of, written
-from agent.text import fold
 from agent.turn import STATED_KINDS, Bottles, Change, Fact, Person
 from bot.outgoing import Button
 from bot.telegram.buttons import acknowledge, remove_buttons, show_rows
@@ -145,9 +144,9 @@ async def _cellar(talk: Conversation, update: Update) -> None:
     """Answer /cellar: list, `add` or `remove` bottles."""
     action, _, line = behind_command(message_of(update).text or "").partition(" ")
     bottles = await talk.bottles(update)
-    if _is_called(action, "cellar_add_word") and (bought := read_bottles(line)):
+    if action == "add" and (bought := read_bottles(line)):
         await _change(talk, update, bottles=(bought,))
-    elif _is_called(action, "cellar_remove_word"):
+    elif action == "remove":
         asked = read_bottles(line)
         gone = take_bottles(bottles, line, asked.count if asked else None)
         await _change(talk, update, bottles=(gone,) if gone else ())
@@ -197,12 +196,6 @@ def _listed(facts: Sequence[Fact]) -> list[Fact]:
     stated = (fact for fact in facts if fact.kind in STATED_KINDS)
     known = sorted(stated, key=lambda fact: STATED_KINDS.index(fact.kind))
     return [*known, *(Fact("rated", written(wanted)) for wanted in liked)]
-
-
-def _is_called(action: str, name: str) -> bool:
-    """Return whether a word names an action of /cellar, in any language."""
-    named = (word for words in in_every_language(name).values() for word in words.split())
-    return bool(action) and fold(action) in map(fold, named)
 
 
 def _label(fact: Fact) -> str:
