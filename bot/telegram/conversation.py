@@ -69,7 +69,7 @@ class Conversation:
         if not is_addressed(message):
             return
         if text := with_context(without_mentions(message), message):
-            await self.respond(self.build_question(update, text), replied_answer_id(message))
+            await self.run_turn(self.build_question(update, text), replied_answer_id(message))
         else:
             await self.say(update, translate("text_only"))
 
@@ -78,17 +78,18 @@ class Conversation:
         message = message_of(update)
         if not is_addressed(message):
             return
-        if not (message.text or "").startswith("/") and await self._undo_turn(update):
+        is_command = (message.text or "").startswith("/")
+        if not is_command and await self._undo_turn(update):
             await self.answer_text(update)
         else:
             await self.say(update, translate("edited"))
 
-    async def respond(self, question: Question, replied_message_id: int | None = None) -> None:
+    async def run_turn(self, question: Question, replied_message_id: int | None = None) -> None:
         """Answer a question, which may reply to a message of the bot."""
         history = await self.load_history(question, replied_message_id)
 
         async def work(run: Run) -> Reply:
-            return await self.answer(question.text, run, history)
+            return await self.ask_agent(question.text, run, history)
 
         await self.turns.run_turn(question, work)
 
@@ -103,6 +104,7 @@ class Conversation:
         """
         chat_id, user_id = people_of(update)
         message_text = (update.message and update.message.text) or ""
+        is_command = message_text.startswith("/")
         if (current := current_turn()) is not None:
             fields["state"] = current.state
             fields["accepted_at"] = current.update.received_at
@@ -110,7 +112,7 @@ class Conversation:
         return Question(
             id=update.update_id,
             text=text,
-            typed=message_text if message_text.startswith("/") else text,
+            typed=message_text if is_command else text,  # `text` leaves out the command's name
             chat_id=chat_id,
             user_id=user_id,
             session=self.hashed("chat", chat_id),
@@ -121,7 +123,7 @@ class Conversation:
             **fields,
         )
 
-    async def answer(
+    async def ask_agent(
         self,
         text: str,
         run: Run,
@@ -147,15 +149,16 @@ class Conversation:
         )
         # An interrupted try of this turn may have stored its messages.
         history = [message for message in history if message.turn_id != question.id]
-        replied_id = None
+        replied_turn_id = None
         if replied_message_id:
             replied = await repositories.turns.find_by_message(chat_id, replied_message_id)
-            replied_id = replied.turn_id if replied else None
+            replied_turn_id = replied.turn_id if replied else None
         if chat_id < 0:  # Telegram's ids of groups are negative
-            history = [shown_to(question.user_id, message, replied_id) for message in history]
-        if replied_id is None:
+            user_id = question.user_id
+            history = [as_visible_to(user_id, message, replied_turn_id) for message in history]
+        if replied_turn_id is None:
             return history
-        return sorted(history, key=lambda message: message.turn_id == replied_id)
+        return sorted(history, key=lambda message: message.turn_id == replied_turn_id)
 
     async def facts(self, update: Update) -> Sequence[Fact]:
         """Return the facts stored of a user, as they were when the turn began."""
@@ -200,18 +203,18 @@ def on_command(
     talk: Conversation, names: str | Sequence[str], handle: Handle, only: BaseFilter = TYPED
 ) -> AnyHandler:
     """Return the handler of commands with these names, which users typed themselves."""
-    return CommandHandler(names, calling(talk, handle), filters=TYPED & only)
+    return CommandHandler(names, library_callback(talk, handle), filters=TYPED & only)
 
 
 def on_press(talk: Conversation, prefix: str, handle: Handle) -> AnyHandler:
     """Return the handler of presses on buttons whose data begin with `prefix`."""
-    return CallbackQueryHandler(calling(talk, handle), pattern=f"^{prefix}")
+    return CallbackQueryHandler(library_callback(talk, handle), pattern=f"^{prefix}")
 
 
-def calling(
+def library_callback(
     talk: Conversation, handle: Handle
 ) -> Callable[[Update, Context], Coroutine[Any, Any, None]]:
-    """Return a callback for the library that hands updates to `handle`."""
+    """Return a python-telegram-bot callback, which passes the update to `handle`."""
 
     async def call(update: Update, context: Context) -> None:
         await handle(talk, update)
@@ -230,12 +233,15 @@ def attached_in(history: Sequence[StoredMessage]) -> Attachment | None:
         return None
 
 
-def shown_to(user_id: int, message: StoredMessage, replied_id: int | None) -> StoredMessage:
+def as_visible_to(
+    user_id: int, message: StoredMessage, replied_turn_id: int | None
+) -> StoredMessage:
     """Return a message of a group as the model sees it when this user asks.
 
-    It does not see the messages of other users, except those of the turn that is replied to.
+    It sees neither the words nor the pictures of other users, except those of the turn that is
+    replied to.
     """
-    is_shared = message.role == "assistant" or message.user_id == user_id
-    if is_shared or message.turn_id == replied_id:
+    is_visible = message.role == "assistant" or message.user_id == user_id
+    if is_visible or message.turn_id == replied_turn_id:
         return message
-    return replace(message, content=SOMEBODY_ELSE)
+    return replace(message, content=SOMEBODY_ELSE, attachment="")

@@ -76,7 +76,7 @@ async def _answer(talk: Conversation, update: Update) -> None:
     if message := await claim(query, owner if is_known else None, goes):
         await acknowledge(query)
         question = talk.build_question(update, translate(f"wish_{name}"))
-        await talk.respond(question, message.message_id)
+        await talk.run_turn(question, message.message_id)
 
 
 async def _is_remembered(talk: Conversation, message: object) -> bool:

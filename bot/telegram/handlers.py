@@ -19,7 +19,13 @@ from agent.turn import UNDER_AGE, Fact, Reply, settings_of
 from bot.outgoing import Button, ButtonRows
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.connection import AnyApplication, until_reached
-from bot.telegram.conversation import AnyHandler, Conversation, calling, on_command, on_press
+from bot.telegram.conversation import (
+    AnyHandler,
+    Conversation,
+    library_callback,
+    on_command,
+    on_press,
+)
 from bot.telegram.messages import (
     TYPED,
     behind_command,
@@ -65,11 +71,11 @@ def all_handlers(talk: Conversation, further: Sequence[AnyHandler] = ()) -> list
         on_command(talk, "stop", _stop),
         on_command(talk, PRIVATE_COMMANDS, _say_where, ~filters.ChatType.PRIVATE),
         *further,
-        MessageHandler(TYPED & filters.COMMAND, calling(talk, _say_why_unanswered)),
-        MessageHandler(new & words, calling(talk, Conversation.answer_text)),
-        MessageHandler(filters.StatusUpdate.MIGRATE, calling(talk, _migrate)),
-        MessageHandler(new & ~SERVICE, calling(talk, _say_why_unanswered)),
-        MessageHandler(edited, calling(talk, Conversation.answer_edit)),
+        MessageHandler(TYPED & filters.COMMAND, library_callback(talk, _say_why_unanswered)),
+        MessageHandler(new & words, library_callback(talk, Conversation.answer_text)),
+        MessageHandler(filters.StatusUpdate.MIGRATE, library_callback(talk, _migrate)),
+        MessageHandler(new & ~SERVICE, library_callback(talk, _say_why_unanswered)),
+        MessageHandler(edited, library_callback(talk, Conversation.answer_edit)),
     ]
 
 

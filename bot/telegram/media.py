@@ -22,7 +22,7 @@ from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
 from agent.sommelier.wine import Catalogue
 from agent.turn import Reply, deps_of, settings_of
-from bot.telegram.conversation import PICTURE, AnyHandler, Conversation, calling
+from bot.telegram.conversation import PICTURE, AnyHandler, Conversation, library_callback
 from bot.telegram.messages import (
     is_addressed,
     message_of,
@@ -64,10 +64,10 @@ def media_handlers(talk: Conversation) -> list[AnyHandler]:
     async def answer(talk: Conversation, update: Update) -> None:
         await _answer_pictures(talk, update, readers)
 
-    pictures = MessageHandler(new & (PICTURES | ABOUT_PICTURE), calling(talk, answer))
+    pictures = MessageHandler(new & (PICTURES | ABOUT_PICTURE), library_callback(talk, answer))
     if talk.resources.transcriber is None:
         return [pictures]
-    return [pictures, MessageHandler(new & filters.VOICE, calling(talk, _answer_voice))]
+    return [pictures, MessageHandler(new & filters.VOICE, library_callback(talk, _answer_voice))]
 
 
 async def _answer_pictures(talk: Conversation, update: Update, readers: SentFiles) -> None:
@@ -90,7 +90,7 @@ async def _answer_pictures(talk: Conversation, update: Update, readers: SentFile
         read = None
         if VISION in deps_of(run).models:
             read = await _read(files, readers, message.get_bot(), run, talk.repositories.wines)
-        reply = await talk.answer(text, run, history, read)
+        reply = await talk.ask_agent(text, run, history, read)
         if read is not None:
             return replace(reply, attachment=read.model_dump_json())
         return replace(reply, notes=(*reply.notes, translate("not_read")))
@@ -147,7 +147,7 @@ async def _answer_voice(talk: Conversation, update: Update) -> None:
         if heard.why:
             errors = (f"voice_{heard.why}",)
             return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
-        reply = await talk.answer(with_context(heard.text, message), run, history)
+        reply = await talk.ask_agent(with_context(heard.text, message), run, history)
         audio = await _aloud(talk.resources.speaker, reply, run)
         return replace(reply, lead=lead_of(heard.text), audio=audio)
 

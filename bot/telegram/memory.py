@@ -24,7 +24,7 @@ from bot.telegram.conversation import (
     AnyHandler,
     Context,
     Conversation,
-    calling,
+    library_callback,
     on_command,
     on_press,
 )
@@ -113,7 +113,7 @@ def memory_handlers(talk: Conversation) -> list[AnyHandler]:
         on_command(talk, "taste", _taste),
         on_command(talk, "cellar", _cellar),
         on_press(talk, FORGET_FACT, _forget_fact),
-        MessageHandler(csv, calling(talk, _take_file)),
+        MessageHandler(csv, library_callback(talk, _take_file)),
     ]
 
 

@@ -2,8 +2,10 @@
 
 import json
 
+from agent.sommelier.attachment import Attachment
 from agent.sommelier.history import messages_for_model, to_model_message, with_ids_shown
 from agent.turn import StoredMessage
+from bot.telegram.conversation import as_visible_to, attached_in
 
 
 def test_the_window_tells_the_ids_of_wines_shown_and_leaves_blanks_out() -> None:
@@ -39,3 +41,13 @@ def said_by_model(content: str) -> dict[str, object]:
         str(to_model_message({"role": "assistant", "content": content})["content"])
     )
     return answer
+
+
+def test_the_picture_of_another_user_of_a_group_is_seen_only_in_reply_to_its_turn() -> None:
+    picture = Attachment().model_dump_json()
+    sent = StoredMessage("user", "my list", turn_id=3, user_id=7, attachment=picture)
+
+    def is_seen(user_id: int, replied_turn_id: int | None = None) -> bool:
+        return attached_in([as_visible_to(user_id, sent, replied_turn_id)]) is not None
+
+    assert [is_seen(7), is_seen(8), is_seen(8, replied_turn_id=3)] == [True, False, True]
