@@ -29,14 +29,14 @@ from pydantic import (
     model_validator,
 )
 
-from agent.engine.errors import ToolError
-from agent.engine.feedback import clip, describe_validation_error, fence
+from agent.engine.errors import ToolError, describe_validation_error, fence
 from agent.engine.messages import api_name
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.lengths import FILE_BYTES, ends_at
 from agent.markdown import domain, live, visible
 from agent.retrying import Backoff
+from agent.text import clip
 
 if TYPE_CHECKING:
     from mcp import Client

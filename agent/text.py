@@ -192,6 +192,12 @@ def words(text: str) -> list[str]:
     return fold(text).translate(_WORDS).split()
 
 
+UNSPACED: Final = pattern(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\uac00-\ud7af\uf900-\ufaff\x{20000}-\x{3ffff}]+"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean: scripts without spaces, or with few."""
+
 _STEMMERS: Final[Mapping[Language, str]] = {
     "en": "porter", "de": "german", "fr": "french",
     "es": "spanish", "it": "italian", "nl": "dutch",
@@ -247,6 +253,11 @@ def truncate_at_boundary(text: str, limit: int) -> str:
         space = _LAST_SPACE.search(text[: limit + 1])
         cut = space.start() if space and space.start() else limit
     return text[:cut].rstrip()
+
+
+def clip(text: str, limit: int) -> str:
+    """Cut a text to `limit` characters, with an ellipsis if it was longer."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def last_sentence_end(text: str, limit: int) -> int:

@@ -28,8 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.documents.passages import Chunk, DocumentStore
-from agent.documents.quotes import QuotesAnswer, Snippet, find_in_chunks, find_quotes
-from agent.documents.verbatim import verbatim
+from agent.documents.quotes import QuotesAnswer, Snippet, find_in_chunks, find_quotes, verbatim
 from agent.engine.messages import LLM, LLMRequest, LLMResponse, Message, ResponseMode
 from agent.engine.run import Run
 from agent.tables import StrictModel

@@ -19,8 +19,8 @@ from agent.documents.citations import (
     keep_sentences,
     plain_brackets,
     statements,
+    unsupported_number,
 )
-from agent.documents.figures import unsupported_number
 from agent.documents.passages import (
     SHOWN_PASSAGES,
     Chunk,
@@ -36,8 +36,8 @@ from agent.documents.passages import (
     retrieve,
 )
 from agent.documents.refine import Refinement, refine_question
-from agent.engine.contract import OutputContract
-from agent.engine.feedback import CORRECTION_INTRO, fence
+from agent.engine.contract import CORRECTION_INTRO, OutputContract
+from agent.engine.errors import fence
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.i18n import translate

@@ -1,4 +1,4 @@
-"""The statements of an answer from documents, and the paths that they cite.
+"""The statements of an answer from documents, the paths that they cite, and their numbers.
 
 A statement is covered by a citation in its sentence, directly after its full stop, later in its
 paragraph or list item, or on a following line of citations. Headings, lead-ins (they end in a
@@ -11,7 +11,7 @@ from typing import Final
 
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence
-from agent.engine.feedback import fence
+from agent.engine.errors import fence
 from agent.text import Match, pattern, sentences, words
 
 NOT_ENOUGH: Final = "I don't have enough information"
@@ -29,6 +29,21 @@ CITING_LINK: Final = pattern(
 )
 ENDS: Final = tuple(".!?…。！？")
 SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
+NUMBER: Final = pattern(r"\d+(?:[.,’'\u00a0\u202f]\d+)*")
+SEPARATOR: Final = pattern(r"\D")
+WRITTEN: Final = (
+    "one two three four five six seven eight nine ten eleven twelve",
+    "ein zwei drei vier funf sechs sieben acht neun zehn elf zwolf",
+    "un deux trois quatre cinq six sept huit neuf dix onze douze",
+    "uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
+    "uno due tre quattro cinque sei sette otto nove dieci undici dodici",
+    "een twee drie vier vijf zes zeven acht negen tien elf twaalf",
+    "um dois tres quatro cinco seis sete oito nove dez onze doze",
+)
+"""One to twelve in the languages of the interface, folded."""
+VALUES: Final = {
+    name: float(value) for names in WRITTEN for value, name in enumerate(names.split(), 1)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,3 +234,25 @@ def admits_not_enough(text: str) -> bool:
     """Return whether a text begins with "I don't have enough information"."""
     admission = words(NOT_ENOUGH)
     return words(text[: 2 * len(NOT_ENOUGH)])[: len(admission)] == admission
+
+
+def unsupported_number(statement: str, sources: str) -> str | None:
+    """Return the first number in a statement that its sources do not hold, or None.
+
+    The sources may write it in figures or, up to twelve, in words.
+    """
+    held = {value for figures in NUMBER.findall(sources) for value in _values(figures)}
+    held.update(VALUES[word] for word in words(sources) if word in VALUES)
+    numbers = NUMBER.findall(statement)
+    return next((figures for figures in numbers if held.isdisjoint(_values(figures))), None)
+
+
+def _values(figures: str) -> set[float]:
+    """Return what a number in figures may mean: "1.500" is 1500, or one and a half."""
+    first, *groups = SEPARATOR.split(figures)
+    if not groups:
+        return {float(first)}
+    found = {float(f"{first}{''.join(groups[:-1])}.{groups[-1]}")}
+    if all(len(group) == 3 for group in groups):
+        found.add(float(first + "".join(groups)))
+    return found

@@ -9,8 +9,10 @@ default), and every rule is checked here.
 import hashlib
 import json
 import time
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,20 +34,29 @@ from agent.documents.passages import (
     near_best,
     retrieve,
 )
-from agent.documents.verbatim import verbatim
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.feedback import fence
+from agent.engine.errors import fence
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
 from agent.prompts import instructed, prompt_for
+from agent.text import UNSPACED
 from agent.turn import deps_of
 
 MAX_SNIPPETS: Final = 8
 MAX_TOKENS: Final = 4096
 CACHE_SECONDS: Final = 15 * 60.0
 CACHE_ENTRIES: Final = 256
+INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"
+LEVELLED: Final = str.maketrans(
+    dict.fromkeys(QUOTATION_MARKS, "'")
+    | dict.fromkeys("‐‑‒–—―−", "-")
+    # Passages are shown without square brackets, which would be citations.
+    | {"[": "(", "]": ")"}
+    | dict.fromkeys(f"*_{INVISIBLE}")
+)
 
 
 class Snippet(BaseModel):
@@ -152,6 +163,51 @@ def find_in_chunks(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, st
         if is_named and (text := verbatim(snippet.content, chunk.text)):
             return chunk, text
     return None
+
+
+def verbatim(content: str, text: str) -> str | None:
+    """Return the contiguous part of `text` that `content` quotes, to the letter, or None.
+
+    White space and case make no difference, nor do kinds of quotation marks and dashes, which
+    models level as they copy. Quotation marks and an ellipsis around the content may be the
+    model's. A quote begins and ends with a word.
+    """
+    quoted = _compared(content.strip(f"{QUOTATION_MARKS}… "))[0].strip()
+    source, places = _compared_source(text)
+    start = source.find(quoted) if quoted else -1
+    while start >= 0:
+        end = start + len(quoted)
+        if not any(_is_within_word(source[max(0, at - 1) : at + 1]) for at in (start, end)):
+            return text[places[start] : places[end - 1] + 1]
+        start = source.find(quoted, start + 1)
+    return None
+
+
+def _compared(text: str) -> tuple[str, list[int]]:
+    """Return a text made comparable, and for each of its characters its place in the text."""
+    characters: list[str] = []
+    places: list[int] = []
+    for place, original in enumerate(text):
+        for character in _level(original):
+            is_space = character.isspace()
+            if is_space and (not characters or characters[-1] == " "):
+                continue
+            characters.append(" " if is_space else character)
+            places.append(place)
+    return "".join(characters), places
+
+
+_compared_source: Final = lru_cache(maxsize=64)(_compared)
+
+
+@lru_cache(maxsize=4096)
+def _level(character: str) -> str:
+    plain = unicodedata.normalize("NFKC", character.translate(LEVELLED)).casefold()
+    return plain.translate(LEVELLED)
+
+
+def _is_within_word(around: str) -> bool:
+    return len(around) == 2 and around.isalnum() and not UNSPACED.search(around)
 
 
 class Quote(Snippet):

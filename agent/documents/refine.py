@@ -11,10 +11,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from agent.documents.figures import unsupported_number
+from agent.documents.citations import unsupported_number
 from agent.documents.passages import as_data
 from agent.engine.contract import OutputContract
-from agent.engine.feedback import fence
+from agent.engine.errors import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.prompts import instructed, prompt_for

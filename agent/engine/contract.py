@@ -9,10 +9,19 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from agent.engine.feedback import FEEDBACK, TEXT_FEEDBACK
 from agent.engine.messages import JsonSchema, OutputSchema, api_name
 
 T = TypeVar("T")
+
+CORRECTION_INTRO: Final = "Your previous response failed validation: {error_description}. "
+"""The beginning of every feedback, from R-002 of the structured-output research."""
+FEEDBACK: Final = CORRECTION_INTRO + (
+    "Please respond again with valid JSON matching the required schema. "
+    "Do not include any text outside the JSON object."
+)
+TEXT_FEEDBACK: Final = (
+    CORRECTION_INTRO + "Please respond again with the whole answer, and nothing else."
+)
 
 
 def texts_of(sources: Iterable[object]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Everything the agent raises.
+"""Everything the agent raises, and how an error is described to a model.
 
     AgentError
     ├── ModelError                a request to a language model failed
@@ -18,13 +18,20 @@ The text of a `ModelError` is for the operator's log; it holds no key and no pro
 
 import logging
 import traceback
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
+
+from pydantic import ValidationError
+
+from agent.text import clip
 
 Outcome = Literal[
     "answered", "salvaged", "refusal", "content_filter", "exhausted",
     "limit", "deadline", "model_error", "stopped",
 ]  # fmt: skip
 """The outcome of a turn."""
+
+SHOWN_ISSUES: Final = 5
+SHOWN_ERROR_CHARS: Final = 800
 
 log = logging.getLogger(__name__)
 
@@ -94,3 +101,19 @@ def log_failure(what: str, error: BaseException) -> str:
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     log.error("%s: %s%s", what, type(error).__name__, place)
     return type(error).__name__
+
+
+def describe_validation_error(error: ValidationError) -> str:
+    """List the first few issues as `path: message`; without URLs and without the input."""
+    issues = error.errors(include_url=False, include_context=False, include_input=False)
+    described = [
+        f"{'.'.join(fence(str(part)) for part in issue['loc']) or 'answer'}: "
+        f"{issue['msg'].removeprefix('Value error, ')}"
+        for issue in issues[:SHOWN_ISSUES]
+    ]
+    return clip("; ".join(described), SHOWN_ERROR_CHARS)
+
+
+def fence(text: str, limit: int = 80) -> str:
+    """Quote a model's own words inside an error description: one line, bounded, no code fence."""
+    return clip(" ".join(text.replace("`", "'").split()), limit)

@@ -16,11 +16,10 @@ from pydantic import ValidationError
 
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract, Problem, leaves
-from agent.engine.errors import log_failure
-from agent.engine.feedback import SHOWN_ERROR_CHARS, clip, describe_validation_error
+from agent.engine.errors import SHOWN_ERROR_CHARS, describe_validation_error, log_failure
 from agent.engine.messages import LLMResponse, ToolCall
 from agent.markdown import visible
-from agent.text import pattern
+from agent.text import clip, pattern
 
 T = TypeVar("T")
 

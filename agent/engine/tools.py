@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
 from agent import lengths
-from agent.engine.errors import ToolError, log_failure
-from agent.engine.feedback import describe_validation_error, fence
+from agent.engine.errors import ToolError, describe_validation_error, fence, log_failure
 from agent.engine.messages import JsonSchema, ToolCall, ToolSchema
 from agent.engine.run import Run
 from agent.text import storable, truncate_at_boundary

@@ -6,9 +6,9 @@ from math import ceil
 from statistics import fmean
 from typing import Any, Final
 
-from agent.engine.feedback import clip
 from agent.evals.evaluators import METRICS
 from agent.evals.run import Result
+from agent.text import clip
 
 MAX_WORST: Final = 10
 MAX_REASON_CHARS: Final = 160

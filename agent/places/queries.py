@@ -14,9 +14,8 @@ from typing import Annotated, Final
 
 from pydantic import Field, RootModel, model_validator
 
-from agent.engine.contract import OutputContract
-from agent.engine.errors import AgentError
-from agent.engine.feedback import CORRECTION_INTRO, fence
+from agent.engine.contract import CORRECTION_INTRO, OutputContract
+from agent.engine.errors import AgentError, fence
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.i18n import current_language

@@ -16,10 +16,9 @@ from pydantic import SecretStr
 
 from agent import lengths
 from agent.engine.errors import ToolError
-from agent.engine.feedback import clip
 from agent.markdown import domain, visible
 from agent.places.queries import on_one_line
-from agent.text import pattern
+from agent.text import clip, pattern
 
 SECONDS: Final = 8.0
 LONGEST_URL: Final = 2000

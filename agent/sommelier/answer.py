@@ -15,7 +15,7 @@ from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.feedback import fence
+from agent.engine.errors import fence
 from agent.markdown import escape, link, live, plain
 from agent.sommelier.cards import wine_text
 from agent.sommelier.grounding import PLACEHOLDER, Grounds, sentences_that

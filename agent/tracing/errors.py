@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from agent.engine.errors import AgentError
-from agent.engine.feedback import fence
+from agent.engine.errors import AgentError, fence
 
 KEYS: Final = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
 REFUSALS: Final = frozenset({400, 413, 422})  # of what will never be accepted

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from agent.engine.feedback import fence
+from agent.engine.errors import fence
 from agent.engine.span import Prompt, PromptRef
 from agent.prompts import refusal, repository_prompts
 from agent.tracing.errors import unavailable

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.table import Column, Table
 
-from agent.engine.feedback import clip
+from agent.text import clip
 from agent.tracing.records import SpanRecord, TraceRecord
 from bot.commands.output import (
     fail,

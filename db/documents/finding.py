@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Select, func, select
 
-from agent.documents.verbatim import UNSPACED
-from agent.text import REMEMBERED, stem, stop_words, words
+from agent.text import REMEMBERED, UNSPACED, stem, stop_words, words
 from db.engine import Sessions
 from db.models import ChunkRow, DocumentRow, LibraryRow
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import agent
-from agent.engine.contract import Evidence, OutputContract
-from agent.engine.feedback import FEEDBACK
+from agent.engine.contract import FEEDBACK, Evidence, OutputContract
 from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLMResponse

@@ -8,8 +8,7 @@ import pytest
 
 from agent.documents.answer import answer_question
 from agent.documents.passages import Chunk
-from agent.documents.quotes import Quote, QuoteCache, Quotes, find_quotes
-from agent.documents.verbatim import verbatim
+from agent.documents.quotes import Quote, QuoteCache, Quotes, find_quotes, verbatim
 from agent.engine.limits import Limits
 from agent.engine.messages import ResponseMode
 from agent.engine.run import Run

@@ -8,8 +8,8 @@ from agent.documents.citations import (
     plain_brackets,
     statements,
     unretrieved_path,
+    unsupported_number,
 )
-from agent.documents.figures import unsupported_number
 from agent.engine.contract import Evidence
 from tests.library import SUR_LIE
 
