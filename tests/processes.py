@@ -24,7 +24,7 @@ FORKS.set_forkserver_preload([__name__, "tests.loaded"])
 
 
 class File:
-    """A file of this process that one which starts is to have too."""
+    """A file that is handed on to a process that starts."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -37,10 +37,10 @@ class File:
 
 
 class Process:
-    """`sommelier` with these arguments, at home where its environment says; killed in the end.
+    """Runs `sommelier` with these arguments in the HOME of `environment`; killed in the end.
 
-    It is given files as their numbers; what it writes to its own is in `shown` (standard output)
-    and `said` (standard error). With `terminal` it sits in front of the one that it reads.
+    Without a file of its own, standard output is in `shown` and standard error in `said`. With
+    `terminal`, standard input is its controlling terminal.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class Process:
         terminal: bool = False,
     ) -> None:
         self._written = unnamed_file(), unnamed_file()
-        for each in self._written:
-            weakref.finalize(self, os.close, each)
+        for number in self._written:
+            weakref.finalize(self, os.close, number)
         with Path(os.devnull).open() as nothing:
             own = (nothing.fileno(), *self._written)
             given = zip((stdin, stdout, stderr), own, strict=True)
@@ -65,37 +65,37 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The id of the process."""
+        """Return the id of the process."""
         return self._process.pid or 0
 
     @property
     def shown(self) -> str:
-        """What it wrote to standard output so far."""
+        """Return the standard output so far."""
         return content(self._written[0])
 
     @property
     def said(self) -> str:
-        """What it wrote to standard error so far."""
+        """Return the standard error so far."""
         return content(self._written[1])
 
     def poll(self) -> int | None:
-        """The exit status, that of a signal negative; None while it runs."""
+        """Return the exit status, that of a signal negative; None while it runs."""
         return self._process.exitcode
 
     def wait(self, timeout: float = 60) -> int:
-        """The exit status, when it has ended."""
+        """Wait for the end; return the exit status."""
         self._process.join(timeout)
         status = self.poll()
         assert status is not None, f"it did not end in {timeout} s: {self.said[-3000:]}"
         return status
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, if it runs."""
+        """Send a signal to the process, if it runs."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """`kill -9`; may be called from any thread."""
+        """Kill the process with `kill -9`; may be called from any thread."""
         self._process.kill()
 
     def __enter__(self) -> Self:
@@ -107,19 +107,19 @@ class Process:
 
 
 def unnamed_file() -> int:
-    """A new file that goes when it is closed."""
+    """Open a new file that is deleted when it is closed; return its number."""
     number, path = tempfile.mkstemp()
     Path(path).unlink()
     return number
 
 
 def content(file: int) -> str:
-    """All that was written to a file; whoever writes to it is not disturbed."""
+    """Return all that was written to a file, without moving its position."""
     return os.pread(file, os.fstat(file).st_size, 0).decode()
 
 
 def take_terminal() -> None:
-    """Sit in front of the terminal that is read, so that its Ctrl-C comes here."""
+    """Make standard input the terminal of this process, so that its Ctrl-C comes here."""
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
@@ -130,7 +130,7 @@ def be_sommelier(
     files: Sequence[File],
     terminal: bool,
 ) -> None:
-    """Become, in a process that was just forked, `sommelier` as its command line starts it."""
+    """Run the command line of `sommelier` in a process that was just forked."""
     gc.freeze()
     gc.enable()
     for place, file in enumerate(files):
