@@ -115,7 +115,7 @@ async def forget(session: AsyncSession, user_id: int, user: str) -> Counter[str]
     is_done = (UpdateRow.chat_id == user_id) & (UpdateRow.state == DONE)
     emptied = update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA)
     counts = Counter(updates=await count_rows(session, emptied))
-    owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered", "retry"])
+    owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered"])
     nothing = dict.fromkeys(("is_reachable", "is_introduced"))
     await session.execute(update(ChatRow).where(owned[ChatRow]).values(nothing))
     owned[ChatRow] &= ChatRow.access.is_(None)
