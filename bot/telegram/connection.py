@@ -34,19 +34,13 @@ class TokenRejected(Exception):
 class TelegramRequests(BaseRequest):
     """Make requests over httpx2, whose pool loses no connection when a request is cancelled.
 
-    A request waits `connect_seconds` for a connection and `read_seconds` for the answer.
+    A request waits `read_seconds` for the answer.
     """
 
-    def __init__(
-        self,
-        limits: httpx2.Limits = LIMITS,
-        *,
-        connect_seconds: float = 10,
-        read_seconds: float = 20,
-    ) -> None:
+    def __init__(self, limits: httpx2.Limits = LIMITS, *, read_seconds: float = 20) -> None:
         self._client = httpx2.AsyncClient(
             limits=limits,
-            timeout=httpx2.Timeout(connect_seconds, read=read_seconds, write=read_seconds),
+            timeout=httpx2.Timeout(10, read=read_seconds, write=read_seconds),
             headers={"User-Agent": self.USER_AGENT},
         )
 
