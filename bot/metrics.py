@@ -13,7 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from agent.turn import Outcome
 from bot.outgoing import DeliveryError
-from db.records import Backlog
+from db.repositories.inbox import Backlog
 
 UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]
 """The fate of an update: accepted, made part of a waiting turn, set aside, or unreadable."""

@@ -13,7 +13,7 @@ from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact
 from bot.outgoing import Delivery, Destination
 from db.models import OutboxRow, UpdateRow
-from db.records import EndedTurn
+from db.repositories.turns import EndedTurn
 
 Kind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
 """The kind of a turn; its trace has this name."""

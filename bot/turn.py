@@ -33,8 +33,7 @@ from bot.retries import BRIEF_TRIES, call_or_default
 from bot.telegram.replies import FormatAnswer, Replies
 from bot.turn_record import Tracer, ended_turn, open_trace, trace_delivery
 from db.models import OutboxRow
-from db.records import EndedTurn
-from db.repositories.turns import TurnRepository
+from db.repositories.turns import EndedTurn, TurnRepository
 
 Progress = AbstractAsyncContextManager[ShowDraft | None]
 LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})

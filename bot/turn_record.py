@@ -11,7 +11,7 @@ from agent.turn import Reply, StoredMessage
 from bot.outgoing import Delivery
 from bot.question import Question
 from db.models import TurnRow
-from db.records import EndedTurn
+from db.repositories.turns import EndedTurn
 
 STORED_CHARS: Final = 2000
 """The most characters of a message that are stored; users get the full text."""

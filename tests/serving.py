@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from bot.http.server import Webhook, http_app, listen, pages, serve_http
 from bot.metrics import Metrics
-from db.records import Backlog
+from db.repositories.inbox import Backlog
 
 
 @dataclass

@@ -25,7 +25,7 @@ from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 from bot.updates.bursts import is_forwarded
 from db.models import OutboxRow
-from db.records import Access
+from db.repositories.people import Access
 
 DAYS: Final = 7
 USER_ID: Final = pattern(r"\d{1,18}")

@@ -25,7 +25,7 @@ from uvicorn import Config, Server
 
 from bot.metrics import CONTENT_TYPE, Metrics, Refusal
 from bot.updates.accept import Accept, read_update
-from db.records import Backlog
+from db.repositories.inbox import Backlog
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from bot.telegram.connection import AnyApplication
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.settings import speak_with
 from bot.updates.bursts import STOPPED, as_int, chat_of, message_in, section
-from db.records import Payload
+from db.repositories.inbox import Payload
 
 
 class UnreadableUpdate(Exception):

@@ -18,7 +18,7 @@ from bot.telegram.buttons import acknowledge, claim, parts_of, rows_of, show_row
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import message_of, names_of, people_of, press_of, replied_answer_id
 from db.models import TurnRow
-from db.records import FeedbackReason, Verdict
+from db.repositories.turns import FeedbackReason, Verdict
 
 PREFIX: Final = "v:"
 """The beginning of the data of these buttons, `v:TURN:ACTION`; they have a lane of their own, see

@@ -16,7 +16,7 @@ from agent import lengths
 from agent.retrying import Sleep, retry
 from bot.telegram.connection import BACKOFF, AnyApplication, TokenRejected, until_reached
 from bot.updates.bursts import KINDS, LARGEST_ID
-from db.records import Payload
+from db.repositories.inbox import Payload
 
 log = logging.getLogger(__name__)
 

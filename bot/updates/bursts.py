@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agent import lengths
 from bot.telegram.render import utf16_units
-from db.records import Payload
+from db.repositories.inbox import Payload
 
 LARGEST_BURST: Final = 50
 GROUP_SECONDS: Final = 1

@@ -35,8 +35,7 @@ from bot.updates.bursts import (
 )
 from db.engine import is_transient
 from db.models import OutboxRow, UpdateRow
-from db.records import Payload
-from db.repositories.inbox import Inbox, TurnTaken
+from db.repositories.inbox import Inbox, Payload, TurnTaken
 
 log = logging.getLogger(__name__)
 

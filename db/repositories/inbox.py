@@ -4,9 +4,10 @@ Only the process that last began a turn may commit or end it: `epoch` counts how
 Every method commits before it returns.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 
@@ -14,11 +15,13 @@ from agent.tracing.records import TraceRecord
 from agent.turn import Change
 from db.engine import count_rows
 from db.models import OutboxRow, TurnRow, UpdateRow, insert, values_of
-from db.records import Backlog, EndedTurn, Payload
 from db.repositories.people import change
 from db.repositories.privacy import DONE, NO_PERSONAL_DATA
 from db.repositories.traces import TraceStoringRepository
-from db.repositories.turns import save_turn
+from db.repositories.turns import EndedTurn, save_turn
+
+Payload = Mapping[str, Any]
+"""An update as Telegram delivered it."""
 
 WAITING: Final = "waiting"
 TAKEN: Final = "taken"
@@ -32,6 +35,14 @@ TRACE_DELAY: Final = timedelta(minutes=1)
 IS_TO_RUN: Final = UpdateRow.state.in_([WAITING, ANSWERED])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The number of updates that are accepted and not done, and the age of the oldest."""
+
+    waiting: int = 0
+    oldest_seconds: float = 0.0
 
 
 class TurnTaken(BaseException):

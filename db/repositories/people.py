@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, delete, select, tuple_, update
@@ -24,8 +24,9 @@ from db.models import (
     upsert,
     values_of,
 )
-from db.records import Access
 from db.repositories.privacy import forget, forget_elsewhere
+
+Access = Literal["allowed", "blocked"]
 
 UNDO: Final = "undo"
 """The kind of a fact that is a change to be undone."""

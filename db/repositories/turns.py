@@ -1,8 +1,9 @@
 """Turns: their records and usage, statistics, feedback, lines of a dataset."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -10,10 +11,10 @@ from sqlalchemy.orm import aliased
 
 from agent.engine.limits import Spent
 from agent.text import storable
-from agent.turn import Change
+from agent.tracing.records import TraceRecord
+from agent.turn import Change, StoredMessage
 from db.engine import Sessions
 from db.models import FactRow, MessageRow, OutboxRow, TurnRow, WineRow, upsert, values_of
-from db.records import EndedTurn, FeedbackReason, Verdict
 from db.repositories.people import change, store_messages
 from db.repositories.traces import TraceRows, TraceStoringRepository
 
@@ -29,8 +30,21 @@ COUNTED: Final = (
 )
 """The columns of a turn that are counted."""
 
+Verdict = Literal["liked", "disliked"]
+FeedbackReason = Literal["wrong_wine", "not_what_i_asked", "wrong_facts", "tone"]
+
 UserMessage = aliased(MessageRow)
 Answer = aliased(MessageRow)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTurn:
+    """A turn as it is stored: its record, its messages, its trace, its changes."""
+
+    record: TurnRow
+    said: tuple[StoredMessage, ...] = ()
+    trace: TraceRecord | None = None
+    changes: tuple[Change, ...] = ()
 
 
 class TurnRepository(TraceStoringRepository):

@@ -14,9 +14,8 @@ from agent.evals import dataset
 from agent.turn import StoredMessage
 from db.engine import Sessions, create_engine
 from db.models import TurnRow
-from db.records import EndedTurn
 from db.repositories.traces import SqlTraceStore
-from db.repositories.turns import FeedbackRepository, TurnRepository
+from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository
 from tests.commands import empty_home, sommelier_here
 from tests.doubles.server import eventually
 from tests.processes import Process

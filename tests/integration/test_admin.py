@@ -23,8 +23,7 @@ from bot.telegram.conversation import AnyHandler, Conversation
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
-from db.records import EndedTurn
-from db.repositories.turns import TurnRepository
+from db.repositories.turns import EndedTurn, TurnRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer

@@ -17,8 +17,7 @@ from bot.app import admin_page
 from config import load_settings
 from db.engine import Sessions
 from db.models import TurnRow
-from db.records import EndedTurn
-from db.repositories.turns import FeedbackRepository, TurnRepository
+from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository
 from tests.databases import migrated_sqlite
 from tests.serving import Running, serving
 

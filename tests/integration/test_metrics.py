@@ -5,7 +5,7 @@ import math
 from prometheus_client.parser import text_string_to_metric_families
 
 from bot.metrics import Metrics
-from db.records import Backlog
+from db.repositories.inbox import Backlog
 
 
 def samples(metrics: Metrics) -> dict[str, float]:

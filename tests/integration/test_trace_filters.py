@@ -7,9 +7,8 @@ from agent.tracing.records import TraceRecord
 from agent.turn import Reply, record_turn
 from db.engine import Sessions
 from db.models import TurnRow
-from db.records import EndedTurn
 from db.repositories.traces import SqlTraceStore, TraceRows
-from db.repositories.turns import FeedbackRepository, TurnRepository
+from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository
 from tests.doubles.otlp import OtlpReceiver, Span
 from tests.traces import NOON, deliver, export
 

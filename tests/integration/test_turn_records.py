@@ -10,10 +10,9 @@ from sqlalchemy import func, select
 from agent.engine.limits import Spent
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
-from db.records import EndedTurn, Verdict
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.people import ChatRepository
-from db.repositories.turns import FeedbackRepository, TurnRepository
+from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository, Verdict
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA, BOB = 8_000_000_001, 42

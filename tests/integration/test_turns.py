@@ -25,10 +25,9 @@ from bot.updates.bursts import chat_of, is_same_turn
 from bot.updates.lanes import SUSPECT_TRIES, Lane, Lanes
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow, UpdateRow
-from db.records import EndedTurn
 from db.repositories.inbox import Inbox
 from db.repositories.people import MessageRepository
-from db.repositories.turns import TurnRepository
+from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.server import eventually
 
 CHAT = 7

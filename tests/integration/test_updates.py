@@ -13,8 +13,7 @@ from bot.telegram.connection import TokenRejected
 from bot.updates.accept import fetch_updates
 from bot.updates.bursts import lane_of
 from db.engine import Sessions
-from db.records import Payload
-from db.repositories.inbox import Inbox
+from db.repositories.inbox import Inbox, Payload
 from db.repositories.people import MessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from bot.http.server import SECRET_HEADER, WEBHOOK_PATH, CannotListen, Webhook, listen
 from bot.metrics import Metrics
 from bot.updates.accept import Accept
-from db.records import Backlog, Payload
+from db.repositories.inbox import Backlog, Payload
 from tests.serving import Running
 from tests.serving import serving as serve
 
