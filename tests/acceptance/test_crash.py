@@ -10,7 +10,6 @@ from tests.crash.scenarios import (
     corrected,
     crashes,
     frozen_replica,
-    upgraded,
 )
 
 MOMENTS = (Moment("send done"), Moment(step="committed"))
@@ -37,13 +36,6 @@ async def test_corrections_are_taken_in_wherever_they_come_and_whoever_dies(
     replicas = stage(tmp_path, server_url=postgres_url, replicas=2, settings=CORRECTING)
     async with replicas as on:
         assert bad(await corrected("corrections", on, rounds=2)) == []
-
-
-async def test_updates_that_wait_are_answered_after_an_upgrade(
-    tmp_path: Path, postgres_url: str
-) -> None:
-    async with stage(tmp_path, server_url=postgres_url) as on:
-        assert bad(await upgraded("upgrade", on, messages=20)) == []
 
 
 def bad(results: list[Result]) -> list[Result]:

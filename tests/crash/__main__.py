@@ -13,17 +13,13 @@ from typing import Any, Final
 
 from tests.crash.harness import postgres
 from tests.crash.scenarios import (
-    CORRECTING,
     Result,
-    corrected,
+    corrections,
     crashes,
     database_restarts,
     frozen_replica,
-    on_both,
     plan,
-    stopped,
     stopping,
-    upgraded,
 )
 
 KILLS: Final = "--kills="
@@ -34,16 +30,13 @@ def scenarios_of(server: Any, kills: int) -> dict[str, Callable[[Path], Awaitabl
     is_short = kills < 50
     url = server.get_uri(driver="psycopg")
     killed = partial(crashes, moments=plan(kills), messages=6 * kills, chats=10 if is_short else 30)
-    correct = partial(corrected, rounds=4 if is_short else 8)
     return {
         "sqlite": killed,
         "postgres": partial(killed, server_url=url, replicas=3),
         "restarts": partial(database_restarts, server=server, restarts=1 if is_short else 5),
         "stopping": stopping,
         "frozen": partial(frozen_replica, server_url=url),
-        "corrections": lambda f: on_both(correct, "corrections", f, url, 2, CORRECTING),
-        "stops": lambda f: on_both(stopped, "stops", f, url, 2, CORRECTING),
-        "upgrade": lambda f: on_both(upgraded, "upgrade", f, url),
+        "corrections": partial(corrections, server_url=url, rounds=4 if is_short else 8),
     }
 
 

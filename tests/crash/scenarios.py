@@ -9,14 +9,11 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from db.engine import create_engine
-from db.schema import upgrade_schema
 from tests.crash.doubles import BOUNDARIES, MARK, Boundary, sleep_until
 from tests.crash.harness import WAITING, Bot, Stage, stage
 
@@ -275,19 +272,12 @@ async def frozen_replica(folder: Path, server_url: str, messages: int = 60) -> l
         ]
 
 
-async def on_both(
-    scenario: Callable[[str, Stage], Awaitable[list[Result]]],
-    name: str,
-    folder: Path,
-    server_url: str,
-    replicas: int = 1,
-    settings: Mapping[str, str] = MappingProxyType({}),
-) -> list[Result]:
-    """Run a scenario on SQLite, and on Postgres with so many replicas."""
-    async with stage(folder, settings=settings) as on:
-        found = await scenario(f"{name}, SQLite", on)
-    async with stage(folder, server_url=server_url, replicas=replicas, settings=settings) as on:
-        return found + await scenario(f"{name}, Postgres × {replicas}", on)
+async def corrections(folder: Path, server_url: str, rounds: int) -> list[Result]:
+    """Have users correct their questions on SQLite, and on Postgres with two replicas."""
+    async with stage(folder, settings=CORRECTING) as on:
+        found = await corrected("corrections, SQLite", on, rounds)
+    async with stage(folder, server_url=server_url, replicas=2, settings=CORRECTING) as on:
+        return found + await corrected("corrections, Postgres × 2", on, rounds)
 
 
 async def corrected(name: str, on: Stage, rounds: int = 8) -> list[Result]:
@@ -336,48 +326,3 @@ async def corrected(name: str, on: Stage, rounds: int = 8) -> list[Result]:
 def answers(on: Stage) -> list[tuple[str, ...]]:
     """Return the messages that each reply names."""
     return [tuple(MARK.findall(message.get("text", ""))) for message in on.api.messages()]
-
-
-async def stopped(name: str, on: Stage) -> list[Result]:
-    """Have users ask, and say /stop; the replicas get every message in turns."""
-    await on.start()
-    on.model.seconds = 60
-    chats = range(1001, 1013)
-    for chat in chats:
-        on.say(chat)
-    await sleep_until(lambda: len({*on.model.asked}) == len(chats), 20)
-    # One more of another user, so that /stop does not come to the replica that was asked.
-    on.write(2001, "/help")
-    began = time.monotonic()
-    for chat in chats:
-        on.write(chat, "/stop")
-    await sleep_until(lambda: len(on.api.messages()) > len(chats), 10)
-    seconds = time.monotonic() - began
-    await on.all_taken()
-    count = sum(text.startswith("Stopped.") for text in on.api.sent())
-    other = len(on.api.sent()) - 1 - count
-    return [
-        Result(name, "answers that were stopped, of 12", str(count), count == len(chats)),
-        Result(name, "replies of another kind", str(other), not other),
-        Result(name, "seconds until all were stopped", f"{seconds:.1f}", seconds < 5),
-    ]
-
-
-async def upgraded(name: str, on: Stage, messages: int = 60) -> list[Result]:
-    """Kill a process in its turns; the next one upgrades the tables first, and answers them."""
-    (bot,) = on.bots
-    on.model.seconds = 0.5
-    await on.start()
-    for number in range(messages):
-        on.say(1001 + number % 20)
-    await sleep_until(lambda: len(on.recorded("committed")) > 10, 20)
-    bot.kill()
-    bot.reap()
-    await on.note_kill()
-    engine = create_engine(on.database_url)
-    await upgrade_schema(engine)
-    await engine.dispose()
-    await on.start()
-    await on.answered(60)
-    await on.all_taken()
-    return judge(name, on)

@@ -221,16 +221,6 @@ class TestAccess:
         assert bot_api.sent(GROUP) == [translate("not_let_in", id=BEA)]
         assert bot_api.sent(ADMIN) == [ASKED]
 
-    async def test_private_chats_are_known_once_somebody_wrote_there(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        async with rooms.open(bot_api):
-            bot_api.say("/new", BEA)
-            bot_api.say("/new@sommelier_test_bot", GROUP, CHAT)
-            await bot_api.wait_for_message(1, BEA)
-            await bot_api.wait_for_message(1, GROUP)
-        assert await rooms.stored.chats.private() == [BEA]
-
 
 def edited(text: str, chat_id: int) -> JsonObject:
     kind = {"type": "private", "first_name": "Ada"} if chat_id > 0 else {"type": "supergroup"}
@@ -267,23 +257,6 @@ class TestBudgets:
         assert by_model.startswith("For your lamb:")
         assert "budget" not in by_model
         assert len(model_server.requests) == 2
-
-    async def test_a_turn_stops_at_what_is_left_and_says_why(
-        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
-    ) -> None:
-        model_server.script(search())
-        await rooms.used(1, Spent(cost_usd=0.999999), BEA)
-        async with open_model(model_server) as model:
-            budgets = rooms.budgets(Budget("everyone", "cost_usd", 1))
-            async with rooms.open(bot_api, model, budgets=budgets):
-                bot_api.say(QUESTION)
-                (shown,) = await bot_api.wait_for_message()
-        assert "Today's budget for everyone is used up." in shown
-        assert translate("model_down") not in shown
-        assert len(model_server.requests) == 1
-        turn = await rooms.turns.last(CHAT)
-        assert turn is not None
-        assert turn.outcome == "fallback"
 
     async def test_admins_are_exempt_and_what_cannot_be_read_limits_nobody(
         self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms

@@ -18,9 +18,8 @@ from agent import (
     Run,
     generate_agentic_response,
     stream_agentic_response,
-    tool,
 )
-from tests.doubles.model_server import ModelServer, answer, paced, tool_call
+from tests.doubles.model_server import ModelServer, answer, paced
 from tests.doubles.server import eventually
 
 GUIDE = Path(__file__).parents[2] / "docs" / "embedding.md"
@@ -108,25 +107,3 @@ async def test_a_model_of_ones_own_answers() -> None:
     run = Run([Parrot()])
     response = await generate_agentic_response("Hello!", run=run, contract=OutputContract(str))
     assert (response.text, response.models) == ("Hello!", ("parrot",))
-
-
-class Cellar:
-    """What a product knows."""
-
-    bottles = 7
-
-
-async def test_a_tool_is_given_the_deps_of_its_run(model_server: ModelServer) -> None:
-    @tool
-    def bottles(run: Run[Cellar]) -> int:
-        """Count the bottles."""
-        return run.deps.bottles
-
-    model_server.script(tool_call("bottles", {}), answer("Seven."))
-    llm = service(model_server)
-    run = Run([llm], deps=Cellar())
-    contract = OutputContract(str)
-    response = await generate_agentic_response("?", run=run, contract=contract, tools=[bottles])
-    await llm.close()
-    assert response.text == "Seven."
-    assert [said["content"] for said in response.messages if said["role"] == "tool"] == ["7"]

@@ -166,14 +166,6 @@ async def test_the_refined_question_is_searched_for_and_the_original_answered(
     assert sent(model_server)["messages"][-1]["content"].endswith(f"QUESTION: {QUESTION}")
 
 
-async def test_a_server_that_refuses_refinement_does_so_for_every_request() -> None:
-    async with serving(refinement=False) as client:
-        answered = await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})
-        rewritten = await client.post("/api/rag/rewrite", json=ASKED)
-    for refinement in (answered.json()["refinement"], rewritten.json()):
-        assert refinement["fallback_reason"] == "disabled"
-
-
 async def test_a_question_is_rewritten_and_not_answered(model_server: ModelServer) -> None:
     model_server.script(answer_json(REFINED))
     library = FakeLibrary()
@@ -218,16 +210,6 @@ async def test_a_user_in_a_crisis_or_under_age_is_helped_and_no_model_is_asked(
     assert help_ in done["summary"]
     assert (rewritten["refined"], rewritten["fallback_reason"]) == (said, "refused")
     assert model_server.requests == []
-
-
-async def test_an_event_is_one_line_for_any_reader() -> None:
-    text = "Lees of one\u2028of two\u2029of three\x85of four"
-    async with serving(documents=FakeLibrary((replace(SUR_LIE, text=text),))) as client:
-        streamed = await client.post("/api/research/query", json={"query": "lees"})
-    lines = streamed.text.splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["event", "data", "", "event", "data", ""]
-    (_, result), _ = events(streamed.text)
-    assert result["content"] == text
 
 
 async def test_a_failure_inside_is_one_sentence_and_no_question_is_logged(

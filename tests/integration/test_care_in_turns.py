@@ -13,9 +13,8 @@ from agent.care.concerns import Care, Concern
 from agent.care.help import Help
 from agent.engine.run import Run
 from agent.sommelier.safety import care_in
-from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Wine
-from agent.turn import Deps, Person, Reply
+from agent.turn import Reply
 from bot.care import SafetyService
 from bot.telegram.noticed import care_buttons, noticed_handlers
 from db.engine import Sessions
@@ -24,7 +23,7 @@ from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.doubles.server import eventually
-from tests.fakes import CHINON, FREE, RIOJA, FakeCatalogue
+from tests.fakes import CHINON, FREE, RIOJA
 from tests.faults.turns import VALID, reply_to, search
 from tests.library import FakeLibrary
 from tests.running import RecordingTracer, Sources, running
@@ -38,13 +37,6 @@ def shown(*wines: Wine, intro: str = "For your lamb:") -> Step:
 
 
 answered = partial(reply_to, wines=(CHINON, RIOJA, FREE))
-
-
-async def test_in_a_crisis_no_model_is_asked(model_server: ModelServer) -> None:
-    reply, root = await answered("I want to end my life, what wine?", server=model_server)
-    assert (reply.outcome, root.scores["outcome"]) == ("care", "care")
-    assert "988" in reply.text
-    assert model_server.requests == []
 
 
 async def test_a_model_is_told_what_the_guest_reads_above_its_answer(
@@ -228,13 +220,3 @@ async def test_nothing_is_looked_up_for_who_must_not_drink(chat: Chat) -> None:
     async with chat.started():
         await chat.say("I'm 15", "/ask what is sur lie?", "/quotes lie", "/find wine bar Lyon")
     assert [turn.scores["outcome"] for turn in chat.tracer.turns][1:] == ["care"] * 3
-
-
-async def test_the_fallback_knows_what_was_told_before_too() -> None:
-    sommelier = Sommelier(catalogue=FakeCatalogue((CHINON, RIOJA, FREE)))
-    minor = Person(care=Care(remembered=frozenset({"under_age"})))
-    reply = await sommelier.answer("a red for lamb", Run(deps=Deps(person=minor)))
-    assert reply.wine_ids == (FREE.id,)
-    assert "under 18" in reply.text
-    reply = await sommelier.answer("a red for lamb", Run(deps=Deps(person=Person())))
-    assert FREE.id not in reply.wine_ids

@@ -10,7 +10,6 @@ import sys
 import time
 
 from agent.i18n import translate_into
-from bot.console import rich_text
 from tests.acceptance.test_end_to_end import ANSWER
 from tests.commands import sommelier_here
 from tests.doubles.model_server import (
@@ -134,13 +133,6 @@ def test_in_a_terminal_there_is_a_greeting_a_prompt_and_a_way_out(
     assert "Traceback" not in terminal.shown
 
 
-def test_an_impatient_ctrl_c_does_not_cut_the_leaving_off(environment: dict[str, str]) -> None:
-    terminal = PseudoTerminal(environment)
-    terminal.wait_for("you › ")
-    assert terminal.leave("\x03", every=0.02) == 0
-    assert "Traceback" not in terminal.shown
-
-
 SEARCH = tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"})
 LONG = answer_json(
     ANSWER
@@ -217,19 +209,3 @@ def test_in_a_terminal_buttons_are_pressed_by_their_numbers_and_files_are_shown(
     terminal.type("/export\n")
     terminal.wait_for('"verdict": "disliked"')
     assert terminal.leave("\x04") == 0
-
-
-HTML = (
-    '<b>Chinon</b> &amp; <a href="https://x.org/?a=1&amp;b">the <i>maker</i></a>, '
-    "<code>a&lt;b</code>"
-)
-
-
-def test_a_message_for_a_terminal_keeps_its_styles() -> None:
-    text = rich_text(HTML)
-    assert text.plain == "Chinon & the maker (https://x.org/?a=1&b), a<b"
-    assert [(text.plain[span.start : span.end], span.style) for span in text.spans] == [
-        ("Chinon", "bold"),
-        ("maker", "italic"),
-        ("a<b", "cyan"),
-    ]

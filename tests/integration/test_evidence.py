@@ -14,11 +14,8 @@ from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.places.search import Place
 from agent.sommelier.answer import grounding_problem, in_markdown, unknown_address
-from agent.sommelier.history import messages_for_model
-from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
-from agent.turn import StoredMessage
 from bot.resources import research_tools
 from bot.telegram.render import from_html, to_telegram_html
 from tests.fakes import CHINON, FakeCatalogue
@@ -80,25 +77,3 @@ async def test_what_a_search_found_can_be_tapped_and_nothing_else() -> None:
     assert links == [("ardo.example", "https://ardo.example/menu")]
     for other in ("https://ardo.example/men", "https://ardo.example/menu/x", "ardo.example"):
         assert unknown_address(f"See {other} for it", evidence), other
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("@evil_bot Chinon", "https://evil.example Chinon", "t.me/evil Chinon", "Chinon 📩.ws"),
-        *("+49 30 1234567 Chinon", "<b>Chinon</b> *old*", "{wine:other-1} Chinon", "/start #new"),
-    ],
-)
-async def test_wines_are_asked_about_again_whatever_they_are_called(name: str) -> None:
-    others = [CHINON.model_copy(update={"id": f"other-{n}", "name": f"Rot {n}"}) for n in (1, 2)]
-    wines = [CHINON.model_copy(update={"id": "one-1", "producer": "", "name": name}), *others]
-    sommelier = Sommelier(catalogue=FakeCatalogue(wines))
-    asked = "A red for lamb, please"
-    first = await sommelier.answer(asked, Run())
-    reply = StoredMessage("assistant", first.text, tuple(first.wine_ids))
-    before = messages_for_model([StoredMessage("user", asked), reply])
-    second = await sommelier.answer("and the other two?", Run(history=before))
-    assert second.outcome == "answered"
-    pieces = from_html(to_telegram_html(second.text))
-    assert wines[0].label in "".join(each.text for each in pieces)
-    assert not any(mark.tag == "a" for each in pieces for mark in each.marks)

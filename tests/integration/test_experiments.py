@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.evals.dataset import conversation_of
 from agent.prompts import repository_prompts
-from agent.tracing.experiments import Item
 from tests.acceptance.test_end_to_end import known_to, traced_to
 from tests.commands import sommelier_eval
 from tests.doubles.model_server import ModelServer, answer_json
@@ -23,24 +21,6 @@ TALK = {
     "messages": ["Hello", "What does sur lie mean?"],
     "expect": {"types": ["informational"], "must_contain_any": ["lees"]},
 }
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "A red?",
-        {"messages": ["A red?"]},
-        [
-            {"role": "system", "content": "You are a sommelier."},
-            {"role": "user", "content": "Hi"},
-            {"role": "user", "content": "A red?"},
-        ],
-    ],
-)
-def test_items_that_others_made_are_understood(asked: Any) -> None:
-    talk = conversation_of(Item("i", asked), "mine")
-    assert (talk.id, talk.messages) == ("i", ("A red?",))
-    assert [said.content for said in talk.history] == (["Hi"] if isinstance(asked, list) else [])
 
 
 @pytest.fixture
@@ -150,12 +130,6 @@ def test_a_dataset_of_langfuse_is_run_and_linked(configured: OtlpReceiver) -> No
     ((root,),) = configured.linked.values()
     assert root.experiment["item.id"] == "item-7"
     assert "POST /api/public/dataset-items" not in configured.requests
-
-
-def test_a_dataset_that_does_not_exist_ends_the_command(configured: OtlpReceiver) -> None:
-    status, saved, said = sommelier_eval("run", "langfuse:none")
-    assert (status, saved) == (1, {})
-    assert "'none' cannot be read: Langfuse answered HTTP 404" in said
 
 
 @pytest.mark.parametrize("mode", ["401", "500"])

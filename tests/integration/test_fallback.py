@@ -189,11 +189,3 @@ async def test_every_search_is_held_to_the_person(fallback: Fallback) -> None:
         assert not any(wine.abv for wine in shown[MINOR]), text
         assert all(Allergen.EGG not in wine.allergens for wine in shown[ALLERGIC]), text
         assert all(wine.country != "France" for wine in shown[PATRIOT]), text
-
-
-async def test_a_minor_who_asks_what_to_drink_is_shown_what_holds_no_alcohol(
-    fallback: Fallback,
-) -> None:
-    reply = await Conversation(fallback, MINOR).say("I am 16, what can I drink?")
-    assert reply.wine_ids
-    assert all(wine.style == Style.ALCOHOL_FREE for wine in wines_of(reply))

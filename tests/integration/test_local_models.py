@@ -15,7 +15,6 @@ from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import Message
 from agent.engine.run import Run
-from agent.prompts import REPOSITORY
 from config import Settings
 from tests.commands import sommelier_here
 from tests.doubles.bot_api import BotApi
@@ -137,13 +136,6 @@ def test_what_listens_at_a_usual_port_and_is_no_model_server_is_passed_over(
     done = sommelier_here("model", "--port", port, environment=environment)
     assert done.returncode == 1
     assert done.stdout == f"No model server with a model answers at port {port}.\n"
-
-
-def test_the_prompts_of_a_small_model_are_short_and_tell_no_one_whom_to_refuse() -> None:
-    for name in ("sommelier-small", "sommelier-small-question"):
-        text = REPOSITORY.get(name).text
-        assert len(text) < 1200
-        assert not re.search("refuse|decline|pregnant|under age|never", text)
 
 
 REFUSALS = (

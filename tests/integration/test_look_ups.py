@@ -1,6 +1,6 @@
 """/ask, /quotes and /find in Telegram: what people see, press and get."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from db.engine import Sessions
 from db.repositories.people import MessageRepository
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
-from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
+from tests.doubles.model_server import ModelServer, Step, answer, answer_json
 from tests.doubles.server import JsonObject
 from tests.fakes import FakeCatalogue
 from tests.library import (
@@ -34,7 +34,6 @@ from tests.running import RecordingTracer, Sources, at_rest, running
 
 LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
 WEAK = f"{NOT_ENOUGH}."
-PERSON = {"id": CHAT, "is_bot": False, "first_name": "Ada"}
 FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
 
 
@@ -141,27 +140,6 @@ class TestAsk:
         assert [call.status for call in desk.bot_api.calls_of("answerCallbackQuery")] == [200, 200]
         assert all(buttons(message) == [] for message in desk.shown)
 
-    @pytest.mark.parametrize(
-        "foreign",
-        [
-            {"message": {"message_id": 5, "date": 0, "chat": {"id": CHAT, "type": "private"}}},
-            {"data": "from an earlier version"},
-        ],
-        ids=["inaccessible", "unknown"],
-    )
-    async def test_an_old_or_foreign_button_does_nothing_but_say_so(
-        self, foreign: JsonObject, desk: Desk
-    ) -> None:
-        chat = {"id": CHAT, "type": "private", "first_name": "Ada"}
-        message = {"message_id": 5, "date": 1, "chat": chat, "text": "Hello"}
-        query = {"id": "1", "from": PERSON, "chat_instance": "1", "data": "refine"}
-        async with desk.open():
-            desk.bot_api.push({"callback_query": query | {"message": message} | foreign})
-            desk.bot_api.say("/new")
-            assert await desk.bot_api.wait_for_message() == [translate("nothing_to_forget")]
-        (call,) = desk.bot_api.calls_of("answerCallbackQuery")
-        assert call.params["text"] == translate("button_too_old")
-
 
 async def test_what_cannot_be_looked_up_gets_one_sentence(desk: Desk) -> None:
     replies = {
@@ -210,19 +188,3 @@ class TestFind:
         links = [entity["url"] for entity in message["entities"] if entity["type"] == "text_link"]
         assert len(links) == 10
         assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)
-
-    @pytest.mark.parametrize(
-        ("steps", "outcome", "errors"),
-        [
-            ([answer("No."), error(401)], "fallback", "invalid_json,model_error"),
-            ([answer("No."), answer("No.")], "failed", "invalid_json,invalid_json,exhausted"),
-        ],
-    )
-    async def test_without_queries_of_the_model_it_says_so_or_falls_back(
-        self, desk: Desk, steps: Sequence[Step], outcome: str, errors: str
-    ) -> None:
-        (shown,) = await desk.ask("/find wine bar Bilbao", *steps)
-        assert ("1. wine bar Bilbao" in shown) == (outcome == "fallback")
-        assert (shown == translate("no_queries")) == (outcome == "failed")
-        (turn,) = desk.tracer.turns
-        assert (turn.metadata["outcome"], turn.metadata["error_types"]) == (outcome, errors)

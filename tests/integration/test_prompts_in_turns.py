@@ -1,28 +1,20 @@
 """Which prompt a turn was asked with stands on its generations; what was replayed is marked."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-import pytest
-
 from agent.documents.answer import answer_question
-from agent.documents.quotes import QuoteCache, find_quotes
-from agent.documents.refine import refine_question
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef
-from agent.places.find import find_places
-from agent.prompts import REPOSITORY, repository_prompts
+from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.turn import Deps
-from tests.doubles.model_server import ModelServer, Step, answer, answer_json
+from tests.doubles.model_server import ModelServer, answer, answer_json
 from tests.fakes import FakeCatalogue, SpanRecord, asked, root_span
 from tests.faults.turns import QUESTION, search, valid
-from tests.library import SUR_LIE, FakeLibrary, open_model, sent
+from tests.library import REFINED, SUR_LIE, FakeLibrary, open_model, sent
 
 MARK = "As the house likes it."
-NOTHING = answer_json({"snippets": [], "summary": "Nothing.", "noResults": True})
 
 
 @dataclass
@@ -64,52 +56,15 @@ async def test_every_generation_of_a_turn_carries_its_one_prompt(model_server: M
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "step"),
-    [
-        ("documents-answer", answer(f"Lees are yeast cells [{SUR_LIE.path}].")),
-        ("documents-quotes", NOTHING),
-        ("place-queries", answer_json([f"wine bar Bilbao {word}" for word in "abcdefghij"])),
-        ("refinement", answer("no")),
-    ],
-)
-async def test_a_look_up_has_a_prompt_of_its_own(
-    name: str, step: Step, model_server: ModelServer
-) -> None:
-    model_server.script(*[step] * 3)
+async def test_look_ups_have_prompts_of_their_own(model_server: ModelServer) -> None:
+    model_server.script(answer_json(REFINED), answer(f"Lees are yeast cells [{SUR_LIE.path}]."))
     root, prompts = root_span(), HousePrompts()
     async with open_model(model_server) as model:
         run = Run([model], limits=Limits(seconds=10), span=root, deps=Deps(prompts=prompts))
-        library = FakeLibrary()
-        look_up: dict[str, Callable[[], Awaitable[object]]] = {
-            "documents-answer": lambda: answer_question("lees?", documents=library, run=run),
-            "documents-quotes": lambda: find_quotes("lees", documents=library, run=run),
-            "place-queries": lambda: find_places("WINE_BAR", "Bilbao", run=run),
-            "refinement": lambda: refine_question("lees?", run=run),
-        }
-        fails = pytest.raises(Exception, match="no 10 distinct")
-        with fails if name == "place-queries" else nullcontext():
-            await look_up[name]()
-    ref = PromptRef(name, 7, "production", is_fallback=False)
-    assert {span.prompt for span in generations(root)} == {ref}
-    system = sent(model_server, 0)["messages"][0]["content"]
-    assert system.startswith(MARK)
-    assert "{{" not in system
-
-
-async def test_quotes_of_an_older_prompt_are_not_taken_from_the_cache(
-    model_server: ModelServer,
-) -> None:
-    model_server.script(NOTHING, NOTHING)
-    cache = QuoteCache()
-    async with open_model(model_server) as model:
-        found = [
-            await find_quotes(
-                "lees",
-                run=Run([model], deps=Deps(prompts=prompts)),
-                documents=FakeLibrary(),
-                cache=cache,
-            )
-            for prompts in (REPOSITORY, REPOSITORY, HousePrompts(), HousePrompts())
-        ]
-    assert [quotes.cached for quotes in found] == [False, True, False, True]
+        await answer_question("lees?", documents=FakeLibrary(), run=run, refine=True)
+    names = [span.prompt and span.prompt.name for span in generations(root)]
+    assert names == ["refinement", "documents-answer"]
+    for number in range(2):
+        system = sent(model_server, number)["messages"][0]["content"]
+        assert system.startswith(MARK)
+        assert "{{" not in system

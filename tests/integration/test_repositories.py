@@ -52,12 +52,6 @@ async def files_of(sessions: Sessions) -> bytes:
 class TestRepositories:
     """What every database must do."""
 
-    async def test_wines_come_back_whole_and_in_the_order_asked(
-        self, catalogue: Catalogue, cellar: dict[str, Wine]
-    ) -> None:
-        ids = ["taylors-lbv-2017", "radikon-ribolla-2016", "private-cellar-mystery-red"]
-        assert await catalogue.get(ids) == [cellar[wine_id] for wine_id in ids]
-
     @pytest.mark.parametrize("unknown", ["nobody", "", "x' OR 1=1 --", "\x00", "\ud800"])
     async def test_unknown_ids_are_left_out(
         self, catalogue: Catalogue, cellar: dict[str, Wine], unknown: str
@@ -65,12 +59,6 @@ class TestRepositories:
         known = cellar["taylors-lbv-2017"]
         assert await catalogue.get([unknown, known.id]) == [known]
         assert await similar(catalogue, unknown) == []
-
-    async def test_many_ids_are_fetched_at_once(
-        self, catalogue: Catalogue, cellar: dict[str, Wine]
-    ) -> None:
-        ids = [f"unknown-{number}" for number in range(3000)] + list(cellar)
-        assert await catalogue.get(ids) == list(cellar.values())
 
     async def test_similar_wines_are_near_in_stock_and_never_the_wine_itself(
         self, catalogue: Catalogue

@@ -7,7 +7,7 @@ from agent.documents.citations import NOT_ENOUGH
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.i18n import translate, use_language
-from tests.doubles.model_server import ModelServer, Step, answer, error, refusal
+from tests.doubles.model_server import ModelServer, Step, answer
 from tests.library import (
     MUSCADET,
     OYSTERS,
@@ -116,12 +116,6 @@ async def test_what_stays_wrong_is_left_out(model_server: ModelServer) -> None:
     assert len(model_server.requests) == 2
 
 
-async def test_nothing_else_is_judged(model_server: ModelServer) -> None:
-    said = f"Les lies sont surtout des levures mortes, et tout le monde les aime [{SUR_LIE.path}]."
-    found = await ask(model_server, answer(said))
-    assert (found.text, found.retry_count) == (said, 0)
-
-
 async def test_when_nothing_is_left_the_passages_are_shown(model_server: ModelServer) -> None:
     found = await ask(model_server, *[answer("They glow [methods/magic.md].")] * 3)
     assert (found.outcome, found.by_model) == ("fallback", False)
@@ -140,23 +134,3 @@ async def test_a_document_that_the_metadata_store_does_not_know_is_not_shown(
     assert found.text == LEES
     assert OYSTERS not in found.chunks
     assert OYSTERS.text not in sent(model_server, 0)["messages"][1]["content"]
-
-
-@pytest.mark.parametrize(
-    ("step", "outcome"), [(error(503), "fallback"), (refusal("No."), "refused")]
-)
-async def test_a_model_that_is_down_or_declines_is_not_asked_again(
-    model_server: ModelServer, step: Step, outcome: str
-) -> None:
-    found = await ask(model_server, step)
-    assert (found.outcome, found.by_model) == (outcome, False)
-    assert bool(found.citations) == (outcome == "fallback")
-    assert len(model_server.requests) == 1
-
-
-async def test_without_a_model_the_best_passages_with_their_sources() -> None:
-    library = FakeLibrary()
-    found = await answer_question(QUESTION, run=Run(), documents=library)
-    assert (found.outcome, found.by_model) == ("answered", False)
-    assert found.note == translate("documents_no_model")
-    assert {cited.path for cited in found.citations} == {SUR_LIE.path, OYSTERS.path}

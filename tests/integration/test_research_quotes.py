@@ -64,23 +64,6 @@ def contents(found: Quotes) -> Sequence[str]:
     return [quote.content for quote in found.quotes]
 
 
-async def test_the_prompt_has_the_rules_and_chunks_below_headers(model_server: ModelServer) -> None:
-    await find(model_server, quoted(LEES))
-    rules, asked = (message["content"] for message in sent(model_server)["messages"])
-    for rule in (
-        "Verbatim only",
-        "Never paraphrase",
-        "one contiguous stretch of one chunk",
-        "At most 8 snippets",
-        "`noResults` is true, `snippets` is empty",
-    ):
-        assert rule in rules
-    assert asked.startswith(f"## Research query\n\n{QUERY}\n\n## Source material")
-    header = f'[Source: "{OYSTERS.title}" (id: oysters), Section: "Section 1 of 1"]'
-    assert f"{header}\n{OYSTERS.text}" in asked
-    assert asked.count("\n\n---\n\n") == 2
-
-
 async def test_4096_tokens_without_streaming(model_server: ModelServer) -> None:
     assert contents(await find(model_server, answer('{"snip', "length"), quoted(LEAN)))
     assert sent(model_server)["max_completion_tokens"] == 4096

@@ -16,10 +16,9 @@ from agent.engine.tools import Tool, Toolbox, ToolResult
 from agent.places.find import find_places_tool
 from agent.places.search import Place
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.turn import Deps
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.fakes import root_span
-from tests.library import SUR_LIE, TEN, FakeLibrary, open_model, place_search, snippet
+from tests.library import SUR_LIE, TEN, FakeLibrary, open_model, place_search
 
 
 async def run(tool: Tool, *models: LLM, **arguments: Any) -> ToolResult:
@@ -44,24 +43,6 @@ class TestDocuments:
         found = await run(search_documents_tool(FakeLibrary()), query="lees")
         assert found.text.startswith(f"[{SUR_LIE.path}]: {SUR_LIE.text}")
         assert found.sources[SUR_LIE.id] == SUR_LIE
-
-    async def test_an_excerpt_is_told_once_in_a_turn_and_stays_evidence(self) -> None:
-        tool, deps = search_documents_tool(FakeLibrary()), Deps()
-        call = ToolCall("call_1", tool.name, json.dumps({"query": "lees"}))
-        first, second = [await Toolbox([tool]).call(call, Run(deps=deps)) for _ in range(2)]
-        assert SUR_LIE.text in first.text
-        assert SUR_LIE.text not in second.text
-        assert first.sources.keys() == second.sources.keys()
-
-    async def test_quotes_are_verbatim_and_evidence(self, model_server: ModelServer) -> None:
-        said = snippet("lees are mostly dead yeast")
-        model_server.script(
-            answer_json({"snippets": [said], "summary": "Lees.", "noResults": False})
-        )
-        async with open_model(model_server) as model:
-            found = await run(quote_documents_tool(FakeLibrary()), model, query="lees")
-        assert json.loads(found.text)["quotes"][0]["content"] == "Lees are mostly dead   yeast"
-        assert list(found.sources) == [SUR_LIE.id]
 
     async def test_a_tools_requests_count_in_the_ledger_and_trace_of_the_turn(
         self, model_server: ModelServer

@@ -152,16 +152,3 @@ class TestVectors:
         assert caplog.messages == ["Documents are searched by words only: words-1 is down"]
         embedder.broken = False
         assert len(await store.search(["sediment"])) == 6
-
-    async def test_a_chunk_that_the_source_refuses_keeps_no_other_from_its_vector(
-        self, sessions: Sessions
-    ) -> None:
-        class Choosy(WordEmbedder):
-            async def embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
-                if any("Muscadet" in text for text in texts):
-                    raise EmbeddingError("too long")
-                return await super().embed(texts, seconds)
-
-        store = await filled(sessions, Choosy())
-        assert await store.embed_missing() == 8
-        assert await store.embed_missing() == 0

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from agent.engine.run import Run
-from agent.fallback import unambiguous_query
 from agent.i18n import translate
 from agent.memory.tools import memory_tools
 from agent.sommelier.service import Sommelier
@@ -23,7 +22,7 @@ from tests.faults.turns import (
     service,
     valid,
 )
-from tests.library import OYSTERS, SUR_LIE, FakeLibrary, sent
+from tests.library import OYSTERS, FakeLibrary, sent
 
 
 async def test_a_valid_answer_is_shown_with_facts_of_the_catalogue(
@@ -75,23 +74,6 @@ async def test_a_refusal_is_answered_courteously_and_not_by_rules(
     assert (reply.text, reply.outcome) == (translate("declined"), "refused")
 
 
-@pytest.mark.parametrize(
-    ("said", "no_model", "model_down"),
-    [
-        ("a red for lamb", "No language model is", "My language model is"),
-        ("Rotwein zum Lamm", "Hier ist kein Sprachmodell", "Mein Sprachmodell"),
-    ],
-)
-async def test_the_fallback_says_in_the_language_of_the_guest_why_it_answers(
-    said: str, no_model: str, model_down: str, model_server: ModelServer
-) -> None:
-    model_server.script(error(401))
-    without, _ = await reply_to(said)
-    fallen_back, _ = await reply_to(said, server=model_server)
-    assert without.notes[0].startswith(no_model)
-    assert fallen_back.notes[0].startswith(model_down)
-
-
 async def test_a_bug_ends_in_a_sentence_and_an_error_in_the_trace() -> None:
     class BrokenCatalogue(FakeCatalogue):
         async def search(self, query: WineQuery) -> WineSearchResult:
@@ -130,13 +112,6 @@ async def test_a_wish_that_is_certain_is_searched_for_before_the_model_is_asked(
     assert CHINON.id in found["content"]
 
 
-@pytest.mark.parametrize(
-    "message", ["What does sur lie mean?", "something cheaper", "a red for lamb with Gugelhupf"]
-)
-def test_what_is_not_certain_is_left_to_the_model(message: str) -> None:
-    assert unambiguous_query(message, "en") is None
-
-
 async def test_tools_of_memory_are_offered_where_something_can_be_kept(
     model_server: ModelServer,
 ) -> None:
@@ -167,25 +142,6 @@ async def test_a_cited_path_becomes_a_footnote_with_the_title(model_server: Mode
     reply, _ = await reply_to("What are lees?", server=model_server, library=FakeLibrary())
     assert reply.text == "Lees are mostly dead yeast cells [1].\n\n[1] Sur lie · What the lees are"
     assert "search_documents" in sent(model_server, 0)["messages"][0]["content"]
-
-
-@pytest.mark.parametrize(
-    ("said", "problem"),
-    [
-        ("Lees are yeast [secret/passwords.md].", "cites [secret/passwords.md]"),
-        ("Lees are yeast [here](https://evil.example/x).", "the address https://evil.example/x"),
-    ],
-    ids=["path", "address"],
-)
-async def test_what_no_tool_returned_is_an_error_with_feedback(
-    said: str, problem: str, model_server: ModelServer
-) -> None:
-    answers = (answer_json(INFORMATIONAL | {"intro": intro}) for intro in (said, LEES))
-    model_server.script(LOOK_UP, *answers)
-    library = FakeLibrary([SUR_LIE])
-    reply, _ = await reply_to("What are lees?", server=model_server, library=library)
-    assert reply.text.startswith("Lees are mostly dead yeast cells [1].")
-    assert problem in sent(model_server)["messages"][-1]["content"]
 
 
 async def test_the_fallback_with_nothing_in_the_library_is_only_honest() -> None:

@@ -1,6 +1,5 @@
 """The contract of what is kept of turns, feedback, people and broadcasts, on both databases."""
 
-import asyncio
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -10,7 +9,6 @@ from sqlalchemy import func, select
 from agent.engine.limits import Spent
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
-from db.repositories.broadcasts import Broadcasts
 from db.repositories.people import ChatRepository
 from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository, Verdict
 
@@ -45,11 +43,6 @@ def feedback(sessions: Sessions) -> FeedbackRepository:
 @pytest.fixture
 def chats(sessions: Sessions) -> ChatRepository:
     return ChatRepository(sessions)
-
-
-@pytest.fixture
-def broadcasts(sessions: Sessions) -> Broadcasts:
-    return Broadcasts(sessions, now=lambda: NOON)
 
 
 def answers(*message_ids: int, turn_id: int = TURN.turn_id) -> list[OutboxRow]:
@@ -144,11 +137,6 @@ async def test_another_verdict_clears_what_was_said_about_the_dislike(
     assert await feedback.reason(TURN.turn_id, "tone") is None
 
 
-async def test_an_unknown_turn_has_no_feedback(feedback: FeedbackRepository) -> None:
-    assert await feedback.rate(1, "liked") is None
-    assert await feedback.comment(1, "hm") is None
-
-
 class TestChats:
     async def test_a_broadcast_reaches_private_chats_that_are_open(
         self, chats: ChatRepository
@@ -163,25 +151,3 @@ class TestChats:
         assert await chats.private(only_allowed=True) == [4]
         await chats.reachable(3)
         assert await chats.private() == [1, 3, 4]
-
-    async def test_admins_are_asked_about_a_stranger_once_whoever_asks(
-        self, chats: ChatRepository
-    ) -> None:
-        asked = await asyncio.gather(*(chats.introduced(ADA) for _ in range(10)))
-        assert sorted(asked) == [False] * 9 + [True]
-        assert await chats.introduced(BOB)
-
-
-class TestBroadcasts:
-    async def test_a_broadcast_is_sent_once(self, broadcasts: Broadcasts) -> None:
-        number = await broadcasts.draft("Tasting on Friday 🍷", ADA)
-        begins = (broadcasts.begin(number, to(BOB, GROUP)) for _ in range(5))
-        assert sorted(await asyncio.gather(*begins)) == [False] * 4 + [True]
-        assert not await broadcasts.cancel(number)
-        assert await broadcasts.delivered() == []
-        assert [each.chat_id for each in await broadcasts.unsent(9)] == [BOB, GROUP]
-
-
-def to(*chats: int) -> list[OutboxRow]:
-    """A message to each of these chats."""
-    return [OutboxRow(chat_id=chat, html="Hello") for chat in chats]

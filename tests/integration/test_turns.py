@@ -193,11 +193,6 @@ def test_who_writes_more_before_an_answer_is_sent_gets_one(
     assert is_same_turn([message(1, **first)], message(2, **later)) == is_one
 
 
-def test_an_edit_belongs_to_the_turn_of_its_message_alone() -> None:
-    assert is_same_turn([message(1, "a red")], edit(2, 1, "a white"))
-    assert not is_same_turn([message(1, "a red")], edit(2, 9, "an earlier one"))
-
-
 async def test_turns_of_a_lane_are_run_by_their_ids_whatever_the_clock_says(world: World) -> None:
     for number in range(1, 6):
         world.now -= timedelta(hours=1)

@@ -153,18 +153,6 @@ async def test_while_the_bot_stops_200_comes_only_for_an_update_that_is_accepted
     assert inbox.updates == [UPDATE] * (status == 200)
 
 
-async def test_a_connection_that_idles_does_not_hold_up_a_stop() -> None:
-    async with serving(finish_seconds=3600) as running:
-        await running.client.get("/healthz")
-        _, silent = await running.raw(b"")
-        _, half = await running.raw(b"GET /healthz HTTP/1.1\r\nHos")
-        await running.client.get("/healthz")
-        running.task.cancel()
-        assert (await asyncio.wait([running.task], timeout=PATIENCE))[0]
-        silent.close()
-        half.close()
-
-
 def test_a_port_that_is_taken_is_said_in_one_line() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]

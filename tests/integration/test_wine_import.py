@@ -189,17 +189,6 @@ def test_a_workbook_is_read_by_the_sheet_that_lists_wines(tmp_path: Path) -> Non
         read_catalogue(write(tmp_path, xlsx(sheets)[:-300]))
 
 
-def test_of_two_columns_the_one_whose_cells_can_be_read_is_taken() -> None:
-    rows = "".join(f"B{n},simple,Rosé wine,A nice bottle\n" for n in range(5))
-    file = parse_catalogue(f"Name,Type,Categories,Body\n{rows}".encode())
-    assert dict(file.columns) == {
-        "Name": "name", "Type": "", "Categories": "style", "Body": "body"
-    }  # fmt: skip
-    rows = rows.replace("A nice", "x,A")
-    file = parse_catalogue(f"Name,Type,Categories,Struktur,Corps\n{rows}".encode())
-    assert dict(file.columns)["Corps"] == ""
-
-
 @given(st.binary(max_size=2_000))
 def test_whatever_a_file_holds_is_read_or_refused(content: bytes) -> None:
     with TemporaryDirectory() as folder, suppress(CatalogueFileError):
