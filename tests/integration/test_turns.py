@@ -204,12 +204,12 @@ async def test_turns_of_a_lane_are_run_by_their_ids_whatever_the_clock_says(worl
 async def test_what_fails_three_times_is_set_aside_until_it_is_retried_whole(world: World) -> None:
     await world.hear(1, "a red")
     await world.hear(2, "for lamb")
-    world.failing += [ValueError("with private words")] * 3
+    world.failing += [ValueError("with private words"), OSError(), TimeoutError()]
     await world.run()
     await world.hear(3, "/ask")
     await world.run()
     (aside,) = await world.inbox.list_set_aside()
-    assert (aside.update_id, aside.error, world.told) == (1, "ValueError", [CHAT])
+    assert (aside.update_id, aside.error, world.told) == (1, "TimeoutError", [CHAT])
     assert (world.texts(), world.sent) == (["/ask"], ["Sorry", "/ask"])
     assert await world.inbox.ask_retry(1)
     assert await world.inbox.lanes() == [LANE]
