@@ -46,7 +46,7 @@ MESSAGE_ENTITIES: Final = 100
 _FENCE: Final = pattern("`{3,}")
 _BULLET: Final = pattern(r"\A([ \t]*)[-*+][ \t]+(\S)")
 _QUOTE: Final = pattern(r"(?P<folded>\*\*>)(?:[ \t]|\Z)| {0,3}>[ \t]?")
-_HTML_TAG: Final = pattern(r'<(/?)(\w+)(?: href="([^"]*)"| (\w+))?>')
+HTML_TAG: Final = pattern(r'<(/?)(\w+)(?: href="([^"]*)"| (\w+))?>')
 
 
 def to_telegram_html(markdown: str) -> str:
@@ -164,7 +164,7 @@ def to_html(pieces: Iterable[Piece]) -> str:
 def from_html(html: str) -> list[Piece]:
     """Return the pieces that `to_html` made HTML of."""
     pieces, marks, end = list[Piece](), list[Mark](), 0
-    for tag in (*_HTML_TAG.finditer(html), None):
+    for tag in (*HTML_TAG.finditer(html), None):
         if text := unescape(html[end : tag.start() if tag else len(html)]):
             pieces.append(Piece(text, tuple(marks)))
         if tag and tag[1]:

@@ -36,7 +36,7 @@ from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination
 from bot.question import current_turn
 from bot.retries import call_or_default, retry_forever
-from bot.telegram.render import split_messages
+from bot.telegram.render import HTML_TAG, split_messages
 from db.models import OutboxRow
 from db.repositories.inbox import Inbox
 from db.repositories.people import ChatRepository
@@ -124,12 +124,15 @@ class Sender:
         return delivery
 
     async def _deliver_message(self, message: OutboxRow) -> Delivery:
-        """Send one message. If Telegram refuses an answer, send an apology in its place."""
+        """Send one message; if Telegram refuses an answer, send its plain text, else an apology."""
         began = time.time_ns()
-        sent = await self._try(message)
-        if sent.error == "rejected" and message.turn_id is not None and not message.follows:
-            message.html, message.buttons, message.edits = translate("apology"), [], None
-            sent += await self._try(message)
+        sent = last = await self._try(message)
+        if message.turn_id is not None and not message.follows:
+            for html in (HTML_TAG.sub("", message.html), translate("apology")):
+                if last.error == "rejected":
+                    message.html, message.buttons, message.edits = html, [], None
+                    last = await self._try(message)
+                    sent += last
         message.message_id = next(iter(sent.message_ids), None)
         message.error = sent.error if message.message_id is None else None
         if message.id is not None:
