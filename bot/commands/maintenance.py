@@ -61,7 +61,9 @@ def retry(
     update_id: Annotated[int, typer.Argument(help="An id that `sommelier updates list` shows.")],
 ) -> None:
     """Have an update tried again by the bot that runs, within seconds."""
-    if not with_database(open_settings(), lambda sessions: Inbox(sessions).ask_retry(update_id)):
+    if not with_database(
+        open_settings(), lambda sessions: Inbox(sessions).schedule_retry(update_id)
+    ):
         fail(f"nothing set aside has the id {update_id}")
     typer.echo(f"Update {update_id} is tried again by the bot that runs.")
 

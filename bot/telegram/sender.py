@@ -136,7 +136,7 @@ class Sender:
         message.message_id = next(iter(sent.message_ids), None)
         message.error = sent.error if message.message_id is None else None
         if message.id is not None:
-            await retry_forever(lambda: self.outbox.record_sent(message))
+            await retry_forever(lambda: self.outbox.record_delivery(message))
         return replace(sent, began_ns=began, ended_ns=time.time_ns())
 
     async def _try(self, message: OutboxRow) -> Delivery:

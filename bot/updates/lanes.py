@@ -1,5 +1,6 @@
-"""Run accepted updates as turns: in order per chat, with corrections, failing ones set aside.
+"""Run accepted updates as turns: one after another in each chat.
 
+A later update that belongs to a turn restarts it; a turn that keeps failing is set aside.
 A turn is begun, handled, committed with its messages, and sent. After a crash, a turn without an
 answer is handled again. A turn with an answer only sends the messages that were not sent yet.
 """
@@ -39,9 +40,6 @@ from db.repositories.inbox import Inbox, Payload, TurnTaken
 
 log = logging.getLogger(__name__)
 
-Try = tuple[Sequence[int], int] | None
-"""The next try of a turn: the ids of updates that it takes in, and its number."""
-
 TURNS_AT_ONCE: Final = 64
 MAX_INLINE: Final = 32
 """The most inline queries at once. More are dropped: the next letter typed sends a new one."""
@@ -56,12 +54,24 @@ SUSPECT_TRIES: Final = 2
 A crash counts against all turns that ran, so the next one is to count against one suspect only."""
 
 
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One try of a turn: its number, and the ids of the updates that join the turn."""
+
+    number: int
+    joining: Sequence[int] = ()
+
+
 @dataclass(slots=True, eq=False)
 class Lane:
-    """A lane that has a task; `news` is set when updates were accepted that it has not seen."""
+    """The queue of a chat, of its topic, or of its quick commands; its turns run in order.
+
+    It has a task while it is in use. `new_updates` is set when updates were accepted that the task
+    has not read.
+    """
 
     name: str
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    new_updates: asyncio.Event = field(default_factory=asyncio.Event)
     is_running: bool = False
     task: asyncio.Task[None] | None = None
 
@@ -74,9 +84,10 @@ class Lanes:
     whose turn failed `max_tries` times is set aside; failures of an unavailable database do not
     count.
 
-    A correction that arrives before the commit restarts the turn with both updates. A turn with an
-    album or a forwarded message waits `burst_window` for further parts before it begins. With a
-    `burst_window` of zero, every update is a turn of its own.
+    An update that belongs to the running turn (an edit, a correction, a further part) joins it: if
+    it arrives before the commit, the turn is restarted with it. A turn with an album or a forwarded
+    message waits `burst_window` for further parts before it begins. With a `burst_window` of zero,
+    every update is a turn of its own.
     """
 
     inbox: Inbox
@@ -119,12 +130,12 @@ class Lanes:
         if lane is None:
             lane = self._lanes[name] = Lane(name)
             lane.task = asyncio.create_task(self._run_lane(lane))
-        lane.news.set()
+        lane.new_updates.set()
 
     def notice(self, name: str) -> None:
         """Note that another process accepted an update of a lane that runs here."""
         if (lane := self._lanes.get(name)) and lane.is_running:
-            lane.news.set()
+            lane.new_updates.set()
 
     async def schedule_unowned(self) -> None:
         """Schedule the lanes that have work but no process: after a crash, or for a retry."""
@@ -171,109 +182,111 @@ class Lanes:
     async def _run_lane(self, lane: Lane) -> None:
         try:
             await self.ready.wait()
-            while lane.news.is_set():
-                lane.news.clear()
+            while lane.new_updates.is_set():
+                lane.new_updates.clear()
                 while await self.run_next(lane):
                     pass
         except Exception as error:
             log_failure("A lane stops until it is scheduled again", error)
         finally:
-            # No await may come between the last look at `news` and this: a `schedule` meanwhile
-            # would set the `news` of a lane that nobody runs any more.
+            # No await may come between the last look at `new_updates` and this: a `schedule`
+            # meanwhile would set those of a lane that nobody runs any more. After an error they
+            # wait, like those before them, for `schedule_unowned`.
             del self._lanes[lane.name]
 
     async def _run_turn(self, lane: Lane, waiting: Sequence[UpdateRow]) -> None:
         """Run the turn of the first waiting update until its answer is sent or it is set aside."""
-        first, others = waiting[0], list[int]()
+        first, joining = waiting[0], list[int]()
         if first.turn_id is None:
             if self.burst_window and comes_in_parts(first.payload):
                 await asyncio.sleep(self.burst_window.total_seconds())
                 waiting = await self._list_waiting(lane)
-            others = self._find_corrections(waiting, [first.payload])
+            joining = self._find_joining(waiting, [first.payload])
         state = TurnState(placeholder_id=first.placeholder_id)
-        tries = first.tries + 1
-        async with self._exclusive if tries > SUSPECT_TRIES else nullcontext():
-            next_try: Try = (others, tries)
+        next_try: Try | None = Try(first.tries + 1, joining)
+        is_suspect = first.tries >= SUSPECT_TRIES
+        async with self._exclusive if is_suspect else nullcontext():
             while next_try is not None:
-                next_try = await self._run_try(lane, CurrentTurn(first, state), *next_try)
+                next_try = await self._run_try(lane, CurrentTurn(first, state), next_try)
                 state.restart()
 
-    async def _run_try(
-        self, lane: Lane, turn: CurrentTurn, others: Sequence[int], tries: int
-    ) -> Try:
+    async def _run_try(self, lane: Lane, turn: CurrentTurn, this_try: Try) -> Try | None:
         """Begin, handle, commit and send a turn; return the next try, None if it has ended."""
-        row = turn.update
-        for _ in others:
+        row, tries = turn.update, this_try.number
+        for _ in this_try.joining:
             self.metrics.update("coalesced")
-        begin = partial(self.inbox.begin, row, others, tries=tries)
+        begin = partial(self.inbox.begin, row, this_try.joining, tries=tries)
         payloads, outbox = await retry_forever(begin)
-        if tries > self.max_tries:
-            return await self._set_aside(turn, DIED)
+        is_set_aside = row.error is not None  # and its apology may not be sent yet
+        # Tested after `begin`: only the process that began a turn may set it aside.
+        if tries > self.max_tries and not is_set_aside:
+            await self._set_aside(turn, DIED)
+            return None
         if outbox is None:
             try:
-                corrections = await self._answer(lane, turn, payloads)
+                joining = await self._handle_and_commit(lane, turn, payloads)
             except UnreadableUpdate:
-                return await self._set_aside(turn, CANNOT_READ, "unreadable")
+                await self._set_aside(turn, CANNOT_READ, "unreadable")
+                return None
             except Exception as error:
                 return await self._handle_failure(turn, error)
-            if corrections:
-                return corrections, 1
+            if joining:
+                return Try(1, joining)
             outbox = turn.messages
-        await self._deliver(turn, outbox)
-        await retry_forever(partial(self.inbox.end, row, turn.traces))
+        may_kill = is_set_aside and tries > 2 * self.max_tries
+        await self._deliver_and_end(turn, [] if may_kill else outbox)
         return None
 
-    async def _answer(
+    async def _handle_and_commit(
         self, lane: Lane, turn: CurrentTurn, payloads: Sequence[Payload]
     ) -> Sequence[int]:
-        """Handle and commit a turn; if it was corrected, return the ids of the corrections."""
+        """Handle and commit a turn; if updates join it before the commit, return their ids."""
         with set_current_turn(turn):
-            corrections = await self._handle(lane, payloads)
-        if not corrections:
-            # From here on a correction no longer restarts the turn: it is a turn of its own.
+            joining = await self._handle(lane, payloads)
+        if not joining:
+            # From here on no update joins the turn: a correction is a turn of its own.
             commit = partial(
                 self.inbox.commit, turn.update, turn.ended, turn.messages, turn.changes
             )
             await retry_forever(commit)
-        return corrections
+        return joining
 
     async def _handle(self, lane: Lane, payloads: Sequence[Payload]) -> Sequence[int]:
-        """Handle the updates of a turn as one; if corrections arrive, stop and return their ids."""
+        """Handle the updates of a turn as one; if others join it, stop and return their ids."""
 
-        async def corrected() -> Sequence[int]:
+        async def wait_for_joining() -> Sequence[int]:
             while True:
-                await lane.news.wait()
-                lane.news.clear()
+                await lane.new_updates.wait()
+                lane.new_updates.clear()
                 waiting = await self._list_waiting(lane)
-                if corrections := self._find_corrections(waiting, payloads):
-                    return corrections
+                if joining := self._find_joining(waiting, payloads):
+                    return joining
 
         handling = asyncio.create_task(self.dispatcher.handle(merge(payloads)))
-        watching = asyncio.create_task(corrected())
+        watching = asyncio.create_task(wait_for_joining())
         try:
-            await asyncio.wait([handling, watching], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([handling, watching], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            is_corrected = not handling.done()
             for task in (handling, watching):
                 task.cancel()
             await asyncio.wait([handling, watching])
-        if is_corrected:
+        if handling not in done:
             return watching.result()
         handling.result()
         return ()
 
-    def _find_corrections(
-        self, waiting: Sequence[UpdateRow], payloads: Sequence[Payload]
-    ) -> list[int]:
+    def _find_joining(self, waiting: Sequence[UpdateRow], payloads: Sequence[Payload]) -> list[int]:
         """Return the ids of the waiting updates that belong to the turn of these payloads.
 
         An update that an admin retries has a turn already, and is never one of them.
         """
+        if not self.burst_window:
+            return []
         together, ids = [*payloads], list[int]()
-        for row in waiting if self.burst_window else ():
+        for row in waiting:
             is_later = row.turn_id is None and row.update_id > payloads[0]["update_id"]
-            is_one = is_later and is_same_turn(together, row.payload)
-            if is_one and self.dispatcher.is_readable(row.payload):
+            belongs = is_later and is_same_turn(together, row.payload)
+            if belongs and self.dispatcher.is_readable(row.payload):
                 together.append(row.payload)
                 ids.append(row.update_id)
         return ids
@@ -281,15 +294,17 @@ class Lanes:
     async def _list_waiting(self, lane: Lane) -> Sequence[UpdateRow]:
         return await retry_forever(partial(self.inbox.list_waiting, lane.name))
 
-    async def _deliver(self, turn: CurrentTurn, messages: Sequence[OutboxRow]) -> None:
+    async def _deliver_and_end(self, turn: CurrentTurn, messages: Sequence[OutboxRow]) -> None:
+        """Send the messages of a committed turn, and end it."""
         delivery = Delivery()
         try:
             delivery = await self.sender.deliver(messages)
         finally:
             # Also if nothing was sent, since the turn has ended: `delivery` is then empty.
             turn.on_delivery(delivery)
+        await retry_forever(partial(self.inbox.end, turn.update, turn.traces))
 
-    async def _handle_failure(self, turn: CurrentTurn, error: Exception) -> Try:
+    async def _handle_failure(self, turn: CurrentTurn, error: Exception) -> Try | None:
         """Wait before the next try of a failed turn; return None if it was set aside.
 
         A try that failed because the database was unavailable does not count.
@@ -298,24 +313,26 @@ class Lanes:
         if is_transient(error):
             log.warning("The turn of update %s waits: %s", update_id, kind)
             await asyncio.sleep(DATABASE_BACKOFF.max_wait)
-            return (), tries
+            return Try(tries)
         # Not the text of the error, which may be a user's.
         frames = "".join(format_tb(error.__traceback__))
         text = "The turn of update %s failed, try %s: %s\nTraceback:\n%s"
         log.error(text, update_id, tries, kind, frames)
         if tries >= self.max_tries:
-            return await self._set_aside(turn, kind)
+            await self._set_aside(turn, kind)
+            return None
         await asyncio.sleep(RETRY_BASE_SECONDS * 2**tries)
-        return (), tries + 1
+        return Try(tries + 1)
 
     async def _set_aside(
         self, failed: CurrentTurn, error: str, result: UpdateResult = "set_aside"
-    ) -> Try:
+    ) -> None:
         """Give up an update: tell the user and the admins, so that the lane can continue."""
+        # A new turn, without the messages and changes that the failed try has collected.
         row, turn = failed.update, CurrentTurn(failed.update, failed.state)
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
-            "`sommelier updates retry` has it tried again.",
+            "`sommelier updates retry` tries it again.",
             row.update_id,
             error,
         )
@@ -327,9 +344,7 @@ class Lanes:
         commit = partial(self.inbox.commit, row, turn.ended, turn.messages, error=error)
         await retry_forever(commit)
         self.metrics.update(result)
-        await self._deliver(turn, turn.messages)
-        await retry_forever(partial(self.inbox.save_traces, turn.traces))
-        return None
+        await self._deliver_and_end(turn, turn.messages)
 
 
 def row_of(payload: Payload) -> UpdateRow:

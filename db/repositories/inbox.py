@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, Final, cast
 
 from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.tracing.records import TraceRecord
 from agent.turn import Change
@@ -24,15 +25,15 @@ Payload = Mapping[str, Any]
 """An update as Telegram delivered it."""
 
 WAITING: Final = "waiting"
-TAKEN: Final = "taken"
+MERGED: Final = "merged"
 ANSWERED: Final = "answered"
 SET_ASIDE: Final = "set_aside"
 
 MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
 """A trace is stored in `commit`, so that a kill during the delivery does not lose it, and again in
-`end`, with the delivery. It is sent after this time, even if there was no end."""
-IS_TO_RUN: Final = UpdateRow.state.in_([WAITING, ANSWERED])
+`end`, with the delivery. Without an `end` it is exported so long after `commit`."""
+IS_UNFINISHED: Final = UpdateRow.state.in_([WAITING, ANSWERED])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
 
@@ -65,48 +66,52 @@ class Inbox(TraceStoringRepository):
             await session.execute(store, [values_of(row) for row in updates])
 
     async def list_waiting(self, lane: str) -> Sequence[UpdateRow]:
-        """Return the updates of a lane whose turns have to run, the next one first."""
-        query = select(UpdateRow).where(UpdateRow.lane == lane, IS_TO_RUN)
+        """Return the updates of a lane whose turns have not ended, the next one first."""
+        query = select(UpdateRow).where(UpdateRow.lane == lane, IS_UNFINISHED)
         return await self._all(query.order_by(UpdateRow.update_id).limit(MAX_PER_LANE))
 
     async def lanes(self) -> list[str]:
         """Return the lanes with updates to handle or messages to send, the oldest update first."""
         oldest = func.min(UpdateRow.update_id)
-        query = select(UpdateRow.lane).where(IS_TO_RUN).group_by(UpdateRow.lane).order_by(oldest)
+        query = (
+            select(UpdateRow.lane).where(IS_UNFINISHED).group_by(UpdateRow.lane).order_by(oldest)
+        )
         async with self._sessions() as session:
             return [lane for lane in await session.scalars(query) if lane is not None]
 
     async def begin(
-        self, row: UpdateRow, others: Collection[int] = (), *, tries: int
+        self, row: UpdateRow, joining: Collection[int] = (), *, tries: int
     ) -> tuple[Sequence[Payload], Sequence[OutboxRow] | None]:
-        """Begin the turn of an update, together with those of `others` that no turn has taken.
+        """Begin the turn of an update, together with those of `joining` that have no turn yet.
 
         Return its updates, and the unsent messages of its answer: None if there is no answer yet.
 
         Raises:
             TurnTaken: another process has begun it since `row` was read.
         """
-        begun = update(UpdateRow).where(_is_owned(row), IS_TO_RUN)
-        free = update(UpdateRow).where(UpdateRow.update_id.in_(others), IS_FREE)
+        begin = update(UpdateRow).where(_is_unchanged(row), IS_UNFINISHED)
+        merge = update(UpdateRow).where(UpdateRow.update_id.in_(joining), IS_FREE)
         payloads = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
         unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
         changes = {"turn_id": row.update_id, "epoch": row.epoch + 1, "tries": tries}
         outbox = None
         async with self._sessions.begin() as session:
-            if not await count_rows(session, begun.values(changes)):
+            if not await count_rows(session, begin.values(changes)):
                 raise TurnTaken
-            if others:
-                await session.execute(free.values(turn_id=row.update_id, state=TAKEN))
+            if joining:
+                await session.execute(merge.values(turn_id=row.update_id, state=MERGED))
             found = (await session.scalars(payloads.order_by(UpdateRow.update_id))).all()
             if row.state == ANSWERED:
                 outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
-        for name, value in changes.items():
+        for name, value in changes.items():  # `row` proves by its epoch that the turn is ours
             setattr(row, name, value)
         return found, outbox
 
     async def save_placeholder(self, row: UpdateRow, message_id: int) -> None:
         """Store the id of the group message that shows a turn's progress and becomes its answer."""
-        await self._write(update(UpdateRow).where(_is_owned(row)).values(placeholder_id=message_id))
+        await self._write(
+            update(UpdateRow).where(_is_unchanged(row)).values(placeholder_id=message_id)
+        )
 
     async def commit(
         self,
@@ -119,64 +124,80 @@ class Inbox(TraceStoringRepository):
     ) -> None:
         """Store the answer of a turn, its changes of data, and its messages to send.
 
-        With an `error` the update is set aside until an operator retries it. A commit that is
-        retried because its confirmation was lost changes nothing.
+        With an `error` the turn has no answer, and `end` sets its update aside; the `messages` tell
+        the user, and replace those that were not sent. A commit that is retried because its
+        confirmation was lost changes nothing.
 
         Raises:
             TurnTaken: another process has begun the turn.
         """
-        state = ANSWERED if error is None else SET_ASIDE
-        is_open = UpdateRow.state.in_([WAITING] if error is None else [WAITING, ANSWERED])
-        owned = update(UpdateRow).where(_is_owned(row), is_open)
+        is_open = UpdateRow.state == WAITING
+        if error is not None:  # set aside after the answer: if its delivery kills the process
+            is_open |= (UpdateRow.state == ANSWERED) & UpdateRow.error.is_(None)
+        close = update(UpdateRow).where(_is_unchanged(row), is_open)
+        stored = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
+        replaced = delete(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
         async with self._sessions.begin() as session:
-            if not await count_rows(session, owned.values(state=state, error=error)):
-                if await session.scalar(select(UpdateRow.state).where(_is_owned(row))) == state:
-                    return
+            if await count_rows(session, close.values(state=ANSWERED, error=error)):
+                if error is not None:
+                    await session.execute(replaced)
+                await self._store_answer(session, row, ended, messages, changes)
+            elif (await session.execute(stored)).one_or_none() != (ANSWERED, error):
                 raise TurnTaken
-            for turn in ended:
-                await save_turn(session, turn, self._now(), self._trace_rows, TRACE_DELAY)
-            await change(session, changes, self._now())
-            for message in messages:
-                # After a failed commit, another message may have its id by now.
-                message.id = cast("int", None)
-                message.update_id = row.update_id
-            session.add_all(messages)
+        row.error = error
 
-    async def record_sent(self, message: OutboxRow) -> None:
+    async def _store_answer(
+        self,
+        session: AsyncSession,
+        row: UpdateRow,
+        ended: Sequence[EndedTurn],
+        messages: Sequence[OutboxRow],
+        changes: Sequence[Change],
+    ) -> None:
+        for turn in ended:
+            await save_turn(session, turn, self._now(), self._trace_rows, TRACE_DELAY)
+        await change(session, changes, self._now())
+        for message in messages:
+            # A failed commit may have set an id that another message has by now.
+            message.id = cast("int", None)
+            message.update_id = row.update_id
+        session.add_all(messages)
+
+    async def record_delivery(self, message: OutboxRow) -> None:
         """Store the id or the error of a message, and delete its content.
 
         Raises:
             TurnTaken: another process has taken over the turn of the message and recorded it.
         """
-        result = {"message_id": message.message_id, "error": message.error}
-        sent = update(OutboxRow).where(OutboxRow.id == message.id, IS_UNSENT)
-        sent = sent.values(chat_id=message.chat_id, **result)
-        async with self._sessions.begin() as session:
-            emptied = sent.values(html="", buttons=[], file=None)
-            if not await count_rows(session, emptied) and message.update_id is not None:
-                raise TurnTaken
+        record = update(OutboxRow).where(OutboxRow.id == message.id, IS_UNSENT)
+        record = record.values(
+            chat_id=message.chat_id,  # another one if the group became a supergroup
+            message_id=message.message_id,
+            error=message.error,
+            html="",
+            buttons=[],
+            file=None,
+        )
+        # A message that no update caused has no turn that another process could take over.
+        if not await self._write(record) and message.update_id is not None:
+            raise TurnTaken
 
     async def end(self, row: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
-        """End a turn whose messages are sent: empty its updates, and store its complete `traces`.
+        """End a turn whose messages are sent: empty its updates, or set it aside after an error.
+
+        Also store its `traces` again, now with the delivery.
 
         Raises:
             TurnTaken: another process has begun it.
         """
-        update_id = row.update_id
-        owned = update(UpdateRow).where(_is_owned(row), UpdateRow.state == ANSWERED)
-        unneeded = delete(OutboxRow).where(
-            OutboxRow.update_id == update_id, OutboxRow.turn_id.is_(None)
-        )
-        ended: dict[str, object] = {"payload": {}, "error": None}
+        is_answered = UpdateRow.state == ANSWERED
+        state = DONE if row.error is None else SET_ASIDE
+        end = update(UpdateRow).where(_is_unchanged(row), is_answered).values(state=state)
         async with self._sessions.begin() as session:
-            if not await count_rows(session, owned.values(state=DONE)):
+            if not await count_rows(session, end):
                 raise TurnTaken
-            if not traces and await session.get(TurnRow, update_id) is None:
-                # No turn was stored for the update, a command for example: keep only its id.
-                ended = NO_PERSONAL_DATA
-            merged = update(UpdateRow).where(UpdateRow.turn_id == update_id)
-            await session.execute(merged.values(state=DONE, **ended))
-            await session.execute(unneeded)
+            if row.error is None:
+                await _empty(session, row.update_id, has_turn=bool(traces))
             await self._trace_rows.save(session, traces, self._now())
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
@@ -184,13 +205,15 @@ class Inbox(TraceStoringRepository):
         query = select(UpdateRow).where(UpdateRow.state == SET_ASIDE)
         return await self._all(query.order_by(UpdateRow.update_id))
 
-    async def ask_retry(self, update_id: int) -> bool:
+    async def schedule_retry(self, update_id: int) -> bool:
         """Schedule a retry of an update that was set aside; return False if there is none."""
         is_set_aside = (UpdateRow.update_id == update_id) & (UpdateRow.state == SET_ASIDE)
-        retried = update(UpdateRow).where(is_set_aside).values(state=WAITING, tries=0)
+        retry = update(UpdateRow).where(is_set_aside).values(state=WAITING, tries=0, error=None)
         async with self._sessions.begin() as session:
+            if not await count_rows(session, retry):
+                return False
             await session.execute(delete(OutboxRow).where(OutboxRow.update_id == update_id))
-            return bool(await count_rows(session, retried))
+        return True
 
     async def find_turn(self, chat_id: int, message_id: int) -> int | None:
         """Return the id of the turn that answers a message."""
@@ -200,19 +223,30 @@ class Inbox(TraceStoringRepository):
             return await session.scalar(query)
 
     async def backlog(self) -> Backlog:
-        """Return how many turns have not ended, and for how many seconds the oldest has waited."""
-        query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_TO_RUN)
+        """Return how many updates wait for the end of their turn, and the age of the oldest."""
+        query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_UNFINISHED)
         async with self._sessions() as session:
             count, oldest = (await session.execute(query)).one()
         age = (self._now() - oldest).total_seconds() if oldest else 0.0
         return Backlog(count, max(0.0, age))
 
     async def forget(self, older_than: timedelta) -> int:
-        """Delete updates older than `older_than`, except waiting ones; return the count."""
+        """Delete updates older than `older_than` whose turns have ended; return the count."""
         old = UpdateRow.received_at < self._now() - older_than
-        return await self._write(delete(UpdateRow).where(~IS_TO_RUN, old))
+        return await self._write(delete(UpdateRow).where(~IS_UNFINISHED, old))
 
 
-def _is_owned(row: UpdateRow) -> ColumnElement[bool]:
-    """Return the condition that no process has begun the turn since `row` was read."""
+async def _empty(session: AsyncSession, update_id: int, *, has_turn: bool) -> None:
+    """Delete the content of a turn's updates; without a stored turn, keep only their ids."""
+    values: dict[str, object] = {"payload": {}, "error": None}
+    if not has_turn and await session.get(TurnRow, update_id) is None:  # of a command for example
+        values = NO_PERSONAL_DATA
+    updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)
+    await session.execute(updates.values(state=DONE, **values))
+    is_unneeded = (OutboxRow.update_id == update_id) & OutboxRow.turn_id.is_(None)
+    await session.execute(delete(OutboxRow).where(is_unneeded))
+
+
+def _is_unchanged(row: UpdateRow) -> ColumnElement[bool]:
+    """Return the condition that no other process has begun the turn since `row` was read."""
     return (UpdateRow.update_id == row.update_id) & (UpdateRow.epoch == row.epoch)

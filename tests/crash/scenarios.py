@@ -177,7 +177,7 @@ def judge(name: str, on: Stage, *, quiet: bool = True) -> list[Result]:
         ),
         Result(name, "replies of another kind", str(other), not other),
         Result(name, "turns that failed", shown(failed), not failed),
-        Result(name, "updates by state", str(states), set(states) <= {"done", "taken"}),
+        Result(name, "updates by state", str(states), set(states) <= {"done", "merged"}),
         Result(name, "tracebacks in the logs", str(tracebacks), not (quiet and tracebacks)),
     ]
 

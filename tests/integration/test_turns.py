@@ -105,7 +105,7 @@ class World:
         for message in messages:
             self.sent.append(message.html)
             message.message_id = len(self.sent)
-            await self.inbox.record_sent(message)
+            await self.inbox.record_delivery(message)
         return Delivery(tuple(range(len(messages))), tries=1)
 
     @asynccontextmanager
@@ -211,12 +211,12 @@ async def test_what_fails_three_times_is_set_aside_until_it_is_retried_whole(wor
     (aside,) = await world.inbox.list_set_aside()
     assert (aside.update_id, aside.error, world.told) == (1, "TimeoutError", [CHAT])
     assert (world.texts(), world.sent) == (["/ask"], ["Sorry", "/ask"])
-    assert await world.inbox.ask_retry(1)
+    assert await world.inbox.schedule_retry(1)
     assert await world.inbox.lanes() == [LANE]
     await world.hear(4, "and a white")
     await world.run()
     assert world.texts() == ["/ask", "a red\nfor lamb", "and a white"]
-    assert not await world.inbox.ask_retry(1)
+    assert not await world.inbox.schedule_retry(1)
 
 
 async def test_a_database_that_is_away_is_no_failure_of_a_turn(world: World) -> None:
@@ -252,6 +252,21 @@ async def test_what_kills_the_process_is_set_aside_and_the_others_are_answered(
     assert (world.told, world.texts()) == ([CHAT], ["a red"])
     (aside,) = await world.inbox.list_set_aside()
     assert "died" in str(aside.error)
+
+
+async def test_a_kill_before_an_apology_is_sent_does_not_lose_it(world: World) -> None:
+    async def die(messages: Sequence[OutboxRow]) -> Delivery:
+        raise Killed
+
+    await world.hear(1, "poison")
+    world.failing += [ValueError()] * 3
+    deliver, world.deliver = world.deliver, die  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        await world.run()
+    world.deliver = deliver  # type: ignore[method-assign]
+    await world.run()
+    (aside,) = await world.inbox.list_set_aside()
+    assert (aside.error, world.sent, world.told) == ("ValueError", ["Sorry"], [CHAT])
 
 
 async def test_turns_that_may_have_killed_the_process_run_alone(world: World) -> None:
@@ -317,7 +332,7 @@ async def test_a_turn_that_another_process_took_over_is_neither_stored_nor_sent_
     async def deliver(messages: Sequence[OutboxRow]) -> Delivery:
         other = OutboxRow(chat_id=CHAT, message_id=1)
         other.id, other.update_id = messages[0].id, 1
-        await world.inbox.record_sent(other)
+        await world.inbox.record_delivery(other)
         world.is_locked = True
         return await World.deliver(world, messages)
 
