@@ -102,7 +102,7 @@ async def open_app(
             sender=sender,
             answerer=sommelier_of(resources, servers),
             turns=TurnRunner(
-                run=resources.run,
+                base_run=resources.run,
                 replies=Replies(sender, buttons_below),
                 store=repositories.turns,
                 budgets=budgets_of(settings, resources, admins),

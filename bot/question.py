@@ -128,7 +128,7 @@ class RunningTurns:
 class CurrentTurn:
     """The turn of an update while it is handled: its messages, and what is stored with them.
 
-    `on_delivery` is called with the result of sending the messages.
+    `on_delivery` is called with the result of sending the messages, an empty one if none was sent.
     """
 
     update: UpdateRow

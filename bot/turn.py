@@ -44,11 +44,11 @@ LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 class TurnRunner:
     """Answers questions, each in a turn of its own.
 
-    Every turn starts from `run`. Without `replies` nothing is shown or sent. `store` saves turns
-    that did not come from an update; for an update the lane saves them.
+    The run of every turn is made from `base_run`. Without `replies` nothing is shown or sent.
+    `store` saves turns that did not come from an update; for an update the lane saves them.
     """
 
-    run: Run = field(default_factory=Run)
+    base_run: Run = field(default_factory=Run)
     safety: SafetyService = field(default_factory=SafetyService)
     budgets: Budgets | None = None
     tracer: Tracer = TraceRecord.open_root
@@ -74,10 +74,10 @@ class TurnRunner:
                 await self.replies.messages(question, reply, format_answer) if self.replies else []
             )
         except BaseException as error:
-            # After a success, `_commit` removes the question once its answer is sent.
             self.running.questions.pop(question.id, None)
             await self._handle_abort(question, root, error)
             raise
+        # This also removes the question from those that run, once its answer is sent.
         await self._commit(question, reply, messages, root)
         self.metrics.turn_ended(reply.outcome, reply.seconds)
         return reply
@@ -110,21 +110,25 @@ class TurnRunner:
         The state of the turn gets the run's ledger.
         """
         state = question.state
-        run = self.run.for_turn(
+        run = self.base_run.for_turn(
             span=root,
-            limits=allowance.apply_to(self.run.limits),
+            limits=allowance.apply_to(self.base_run.limits),
             show_draft=show_draft,
             stop=state.stop,
             spent_before=state.spent_before,
         )
         state.ledger = run.ledger
         if allowance.is_used_up():
-            # `for_turn` has removed the chat models; remove those for pictures and speech, too.
+            # Limits of zero made `for_turn` remove the chat models; remove the others, too: those
+            # for pictures and speech.
             run = replace(run, deps=replace(deps_of(run), models={}))
         return run
 
     async def _read_person(self, question: Question, root: Span) -> Person:
-        """Read the care and memory of the user once; their settings may hide words in the trace."""
+        """Read the user's care and memory, once for the turn.
+
+        If the user chose so, the trace leaves out all texts.
+        """
         user_id, chat_id = question.user_id, question.chat_id
         care = await self.safety.find_care(question.text, chat_id, user_id, root)
         person = await self.safety.read_person(chat_id, user_id, care, question.state.facts)
@@ -156,9 +160,11 @@ class TurnRunner:
 
     def _lacked_budget(self, run: Run, allowance: Allowance, reply: Reply) -> bool:
         """Return whether the budgets forced an answer by rules, though there are models."""
-        if not self.run.models or not allowance.is_used_up(run.ledger.spent):
+        if not self.base_run.models or not allowance.is_used_up(run.ledger.spent):
             return False
-        return reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
+        had_no_models = reply.outcome == "answered" and not run.models
+        ran_out = reply.outcome == "fallback"
+        return had_no_models or ran_out
 
     async def _may_have_lost_answer(self, question: Question) -> bool:
         """Return whether the answer before this one may not have arrived."""
@@ -173,10 +179,10 @@ class TurnRunner:
     ) -> None:
         """Store a turn and send its messages; the lane does both if an update began it."""
         ended = ended_turn(question, reply, root)
-        # Release the message that showed progress, so that no later message overwrites the answer.
+        # The answer replaces the progress message: forget its id, so that no later try edits it.
         question.state.placeholder_id = None
 
-        def record_delivery(delivery: Delivery) -> None:
+        def on_delivery(delivery: Delivery) -> None:
             self.running.questions.pop(question.id, None)
             if delivery.tries:
                 self.metrics.telegram_send(delivery.error)
@@ -185,11 +191,15 @@ class TurnRunner:
         if (current := current_turn()) is not None:
             current.ended.append(ended)
             current.messages += messages
-            current.on_delivery = record_delivery
+            current.on_delivery = on_delivery
             return
-        await self._save(ended, messages)
-        delivery = await self.replies.sender.deliver(messages) if self.replies else Delivery()
-        record_delivery(delivery)
+        delivery = Delivery()
+        try:
+            await self._save(ended, messages)
+            if self.replies is not None:
+                delivery = await self.replies.sender.deliver(messages)
+        finally:
+            on_delivery(delivery)
 
     async def _save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
         """Store a turn. If the database is unavailable, log it: the answer is sent all the same."""
@@ -200,7 +210,7 @@ class TurnRunner:
 
     async def _handle_abort(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep the trace of a turn that was cancelled or failed before its reply was made."""
-        # If a correction cancelled the turn, or the lane tries it again, this trace continues.
+        # If the turn is tried again, after a failure or with a later update, this trace continues.
         question.state.trace = root.trace
         if current_turn() is None:
             # No update began the turn, so this is its end.
@@ -219,7 +229,10 @@ class TurnRunner:
         await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> bool:
-        """Offer help if a message that gets no answer states a crisis; return True if it does."""
+        """Run a turn that offers help if a message that the bot would ignore states a crisis.
+
+        Return whether it does.
+        """
 
         async def no_work(run: Run) -> Reply:
             return Reply(text="")  # not called: in a crisis `SafetyService.guard` answers instead
@@ -231,9 +244,9 @@ class TurnRunner:
 
 
 async def _transcribe(question: Question, run: Run) -> Question:
-    """Return a voice question with its transcript, and set the language of the answer to its own.
+    """Return a voice question with its transcript; any other question is returned as it is.
 
-    Any other question is returned as it is.
+    Answer in the language that was spoken, unless the user chose one.
     """
     if question.transcribe is None:
         return question

@@ -144,7 +144,7 @@ async def running(
     conversation = Conversation(
         resources=found.resources(repositories),
         turns=TurnRunner(
-            run=run or found.run,
+            base_run=run or found.run,
             replies=Replies(sender, buttons),
             tracer=tracer,
             **{"store": repositories.turns, **turns_with},

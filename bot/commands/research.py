@@ -110,7 +110,7 @@ def _look_up(
             open_exporter(settings, resources.sessions),
         ):
             turns = TurnRunner(
-                run=resources.run,
+                base_run=resources.run,
                 safety=SafetyService(help=resources.help),
                 store=resources.repositories.turns,
             )

@@ -139,7 +139,7 @@ class LookUps:
     async def _ask(self, question: Question, *, refine: bool) -> None:
         server, resources = self.talk.resources.refinement, self.talk.resources
         is_refined = refinement_wanted(server, True if refine else None)
-        may_refine = not refine and server is not False and bool(self.talk.turns.run.models)
+        may_refine = not refine and server is not False and bool(self.talk.turns.base_run.models)
 
         async def work(run: Run) -> Reply:
             return await look_ups.ask(question.text, run, resources, refine=is_refined)

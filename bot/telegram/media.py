@@ -75,7 +75,7 @@ async def _answer_pictures(talk: Conversation, update: Update, readers: SentFile
     message = message_of(update)
     if not is_addressed(message):
         return
-    words, can_see = without_mentions(message), VISION in deps_of(talk.turns.run).models
+    words, can_see = without_mentions(message), VISION in deps_of(talk.turns.base_run).models
     files = files_of(message) or files_of(message.reply_to_message)
     if not (words or can_see):
         await talk.say(update, translate("text_only"))

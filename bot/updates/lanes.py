@@ -248,7 +248,11 @@ class Lanes:
             commit = partial(
                 self.inbox.commit, turn.update, turn.ended, turn.messages, turn.changes
             )
-            await retry_forever(commit)
+            try:
+                await retry_forever(commit)
+            except BaseException:
+                turn.on_delivery(Delivery())  # nothing will be sent: the turn runs here no more
+                raise
         return joining
 
     async def _handle(self, lane: Lane, payloads: Sequence[Payload]) -> Sequence[int]:

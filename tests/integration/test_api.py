@@ -77,7 +77,7 @@ async def serving(
     """A client that is let in to the API over these models."""
     sources = Sources(documents=parts.pop("documents", FakeLibrary()), models=models, **parts)
     api = Api(
-        turns=replace(turns or TurnRunner(), run=sources.run),
+        turns=replace(turns or TurnRunner(), base_run=sources.run),
         answerer=answerer or Sommelier(catalogue=FakeCatalogue()),
         resources=sources.resources(),
         user="ab12",

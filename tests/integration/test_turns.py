@@ -322,7 +322,10 @@ async def test_of_a_command_only_the_number_of_its_update_stays(world: World) ->
 async def test_a_turn_that_another_process_took_over_is_neither_stored_nor_sent_on(
     world: World, when: str
 ) -> None:
+    ended = list[Delivery]()
+
     async def handle(payload: Payload) -> None:
+        turn().on_delivery = ended.append
         say("Chinon")
         say("Rioja")
         if when == "thinking":
@@ -341,6 +344,7 @@ async def test_a_turn_that_another_process_took_over_is_neither_stored_nor_sent_
     await world.run()
     expected = ([], "waiting") if when == "thinking" else (["Chinon"], "answered")
     assert (world.sent, (await world.row(1)).state) == expected
+    assert ended == [Delivery()]
 
 
 def fail_commits(engine: AsyncEngine, *, is_stored: bool) -> list[bool]:
