@@ -1,27 +1,29 @@
-"""Store traces: admins read them here, and from here they are sent to Langfuse.
+"""Store traces and their scores: admins read them here, and from here they are sent to Langfuse.
 
-A trace is masked, and stored in the transactions that commit and end its turn.
+A trace is masked, and stored in the transactions that commit and end its turn. Its scores are those
+of the turn itself, and the feedback of users. A score that is taken back stays without a value
+until its deletion was sent. A score that is given after that has another id, since Langfuse deletes
+whatever has the old id some time later.
 """
 
 import logging
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from sqlalchemy import case, delete, func, or_, select
+from sqlalchemy import case, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
 from agent.engine.span import Level
 from agent.tracing.masking import Masking
-from agent.tracing.records import TraceRecord
+from agent.tracing.records import ScoreRecord, TraceRecord
 from db.engine import Sessions, SqlRepository, count_rows
-from db.models import TraceRow, TurnRow, table_of, upsert, utc_now
+from db.models import ScoreRow, TraceRow, TurnRow, insert, table_of, upsert, utc_now
 from db.repositories.queues import KEPT, WAITING
-from db.repositories.scores import forget_scores, save_scores, save_verdict, scores_of
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ MAX_QUESTION_CHARS: Final = 200  # in the list
 _RECORD: Final = TypeAdapter(TraceRecord)
 
 T: Final = table_of(TraceRow).c
+S: Final = table_of(ScoreRow).c
 FAILING_FIRST: Final[dict[Level, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT": 2}
 
 
@@ -59,12 +62,41 @@ class TraceRows:
                 log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
                 continue
             await session.execute(upsert(session, TraceRow), row)
-            await save_scores(session, shown, self.state, now)
+            if scores := _score_rows(shown):
+                queued = {"state": self.state, "due_at": now}
+                await session.execute(
+                    upsert(session, ScoreRow), [score | queued for score in scores]
+                )
 
     async def save_verdict(self, session: AsyncSession, turn: TurnRow, now: datetime) -> None:
-        """Store the feedback on a turn as scores of its trace."""
-        if turn.trace_id is not None:
-            await save_verdict(session, turn, self.masking.words, self.state, now)
+        """Store the feedback on a turn as scores of its trace; without feedback take them back."""
+        if turn.trace_id is None:
+            return
+        for score in self._verdict_scores(turn):
+            named = (S.trace_id == turn.trace_id) & (S.name == score.name)
+            ids = select(S.score_id).where(named)
+            live = await session.scalar(ids.where(S.value.is_not(None)))
+            values = asdict(score) | {"state": self.state, "due_at": now}
+            if live is not None:
+                changed = update(table_of(ScoreRow)).where(S.score_id == live)
+                await session.execute(changed.values(values))
+            elif score.value is not None:
+                earlier = len((await session.scalars(ids)).all())
+                again = f"-{earlier}" if earlier else ""
+                row = {
+                    "score_id": f"{turn.trace_id}-{score.name}{again}",
+                    "trace_id": turn.trace_id,
+                    "observation_id": turn.root_id,
+                    "at": turn.at,
+                }
+                await session.execute(insert(session, ScoreRow), row | values)
+
+    def _verdict_scores(self, turn: TurnRow) -> tuple[ScoreRecord, ScoreRecord]:
+        liked = None if turn.verdict is None else float(turn.verdict == "liked")
+        return (
+            ScoreRecord("user_feedback", liked, "BOOLEAN", self.masking.words(turn.comment)),
+            ScoreRecord("user_feedback_reason", turn.reason, "CATEGORICAL"),
+        )
 
 
 LOCAL_TRACES: Final = TraceRows()
@@ -108,7 +140,10 @@ class SqlTraceStore(TraceStoringRepository):
                 raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
             if not found:
                 raise LookupError(f"there is no trace {trace_id!r} in the local store")
-            return replace(found[0], scores=await scores_of(session, found[0].trace_id))
+            of_trace = (S.trace_id == found[0].trace_id) & S.value.is_not(None)
+            scores = select(S.name, S.value, S.kind, S.comment).where(of_trace).order_by(S.name)
+            rows = await session.execute(scores)
+            return replace(found[0], scores={row.name: ScoreRecord(*row) for row in rows})
 
     async def summaries(
         self,
@@ -146,7 +181,8 @@ class SqlTraceStore(TraceStoringRepository):
             traces = table_of(TraceRow)
             lost = await count_rows(session, delete(traces).where(is_old, T.state == WAITING))
             await session.execute(delete(traces).where(is_old))
-            await forget_scores(session)
+            kept = select(TraceRow.trace_id)
+            await session.execute(delete(table_of(ScoreRow)).where(S.trace_id.not_in(kept)))
             return lost
 
 
@@ -170,6 +206,20 @@ def to_row(trace: TraceRecord) -> dict[str, Any]:
         "name": trace.name,
         "record": packed(trace),
     }
+
+
+def _score_rows(trace: TraceRecord) -> list[dict[str, Any]]:
+    """Return the rows of a trace's own scores; one of the same name is replaced."""
+    root = trace.root
+    known = {
+        "trace_id": trace.trace_id,
+        "observation_id": root.span_id,
+        "at": moment(root.ended_ns or 0),
+    }
+    return [
+        {"score_id": f"{trace.trace_id}-{score.name}", **asdict(score), **known}
+        for score in trace.scores.values()
+    ]
 
 
 def packed(trace: TraceRecord) -> bytes:
