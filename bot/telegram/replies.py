@@ -1,21 +1,51 @@
-"""Show a chat that its answer forms, and make the messages of the answer."""
+"""Make the messages of an answer, and show while it forms: "typing", and drafts of the answer.
+
+In a private chat a draft is no message: Telegram shows it for 30 s, and removes it when the bot
+sends anything. No draft is sent after the answer.
+
+Groups have no drafts. There a message of three dots is sent, its id stored, and only then it is
+edited until it is the answer: a kill in between may leave three dots, but never two answers.
+"""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from telegram.constants import ChatAction, ParseMode
+from telegram.error import RetryAfter, TelegramError
+
 from agent.engine.run import ShowDraft
 from agent.turn import Reply, with_notes
-from bot.outgoing import ButtonRows, Outgoing
-from bot.question import Question
-from bot.telegram.drafts import LATE_SECONDS, Forming
-from bot.telegram.rate_limit import Clock
-from bot.telegram.sender import Sender, message_to, messages_of
+from bot.outgoing import ButtonRows, Destination, Outgoing
+from bot.question import Question, TurnState, current_turn
+from bot.retries import retry_forever
+from bot.telegram.rate_limit import Clock, Optional, seconds_of
+from bot.telegram.render import split_messages
+from bot.telegram.sender import NO_PREVIEW, Sender, message_to, messages_of
 from db.models import OutboxRow
 
+log = logging.getLogger(__name__)
+
+TYPING_SECONDS: Final = 4.5
+"""Seconds after which "typing" is shown again; Telegram hides it after 5 seconds."""
+DRAFT_SECONDS: Final = 0.5
+"""The time between two drafts, from when Telegram has the first."""
+REFRESH_SECONDS: Final = 20.0
+"""Seconds after which an unchanged draft is sent again; Telegram removes it after 30."""
+POLL_SECONDS: Final = 0.15
+"""Seconds between two looks for a new draft."""
+LATE_SECONDS: Final = (2.0, None)
+"""Seconds that an answer waits for a request to show it forming, in private chats and in groups."""
+EDIT_SECONDS: Final = 5.0
+"""The time between two edits in a group: of its 20 messages a minute, 8 are left to answers."""
+QUICK_SECONDS: Final = 2.0
+"""Seconds before a group sees a draft: until then it waits for the answer."""
+PLACEHOLDER: Final = "…"
+OPTIONAL: Final[Optional] = "optional"
 AUDIO_FILE: Final = "answer.ogg"
 FormatAnswer = Callable[[Any], Sequence[Outgoing]]
 """Returns the messages that show a reply's `answer`."""
@@ -39,7 +69,7 @@ class Replies:
         """
         to, state = question.to, question.state
         assert to is not None  # noqa: S101 - other turns show no progress
-        forming = Forming(self.sender, to, question.id, state, self.clock)
+        forming = _Forming(self.sender, to, question.id, state, self.clock)
         task = asyncio.create_task(forming.run())
         self._showing.add(task)
         task.add_done_callback(self._showing.discard)
@@ -87,3 +117,121 @@ async def _messages(
     for message in messages:
         message.turn_id = question.id
     return messages
+
+
+class _Forming:
+    """An answer that forms in a chat: the source of its newest draft, and the part shown.
+
+    The id of a group's message is stored in the outbox of `sender` before anything of the answer is
+    in it. Drafts in groups are left out where the rate limit would delay them. A chat in which
+    Telegram asks to wait is left alone for so long.
+    """
+
+    def __init__(
+        self,
+        sender: Sender,
+        to: Destination,
+        draft_id: int,
+        state: TurnState,
+        clock: Clock,
+    ) -> None:
+        self.bot, self.inbox, self.clock = sender.bot, sender.outbox, clock
+        self.to, self.draft_id, self.state = to, draft_id, state
+        self.due_at = clock() + (QUICK_SECONDS if to.is_group else 0)
+        """The time at which the next draft may be shown."""
+        self.has_drafts = True
+        self.draft: Callable[[], str] | None = None
+        self.shown = ""
+        self.shown_at = self.typed_at = float("-inf")
+        self.is_drafting = self.is_over = False
+        self.news = asyncio.Event()
+
+    def show(self, draft: Callable[[], str]) -> None:
+        """Show this draft from now on."""
+        self.draft = draft
+        self.news.set()
+
+    def end(self) -> None:
+        """Show no more drafts."""
+        self.is_over = True
+        self.news.set()
+
+    async def run(self) -> None:
+        """Show drafts and "typing" until the answer is there."""
+        while not self.is_over:
+            self.news.clear()
+            try:
+                await self._show()
+            except TelegramError as error:
+                self._note(error)
+            self.is_drafting = False
+            seconds = POLL_SECONDS if self.draft and self.has_drafts else TYPING_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self.news.wait()
+
+    async def _show(self) -> None:
+        """Show a draft or a typing indicator, if one is due."""
+        now, to = self.clock(), self.to
+        if self.draft and self.has_drafts and now >= self.due_at:
+            html = next(iter(split_messages(self.draft())), "") or self.shown
+            fades = not to.is_group and now - self.shown_at >= REFRESH_SECONDS
+            if html and (html != self.shown or fades):
+                self.is_drafting = True
+                await (self._edit(html) if to.is_group else self._send_draft(html))
+                return
+        if not self.shown and now - self.typed_at >= TYPING_SECONDS:
+            self.typed_at = now
+            await self.bot.send_chat_action(
+                to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
+            )
+
+    async def _send_draft(self, html: str) -> None:
+        try:
+            await self.bot.send_message_draft(
+                self.to.chat_id,
+                self.draft_id,
+                html,
+                message_thread_id=self.to.thread_id,
+                parse_mode=ParseMode.HTML,
+                api_kwargs={"can_stop": True},
+            )
+            self.shown = html
+        finally:
+            self.shown_at = self.clock()
+            self.due_at = self.shown_at + DRAFT_SECONDS
+
+    async def _edit(self, html: str) -> None:
+        """Edit the message that becomes the answer; send it first."""
+        to, bot = self.to, self.bot
+        if self.state.placeholder_id is None:
+            sent = await bot.send_message(
+                to.chat_id,
+                PLACEHOLDER,
+                message_thread_id=to.thread_id,
+                reply_to_message_id=to.reply_to,
+                allow_sending_without_reply=True,
+                rate_limit_args=OPTIONAL,
+            )
+            self.state.placeholder_id = message_id = sent.message_id
+            if (turn := current_turn()) is not None:
+                await retry_forever(lambda: self.inbox.save_placeholder(turn.update, message_id))
+            return
+        await bot.edit_message_text(
+            html,
+            to.chat_id,
+            self.state.placeholder_id,
+            parse_mode=ParseMode.HTML,
+            link_preview_options=NO_PREVIEW,
+            rate_limit_args=OPTIONAL,
+        )
+        self.shown, self.due_at = html, self.clock() + EDIT_SECONDS
+
+    def _note(self, error: TelegramError) -> None:
+        """Note what an error means for the drafts that follow."""
+        log.debug("A sign that an answer forms was not shown: %s", error)
+        if isinstance(error, RetryAfter):
+            self.due_at = self.typed_at = self.clock() + seconds_of(error)
+        elif self.is_drafting:
+            # Telegram declines drafts, or may have sent or edited it: do not do that a second time.
+            self.has_drafts, self.shown = False, ""

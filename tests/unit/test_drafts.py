@@ -13,8 +13,7 @@ from telegram.ext import ExtBot
 
 from bot.outgoing import Destination
 from bot.question import CurrentTurn, Question, set_current_turn
-from bot.telegram.drafts import PLACEHOLDER
-from bot.telegram.replies import Replies
+from bot.telegram.replies import PLACEHOLDER, Replies
 from bot.telegram.sender import Sender
 from db.models import UpdateRow
 from db.repositories.inbox import Inbox
