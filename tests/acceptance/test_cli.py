@@ -4,8 +4,6 @@ import os
 import pty
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -32,24 +30,6 @@ def test_help_lists_the_commands_and_the_version_is_shown(environment: dict[str,
     assert (listed.returncode, version.returncode) == (0, 0)
     assert re.findall(r"^│ (\w+) ", listed.stdout, re.MULTILINE) == [*COMMANDS]
     assert re.fullmatch(r"sommelier \d+\.\d+\.\d+\n", version.stdout)
-
-
-@pytest.mark.parametrize(
-    ("module", "heavy"),
-    [
-        ("bot.__main__", ["telegram", "sqlalchemy", "pydantic", "openai", "httpx"]),
-        ("bot.console", ["fastapi", "starlette", "uvicorn"]),
-    ],
-    ids=["help", "chat"],
-)
-def test_nothing_heavy_is_imported_where_it_is_not_needed(
-    module: str, heavy: list[str], environment: dict[str, str]
-) -> None:
-    code = f"import sys, {module}; print(sorted(set({heavy}) & set(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(

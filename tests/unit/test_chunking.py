@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.documents.chunking import REST, Block, Section, chunk, outline
+from db.documents.chunking import REST, Section, chunk
 from db.documents.reading import read_document
 
 sentences = st.sampled_from(
@@ -49,29 +49,6 @@ def test_a_long_paragraph_is_cut_after_sentences() -> None:
     pieces = chunk([Section((), sentence * 60)])
     assert [len(piece.text) for piece in pieces] == [1481, 1481, 455]
     assert {piece.text[-9:] for piece in pieces} == {"ca. 1986."}
-
-
-def test_headings_make_a_chain_below_the_title() -> None:
-    title, sections = outline(
-        [
-            Block("Loire", 1),
-            Block("Intro."),
-            Block("Grapes", 2),
-            Block("Chenin", 3),
-            Block("Old."),
-            Block("White."),
-            Block("Empty", 2),
-            Block("Places", 2),
-            Block("Tours."),
-        ]
-    )
-    assert title == "Loire"
-    assert sections == [
-        Section((), "Intro."),
-        Section(("Grapes", "Chenin"), "Old.\n\nWhite."),
-        Section(("Empty",), "Empty"),
-        Section(("Places",), "Tours."),
-    ]
 
 
 def test_markdown_reads_as_people_see_it() -> None:

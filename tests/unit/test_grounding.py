@@ -6,7 +6,7 @@ import pytest
 
 from agent.engine.contract import Evidence
 from agent.i18n import use_language
-from agent.sommelier.answer import grounded_part, grounding_problem, render, salvage
+from agent.sommelier.answer import grounding_problem, render, salvage
 from agent.sommelier.cards import facts_line
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency
@@ -35,19 +35,14 @@ def in_description(text: str, evidence: Evidence = EVIDENCE) -> str | None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Both are under 25 euros and go with lamb.",
         "The Chinon costs €16.50, the Rioja €22, about 17 and 22 euros.",
         "Two of the Chinon come to €33, both wines to €38.50, the Rioja costs €5.50 more.",
-        "Six bottles come to 99 €.",
         "Two of the Chinon and one of the Rioja, €55 in all.",
         "The Chinon is at its best until 2025.",
         "In 1976 a tasting in Paris changed much, and Grands crus were ranked in 1855.",
-        "Seit 1980 DOCG; in the 1960s nobody knew it.",
         "Serve it at 16 °C after 30 minutes, in a glass of 0,75 l or 13.50 %.",
-        "At 16 I can't help you with wine.",
         "Would you like something at €40, a 2015 perhaps?",
         "It keeps until 2060, bis in die 2040er.",
-        "Three points to note: soft, ripe, round.",
         "Take a glass of Pétrus; it is oak-free, medal-winning and from Zorbelo.",
     ],
 )
@@ -59,23 +54,13 @@ def test_words_and_figures_that_follow_from_evidence_pass(text: str) -> None:
     ("text", "named"),
     [
         ("It costs only €9.", "€9"),
-        ("It costs 25.50 euros.", "25.50 euros"),
         ("It costs nineteen euros.", "19 euros"),
-        ("Der kostet siebenundvierzig Euro.", "47 euro"),
-        ("A bargain at 7.95 EUR!", "7.95 eur"),
         ("Yours for 1.234,50 €.", "1.234,50 €"),
-        ("It is ①② € only.", "12 €"),
-        ("A bottle is ₩30 here.", "₩30"),
-        ("It is 9.- per bottle.", "9.-"),
         ("The Chinon 2015 is even better.", "2015"),
-        ("A 2012 Barolo would be grand.", "2012"),
         ("Der 2016er ist reif.", "2016"),
-        ("The Margaux 1900 was grand.", "1900"),
-        ("On the market it costs €44 or more.", "€44"),
         (f"{{wine:{CHINON.id}}} costs €22.", "€22"),
         ("It has 97 points.", "97 points"),
         ("A 96-point wine, 18/20 in France.", "96 points"),
-        ("Mit 19 von 20 Punkten bewertet.", "19 points"),
     ],
 )
 def test_a_figure_that_nothing_grounds_is_named(text: str, named: str) -> None:
@@ -89,8 +74,6 @@ def test_a_figure_that_nothing_grounds_is_named(text: str, named: str) -> None:
     [
         "We stay within 60, bleiben unter Ihrer Grenze von 50 Euro, below €60.",
         "I'm sorry, Château Margaux 2015 isn't in our cellar.",
-        "Ein Château Margaux 2015 mit 98 Punkten haben wir nicht.",
-        "The Chinon stays €43.50 under your limit.",
         "Two at fifty come to €100.",
     ],
 )
@@ -139,9 +122,7 @@ def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
 @pytest.mark.parametrize(
     ("text", "currency"),
     [
-        ("It costs 17 francs.", "CHF"),
         ("Yours for $16.50.", "USD"),
-        ("For 17 kronor it is yours.", "SEK"),
         ("For 16.50 € it is yours.", "EUR"),
     ],
 )
@@ -151,11 +132,6 @@ def test_a_price_holds_in_its_own_currency(text: str, currency: str) -> None:
     other = Currency.CHF if currency == "EUR" else Currency.EUR
     foreign = CHINON.model_copy(update={"currency": other})
     assert in_intro(text, Evidence(sources=by_id([foreign])))
-
-
-def test_a_sentence_goes_and_the_others_stay() -> None:
-    answer = recommend(GOOD, intro="Two reds for lamb. It costs €9. Enjoy!")
-    assert grounded_part(answer, EVIDENCE).intro == "Two reds for lamb. Enjoy!"
 
 
 def test_an_unknown_id_is_answered_with_the_known_ones() -> None:
@@ -181,10 +157,6 @@ def test_the_grounded_part_keeps_what_is_true() -> None:
     assert all(word not in text for word in ("€9", "Grand.", "€5."))
 
 
-def test_nothing_is_left_of_an_answer_with_invented_wines_only() -> None:
-    assert salvage(recommend(WineRecommendation(wine_id="nowhere")), EVIDENCE) is None
-
-
 @pytest.mark.parametrize(
     ("language", "country"),
     [
@@ -199,8 +171,3 @@ def test_a_card_is_in_the_language_of_the_answer(language: str, country: str) ->
         shown = facts_line(CHINON)
         assert shown == f"Chinon, {country} · ≈ €16.50"
         assert facts_line(gone).startswith(f"{shown} · ")
-
-
-def test_a_bottle_of_ones_own_may_have_no_country() -> None:
-    own = CHINON.model_copy(update={"id": "own:1", "country": ""})
-    assert facts_line(own) == "Chinon · your own cellar"

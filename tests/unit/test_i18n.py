@@ -11,10 +11,8 @@ from babel.messages.pofile import read_po
 
 from agent.i18n import (
     LOCALES,
-    current_language,
     languages,
     translate_into,
-    use_language,
 )
 
 ROOT = LOCALES.parents[1]
@@ -102,28 +100,6 @@ def test_no_sentence_is_left_unsaid() -> None:
     found = [name for name in NAMES if f'"{name}"' in source or f"'{name}'" in source]
     left = [name for name in NAMES if name not in found and not name.startswith(BUILT)]
     assert left == []
-
-
-@pytest.mark.parametrize(
-    ("code", "language"),
-    [
-        ("de-AT", "de"),
-        ("fr_CA.UTF-8", "fr"),
-        ("fr, en;q=0.7", "fr"),
-        ("pl", "en"),
-        (None, "en"),
-        ("../../etc", "en"),
-    ],
-)
-def test_a_code_is_the_language_that_there_is_a_catalogue_of(code: str, language: str) -> None:
-    with use_language(code):
-        assert current_language() == language
-    assert current_language() == "en"
-
-
-def test_a_number_chooses_the_form() -> None:
-    one, two = (translate_into("de", "broadcast_preview", count=count) for count in (1, 2))
-    assert (one.endswith("An 1 Chat senden?"), two.endswith("An 2 Chats senden?")) == (True, True)
 
 
 def test_a_foreign_value_stands_as_it_is() -> None:

@@ -19,8 +19,6 @@ def logged(text: str, *secrets: str) -> str:
     [
         (f"GET /bot{BOT_TOKEN}/getMe", (BOT_TOKEN,), "GET /bot[secret]/getMe"),
         ("asked with fn9-4c1f0d, again", ("fn9-4c1f0d",), "asked with [secret], again"),
-        ("asked withfn9-4c1f0d", ("fn9-4c1f0d",), "asked with[secret]"),
-        (r'said "a\"b4567890"', ('a"b4567890',), 'said "[secret]"'),
     ],
 )
 def test_credentials_are_hidden(text: str, secrets: tuple[str, ...], shown: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from mcp.types import CallToolResult, ImageContent, TextContent
@@ -36,21 +37,17 @@ def test_entries_are_read_as_other_programs_write_them_and_wrong_ones_are_told()
 
 
 @pytest.mark.parametrize(
-    ("result", "text"),
+    ("content", "structured", "text"),
     [
-        ([], ""),
-        ([TextContent(text=" a\x00\u202eb ")], "ab"),
-        ([ImageContent(data="AA==", mime_type="image/png")], "[image, not shown]"),
-        ([TextContent(text="x" * 10_000_000)], "x" * 700 + "\n[cut: 10000000 characters in all]"),
+        ([], {"at": "8 pm"}, '{"at": "8 pm"}'),
+        ([TextContent(text=" a\x00\u202eb ")], None, "ab"),
+        ([ImageContent(data="AA==", mime_type="image/png")], None, "[image, not shown]"),
+        ([TextContent(text="x" * 2000)], None, "x" * 700 + "\n[cut: 2000 characters in all]"),
     ],
 )
-def test_a_result_is_bounded_text(result: list[TextContent], text: str) -> None:
-    assert text_of(CallToolResult(content=list(result)), 1000) == text
-
-
-def test_a_result_without_text_is_its_structured_content() -> None:
-    result = CallToolResult(content=[], structured_content={"at": "8 pm"})
-    assert text_of(result, 1000) == '{"at": "8 pm"}'
+def test_a_result_is_bounded_text(content: list[Any], structured: Any, text: str) -> None:
+    result = CallToolResult(content=content, structured_content=structured)
+    assert text_of(result, 1000) == text
 
 
 def test_what_a_model_wrote_itself_is_no_evidence() -> None:

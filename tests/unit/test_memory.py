@@ -35,10 +35,8 @@ ADA = Person(user_id=7, facts=(HATE, Fact("budget", "20 EUR")), bottles=(BAROLO,
     ("text", "kinds"),
     [
         ("no Chardonnay", {"hate": "grapes=Chardonnay"}),
-        ("kein Chardonnay", {"hate": "grapes=Chardonnay"}),
         ("Riesling", {"like": "grapes=Riesling"}),
         ("up to 20 euros", {"budget": "20 EUR"}),
-        ("my wife: no eggs", {"note": "my wife: no eggs"}),
         ("call me Baz", {"note": "call me Baz"}),
     ],
 )
@@ -50,9 +48,7 @@ def test_a_taste_is_read_by_tables_or_kept_word_for_word(text: str, kinds: dict[
     ("line", "label", "count", "price", "currency"),
     [
         ("6 Barolo 2016 45", "Barolo 2016", 6, 45, Currency.EUR),
-        ("Barolo 2016", "Barolo 2016", 1, None, Currency.EUR),
         ("2 Chablis 18,50 $", "Chablis", 2, 18.5, Currency.USD),
-        ("12 x", "X", 12, None, Currency.EUR),
     ],
 )
 def test_a_line_tells_bottles(
@@ -74,10 +70,8 @@ def test_a_wine_is_drunk_in_its_window() -> None:
 
 
 def test_no_more_bottles_are_taken_than_there_are() -> None:
-    for name, count, left in (("barolo", 9, 6), ("own:2", 1, 1), ("Chablis 2021", None, 2)):
-        change = take_bottles(ADA.bottles, name, count)
-        assert change is not None
-        assert change.count == -left
+    taken = [take_bottles(ADA.bottles, *of) for of in (("barolo", 9), ("Chablis 2021", None))]
+    assert [change and change.count for change in taken] == [-6, -2]
     assert take_bottles(ADA.bottles, "Merlot", 1) is None
 
 
@@ -110,9 +104,7 @@ async def test_a_model_changes_what_is_known_of_the_guest() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("remember", {"kind": "hate", "value": "dishonesty"}),
         ("remember", {"kind": "note", "value": "x" * 201}),
-        ("forget", {"kind": "like", "value": "Chardonnay"}),
         ("change_cellar", {"action": "remove", "wine": "Merlot"}),
         ("change_cellar", {"action": "add", "wine": "Barolo", "count": 10_000}),
     ],

@@ -1,7 +1,7 @@
 """Raw text -> ParseResult: whatever a model returns, a result and never an exception."""
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.parsing import NotJson, read_json
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
@@ -61,20 +60,6 @@ def test_any_text_gives_a_result_and_what_is_accepted_keeps_the_whole_contract(r
 ANY: OutputContract[dict[str, str]] = OutputContract(dict[str, str])
 
 
-@pytest.mark.parametrize(
-    ("raw", "problem"),
-    [
-        ("hello", "the response holds no JSON"),
-        ('{"a": 1} {"a": 2}', "the response is not one valid JSON value (Extra data: line 1"),
-        ('{"a": ', "the response is not one valid JSON value (Expecting value: line 1 column"),
-    ],
-)
-def test_what_is_wrong_is_said_without_the_text(raw: str, problem: str) -> None:
-    with pytest.raises(NotJson) as caught:
-        read_json(raw)
-    assert str(caught.value).startswith(problem)
-
-
 def test_what_no_messenger_shows_is_left_out_of_the_text_only() -> None:
     result = parsed('{"intro": "a\\u0000\\u001b\\nb"}', ANY, Evidence())
     assert result.text == "a\nb"
@@ -113,20 +98,10 @@ def test_a_validator_or_reader_that_fails_is_no_exception(caplog: pytest.LogCapt
     assert "secret" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        '{"name": "look", "arguments": {}}',
-        '[{"name": "look", "parameters": {}}]',
-        '{"type": "function", "function": {"name": "look", "arguments": {}}}',
-    ],
-)
-def test_a_written_call_is_no_answer_in_plain_text_either(raw: str) -> None:
-    result = parsed(raw, OutputContract(str), Evidence(), ["look"])
+def test_a_written_call_is_no_answer_in_plain_text_and_words_about_one_are() -> None:
+    written = '{"name": "look", "arguments": {}}'
+    result = parsed(written, OutputContract(str), Evidence(), ["look"])
     assert result.error_type == "tool_call_as_text"
-
-
-def test_the_words_for_a_call_may_be_an_answer() -> None:
     for said in ("look (at this)", "see(x) is not a tool", '{"name": "Ann"}'):
         assert parsed(said, OutputContract(str), Evidence(), ["look"]).text == said
 
@@ -134,38 +109,19 @@ def test_the_words_for_a_call_may_be_an_answer() -> None:
 class Note(BaseModel):
     """A note."""
 
-    kind: Literal["todo", "text"] = "text"
     title: str = Field(description="What it is about.")
-    done: bool = False
-    tool_calls: list[str] = []
-
-
-def note(**fields: Any) -> str:
-    return json.dumps(fields, indent=1)
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        note(title="string", tool_calls=["a string is text"]),
-        note(title="How models write <tool_call>{...}</tool_call>"),
-    ],
-)
-def test_words_in_a_valid_answer_are_not_judged(raw: str) -> None:
-    result = parsed(raw, OutputContract(Note), Evidence(), ["look"])
-    assert result.error is None
 
 
 @pytest.mark.parametrize(
     ("raw", "kind"),
     [
-        (note(title="string"), "semantic"),
-        (note(kind="todo", title="..."), "semantic"),
-        (note(title="x" * 200_000), "too_long"),
+        ('{"title": "string"}', "semantic"),
+        (json.dumps({"title": "x" * 200_000}), "too_long"),
         ('<tool_call>{"name": "look", "arguments": {}}</tool_call>', "tool_call_as_text"),
-        ('I look: <|python_tag|>{"name": "look"}', "tool_call_as_text"),
     ],
 )
 def test_what_is_nothing_but_an_artefact_is_no_answer(raw: str, kind: str) -> None:
     result = parsed(raw, OutputContract(Note), Evidence(), ["look"])
     assert (result.error_type, result.ok) == (kind, False)
+    told = '{"title": "How models write <tool_call>{...}</tool_call>"}'
+    assert parsed(told, OutputContract(Note), Evidence(), ["look"]).ok

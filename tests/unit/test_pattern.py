@@ -14,8 +14,8 @@ from agent.text import Pattern, escape, pattern
 ROOT = Path(__file__).parents[2]
 
 SOURCES = (
-    r"c[\w'-]t", r"\d+[.,]\d+", r"\s+", r"\S+(?:\s|\Z)", r"\W", r"(?i)(?P<one>é)|(b)", r"(?m)^a",
-    r"(?s)a.b", r"x*", r"\Aa|b\Z", r"[\x00]", r"[^\w\s]", r"€\d", r"\u00e9\w", r"\w(\u20ac|\Z)",
+    r"c[\w'-]t", r"\S+(?:\s|\Z)", r"(?i)(?P<one>é)|(b)", r"(?m)^a", r"(?s)a.b", r"\Aa|b\Z",
+    r"[\x00]", r"[^\w\s]", r"\u00e9\w", r"\w(\u20ac|\Z)",
 )  # fmt: skip
 TEXTS = st.text("aAbcétxX01 \n.,!?'-€。葡\x00\u00a0\x85_", max_size=30)
 
@@ -25,35 +25,17 @@ TEXTS = st.text("aAbcétxX01 \n.,!?'-€。葡\x00\u00a0\x85_", max_size=30)
 def test_finds_what_re_finds(source: str, text: str) -> None:
     ours, theirs = pattern(source), re.compile(source)
 
-    assert [found.span() for found in ours.finditer(text) if found[0]] == [
-        found.span() for found in theirs.finditer(text) if found[0]
-    ]
-    assert [found.groups() for found in ours.finditer(text) if found[0]] == [
-        found.groups() for found in theirs.finditer(text) if found[0]
+    assert [(found.span(), found.groups()) for found in ours.finditer(text) if found[0]] == [
+        (found.span(), found.groups()) for found in theirs.finditer(text) if found[0]
     ]
     for name in ("match", "search"):
         one, other = getattr(ours, name)(text), getattr(theirs, name)(text)
         assert (one and one.span()) == (other and other.span())
 
 
-def test_a_text_is_replaced_and_split() -> None:
-    assert pattern(r"\d").sub("#", "é1a2") == "é#a#"
-    assert pattern(r"(\d)").sub(lambda found: found[1] * 2, "é1a2") == "é11a22"
-    assert pattern(r"\s*,\s*").split("é , b,c") == ["é", "b", "c"]
-    assert pattern(r"\d+").fullmatch("12")
-    assert not pattern(r"\d+").fullmatch("12a")
-    assert [found.span() for found in pattern("a").finditer("\ud800a\udc00a")] == [(1, 2), (3, 4)]
-
-
 @given(text=st.text())
 def test_an_escaped_text_finds_itself(text: str) -> None:
     assert pattern(escape(text)).fullmatch(text)
-
-
-@pytest.mark.parametrize("source", [r"(a)\1", r"a(?=bc)", r"(?!b)a", r"[^\W\d]", r"a++"])
-def test_what_takes_more_than_linear_time_is_no_pattern(source: str) -> None:
-    with pytest.raises(ValueError, match="a"):
-        pattern(source).search("a")
 
 
 def test_every_pattern_of_the_product_can_be_made() -> None:

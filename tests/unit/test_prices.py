@@ -69,12 +69,9 @@ def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
 @pytest.mark.parametrize(
     ("base_url", "local"),
     [
-        ("http://[::1]:8000", True),
         ("http://192.168.1.20/v1", True),
         ("http://ollama:11434/v1", True),
-        ("http://host.docker.internal:11434", True),
         ("https://8.8.8.8/v1", False),
-        ("https://notlocal.example/v1", False),
     ],
 )
 def test_local_is_what_no_one_bills(base_url: str, local: bool) -> None:

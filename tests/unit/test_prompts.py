@@ -27,49 +27,40 @@ NAMES = st.from_regex(r"[a-z][a-z_]{0,9}", fullmatch=True)
 TEXTS = st.text(st.characters(exclude_characters='{}"\n', exclude_categories=["Cs"]))
 
 
-class TestTemplates:
-    """The syntax is Langfuse's."""
-
-    @given(st.lists(st.tuples(TEXTS, NAMES)), TEXTS, st.data())
-    def test_values_stand_between_the_texts_as_they_are(
-        self, pieces: list[tuple[str, str]], end: str, data: st.DataObject
-    ) -> None:
-        values = {name: data.draw(st.text()) for _, name in pieces}
-        template = "".join(f"{text}{{{{{name}}}}}" for text, name in pieces) + end
-        expected = "".join(f"{text}{values[name]}" for text, name in pieces) + end
-        prompt = Prompt(template, PromptRef("p", 1))
-        assert render(prompt, **values).text == expected
+@given(st.lists(st.tuples(TEXTS, NAMES)), TEXTS, st.data())
+def test_values_stand_between_the_texts_as_they_are(
+    pieces: list[tuple[str, str]], end: str, data: st.DataObject
+) -> None:
+    values = {name: data.draw(st.text()) for _, name in pieces}
+    template = "".join(f"{text}{{{{{name}}}}}" for text, name in pieces) + end
+    expected = "".join(f"{text}{values[name]}" for text, name in pieces) + end
+    prompt = Prompt(template, PromptRef("p", 1))
+    assert render(prompt, **values).text == expected
 
 
-class TestRepositoryPrompts:
-    """What comes with the code."""
-
-    def test_each_prompt_and_what_is_filled_in(self) -> None:
-        found = {name: set(variables(prompt.text)) for name, prompt in repository_prompts().items()}
-        assert found == NEEDED
+def test_each_prompt_and_what_is_filled_in() -> None:
+    found = {name: set(variables(prompt.text)) for name, prompt in repository_prompts().items()}
+    assert found == NEEDED
 
 
-class TestRefusal:
-    """What cannot be used is told apart before a turn could meet it."""
-
-    @pytest.mark.parametrize(
-        ("text", "reason"),
-        [
-            ("Be kind.", "it lacks {{research_rules}}, {{schema}}"),
-            (
-                "{{research_rules}} {{schema}} {{guest}}",
-                "it has {{guest}}; known are {{research_rules}}, {{schema}}",
-            ),
-            (" \n", "it is empty"),
-            ([{"role": "system", "content": "{{schema}}"}], "it is a chat prompt"),
-            ("{{research_rules}} {{schema}} \ud800", "it holds a character that no model"),
-            (
-                "{{research_rules}} {{schema}}".ljust(LONGEST_PROMPT + 1, "."),
-                "it has 20001 characters, at most 20000 are allowed",
-            ),
-        ],
-    )
-    def test_a_prompt_that_the_contract_cannot_use(self, text: object, reason: str) -> None:
-        said = refusal("sommelier", text)
-        assert said is not None
-        assert said.startswith(reason)
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Be kind.", "it lacks {{research_rules}}, {{schema}}"),
+        (
+            "{{research_rules}} {{schema}} {{guest}}",
+            "it has {{guest}}; known are {{research_rules}}, {{schema}}",
+        ),
+        (" \n", "it is empty"),
+        ([{"role": "system", "content": "{{schema}}"}], "it is a chat prompt"),
+        ("{{research_rules}} {{schema}} \ud800", "it holds a character that no model"),
+        (
+            "{{research_rules}} {{schema}}".ljust(LONGEST_PROMPT + 1, "."),
+            "it has 20001 characters, at most 20000 are allowed",
+        ),
+    ],
+)
+def test_a_prompt_that_the_contract_cannot_use(text: object, reason: str) -> None:
+    said = refusal("sommelier", text)
+    assert said is not None
+    assert said.startswith(reason)

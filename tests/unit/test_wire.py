@@ -15,10 +15,8 @@ OPENAI = Dialect.of_openai("json_schema")
     ("usage", "counted"),
     [
         (None, Usage()),
-        ({"prompt_tokens": 9.0, "completion_tokens": None}, Usage(9)),
         ({"prompt_tokens": float("inf"), "completion_tokens": -3}, Usage()),
         ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}, Usage(9, 0, 4)),
-        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 99}}, Usage(9, 0, 9)),
         ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 5}, Usage(9, 0, 5)),
     ],
 )
@@ -34,11 +32,9 @@ def test_tokens_are_counted_as_the_server_gives_them(usage: Any, counted: Usage)
             replace(OPENAI, token_parameters=("max_tokens",)),
         ),
         ("'max_completion_tokens' is too large", None),
-        ("maximum context length is 4096, 'max_completion_tokens'", None),
         ("temperature must be 1", replace(OPENAI, temperature=False)),
         ("response_format with tools", replace(OPENAI, format_beside_tools=False)),
         ("no json_schema here", replace(OPENAI, mode="json_object")),
-        ("messages must alternate", None),
     ],
 )
 def test_a_dialect_is_learned_from_complaints(complaint: str, learned: Dialect | None) -> None:
