@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, answer_json, error, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
@@ -189,18 +187,14 @@ async def test_a_trace_outlives_a_bot_that_is_killed_while_langfuse_is_away(
     async with running_here(bot_api, environment, **settings):
         await otlp_receiver.wait_for_scores(3)
     root = otlp_receiver.span("turn")
-    assert (root.input, root.metadata["outcome"]) == (
-        "Something for trout with Gugelhupf?",
-        "answered",
-    )
+    assert root.metadata["outcome"] == "answered"
     assert {score["traceId"] for score in otlp_receiver.scores} == {root.trace_id}
 
 
-@pytest.mark.parametrize("status", [401, 500])
 async def test_a_dead_model_still_ends_in_wines(
-    status: int, bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.default = error(status)
+    model_server.default = error(500)
     bot_api.say("a sparkling under 30 for oysters", chat_id=CHAT)
     async with running_here(bot_api, environment, **known_to(model_server)):
         texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.test_end_to_end import CHAT, killed, running_here
+from tests.acceptance.test_end_to_end import CHAT, killed, known_to, running_here
 from tests.acceptance.test_follow_ups import answered, data, labels, toasted
 from tests.doubles.bot_api import BotApi
 from tests.doubles.mcp_tools import LINK, entry
@@ -32,8 +32,8 @@ async def bot_with_desk(
     """The bot with the double's tools, and a wrong entry beside them."""
     caplog.set_level("INFO")
     servers = {"desk": entry(notes, "fair", "die"), "cellar": {"command": "x", "url": "http://y"}}
-    environment |= {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
-    async with running_here(bot_api, environment, MCP_SERVERS=json.dumps(servers)):
+    settings = known_to(model_server) | {"MCP_SERVERS": json.dumps(servers)}
+    async with running_here(bot_api, environment, **settings):
         await up(caplog, 1)
         yield
     assert "MCP_SERVERS: cellar: must have either a command or a url" in caplog.text
@@ -110,8 +110,7 @@ async def test_a_call_that_a_kill_interrupts_is_not_run_again(
 ) -> None:
     notes = tmp_path / "notes"
     model_server.script(tool_call("desk__slow_note", {"text": "once"}), informed("I would."))
-    settings = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
-    settings["MCP_SERVERS"] = json.dumps({"desk": entry(notes)})
+    settings = known_to(model_server) | {"MCP_SERVERS": json.dumps({"desk": entry(notes)})}
     with killed(bot_api, environment, **settings) as process:
         await eventually(
             lambda: "offers 4 tools" in process.said, seconds=60, otherwise=lambda: process.said

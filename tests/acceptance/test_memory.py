@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from tests.acceptance.test_end_to_end import running_here
+from tests.acceptance.test_end_to_end import known_to, running_here
 from tests.acceptance.test_privacy import last
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
@@ -13,10 +12,6 @@ from tests.doubles.server import JsonObject, eventually
 
 ADA, BEA = 7100471, 8200482
 HELLO = {"response_type": "informational", "intro": "Gladly.", "wines": [], "closing": ""}
-
-
-def with_model(server: ModelServer) -> Mapping[str, str]:
-    return {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": server.base_url}
 
 
 def buttons(message: JsonObject) -> list[tuple[str, str]]:
@@ -78,7 +73,7 @@ async def test_a_model_remembers_what_is_told_below_its_answer_and_undone_by_a_p
         tool_call("search_wines", {"grapes": ["Pinotage", "Malbec"]}),
         answer_json(HELLO),
     )
-    async with running_here(bot_api, environment, **with_model(model_server)):
+    async with running_here(bot_api, environment, **known_to(model_server)):
         bot_api.say("Pinotage gives me the creeps; I bought six Barolo 2016", chat_id=ADA)
         answer = await last(bot_api, 1, ADA)
         assert "no Pinotage" in answer["text"]

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.acceptance.test_end_to_end import CHAT, running_here
+from tests.acceptance.test_end_to_end import CHAT, known_to, running_here, traced_to
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, error
 from tests.doubles.otlp import OtlpReceiver
@@ -21,8 +21,7 @@ LIST = (
 
 
 def seeing(server: ModelServer, **more: str) -> dict[str, str]:
-    own = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": server.base_url}
-    return own | {"VISION_MODEL": "gpt-4o", **more}
+    return known_to(server) | {"VISION_MODEL": "gpt-4o", **more}
 
 
 def recommending(*wine_ids: str, intro: str = "With your duck:") -> Any:
@@ -55,17 +54,11 @@ async def test_labels_are_read_side_by_side_and_looked_up_in_the_cellar(
     async with running_here(bot_api, environment, **seeing(model_server)):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
     first, second = said.split("\n\n")
-    assert first.splitlines()[:3] == [
-        "Trimbach Riesling Réserve 2021",
-        "read from the label",
-        "We have it:",
-    ]
-    assert "≈ €" in first.splitlines()[3]
-    assert second.splitlines()[:3] == [
-        "Weingut Nirgendwo Spätburgunder 2019",
-        "read from the label",
-        "Not in our cellar. Closest to it:",
-    ]
+    known = "Trimbach Riesling Réserve 2021\nread from the label\nWe have it:\n"
+    other = "Weingut Nirgendwo Spätburgunder 2019\nread from the label\nNot in our cellar. Closest"
+    assert first.startswith(known)
+    assert "≈ €" in first
+    assert second.startswith(other)
     assert len(second.splitlines()) == 6
     requests = model_server.requests
     pictures = [opened(data) for request in requests for data in shown(request.json)]
@@ -115,7 +108,7 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     assert "1. Trimbach Riesling Réserve 2021" in then
 
 
-async def test_without_a_model_that_answers_a_list_is_shown_as_it_was_read(
+async def test_a_list_without_a_model_that_answers_and_a_picture_without_one_that_reads(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     page = (*LIST[::2], {"name": "Cuvée Mystère", "vintage": 2018, "price": "28"})
@@ -124,19 +117,13 @@ async def test_without_a_model_that_answers_a_list_is_shown_as_it_was_read(
     async with running_here(bot_api, environment, **only_seeing, VISION_API_KEY="sk"):
         bot_api.send("photo", drawn(["x"]), CHAT, "what of this with duck, under 50?")
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        model_server.default = error(401)
+        bot_api.send("photo", drawn(["Trimbach"]), CHAT)
+        (_, unread) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
     assert said.startswith("I read 3 wines on this list.")
     assert "Cuvée Mystère 2018 · from the wine list · 28" in said
-
-
-async def test_a_model_that_cannot_be_asked_reads_nothing_and_says_so(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
-) -> None:
-    model_server.default = error(401)
-    bot_api.send("photo", drawn(["Trimbach"]), CHAT)
-    async with running_here(bot_api, environment, **seeing(model_server)):
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
-    assert "I could not read a wine in that." in said
-    assert "Pictures that I could not read: 1." in said
+    assert "I could not read a wine in that." in unread
+    assert "Pictures that I could not read: 1." in unread
 
 
 async def test_a_question_in_reply_to_somebodys_picture_is_about_it(
@@ -186,12 +173,8 @@ async def test_a_trace_holds_no_pictures(
 ) -> None:
     model_server.script(read("labels", TRIMBACH))
     bot_api.send("photo", drawn(["T"]), CHAT)
-    traced = {
-        "LANGFUSE_PUBLIC_KEY": otlp_receiver.public_key,
-        "LANGFUSE_SECRET_KEY": otlp_receiver.secret_key,
-        "LANGFUSE_BASE_URL": otlp_receiver.base_url,
-    }
-    async with running_here(bot_api, environment, **seeing(model_server, **traced)):
+    settings = seeing(model_server, **traced_to(otlp_receiver))
+    async with running_here(bot_api, environment, **settings):
         await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
         await otlp_receiver.wait_for_spans(5)
     asked, root = otlp_receiver.span("llm.answer"), otlp_receiver.span("turn")

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from agent.tracing.records import keyed_hash
 from bot import running
-from tests.acceptance.test_end_to_end import killed, running_here
+from tests.acceptance.test_end_to_end import killed, running_here, traced_to
 from tests.commands import sommelier
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
@@ -24,14 +24,6 @@ WORDS = {ADA: "zanzibar", BOB: "quebracho"}
 def files(folder: Path) -> bytes:
     """All bytes of the databases below a folder, their logs included."""
     return b"".join(each.read_bytes() for each in sorted(folder.rglob("*.sqlite3*")))
-
-
-def langfuse(receiver: OtlpReceiver) -> Mapping[str, str]:
-    return {
-        "LANGFUSE_PUBLIC_KEY": receiver.public_key,
-        "LANGFUSE_SECRET_KEY": receiver.secret_key,
-        "LANGFUSE_BASE_URL": receiver.base_url,
-    }
 
 
 async def last(bot_api: BotApi, count: int, chat_id: int) -> JsonObject:
@@ -60,12 +52,8 @@ async def talk(bot_api: BotApi) -> None:
         asked = f"/ask@sommelier_test_bot what is tannin, {word}?"
         bot_api.say(asked, chat_id=GROUP, user_id=user)
         await last(bot_api, count, GROUP)
-        (like,) = [
-            each["callback_data"]
-            for row in answer["reply_markup"]["inline_keyboard"]
-            for each in row
-            if each["text"] == "👍"
-        ]
+        rows = answer["reply_markup"]["inline_keyboard"]
+        (like,) = [b["callback_data"] for row in rows for b in row if b["text"] == "👍"]
         bot_api.press(answer, like)
         bot_api.say(f"I am allergic to egg, {word}", chat_id=user)
         await said(bot_api, "check the label", user)
@@ -90,7 +78,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
 ) -> None:
     folder = Path(environment["XDG_DATA_HOME"])
     marks = [*map(str.encode, (str(ADA), WORDS[ADA])), ADA.to_bytes(4, "big")]
-    async with running_here(bot_api, environment, **langfuse(otlp_receiver)):
+    async with running_here(bot_api, environment, **traced_to(otlp_receiver)):
         await talk(bot_api)
         await otlp_receiver.wait_for_spans(26)
         assert all(mark in files(folder) for mark in marks)
@@ -134,7 +122,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
     assert not any(mark in files(folder) for mark in marks)
 
     # An operator does it for a user who asks them.
-    known = {**environment, **langfuse(otlp_receiver)}
+    known = environment | traced_to(otlp_receiver)
     shown = await people("export", str(BOB), environment=known)
     kept = {"chats", "facts", "messages", "outbox", "scores", "traces", "turns"}
     assert {name for name, rows in json.loads(shown.stdout).items() if rows} >= kept
@@ -155,7 +143,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
 async def test_traces_elsewhere_are_deleted_after_a_kill_and_once_they_can_be(
     bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str], looks_often: None
 ) -> None:
-    settings = langfuse(otlp_receiver)
+    settings = traced_to(otlp_receiver)
     folder = Path(environment["XDG_DATA_HOME"])
     with killed(bot_api, environment, **settings):
         bot_api.say(f"a red for lamb, says {WORDS[ADA]}", chat_id=ADA)

@@ -1,10 +1,9 @@
 """`sommelier prompts` as an admin runs it, against a Langfuse of our own."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from agent.prompts import repository_prompts
+from tests.acceptance.test_end_to_end import traced_to
 from tests.commands import sommelier, sommelier_here
 from tests.doubles.otlp import OtlpReceiver
 
@@ -12,38 +11,30 @@ NAMES = list(repository_prompts())
 
 
 @pytest.fixture
-def langfuse() -> Iterator[OtlpReceiver]:
-    with OtlpReceiver() as server:
-        yield server
+def keys(empty_environment: dict[str, str], otlp_receiver: OtlpReceiver) -> dict[str, str]:
+    return empty_environment | traced_to(otlp_receiver)
 
 
-@pytest.fixture
-def keys(empty_environment: dict[str, str], langfuse: OtlpReceiver) -> dict[str, str]:
-    return empty_environment | {
-        "LANGFUSE_PUBLIC_KEY": langfuse.public_key,
-        "LANGFUSE_SECRET_KEY": langfuse.secret_key,
-        "LANGFUSE_BASE_URL": langfuse.base_url,
-    }
-
-
-def test_push_creates_what_differs(keys: dict[str, str], langfuse: OtlpReceiver) -> None:
+def test_push_creates_what_differs(keys: dict[str, str], otlp_receiver: OtlpReceiver) -> None:
     first = sommelier("prompts", "push", environment=keys)
     assert first.stdout.splitlines() == [f"{name}: version 1 is now production" for name in NAMES]
     again = sommelier_here("prompts", "push", environment=keys)
     assert again.stdout == "Nothing to push: Langfuse (production) has the repository's prompts.\n"
-    langfuse.put("refinement", repository_prompts()["refinement"].text + "\nBe quick.")
+    otlp_receiver.put("refinement", repository_prompts()["refinement"].text + "\nBe quick.")
     pushed = sommelier_here("prompts", "push", environment=keys)
     assert pushed.stdout == "refinement: version 3 is now production, in place of version 2\n"
-    newest = langfuse.labelled("refinement", "production")
+    newest = otlp_receiver.labelled("refinement", "production")
     assert newest is not None
     assert newest.prompt == repository_prompts()["refinement"].text
 
 
 def test_list_shows_which_version_of_each_is_in_use(
-    keys: dict[str, str], langfuse: OtlpReceiver
+    keys: dict[str, str], otlp_receiver: OtlpReceiver
 ) -> None:
-    langfuse.put("sommelier", repository_prompts()["sommelier"].text + "\nBe quick.", "candidate")
-    langfuse.put("refinement", "Rewrite {{question}}.", "candidate")
+    otlp_receiver.put(
+        "sommelier", repository_prompts()["sommelier"].text + "\nBe quick.", "candidate"
+    )
+    otlp_receiver.put("refinement", "Rewrite {{question}}.", "candidate")
     done = sommelier_here("prompts", "list", "--label", "candidate", environment=keys)
     rows = [line.split() for line in done.stdout.splitlines()]
     assert rows[0] == ["prompt", "version", "label", "variables"]

@@ -1,7 +1,6 @@
 """Datasets, the marks of answers and the report: each metric catches what it is there for."""
 
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from agent.evals.evaluators import Mark, Observed, broken_filters, marks
 from agent.evals.report import rows, summaries, worst, worst_lines
 from agent.evals.run import Result
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.wine import Allergen, Body, Colour, Sweetness, Wine
+from agent.sommelier.wine import Allergen, Wine
 from agent.text import language_of
 from agent.turn import Reply
 from db.wines.importing import STARTER as STARTER_WINES
@@ -32,17 +31,9 @@ OAKED = SANCERRE.model_copy(
         "notes": "Vanilla and butter.",
         "grapes": ("Chardonnay", "Pinot Grigio"),
         "allergens": (Allergen.SULPHITES, Allergen.EGG),
-        "body": Body.FULL,
-        "colour": Colour.WHITE,
-        "sweetness": Sweetness.DRY,
         "abv": 14.0,
     }
 )
-
-
-@cache
-def cellar() -> list[Wine]:
-    return [wine for wine in read_catalogue(STARTER_WINES).wines if wine.in_stock]
 
 
 def conversation(language: str | None = "en", **expect: Any) -> Conversation:
@@ -75,11 +66,12 @@ def test_the_starter_set_covers_six_languages_and_can_be_met() -> None:
     by_language = Counter(talk.language for talk in conversations)
     assert set(by_language) == {"en", "de", "fr", "es", "it", "nl"}
     assert min(by_language.values()) >= 10
-    known = {wine.id for wine in cellar()}
+    cellar = [wine for wine in read_catalogue(STARTER_WINES).wines if wine.in_stock]
+    known = {wine.id for wine in cellar}
     for talk in conversations:
         assert talk.expect.model_fields_set, talk.id
         assert {wine_id for said in talk.history for wine_id in said.wine_ids} <= known
-        fitting = [wine for wine in cellar() if not [*broken_filters(wine, talk.expect)]]
+        fitting = [wine for wine in cellar if not [*broken_filters(wine, talk.expect)]]
         assert len(fitting) >= 3, talk.id
         if talk.kind != "nonsense":
             assert language_of(" ".join(talk.messages)) in (None, talk.language), talk.id
@@ -90,7 +82,6 @@ def test_the_starter_set_covers_six_languages_and_can_be_met() -> None:
     [
         ('{"id": "a", "messages": []}', "line 1 of .*: messages: "),
         ('{"id": "a", "messages": ["x"], "expect": {"max_prize": 5}}', "expect.max_prize: "),
-        ('\n{"id": "a", "messages": ["x"]}\n{', "line 3 of .*: Invalid JSON"),
         ('{"id": "a", "messages": ["x"]}\n' * 2, "two conversations have the id 'a'"),
     ],
 )
@@ -109,7 +100,6 @@ def test_only_a_models_own_valid_answer_counts_as_answered() -> None:
         assert ("filters" in found) == (outcome != "fallback")  # which is not the model's merit
     refused = Observed(reply=Reply(text="No.", outcome="refused"), texts=("No.",))
     assert score("answered", refused, types=["off_topic"]) == 1
-    assert score("type", refused, types=["off_topic"]) == 1
     assert score("type", refused, types=["informational"]) == 0
 
 
@@ -124,7 +114,6 @@ def test_a_share_of_the_wines_keeps_the_budget() -> None:
     wines = observed(CHINON, RIOJA, SANCERRE)
     assert score("filters", wines, max_price=21.99) == pytest.approx(1 / 3)
     assert score("filters", wines, min_price=20, max_price=30) == pytest.approx(2 / 3)
-    assert score("filters", wines, max_price=26, currency="GBP") == 1
     unknown = CHINON.model_copy(update={"price": None})
     assert score("filters", observed(unknown), max_price=99) == 0
 
@@ -134,11 +123,8 @@ def test_a_share_of_the_wines_keeps_the_budget() -> None:
     [
         ({"styles": ["red"]}, {"styles": ["white", "orange"]}),
         ({"foods": ["lamb"]}, {"foods": ["oysters", "lamb"]}),
-        ({"grapes": ["Riesling"]}, {"grapes": ["chardonnay"]}),
         ({"max_abv": 12}, {"max_abv": 14}),
-        ({"without_bodies": ["full"]}, {"without_bodies": ["light"]}),
         ({"without_countries": ["france"]}, {"without_countries": ["Spain"]}),
-        ({"without_regions": ["loire valley"]}, {"without_regions": ["Rioja"]}),
         ({"without_allergens": ["egg"]}, {"without_allergens": ["milk"]}),
         ({"without_notes": ["vanilla"]}, {"without_notes": ["oak", "van"]}),
         ({"without_grapes": ["Pinot Gris"]}, {"without_grapes": ["Cabernet Sauvignon"]}),
@@ -161,7 +147,6 @@ def test_a_follow_up_means_the_wines_of_the_previous_answer() -> None:
     }
     assert score("follow_ups", observed(CHINON, **before), cheaper_than=1) == 1
     assert score("follow_ups", observed(SANCERRE, **before), cheaper_than=1) == 0
-    assert score("follow_ups", observed(CHINON, **before), cheaper_than=3) == 0
     assert score("follow_ups", observed(CHINON, **before), not_shown_before=True) == 1
     assert score("follow_ups", observed(RIOJA, **before), not_shown_before=True) == 0
     named = observed(text=f"The one by **{SANCERRE.producer}** is dry.", **before)

@@ -73,18 +73,15 @@ REPAIRED: Final[Mapping[str, Step]] = {
     "single quotes": answer(SINGLE_QUOTED),
     "line breaks in strings": answer(TEXT.replace("Fresh", "Fresh\n")),
     "thoughts before the answer": answer(f"<think>{{hm}}</think>{TEXT}"),
-    "thoughts without a beginning": answer(f"so {{}}</think>\n{TEXT}"),
     "parts, thoughts apart": completion({"content": PARTS}),
 }
 """Answers after a search whose notation is read without a further request."""
 
 EMPTY = {"response_type": "informational", "intro": "", "wines": [], "closing": " "}
 PLACEHOLDER = {"response_type": "informational", "intro": "string", "wines": [], "closing": "..."}
-SCHEMA_COPY = {"type": "object", "properties": {"intro": {"type": "string"}}}
 
 FED_BACK: Final[Mapping[str, tuple[Step, str]]] = {
     "broken JSON": (answer(TEXT[:-9]), "invalid_json"),
-    "a part of a broken answer": (answer('{"draft": ' + TEXT), "invalid_json"),
     "two different objects": (answer(f"{TEXT} or {json.dumps(EMPTY)}"), "invalid_json"),
     "deeply nested": (answer(f'{{"a": {"[" * 3000}{"]" * 3000}}}'), "invalid_json"),
     "schema error": (answer_json({"wines": 3}), "schema"),
@@ -92,11 +89,8 @@ FED_BACK: Final[Mapping[str, tuple[Step, str]]] = {
     "unknown wine": (answer_json(INVENTED), "grounding"),
     "empty content": (answer(""), "empty"),
     "only reasoning": (reasoning_only("Hm."), "empty"),
-    "only thoughts": (answer("<think>Hm"), "empty"),
     "no choices": (no_choices(), "no_choices"),
-    "a copy of the schema": (answer_json(SCHEMA_COPY), "semantic"),
     "placeholders": (answer_json(PLACEHOLDER), "semantic"),
-    "truncated with text": (answer(TEXT[:40], "length"), "truncated"),
     "truncated, yet whole": (answer(TEXT, "length"), "truncated"),
     "interrupted": (answer(TEXT, "error"), "interrupted"),
 }
@@ -106,7 +100,6 @@ AZURE = {"message": "content management policy", "code": "content_filter"}
 
 DECLINED: Final[Mapping[str, tuple[Step, Outcome]]] = {
     "refusal": (refusal("No."), "refusal"),
-    "content filter, partial": (answer(TEXT[:30], "content_filter"), "content_filter"),
     "content filter of Azure": (error(400, {"error": AZURE}), "content_filter"),
 }
 """Answers to the first request after which the model is not asked again."""
@@ -115,26 +108,19 @@ AS_JSON = '{"name": "search_wines", "arguments": {"styles": ["red"]}}'
 BARE = {"function": {"name": "search_wines", "arguments": SEARCH}}
 CALLED: Final[Mapping[str, Sequence[Step]]] = {
     "arguments: broken JSON": [tool_call("search_wines", '{"styles": ["red"'), search()],
-    "arguments: wrong type": [tool_call("search_wines", {"max_price": "cheap"}), search()],
     "arguments: null": [tool_call("search_wines", "null")],
     "arguments: an object": [completion({"tool_calls": [BARE]})],
     "unknown tool": [tool_call("order pizza!", {}), search()],
     "one bad call": [tool_calls([call("search_wines", SEARCH), call("search_wines", "{")])],
     "duplicate ids": [tool_calls([call("search_wines", SEARCH, "a")] * 2)],
     "calls beside an answer": [tool_calls([call("search_wines", SEARCH)], TEXT)],
-    "half characters in a call": [
-        completion({"tool_calls": [call("\ud83c", "\ud83c", "\ud83c")]}),
-        search(),
-    ],
     "a call between tags": [answer(f"<tool_call>{AS_JSON}</tool_call>")],
     "a call as JSON": [answer(AS_JSON)],
 }
 """Calls of tools that are answered, and then the model answers."""
 
-WRITTEN: Final[Mapping[str, str]] = {
-    "a call as code": '```tool_code\nsearch_wines(styles=["red"])\n```',
-}
-"""Calls that are not run: the model is told to use the interface of tools."""
+AS_CODE = '```tool_code\nsearch_wines(styles=["red"])\n```'
+"""A call that is not run: the model is told to use the interface of tools."""
 
 MISTRAL = {
     "message": {"detail": [{"loc": ["body", "max_completion_tokens"], "msg": "Extra inputs"}]}
@@ -143,11 +129,9 @@ GRAMMAR = "Cannot use custom grammar constraints with tools."
 TRANSIENT: Final[Mapping[str, Step]] = {
     "429 with Retry-After": error(429, headers={"Retry-After": "0.05"}),
     "500": error(500),
-    "overloaded": error(529, headers={"Retry-After": "0"}),
     "connection reset": reset(),
     "cut body": cut(),
     "not JSON at all": raw(b"<html>oops</html>"),
-    "too deep to be read": raw(b"[" * 5000),
     "200 with a transient error": raw(b'{"error": {"message": "busy", "code": 502}}'),
     "422 for a parameter": error(422, MISTRAL),
     "500 for a grammar beside tools": says(500, GRAMMAR),
@@ -158,11 +142,8 @@ OVERLONG = "'max_tokens' or 'max_completion_tokens' is too large: 6000. The maxi
 DOWN: Final[Mapping[str, Sequence[Step]]] = {
     "500 for ever": [error(500)] * 3,
     "401": [error(401)],
-    "404": [error(404)],
     "429 that asks for too much patience": [error(429, headers={"Retry-After": "3600"})],
     "no quota": [says(429, "No.", type="insufficient_quota")],
-    "no balance": [says(402, "Insufficient Balance")],
-    "200 with a lasting error": [raw(b'{"error": {"code": 401}}')],
     "a list of errors": [raw(b'[{"error": {"code": 400}}]', 400)],
     "too many tokens": [says(400, OVERLONG)],
     "no tools": [says(400, "gemma does not support tools")],
@@ -191,9 +172,8 @@ def faults() -> Iterator[Fault]:
         yield Fault(name, [step], outcome, (outcome,))
     for name, steps in CALLED.items():
         yield Fault(name, [*steps, valid()])
-    for name, text in WRITTEN.items():
-        steps = [answer(text), search(), valid()]
-        yield Fault(name, steps, error_types=("tool_call_as_text",))
+    written = [answer(AS_CODE), search(), valid()]
+    yield Fault("a call as code", written, error_types=("tool_call_as_text",))
     for name, step in TRANSIENT.items():
         yield Fault(name, [step, search(), valid()])
     for name, steps in DOWN.items():
@@ -274,13 +254,12 @@ class TestOtherModels:
         [
             (
                 {},
-                "gpt-4o answered 401: The server answers 401.; `sommelier doctor` says what to do",
+                "answered 401: The server answers 401.; `sommelier doctor` says what to do",
             ),
-            ({"base_url": "not a url"}, "check OPENAI_BASE_URL, OPENAI_API_KEY"),
             ({"base_url": "http://[::1/v1"}, "check OPENAI_BASE_URL, OPENAI_API_KEY"),
             ({"api_key": "kéy"}, "check OPENAI_BASE_URL, OPENAI_API_KEY"),
         ],
-        ids=["refused", "no url", "half a url", "a key that is no ASCII"],
+        ids=["refused", "half a url", "a key that is no ASCII"],
     )
     async def test_the_operator_is_told_once_what_to_do(
         self,
@@ -358,14 +337,3 @@ class TestBreakingOff:
         assert ["Invalid JSON" in text for text in told] == [False, True]
         limits = [request.json["max_completion_tokens"] for request in model_server.requests]
         assert limits == [1500, 3000]
-
-
-async def test_cached_tokens_are_counted_apart_and_cheaper(model_server: ModelServer) -> None:
-    model_server.script(search(), answer(TEXT, usage=(1_000_000, 1000), cached=400_000))
-    limits = Limits(seconds=10, tokens=10_000_000, cost_usd=100)
-    response = await turn(service(model_server), limits=limits)
-    assert_ledger(response.ledger, model_server)
-    assert response.ledger.usage.cached_tokens == 400_000
-    first = model_server.usage.prompt - 1_000_000, model_server.usage.completion - 1000
-    expected = 0.6 * 2.50 + 0.4 * 1.25 + 0.01 + (first[0] * 2.50 + first[1] * 10) / 1_000_000
-    assert response.ledger.cost_usd == pytest.approx(expected)

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import pytest
@@ -13,10 +11,9 @@ from hypothesis import strategies as st
 
 from agent.engine.contract import Evidence
 from agent.engine.drafts import complete_part, draft_of
-from agent.engine.limits import Ledger, Limits
+from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.parsing import ParseResult
 from agent.engine.run import Run, Stop
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -45,7 +42,6 @@ async def streamed(
     *,
     shown: list[Draft] | None = None,
     stop: Stop | None = None,
-    ledger: Ledger | None = None,
     llm: LLMService | None = None,
 ) -> AgenticResponse[SommelierResponse]:
     """One turn that shows drafts."""
@@ -56,7 +52,6 @@ async def streamed(
         show_draft=drafts.append,
         stop=stop or Stop(),
         limits=Limits(seconds=10),
-        ledger=ledger or Ledger(),
     )
     try:
         return await generate_agentic_response(
@@ -96,25 +91,14 @@ async def test_a_streamed_turn_is_the_turn_that_comes_whole(name: str) -> None:
         assert response.ledger.requests == len(server.requests)
         assert response.ledger.usage.prompt_tokens == server.usage.prompt
         assert response.ledger.usage.completion_tokens == server.usage.completion
-        came.append(
-            (
-                response.text,
-                response.outcome,
-                response.error_types,
-                response.messages,
-                response.ledger.cost_usd,
-                [request.json["messages"] for request in server.requests],
-            )
-        )
+        asked = [request.json["messages"] for request in server.requests]
+        told = response.text, response.outcome, response.error_types, response.messages
+        came.append((*told, response.ledger.cost_usd, asked))
     assert came[0] == came[1]
 
 
 @pytest.mark.parametrize(
-    ("streaming", "streams"),
-    [
-        ("no", [True, False, False]),
-        ("no_usage", [True, False]),
-    ],
+    ("streaming", "streams"), [("no", [True, False, False]), ("no_usage", [True, False])]
 )
 async def test_a_server_that_declines_to_stream_is_asked_without(
     streaming: Any, streams: list[bool]
@@ -169,22 +153,11 @@ async def test_a_stop_ends_the_request_and_keeps_what_was_grounded(
     await llm.close()
 
 
-async def test_a_stop_before_anything_was_written_leaves_nothing(
-    model_server: ModelServer,
-) -> None:
-    stop = Stop()
-    stop.ask()
-    response = await streamed(model_server, stop=stop)
-    assert (response.outcome, response.text, response.ledger.requests) == ("stopped", "", 0)
-
-
-STREAMS = int(os.environ.get("DRAFT_STREAMS", "100"))
 EVIDENCE = Evidence({CHINON.id: CHINON}, [QUESTION])
 GOOD = (
     "For your lamb: fresh and fine.",
     "It has grip. It suits the meat; 12.5 % is enough!",
     "Serve it at 16 °C, e.g. from a carafe. Enjoy.",
-    "Fein zu Lamm. Kühl servieren.",
     "Il est frais. C'est parfait avec l'agneau.",
     'She said "yes". A \\ and a \n line.',
 )
@@ -208,12 +181,7 @@ answers = st.fixed_dictionaries(
 )
 
 
-@cache
-def drafted(settled_so_far: str) -> ParseResult[SommelierResponse] | None:
-    return draft_of(json.loads(settled_so_far), SOMMELIER, EVIDENCE)
-
-
-@settings(max_examples=STREAMS, deadline=None, database=None)
+@settings(max_examples=100, deadline=None, database=None)
 @given(answers, st.booleans())
 def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escaped: bool) -> None:
     text = json.dumps(said, ensure_ascii=escaped)
@@ -222,7 +190,7 @@ def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escape
         if (value := complete_part(text[:end])) == known:
             continue
         known = value
-        draft = drafted(json.dumps(value))
+        draft = draft_of(value, SOMMELIER, EVIDENCE)
         if draft is None:
             continue
         assert not INVENTED_WORDS & set(words(draft.text)), (text[:end], draft.text)

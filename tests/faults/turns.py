@@ -41,12 +41,10 @@ INVENTED: dict[str, Any] = VALID | {
 
 
 def search(id: str | None = None) -> Step:
-    """The model searches as it should."""
     return tool_call("search_wines", SEARCH, id)
 
 
 def valid() -> Step:
-    """The model answers as it should."""
     return answer_json(VALID)
 
 
@@ -58,7 +56,6 @@ def service(server: ModelServer, **settings: Any) -> LLMService:
 
 
 def named(response: AgenticResponse[SommelierResponse]) -> list[str]:
-    """The ids of the wines in an answer."""
     return wine_ids(response.answer) if response.answer else []
 
 
