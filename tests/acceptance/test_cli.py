@@ -55,7 +55,7 @@ def test_an_expected_error_is_one_line_without_secrets(
     line: str,
 ) -> None:
     environment |= {"TELEGRAM_BASE_URL": bot_api.base_url}
-    done = sommelier_here(*command.split(), environment=environment, **settings)
+    done = sommelier(*command.split(), environment=environment, **settings)
     assert done.returncode == status
     assert done.stderr.startswith(f"sommelier: {line}")
     assert len(done.stderr.splitlines()) == 1
