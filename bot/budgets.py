@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from agent.engine.limits import NOTHING_SPENT, Limits, Spent
 from agent.i18n import translate
-from bot.retries import BRIEF_TRIES, call_or_default
+from db.engine import BRIEF_TRIES, call_or_default
 from db.repositories.turns import TurnRepository
 
 USED_UP: Final = {"requests": "own_questions_used_up", "cost_usd": "own_budget_used_up"}

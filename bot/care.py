@@ -11,7 +11,7 @@ from agent.care.help import Help
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.turn import UNDER_AGE, AnswerFunction, Change, Fact, Person, Reply
-from bot.retries import call_or_default
+from db.engine import call_or_default
 from db.repositories.people import CareRepository, MemoryRepository
 
 LASTING: Final = frozenset({"under_age", "dependence"})

@@ -31,8 +31,8 @@ from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.outgoing import Delivery
 from bot.question import Question, RunningTurns, current_turn
-from bot.retries import BRIEF_TRIES, call_or_default
 from bot.telegram.replies import FormatAnswer, Replies
+from db.engine import BRIEF_TRIES, call_or_default
 from db.models import OutboxRow, TurnRow
 from db.repositories.turns import EndedTurn, TurnRepository
 

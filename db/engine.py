@@ -1,9 +1,12 @@
-"""The two databases, SQLite in a file and Postgres for several replicas, and their sessions."""
+"""The two databases, SQLite in a file and Postgres for several replicas, and their sessions.
+
+Calls are tried again while a database is restarting, locked or full.
+"""
 
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
@@ -21,8 +24,11 @@ from sqlalchemy.ext.asyncio import (
 )
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from agent.engine.errors import log_failure
+from agent.retrying import Backoff, retry
 from db.models import utc_now
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 POSTGRES_OPTIONS: Final = {
@@ -42,6 +48,10 @@ PRAGMAS: Final = (
 POOL_SIZE: Final = 10
 """Connections that a process keeps to Postgres."""
 ADVISORY_LOCK: Final = text("SELECT pg_advisory_xact_lock(:number)")
+
+DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
+BRIEF_TRIES: Final = 4
+"""Tries of a call that may fail; they take a second or two."""
 
 
 class DatabaseUnavailable(Exception):
@@ -140,6 +150,27 @@ def is_transient(error: Exception) -> bool:
     if isinstance(error, TRANSIENT_ERRORS):
         return True
     return isinstance(error, DBAPIError) and error.connection_invalidated
+
+
+async def call_or_default(
+    call: Callable[[], Awaitable[R]], default: T, problem: str, *, tries: int = 1
+) -> R | T:
+    """Return what `call` returns; `default` if it fails each time, and `problem` is logged."""
+    try:
+        return await retry(call, tries=tries, on=is_transient, backoff=DATABASE_BACKOFF)
+    except Exception as error:
+        log_failure(problem, error)
+        return default
+
+
+async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
+    """Return what `call` returns, however long the database is away: no turn is lost for that.
+
+    Raises:
+        Exception: the call itself is wrong, so that trying again would not help.
+    """
+    what = "A call of the database"
+    return await retry(call, tries=None, on=is_transient, backoff=DATABASE_BACKOFF, what=what)
 
 
 def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:

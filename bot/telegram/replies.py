@@ -22,10 +22,10 @@ from agent.engine.run import ShowDraft
 from agent.turn import Reply, with_notes
 from bot.outgoing import ButtonRows, Destination, Outgoing
 from bot.question import Question, TurnState, current_turn
-from bot.retries import retry_forever
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
 from bot.telegram.sender import NO_PREVIEW, Sender, message_to, messages_of
+from db.engine import retry_forever
 from db.models import OutboxRow
 
 log = logging.getLogger(__name__)

@@ -35,8 +35,8 @@ from agent.retrying import Backoff, Sleep
 from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination
 from bot.question import current_turn
-from bot.retries import call_or_default, retry_forever
 from bot.telegram.render import HTML_TAG, split_messages
+from db.engine import call_or_default, retry_forever
 from db.models import OutboxRow
 from db.repositories.inbox import Inbox
 from db.repositories.people import ChatRepository

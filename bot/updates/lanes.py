@@ -20,7 +20,6 @@ from bot.leading import Locks
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
 from bot.question import CurrentTurn, TurnState, set_current_turn
-from bot.retries import DATABASE_BACKOFF, retry_forever
 from bot.tasks import attempt
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
 from bot.telegram.sender import Sender
@@ -34,7 +33,7 @@ from bot.updates.bursts import (
     merge,
     section,
 )
-from db.engine import is_transient
+from db.engine import DATABASE_BACKOFF, is_transient, retry_forever
 from db.models import OutboxRow, UpdateRow
 from db.repositories.inbox import Inbox, Payload, TurnTaken
 

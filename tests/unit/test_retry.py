@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent.retrying import Backoff, retry
-from bot.retries import BRIEF_TRIES, call_or_default, retry_forever
+from db.engine import BRIEF_TRIES, call_or_default, retry_forever
 
 
 class Call:
