@@ -55,7 +55,7 @@ def render(prompt: Prompt, **values: str) -> Prompt:
     return replace(prompt, text=text)
 
 
-def instructed(run: Run[Deps], prompt: Prompt, **values: str) -> Run[Deps]:
+def with_instructions(run: Run[Deps], prompt: Prompt, **values: str) -> Run[Deps]:
     """Return the run of a question of its own: by this prompt, and with no history."""
     return replace(run, instructions=render(prompt, **values), history=())
 

@@ -293,7 +293,7 @@ def record_turn(span: Span, reply: Reply) -> None:
 
 def error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
     """List the errors of the attempts, in order, and that of the turn itself if it broke off."""
-    if response.ok or response.outcome in response.error_types:
+    if response.has_text or response.outcome in response.error_types:
         return response.error_types
     return (*response.error_types, response.outcome)
 

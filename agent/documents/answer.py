@@ -1,9 +1,9 @@
 """Answers from documents: from the excerpts only, in the model's words, every statement cited.
 
 The model answers in plain text, because small models write brackets more reliably than JSON. A
-statement is invalid without a citation, with a path that was not retrieved, or with a number that
-the cited passages do not contain. It is returned to the model once, and removed if it is still
-invalid. Nothing else is judged.
+statement that needs a citation (see `citations.py`) is invalid without one. So is a statement with
+a path that was not retrieved, or with a number that the cited passages do not contain. It is
+returned to the model once, and removed if it is still invalid. Nothing else is judged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agent.documents.citations import (
-    CITATION,
+    CITATION_PATTERN,
     NOT_ENOUGH,
     Statement,
     admits_not_enough,
-    citations,
+    find_citations,
     keep_sentences,
     plain_brackets,
     statements,
@@ -41,7 +41,7 @@ from agent.engine.errors import fence
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.i18n import translate
-from agent.prompts import instructed, prompt_for
+from agent.prompts import prompt_for, with_instructions
 from agent.text import pattern
 
 PROMPT: Final = """\
@@ -56,7 +56,7 @@ CORRECTION: Final = CORRECTION_INTRO + (
     "Please answer the question again in plain text, from the excerpts only, with the path of the "
     "source in [brackets] after every statement."
 )
-FENCED: Final = pattern(r"(?s)\A```\w*\n(.*?)\n?```\s*\Z")
+CODE_FENCE: Final = pattern(r"(?s)\A```\w*\n(.*?)\n?```\s*\Z")
 MAX_SHOWN_PATHS: Final = 8
 MAX_SHOWN_PROBLEMS: Final = 3
 MAX_QUOTED_CHARS: Final = 120
@@ -78,7 +78,7 @@ class Answer(LookupResult):
     """An answer from documents. `text` is Markdown with `[path]` citations.
 
     Every path in it is a document of the store that was retrieved for this question. `footnoted`
-    is the text with the numbers of `citations` in place of paths, `[1]`.
+    is the text with `[1]`, `[2]` … in place of `[path]`: the numbers of `citations`.
     """
 
     question: str
@@ -91,8 +91,8 @@ class Answer(LookupResult):
     @classmethod
     def crisis_help(cls, question: str, text: str) -> "Answer":
         """Return the answer that offers help in a crisis; no document was searched."""
-        refinement = Refinement(question, question, fallback_reason="disabled")
-        return cls(question, text, text, (), refinement, outcome="care", by_model=False)
+        as_asked = Refinement(question, question, fallback_reason="disabled")
+        return cls(question, text, text, (), as_asked, outcome="care", by_model=False)
 
 
 async def answer_question(
@@ -113,7 +113,7 @@ async def answer_question(
         limits = replace(run.limits, structured_output_max_retries=retries)
         response = await ask_cheaper_first(
             PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
-            replace(instructed(run, prompt, not_enough=NOT_ENOUGH), limits=limits),
+            replace(with_instructions(run, prompt, not_enough=NOT_ENOUGH), limits=limits),
             cited_answer(chunks, question),
             chunks,
         )
@@ -130,7 +130,7 @@ def cited_answer(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
         grounding=lambda text, _: rules.problem(text),
         render=lambda text, _: rules.valid_part(text),
         salvage=lambda text, _: rules.valid_part(text) or None,
-        read_text=lambda text: plain_brackets(FENCED.sub(lambda fenced: fenced[1], text)),
+        read_text=lambda text: plain_brackets(CODE_FENCE.sub(lambda fence: fence[1], text)),
         correction=CORRECTION,
     )
 
@@ -151,7 +151,7 @@ class CitationRules:
         """Return feedback on an answer, or None if it is valid."""
         if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
             return "the answer is JSON; write plain text"
-        found = (self._problem_of(statement) for statement in statements(text, self._sources))
+        found = map(self._problem_of, statements(text, self._sources))
         problems = list(dict.fromkeys(filter(None, found)))
         if problems:
             return "; ".join(problems[:MAX_SHOWN_PROBLEMS])
@@ -160,17 +160,23 @@ class CitationRules:
         return f"the answer cites nothing; cite [path], or say: {NOT_ENOUGH}"
 
     def valid_part(self, text: str) -> str:
-        """Return the valid sentences unchanged, or an empty text if none of them answers."""
-        valid = keep_sentences(text, self._sources, lambda found: self._problem_of(found) is None)
-        is_answer = admits_not_enough(valid) or bool(citations(valid, self._sources))
+        """Return the valid sentences unchanged.
+
+        Return an empty text if they neither cite a source nor say that the excerpts do not suffice.
+        """
+        valid = keep_sentences(
+            text, self._sources, lambda statement: self._problem_of(statement) is None
+        )
+        is_answer = admits_not_enough(valid) or bool(find_citations(valid, self._sources))
         return valid if is_answer else ""
 
     def _problem_of(self, statement: Statement) -> str | None:
         shown = fence(statement.text, MAX_QUOTED_CHARS)
         cited = _bracketed(statement.cites)
-        if statement.unknown:
+        if statement.unknown_paths:
             listed = _bracketed(list(self._sources)[:MAX_SHOWN_PATHS])
-            return f"[{fence(statement.unknown[0])}] is not one of the excerpts; cite only {listed}"
+            name = fence(statement.unknown_paths[0])
+            return f"[{name}] is not one of the excerpts; cite only {listed}"
         if not statement.needs_citation:
             return None
         if not cited:
@@ -179,7 +185,7 @@ class CitationRules:
                 "or leave it out"
             )
         sources = "\n".join([self._question, *(self._sources[path] for path in statement.cites)])
-        if number := unsupported_number(CITATION.sub("", statement.text), sources):
+        if number := unsupported_number(CITATION_PATTERN.sub("", statement.text), sources):
             return f"the number {number} in {shown} does not stand in {cited}; correct it"
         return None
 
@@ -195,20 +201,21 @@ def _build_answer(
     response: AgenticResponse[str] | None,
 ) -> Answer:
     details = details_of(chunks, response)
-    is_enough, note = True, ""
+    is_enough, note = False, ""
     if not chunks:
         text = f"{translate('not_enough')} {translate('no_document_speaks')}"
     elif details["outcome"] == "refused":
         text = translate("look_up_declined")
-    elif response and response.ok:
-        is_bare = response.text.strip(" .*_") == NOT_ENOUGH
-        text = translate("not_enough") if is_bare else response.text
+    elif response and response.has_text:
+        says_only_that = response.text.strip(" .*_") == NOT_ENOUGH
+        text = translate("not_enough") if says_only_that else response.text
         is_enough = not admits_not_enough(response.text)
     else:
         text = _best_passages(chunks, question)
         note = translate("documents_model_failed" if response else "documents_no_model")
-        if response and response.outcome == "exhausted":  # no valid answer
-            text, is_enough = f"{translate('not_enough')}\n\n{text}", False
+        is_enough = not (response and response.outcome == "exhausted")
+        if not is_enough:  # the model answered, but nothing of it was valid
+            text = f"{translate('not_enough')}\n\n{text}"
     footnoted, cited = footnotes(text, chunks)
     return Answer(
         question=question,
@@ -223,7 +230,10 @@ def _build_answer(
 
 
 def _best_passages(chunks: Sequence[Chunk], question: str) -> str:
-    """Return the best passages with their citations, without brackets that would look like more."""
+    """Return the best passages with their citations.
+
+    Other brackets become parentheses, so that they do not look like citations.
+    """
     shown = [
         best_passage(chunk.text.replace("[", "(").replace("]", ")"), question) + f" [{chunk.path}]"
         for chunk in near_best(chunks)[:SHOWN_PASSAGES]
@@ -234,22 +244,27 @@ def _best_passages(chunks: Sequence[Chunk], question: str) -> str:
 def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
     """Return an answer with numbers in place of paths, and the citations in order of their numbers.
 
-    A path is replaced by the number of the chunk of its document that shares the most words with
-    the preceding text. So two passages of one document have two numbers.
+    Two passages of one document have two numbers: a path gets the number of the chunk of its
+    document that has most words in common with the text before it.
     """
     by_path: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         by_path.setdefault(chunk.path, []).append(chunk)
     by_chunk_id: dict[str, Citation] = {}
-    parts, end = [], 0
-    for cited in citations(text, by_path):
-        preceding_text, end = text[end : cited.start], cited.end
-        parts.append(preceding_text)
+    parts, previous_end, statement = [], 0, ""
+    for cited in find_citations(text, by_path):
+        text_before = text[previous_end : cited.start]
+        parts.append(text_before)
+        previous_end = cited.end
+        if content_words(text_before):  # else a citation beside another one, of one statement
+            statement = text_before
+        stated = content_words(statement)
         for path in cited.paths:
-            stated = content_words(preceding_text)
             chunk = max(by_path[path], key=lambda one: len(content_words(one.text) & stated))
-            passage = best_passage(chunk.text, preceding_text)
-            number = len(by_chunk_id) + 1
-            citation = Citation(number, chunk.path, chunk.title, chunk.location, passage)
-            parts.append(f"[{by_chunk_id.setdefault(chunk.id, citation).number}]")
-    return "".join([*parts, text[end:]]), tuple(by_chunk_id.values())
+            if chunk.id not in by_chunk_id:
+                number, passage = len(by_chunk_id) + 1, best_passage(chunk.text, statement)
+                by_chunk_id[chunk.id] = Citation(
+                    number, chunk.path, chunk.title, chunk.location, passage
+                )
+            parts.append(f"[{by_chunk_id[chunk.id].number}]")
+    return "".join([*parts, text[previous_end:]]), tuple(by_chunk_id.values())

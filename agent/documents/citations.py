@@ -17,7 +17,7 @@ from agent.text import Match, pattern, sentences, words
 NOT_ENOUGH: Final = "I don't have enough information"
 """The sentence by which a model says that the excerpts do not hold the answer."""
 
-CITATION: Final = pattern(r"\[([^\[\]\n]*[\p{L}\p{N}][^\[\]\n]*)\]")
+CITATION_PATTERN: Final = pattern(r"\[([^\[\]\n]*[\p{L}\p{N}][^\[\]\n]*)\]")
 LEADING: Final = pattern(r"\A((?:\s*\[[^\[\]\n]+\][.,;]?)+)\s*(?:\Z|[^\P{L}a-z])")
 MARKER: Final = pattern(r"\A\s*(?:(?:[-*•–]|\d{1,2}[.)])\s+|>\s?)")
 HEADING: Final = pattern(r"\A(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\Z")
@@ -48,22 +48,22 @@ VALUES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A pair of brackets: the retrieved paths that it cites, and the `unknown` ones."""
+    """A pair of brackets: the retrieved paths that it cites, and the `unknown_paths`."""
 
     start: int
     end: int
     paths: tuple[str, ...]
-    unknown: tuple[str, ...]
+    unknown_paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of an answer: the paths that cover it, and the `unknown` ones."""
+    """A sentence of an answer: the paths that cover it, and the `unknown_paths`."""
 
     text: str
     needs_citation: bool = False
     cites: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
+    unknown_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,13 @@ class Line:
     is_heading: bool = False
 
 
-def citations(text: str, paths: Collection[str]) -> list[Cited]:
+def find_citations(text: str, paths: Collection[str]) -> list[Cited]:
     """Return everything in square brackets as citations of `paths`.
 
     Several paths may share brackets, with commas or semicolons between them. Brackets without a
     letter or digit, such as an ellipsis, are no citation.
     """
-    return [_cited(found, paths) for found in CITATION.finditer(text)]
+    return [_cited(found, paths) for found in CITATION_PATTERN.finditer(text)]
 
 
 def _cited(found: Match, paths: Collection[str]) -> Cited:
@@ -114,7 +114,7 @@ def unretrieved_path(text: str, evidence: Evidence) -> str | None:
     For answers that cite documents beside other things: other brackets are left alone.
     """
     paths = {found.path for found in evidence.sources.values() if isinstance(found, Chunk)}
-    for name in _unknown_names(citations(text, paths)):
+    for name in _unknown_names(find_citations(text, paths)):
         if is_path(name):
             return f"the text cites [{fence(name)}], which no tool returned; leave it out"
     return None
@@ -153,7 +153,7 @@ def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statemen
 
 
 def _with_citation(statement: Statement) -> str:
-    if not statement.needs_citation or CITATION.search(statement.text):
+    if not statement.needs_citation or CITATION_PATTERN.search(statement.text):
         return statement.text
     return " ".join([statement.text, *(f"[{path}]" for path in statement.cites)])
 
@@ -167,15 +167,15 @@ def _lines(text: str, paths: Collection[str]) -> list[Line]:
     found, covering = list[Line](), list[Cited]()
     for line in reversed(_unwrapped(text)):
         if _only_cites(line):
-            covering = citations(line, paths)
+            covering = find_citations(line, paths)
             if unknown := _unknown_names(covering):
-                found.append(Line("", [Statement(line, unknown=unknown)]))
+                found.append(Line("", [Statement(line, unknown_paths=unknown)]))
             continue
         marker, is_heading = MARKER.match(line), HEADING.match(line) is not None
         lead = marker[0] if marker and not is_heading else ""
         stated = list[Statement]()
         for sentence in reversed(_cited_sentences(line[len(lead) :].strip())):
-            covering = citations(sentence, paths) or covering
+            covering = find_citations(sentence, paths) or covering
             cites = tuple(dict.fromkeys(path for cited in covering for path in cited.paths))
             is_statement = not is_heading and _needs_citation(sentence)
             stated.append(Statement(sentence, is_statement, cites, _unknown_names(covering)))
@@ -185,7 +185,7 @@ def _lines(text: str, paths: Collection[str]) -> list[Line]:
 
 
 def _unknown_names(found: Iterable[Cited]) -> tuple[str, ...]:
-    return tuple(name for cited in found for name in cited.unknown)
+    return tuple(name for cited in found for name in cited.unknown_paths)
 
 
 def _unwrapped(text: str) -> list[str]:
@@ -217,7 +217,7 @@ def _cited_sentences(text: str) -> list[str]:
 
 def _only_cites(text: str) -> bool:
     """Return whether a text consists of citations only, such as "Sources: [a.md]"."""
-    rest = CITATION.sub("", text)
+    rest = CITATION_PATTERN.sub("", text)
     return rest != text and SOURCE_LINE.match(rest) is not None
 
 
@@ -227,7 +227,7 @@ def _needs_citation(sentence: str) -> bool:
     if admits_not_enough(bare):
         return False
     is_plain = any(map(str.isalpha, bare)) and not bare.endswith((":", "：", "?", "？"))
-    return is_plain or CITATION.search(bare) is not None
+    return is_plain or CITATION_PATTERN.search(bare) is not None
 
 
 def admits_not_enough(text: str) -> bool:

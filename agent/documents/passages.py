@@ -111,14 +111,14 @@ class LookupResult:
 def details_of(chunks: Sequence[Chunk], response: AgenticResponse[Any] | None) -> dict[str, Any]:
     """Return the fields of a `LookupResult` by a model's response; None if no model was asked."""
     outcome: Outcome = "answered"
-    if response is not None and not response.ok:
+    if response is not None and not response.has_text:
         outcome = "refused" if response.outcome in {"refusal", "content_filter"} else "fallback"
     elif response is not None and response.outcome == "salvaged":
         outcome = "salvaged"
     return {
         "outcome": outcome,
         "chunks": tuple(chunks),
-        "by_model": response is not None and response.ok,
+        "by_model": response is not None and response.has_text,
         "retry_count": response.retry_count if response else 0,
         "error_types": error_types(response) if response else (),
     }

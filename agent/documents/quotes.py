@@ -40,7 +40,7 @@ from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
-from agent.prompts import instructed, prompt_for
+from agent.prompts import prompt_for, with_instructions
 from agent.text import UNSPACED
 from agent.turn import deps_of
 
@@ -288,7 +288,7 @@ async def find_quotes(
     if run.models and chunks:
         contract = quotes_contract(chunks)
         schema = contract.output.schema_text
-        asked = instructed(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
+        asked = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
         asked = replace(asked, limits=limits)
         response = await ask_cheaper_first(user_message(query, chunks), asked, contract, chunks)
@@ -306,7 +306,7 @@ def _quotes(
     found = Quotes(query, (), nothing, no_results=True, **details_of(chunks, response))
     if not chunks:
         return found
-    if response and response.answer is not None and response.ok:
+    if response and response.answer is not None and response.has_text:
         answer = response.answer
         # The exact text of the chunk, without duplicates.
         located = ((snippet, find_in_chunks(snippet, chunks)) for snippet in answer.snippets)

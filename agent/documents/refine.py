@@ -17,7 +17,7 @@ from agent.engine.contract import OutputContract
 from agent.engine.errors import fence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
-from agent.prompts import instructed, prompt_for
+from agent.prompts import prompt_for, with_instructions
 from agent.tables import StrictModel
 from agent.text import pattern
 from agent.turn import security_flags
@@ -144,7 +144,9 @@ async def refine_question(
         grounding=lambda refined, _: _added_number(refined, question),
         temperature=TEMPERATURE,
     )
-    asked = instructed(run, prompt_for(run, "refinement"), schema=contract.output.schema_text)
+    asked = with_instructions(
+        run, prompt_for(run, "refinement"), schema=contract.output.schema_text
+    )
     with run.span.child("refine", "span", input=question) as step:
         response = await generate_agentic_response(
             PROMPT.format(question=as_data(question)),

@@ -58,7 +58,7 @@ class Drafts(Generic[T]):
         if self.run.show_draft is not None:
             self.run.show_draft(lambda: draft.text if (draft := self.result()) else "")
 
-    def written(self) -> str:
+    def text_so_far(self) -> str:
         """Return the text that the model has written of the current response."""
         return self._text() if self._has_begun else ""
 

@@ -30,7 +30,7 @@ Tools = Sequence[Tool | Callable[..., object]] | Toolbox
 Progress = Callable[[Sequence[ToolCall]], str]
 """Returns the text that tells the waiting user what the called tools are doing."""
 
-TOOL_MISSING_ERRORS: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
+MAY_NEED_TOOL_ERRORS: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
 """Types of errors after which the model may still have to call a tool."""
 FORMAT_ERRORS: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
 """Types of errors after which the next request has no tools, only the response format."""
@@ -64,8 +64,8 @@ class AgenticResponse(Generic[T]):
     sources: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def ok(self) -> bool:
-        """Return True if there is a text for the user."""
+    def has_text(self) -> bool:
+        """Return True if there is a text for the user, be it of a salvaged or stopped answer."""
         return bool(self.text.strip())
 
 
@@ -77,7 +77,7 @@ async def generate_agentic_response(
     tools: Tools = (),
     images: Sequence[str] = (),
     initial_calls: Sequence[ToolCall] = (),
-    sources: Mapping[str, object] = MappingProxyType({}),
+    initial_sources: Mapping[str, object] = MappingProxyType({}),
     progress: Progress | None = None,
 ) -> AgenticResponse[T]:
     """Answer `message` within the limits of `run`, as `contract` wants it.
@@ -89,11 +89,12 @@ async def generate_agentic_response(
     of an answer, or an empty text.
 
     `images` are data URLs that the model sees beside the message. `initial_calls` are run before
-    the first request, and their results are added as if the model had called them. `sources` is
-    evidence from outside of the turn. `progress` returns the draft that is shown while tools run.
+    the first request, and their results are added as if the model had called them. The answer may
+    use `initial_sources` like those that tools return. `progress` returns the draft that is shown
+    while tools run.
 
-    Errors of models and limits become outcomes. The run's ledger is complete even if the call is
-    cancelled.
+    Errors of models and limits become outcomes. The run's ledger, which counts requests, calls,
+    tokens and cost, is complete even if the call is cancelled.
 
     Raises:
         TypeError: `run` has no model, or `contract` is not an OutputContract.
@@ -105,17 +106,18 @@ async def generate_agentic_response(
     instructions = system_prompt(str(run.instructions), contract)
     chat = Conversation(instructions, run.history, message, images)
     turn = _Turn(run.with_deadline(), contract, tools, chat, progress)
-    turn.evidence.sources.update(sources)
+    turn.evidence.sources.update(initial_sources)
     outcome: Outcome = "exhausted"
     try:
-        async with run.stop.watch():
+        async with run.stop.watch():  # raises LimitReached when the user stops the turn
             if initial_calls:  # as if a response of the model had made them
                 await turn.call_tools(LLMResponse(tool_calls=tuple(initial_calls)))
-            for _ in range(run.limits.structured_output_max_retries + 1):
+            for _ in range(1 + max(0, run.limits.structured_output_max_retries)):
                 reply, span = await turn.answer_after_tools()
                 result = await turn.parse(reply, span)
                 if not result.retryable:
-                    outcome = "answered" if result.ok else cast(Outcome, result.error_type)
+                    # The types of errors after which asking again is of no use are outcomes.
+                    outcome = "answered" if result.is_valid else cast(Outcome, result.error_type)
                     break
                 turn.chat.add_feedback(reply, result, contract.feedback)
         problem = turn.results[-1].error
@@ -138,24 +140,25 @@ async def stream_agentic_response(
     Accept a subset of the arguments of `generate_agentic_response`, and the `interval_seconds`
     between drafts. If the caller stops iterating, the turn is cancelled.
     """
-    drafts: list[Callable[[], str]] = []
-    showing = replace(run, show_draft=drafts.append)
-    turn = asyncio.create_task(
+    read_draft: list[Callable[[], str]] = []  # the last one reads the draft that is current
+    run_with_drafts = replace(run, show_draft=read_draft.append)
+    turn_task = asyncio.create_task(
         generate_agentic_response(
-            message, run=showing, contract=contract, tools=tools, images=images
+            message, run=run_with_drafts, contract=contract, tools=tools, images=images
         )
     )
-    shown = ""
+    last_text = ""
     try:
-        while not turn.done():
-            await asyncio.wait([turn], timeout=interval_seconds)
-            text = drafts[-1]() if drafts and not turn.done() else ""
-            if text and text != shown:
-                shown = text
+        while not turn_task.done():
+            await asyncio.wait([turn_task], timeout=interval_seconds)
+            text = read_draft[-1]() if read_draft and not turn_task.done() else ""
+            if text and text != last_text:
+                last_text = text
                 yield Draft(text)
-        yield await turn
+        yield await turn_task
     finally:
-        turn.cancel()
+        turn_task.cancel()
+        await asyncio.wait([turn_task])
 
 
 class _Turn(Generic[T]):
@@ -173,7 +176,7 @@ class _Turn(Generic[T]):
         self.toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
         self.evidence = Evidence({}, chat.texts_by("user"), chat.texts_by("assistant"))
         self.drafts = Drafts(run, contract, self.evidence)
-        self.models = ModelChain(run, self.drafts.written)
+        self.models = ModelChain(run, self.drafts.text_so_far)
         self.max_tokens = run.limits.answer_tokens
         self.answered_by: list[str] = []
         self.results: list[ParseResult[T]] = []
@@ -187,8 +190,8 @@ class _Turn(Generic[T]):
             request = self._next_request()
             reply, span = await self.models.ask(self.chat, request, attempt=len(self.results))
             if reply.is_truncated:
-                doubled = min(2 * self.max_tokens, self.run.limits.answer_tokens_ceiling)
-                self.max_tokens = max(self.max_tokens, doubled)
+                raised = min(2 * self.max_tokens, self.run.limits.answer_tokens_ceiling)
+                self.max_tokens = max(self.max_tokens, raised)
             if not request.tools:  # without offered tools every reply is final
                 return reply, span
             if not reply.tool_calls:
@@ -213,7 +216,7 @@ class _Turn(Generic[T]):
         )
         error = self.results[-1].error_type if self.results else None
         tools = self.toolbox.schemas if may_call and error not in FORMAT_ERRORS else ()
-        omit_format = bool(tools) and error in TOOL_MISSING_ERRORS and ledger.tool_calls == 0
+        omit_format = bool(tools) and error in MAY_NEED_TOOL_ERRORS and ledger.tool_calls == 0
         return LLMRequest(
             tools=tools,
             output=None if omit_format else self.contract.output_format(self.evidence),
@@ -243,7 +246,7 @@ class _Turn(Generic[T]):
                 part = partial_answer(value, self.contract, self.evidence)
                 result = replace(result, answer=part)
             error = result.error_type
-            if error == "grounding":
+            if error == "grounding":  # all other errors concern the request alone
                 guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
         self.answered_by.append(reply.model)
         self.results.append(result)
@@ -252,12 +255,12 @@ class _Turn(Generic[T]):
         return result
 
     async def response(self, outcome: Outcome, problem: str | None) -> AgenticResponse[T]:
-        """Return the response with the valid answer, or with the valid part of the newest one."""
+        """Return the response with the valid answer, else with the valid part of the last one."""
         shown = await self._result_to_show(outcome)
-        if shown.ok and outcome not in {"answered", "stopped"}:
+        if shown.is_valid and outcome not in {"answered", "stopped"}:
             outcome = "salvaged"
-        written = "" if shown.answer is None else self.contract.write(shown.answer)
-        answer: Message = {"role": "assistant", "content": written or shown.text}
+        answer_json = "" if shown.answer is None else self.contract.write(shown.answer)
+        answer: Message = {"role": "assistant", "content": answer_json or shown.text}
         return AgenticResponse(
             text=shown.text,
             outcome=outcome,
@@ -268,7 +271,7 @@ class _Turn(Generic[T]):
             error_types=tuple(result.error_type for result in self.results if result.error_type),
             retry_count=max(0, len(self.results) - 1),
             models=tuple(dict.fromkeys(self.answered_by)),
-            messages=(*self.chat.added, *([answer] if shown.ok else [])),
+            messages=(*self.chat.added, *([answer] if shown.is_valid else [])),
             sources=self.evidence.sources,
         )
 
@@ -285,16 +288,16 @@ class _Turn(Generic[T]):
         if outcome in {"refusal", "content_filter"}:
             return nothing
         for result in reversed(self.results):
-            part = await valid_part(contract.salvage, result.answer, contract, self.evidence)
-            if part:
-                return part
+            salvaged = await valid_part(contract.salvage, result.answer, contract, self.evidence)
+            if salvaged:
+                return salvaged
         return nothing
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
     """Append the schema of the answer to the instructions.
 
-    Return them unchanged if they contain it, or if every text is a valid answer.
+    Return them unchanged if they already contain it, or if the contract accepts any text.
     """
     schema = contract.output.schema_text
     if contract.accepts_any_text or schema in instructions:

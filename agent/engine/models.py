@@ -36,7 +36,7 @@ class ModelChain:
     """
 
     run: Run
-    written: Text
+    text_so_far: Text
     """Returns the text that the model of the current request has written so far."""
     _current: int = 0
 
@@ -130,7 +130,7 @@ class ModelChain:
 
     def _interrupted(self, model: LLM, messages: Sequence[Message]) -> LLMResponse:
         """Return the response of a request that was cut off, with an estimate of what it took."""
-        request, written = json.dumps(messages, default=str), self.written()
+        request, written = json.dumps(messages, default=str), self.text_so_far()
         usage = Usage(len(request) // TOKEN_CHARS, len(written) // TOKEN_CHARS)
         return LLMResponse(written, usage=usage, model=model.model, base_url=model.base_url)
 

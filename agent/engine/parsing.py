@@ -78,14 +78,14 @@ class ParseResult(Generic[T]):
     answer: T | None = None
 
     @property
-    def ok(self) -> bool:
+    def is_valid(self) -> bool:
         """Return True if there is no error and a text that is not blank."""
         return self.error is None and bool(self.text.strip())
 
     @property
     def retryable(self) -> bool:
         """Return True if asking again, with feedback, may mend it."""
-        return not self.ok and self.error_type not in TERMINAL
+        return not self.is_valid and self.error_type not in TERMINAL
 
 
 async def parse_final_response(
@@ -261,7 +261,7 @@ async def valid_part(
         log_failure("nothing of an answer could be kept", error)
         return None
     result = None if selected is None else await _check(selected, contract, evidence)
-    return result if result and result.ok else None
+    return result if result and result.is_valid else None
 
 
 def _failed(kind: str, problem: str) -> ParseResult[T]:

@@ -23,17 +23,18 @@ from agent.engine.run import Run
 from agent.text import storable, truncate_at_boundary
 
 ERROR_PREFIX: Final = "Error: "
-NAMED_KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-SLIMMED: Final = frozenset({"title", "minLength", "maxLength", "minItems", "maxItems"})
+NAMED_PARAMETERS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+DROPPED_KEYWORDS: Final = frozenset({"title", "minLength", "maxLength", "minItems", "maxItems"})
 """Keywords of a schema that tell the model nothing."""
-ENOUGH_CALLS: Final = "the limit of tool calls is reached; answer with what is known"
+CALL_LIMIT_MESSAGE: Final = "the limit of tool calls is reached; answer with what is known"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     """The value that a tool's function returns: `content` for the model, and `sources` by id.
 
-    An answer may be justified by `sources` only: `content` may repeat the model's own arguments.
+    Only `sources` count as evidence for an answer: `content` may merely repeat the arguments that
+    the model wrote itself.
     """
 
     content: object
@@ -55,7 +56,7 @@ class Tool:
 
     The function receives an instance of this model, or its fields by name if `passes_fields`. A
     plain function runs in a thread, which cannot be cancelled: write functions that may hang as
-    coroutines. A parameter named `run` receives the turn's run, traced on the tool's span; the
+    coroutines. A parameter named `run` receives the turn's run, with the span of this call; the
     model does not see this parameter. A call may take `seconds`, by default the limit of the run.
     """
 
@@ -81,13 +82,13 @@ class Tool:
 
     async def invoke(self, arguments: BaseModel, run: Run) -> object:
         """Call the function. Raises what it raises."""
-        given = [] if self.passes_fields else [arguments]
+        positional = [] if self.passes_fields else [arguments]
         named: dict[str, object] = {"run": run} if self._takes_run else {}
         if self.passes_fields:
             named |= {name: getattr(arguments, name) for name in type(arguments).model_fields}
         if inspect.iscoroutinefunction(self.function):
-            return await self.function(*given, **named)
-        return await asyncio.to_thread(self.function, *given, **named)
+            return await self.function(*positional, **named)
+        return await asyncio.to_thread(self.function, *positional, **named)
 
 
 def tool(function: Callable[..., object]) -> Tool:
@@ -103,8 +104,11 @@ def tool(function: Callable[..., object]) -> Tool:
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind not in NAMED_KINDS or parameter.name.startswith("_"):
-            raise TypeError(f"tool {name}: {parameter} cannot be given by name; rename it")
+        if parameter.kind not in NAMED_PARAMETERS or parameter.name.startswith("_"):
+            raise TypeError(
+                f"tool {name}: the model gives arguments by name, and names begin with a letter; "
+                f"change {parameter}"
+            )
         if parameter.name not in hints:
             raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
         default = ... if parameter.default is parameter.empty else parameter.default
@@ -115,15 +119,15 @@ def tool(function: Callable[..., object]) -> Tool:
 
 
 class Toolbox:
-    """The tools of one turn, by name."""
+    """The tools of one turn, by name; two tools of one name are a ValueError."""
 
     def __init__(self, tools: Iterable[Tool | Callable[..., object]] = ()) -> None:
-        made = [item if isinstance(item, Tool) else tool(item) for item in tools]
-        self._tools = {item.name: item for item in made}
+        listed = [item if isinstance(item, Tool) else tool(item) for item in tools]
+        self._tools = {item.name: item for item in listed}
         self.names: Sequence[str] = [*self._tools]
-        if len(self.names) < len(made):
-            raise ValueError(f"two tools have one name: {[item.name for item in made]}")
-        self.schemas: Sequence[ToolSchema] = [item.schema for item in made]
+        if len(self.names) < len(listed):
+            raise ValueError(f"two tools have one name: {[item.name for item in listed]}")
+        self.schemas: Sequence[ToolSchema] = [item.schema for item in listed]
 
     async def call_all(self, calls: Sequence[ToolCall], run: Run) -> list[ToolResult]:
         """Run a response's calls concurrently and return their results in order.
@@ -133,20 +137,20 @@ class Toolbox:
         allowed = max(0, run.limits.tool_calls - run.ledger.tool_calls)
         run.ledger.tool_calls += min(allowed, len(calls))
         results = await asyncio.gather(*(self.call(call, run) for call in calls[:allowed]))
-        return [*results, *[_failed("limit", ENOUGH_CALLS)] * len(calls[allowed:])]
+        return [*results, *[_failed("limit", CALL_LIMIT_MESSAGE)] * len(calls[allowed:])]
 
     async def call(self, call: ToolCall, run: Run) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own."""
-        tool = self._tools.get(call.name)
-        name = f"tool.{tool.name if tool else 'unknown'}"
+        found = self._tools.get(call.name)
+        name = f"tool.{found.name if found else 'unknown'}"
         metadata = {"step": run.ledger.requests, "call_id": call.id}
         with run.span.child(name, "tool", input=call.arguments, metadata=metadata) as span:
-            if tool is None:
+            if found is None:
                 listed = ", ".join(self.names) or "none"
                 problem = f"there is no tool {fence(call.name)}. Tools: {listed}"
                 result = _failed("unknown_tool", problem)
             else:
-                result = await _execute(tool, call.arguments, run.for_tool(span))
+                result = await _execute(found, call.arguments, run.for_tool(span))
             span.update(output=result.text)
             if result.error_type:
                 run.ledger.tool_errors += 1
@@ -162,23 +166,23 @@ async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
         problem = f"the arguments have more than {lengths.ARGUMENTS} characters"
         return _failed("invalid_arguments", problem)
     try:
-        given = tool.arguments_model.model_validate_json(_without_nulls(arguments))
+        parsed = tool.arguments_model.model_validate_json(_without_nulls(arguments))
     except ValidationError as error:
         return _failed("invalid_arguments", describe_validation_error(error))
     try:
         async with asyncio.timeout(seconds) as limit:
-            output = await tool.invoke(given, run)
+            output = await tool.invoke(parsed, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
         return ToolResult(as_text(output.content, max_chars), output.sources)
     except ToolError as error:
         return _failed("tool_error", as_text(str(error), max_chars))
     except Exception as error:
-        if limit.expired():  # else a TimeoutError is an error of the tool itself
+        if limit.expired():  # our limit, not a TimeoutError that the tool raised itself
             return _failed("timeout", f"{tool.name} took longer than {seconds:g} s")
-        kind = log_failure(f"tool {tool.name} failed", error)
-        problem = f"{tool.name} failed ({kind}); answer without it or try differently"
-        return _failed(kind, problem)
+        error_type = log_failure(f"tool {tool.name} failed", error)
+        problem = f"{tool.name} failed ({error_type}); answer without it or try differently"
+        return _failed(error_type, problem)
 
 
 def is_json_object(text: str) -> bool:
@@ -190,15 +194,18 @@ def is_json_object(text: str) -> bool:
 
 
 def _without_nulls(arguments: str) -> str:
-    """Remove null values: some servers force the model to fill in every argument."""
+    """Remove null values: some servers force the model to fill in every argument.
+
+    Arguments that are missing altogether become an empty object.
+    """
     if "null" in arguments and is_json_object(arguments):
         values = json.loads(arguments).items()
         return json.dumps({name: value for name, value in values if value is not None})
     return "{}" if arguments.strip() in {"", "null"} else arguments
 
 
-def _failed(kind: str, problem: str) -> ToolResult:
-    return ToolResult(f"{ERROR_PREFIX}{problem}", {}, kind)
+def _failed(error_type: str, problem: str) -> ToolResult:
+    return ToolResult(f"{ERROR_PREFIX}{problem}", {}, error_type)
 
 
 def as_text(content: object, max_chars: int) -> str:
@@ -225,8 +232,8 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
     schema = arguments.model_json_schema()
     definitions = schema.pop("$defs", {})
     schema.pop("description", None)
-    enums = {f"#/$defs/{name}": kind for name, kind in definitions.items() if "enum" in kind}
-    others = {name: kind for name, kind in definitions.items() if "enum" not in kind}
+    enums = {f"#/$defs/{name}": item for name, item in definitions.items() if "enum" in item}
+    others = {name: item for name, item in definitions.items() if "enum" not in item}
     slim: Mapping[str, Any] = _slim(schema | ({"$defs": others} if others else {}), enums)
     return slim
 
@@ -238,13 +245,15 @@ def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
         return node
     if enum := enums.get(str(node.get("$ref"))):
         own = {key: value for key, value in node.items() if key != "$ref"}
-        node = {"enum": enum["enum"], "type": enum["type"]} | own
-    alternatives = [kind for kind in node.get("anyOf", ()) if kind != {"type": "null"}]
+        # An enum of mixed values has no type.
+        node = {key: enum[key] for key in ("enum", "type") if key in enum} | own
+    alternatives = [schema for schema in node.get("anyOf", ()) if schema != {"type": "null"}]
     if len(alternatives) == 1:
         node = alternatives[0] | {key: value for key, value in node.items() if key != "anyOf"}
     return {
         key: _slim(value, enums)
         for key, value in node.items()
-        if not (key in SLIMMED and isinstance(value, str | int))
+        # A property may be called "title" too: its value is then a schema.
+        if not (key in DROPPED_KEYWORDS and isinstance(value, str | int))
         and not (key == "default" and value in (None, [], ""))
     }

@@ -28,7 +28,7 @@ from agent.places.categories import (
     stems,
     words,
 )
-from agent.prompts import instructed, prompt_for
+from agent.prompts import prompt_for, with_instructions
 from agent.text import SPOKEN, common_words, pattern
 from agent.turn import Outcome, error_types, record_outcome
 
@@ -122,7 +122,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
         correction=CORRECTION,
     )
     schema = contract.output.schema_text
-    asked = instructed(
+    asked = with_instructions(
         run, prompt, category=name, label=known.label, hint=known.hint, schema=schema
     )
     limits = replace(run.limits, structured_output_max_retries=REPAIRS)

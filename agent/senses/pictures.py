@@ -18,7 +18,7 @@ from agent.engine.errors import log_failure
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.markdown import live
-from agent.prompts import instructed, prompt_for
+from agent.prompts import prompt_for, with_instructions
 from agent.senses.sent_files import Unusable
 from agent.sommelier.attachment import Attachment, Contents, with_ours
 from agent.sommelier.read_wine import LISTED, OF_LABEL, Line, ReadWine, numbers_in
@@ -115,7 +115,7 @@ async def _transcribe(run: Run, picture: str) -> PictureText:
         structured_output_max_retries=1,
         answer_tokens=max(run.limits.answer_tokens, LIST_TOKENS),
     )
-    asked = instructed(run, prompt_for(run, "picture"), schema=CONTRACT.output.schema_text)
+    asked = with_instructions(run, prompt_for(run, "picture"), schema=CONTRACT.output.schema_text)
     response = await generate_agentic_response(
         QUESTION,
         run=replace(asked, models=[deps_of(run).models[VISION]], limits=limits),

@@ -151,7 +151,9 @@ class Sommelier:
         if response is None:
             return replace(reply, prompt=prompt.ref)
         sources = response.sources.values()
-        proposals = tuple(found for found in sources if response.ok and isinstance(found, Proposal))
+        proposals = tuple(
+            found for found in sources if response.has_text and isinstance(found, Proposal)
+        )
         return replace(
             reply,
             notes=(*reply.notes, *map(_proposal_note, proposals)),
@@ -248,7 +250,7 @@ class Sommelier:
         self, message: str, run: Run, response: Response, attached: Attachment | None
     ) -> Reply:
         """Convert a response to a reply; answer by rules if the model gave no usable answer."""
-        answer = response.answer if response.ok else None
+        answer = response.answer if response.has_text else None
         if answer and (allowed := allowed_part(answer, response.sources, person_in(run))):
             text = response.text
             if allowed != answer:

@@ -17,7 +17,7 @@ from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
 from agent.fallback import LookUp, describe_request, describe_wine, source_of
 from agent.i18n import translate
-from agent.prompts import instructed, prompt_for
+from agent.prompts import prompt_for, with_instructions
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse
 from agent.sommelier.wine import Wine
@@ -88,7 +88,7 @@ async def ask_small_model(
     if (passage := look_up.passage) is not None:
         lines = [message, "", "Passage:", passage.text]
         response = await _ask(lines, run, PASSAGE_PROMPT, {passage.chunk.id: passage.chunk})
-        text = f"{response.text}\n\n{source_of(passage)}" if response.ok else ""
+        text = f"{response.text}\n\n{source_of(passage)}" if response.has_text else ""
         return replace(response, text=text)
     # "Why the first one?" finds nothing new: it is about wines that were shown.
     shown = look_up.context.meant(look_up.message) or look_up.context.shown
@@ -109,7 +109,7 @@ async def _ask(
     prompt = prompt_for(run, prompt_name)
     return await generate_agentic_response(
         "\n".join([*lines, "", translate("write_in_language")]),
-        run=instructed(run, prompt, language=translate("language_name")),
+        run=with_instructions(run, prompt, language=translate("language_name")),
         contract=SMALL_SOMMELIER,
-        sources=sources,
+        initial_sources=sources,
     )

@@ -139,7 +139,7 @@ async def check_model(settings: Settings) -> str:
         await model.close()
     if response.outcome == "model_error":
         raise CheckFailed(f"{response.error}; check OPENAI_API_KEY, OPENAI_BASE_URL and LLM_MODEL")
-    if not response.ok:
+    if not response.has_text:
         raise CheckFailed(f"{name} gave no valid answer: {response.error}")
     return f"{name} gave a valid answer after {response.ledger.requests} request(s)"
 

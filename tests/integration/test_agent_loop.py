@@ -135,9 +135,9 @@ class TestFeedback:
 
 
 def test_r004_a_result_has_a_text_ids_and_an_error() -> None:
-    assert ParseResult("Hello", ["w1"]).ok
-    assert not ParseResult("  ").ok
-    assert not ParseResult("Hello", [], "broken").ok
+    assert ParseResult("Hello", ["w1"]).is_valid
+    assert not ParseResult("  ").is_valid
+    assert not ParseResult("Hello", [], "broken").is_valid
     assert agent.ParseResult is ParseResult
 
 

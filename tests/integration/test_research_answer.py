@@ -69,6 +69,12 @@ async def test_a_citation_is_numbered_by_the_passage_it_comes_from(
     assert found.citations[1].passage == MUSCADET.text
 
 
+async def test_citations_side_by_side_are_of_one_statement(model_server: ModelServer) -> None:
+    said = f"Muscadet is bottled from 1 March on [{OYSTERS.path}] [{SUR_LIE.path}]."
+    found = await ask(model_server, answer(said))
+    assert [cited.passage for cited in found.citations] == [OYSTERS.text, MUSCADET.text]
+
+
 async def test_not_enough_information_is_a_valid_answer(model_server: ModelServer) -> None:
     with use_language("de"):
         found = await ask(model_server, answer(f"{NOT_ENOUGH}."))

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.documents.citations import (
-    citations,
+    find_citations,
     keep_sentences,
     plain_brackets,
     statements,
@@ -35,8 +35,8 @@ def test_a_citation_in_or_behind_a_statement_covers_it(text: str, uncited: list[
 
 
 def test_brackets_may_name_several_paths_and_unknown_ones() -> None:
-    (cited,) = citations("Lees [a.md, `b.md`; c.md].", PATHS)
-    assert (cited.paths, cited.unknown) == (("a.md", "b.md"), ("c.md",))
+    (cited,) = find_citations("Lees [a.md, `b.md`; c.md].", PATHS)
+    assert (cited.paths, cited.unknown_paths) == (("a.md", "b.md"), ("c.md",))
 
 
 @pytest.mark.parametrize(
