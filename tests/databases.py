@@ -228,6 +228,14 @@ async def cellar_sessions(cellar_url: str) -> AsyncIterator[Sessions]:
     await engine.dispose()
 
 
+@pytest.fixture
+async def sqlite_sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
+    """Sessions on a migrated SQLite file of this test alone."""
+    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
+    yield Sessions(engine)
+    await engine.dispose()
+
+
 @pytest.fixture(scope="session")
 def cellar() -> dict[str, Wine]:
     """The wines of `cellar.csv` by id."""

@@ -4,7 +4,6 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from config import load_settings
 from db.engine import Sessions
 from db.models import TurnRow
 from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository
-from tests.databases import migrated_sqlite
 from tests.serving import Running, serving
 
 TOKEN = "a-token-of-the-admin-0123456789"
@@ -61,16 +59,9 @@ async def fill(sessions: Sessions) -> None:
 
 
 @pytest.fixture
-async def sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
-    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield Sessions(engine)
-    await engine.dispose()
-
-
-@pytest.fixture
-async def served(sessions: Sessions) -> AsyncIterator[Running]:
+async def served(sqlite_sessions: Sessions) -> AsyncIterator[Running]:
     settings = load_settings(None, {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"})
-    router = admin_page(settings, sessions, SecretStr(TOKEN)).router()
+    router = admin_page(settings, sqlite_sessions, SecretStr(TOKEN)).router()
     async with serving(routers=[router]) as running:
         yield running
 
@@ -94,9 +85,9 @@ async def test_only_who_has_the_token_sees_anything(served: Running) -> None:
 
 
 async def test_the_page_tells_numbers_and_leads_from_a_dislike_to_its_trace(
-    served: Running, sessions: Sessions
+    served: Running, sqlite_sessions: Sessions
 ) -> None:
-    await fill(sessions)
+    await fill(sqlite_sessions)
     page = (await served.client.get("/admin", auth=ADMIN)).text
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
@@ -118,10 +109,10 @@ async def test_the_page_tells_numbers_and_leads_from_a_dislike_to_its_trace(
     assert (await served.client.get("/admin/traces/ffff", auth=ADMIN)).status_code == 404
 
 
-async def test_with_no_content_no_words_of_people_are_shown(sessions: Sessions) -> None:
+async def test_with_no_content_no_words_of_people_are_shown(sqlite_sessions: Sessions) -> None:
     settings = load_settings(None, {"TRACE_CONTENT": "none"})
-    await fill(sessions)
-    router = admin_page(settings, sessions, SecretStr(TOKEN)).router()
+    await fill(sqlite_sessions)
+    router = admin_page(settings, sqlite_sessions, SecretStr(TOKEN)).router()
     async with serving(routers=[router]) as running:
         page = (await running.client.get("/admin", auth=ADMIN)).text
     assert "Rioja" not in page

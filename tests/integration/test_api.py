@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,7 +22,6 @@ from bot.http.api import Api
 from bot.turn import TurnRunner
 from db.engine import Sessions
 from db.repositories.turns import TurnRepository
-from tests.databases import migrated_sqlite
 from tests.doubles.model_server import ModelServer, answer, answer_json
 from tests.fakes import CHINON, FakeCatalogue
 from tests.faults.turns import INFORMATIONAL, search, valid
@@ -277,10 +275,9 @@ async def test_a_call_is_a_turn_in_the_trace(model_server: ModelServer) -> None:
 
 
 async def test_when_the_budget_of_all_is_used_up_no_model_is_asked_and_the_note_says_so(
-    model_server: ModelServer, tmp_path: Path
+    model_server: ModelServer, sqlite_sessions: Sessions
 ) -> None:
-    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    store = TurnRepository(Sessions(engine))
+    store = TurnRepository(sqlite_sessions)
     budgets = Budgets(turns=store, limits=[Budget("everyone", "requests", 1)])
     model_server.script(answer(ANSWER, usage=(900, 100)))
     async with asking(model_server, turns=TurnRunner(budgets=budgets, store=store)) as client:
@@ -288,7 +285,6 @@ async def test_when_the_budget_of_all_is_used_up_no_model_is_asked_and_the_note_
         second = (await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})).json()
         streamed = await client.post("/api/research/query", json={"query": "lees"})
     (today,) = (await store.by_day(datetime.now(UTC))).values()
-    await engine.dispose()
     *results, (_, done) = events(streamed.text)
     assert (first["outcome"], second["outcome"]) == ("answered", "fallback")
     assert second["note"].startswith("Today's budget for everyone is used up. It resets in")

@@ -1,10 +1,8 @@
 """Care in whole turns: whatever a model does, nobody is shown what they must not drink."""
 
-from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +17,6 @@ from bot.care import SafetyService
 from bot.telegram.noticed import care_buttons, noticed_handlers
 from db.engine import Sessions
 from db.repositories.people import CareRepository, MessageRepository
-from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.doubles.server import eventually
@@ -37,17 +34,6 @@ def shown(*wines: Wine, intro: str = "For your lamb:") -> Step:
 
 
 answered = partial(reply_to, wines=(CHINON, RIOJA, FREE))
-
-
-async def test_a_model_is_told_what_the_guest_reads_above_its_answer(
-    model_server: ModelServer,
-) -> None:
-    why = Help().notice_for(Care(stated=frozenset({"under_age"})))
-    model_server.script(tool_call("search_wines", {}), shown(FREE))
-    reply, _ = await answered("I am 15. A red for lamb?", server=model_server)
-    assert reply.text.startswith(why)
-    prompt = str(model_server.requests[0].json["messages"][0]["content"])
-    assert f'Above your answer the guest reads: "{why}"' in prompt
 
 
 IN_POLISH = "nie chcę już żyć, czerwone wino na dziś"
@@ -165,10 +151,8 @@ class Chat:
 
 
 @pytest.fixture
-async def chat(bot_api: BotApi, tmp_path: Path) -> AsyncIterator[Chat]:
-    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield Chat(bot_api, Sessions(engine))
-    await engine.dispose()
+def chat(bot_api: BotApi, sqlite_sessions: Sessions) -> Chat:
+    return Chat(bot_api, sqlite_sessions)
 
 
 async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(chat: Chat) -> None:

@@ -13,11 +13,10 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox
 from agent.places.search import Place
-from agent.sommelier.answer import grounding_problem, in_markdown, unknown_address
+from agent.sommelier.answer import grounding_problem
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
 from bot.resources import research_tools
-from bot.telegram.render import from_html, to_telegram_html
 from tests.fakes import CHINON, FakeCatalogue
 from tests.library import FakeLibrary, place_search
 
@@ -65,15 +64,3 @@ async def test_no_argument_of_any_tool_grounds_anything(tool: Tool, word: str, y
     for claim in (f"Take the {word} {year}.", f"It is €{year}.", f"It is {word}.example."):
         answer = SommelierResponse(response_type="informational", intro=claim)
         assert grounding_problem(answer, evidence), claim
-
-
-async def test_what_a_search_found_can_be_tapped_and_nothing_else() -> None:
-    (tool,) = [each for each in all_tools() if each.name == "find_places"][:1]
-    evidence = await evidence_of(tool, "Bilbao", 1901)
-    said = "Ardo (https://ardo.example/menu) is nice."
-    assert unknown_address(said, evidence) is None
-    pieces = from_html(to_telegram_html(in_markdown(said, evidence)))
-    links = [(each.text, mark.value) for each in pieces for mark in each.marks if mark.tag == "a"]
-    assert links == [("ardo.example", "https://ardo.example/menu")]
-    for other in ("https://ardo.example/men", "https://ardo.example/menu/x", "ardo.example"):
-        assert unknown_address(f"See {other} for it", evidence), other

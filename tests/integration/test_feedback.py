@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from db.repositories.people import MessageRepository
 from db.repositories.queues import RowQueue
 from db.repositories.traces import TraceRows
 from db.repositories.turns import FeedbackRepository, TurnRepository
-from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
@@ -138,10 +136,8 @@ class Room:
 
 
 @pytest.fixture
-async def room(bot_api: BotApi, otlp_receiver: OtlpReceiver) -> AsyncIterator[Room]:
-    engine = await migrated_sqlite(Path("test.sqlite3"))
-    yield Room(bot_api, otlp_receiver, Sessions(engine))
-    await engine.dispose()
+def room(bot_api: BotApi, otlp_receiver: OtlpReceiver, sqlite_sessions: Sessions) -> Room:
+    return Room(bot_api, otlp_receiver, sqlite_sessions)
 
 
 def turn_of(message: JsonObject) -> int:

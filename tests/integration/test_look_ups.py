@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from agent.sommelier.service import Sommelier
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
-from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json
 from tests.doubles.server import JsonObject
@@ -35,13 +33,6 @@ from tests.running import RecordingTracer, Sources, at_rest, running
 LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
 WEAK = f"{NOT_ENOUGH}."
 FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
-
-
-@pytest.fixture
-async def messages(tmp_path: Path) -> AsyncIterator[MessageRepository]:
-    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield MessageRepository(Sessions(engine))
-    await engine.dispose()
 
 
 @dataclass
@@ -81,8 +72,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(bot_api: BotApi, model_server: ModelServer, messages: MessageRepository) -> Desk:
-    return Desk(bot_api, model_server, messages)
+def desk(bot_api: BotApi, model_server: ModelServer, sqlite_sessions: Sessions) -> Desk:
+    return Desk(bot_api, model_server, MessageRepository(sqlite_sessions))
 
 
 def buttons(message: JsonObject) -> list[JsonObject]:

@@ -8,7 +8,7 @@ import pytest
 
 from agent.documents.answer import answer_question
 from agent.documents.passages import Chunk
-from agent.documents.quotes import Quote, QuoteCache, Quotes, find_quotes, verbatim
+from agent.documents.quotes import QuoteCache, Quotes, find_quotes, verbatim
 from agent.engine.limits import Limits
 from agent.engine.messages import ResponseMode
 from agent.engine.run import Run
@@ -123,26 +123,6 @@ async def test_where_documents_are_equally_good_the_cheap_model_is_not_asked(
         assert contents(await find_quotes(QUERY, run=run, documents=library))
         assert (await answer_question(QUERY, run=run, documents=library)).by_model
     assert [sent(model_server, at)["model"] for at in (0, 1)] == ["large", "large"]
-
-
-async def test_a_quote_is_the_sources_own_text_and_the_rest_is_marked_as_the_models(
-    model_server: ModelServer,
-) -> None:
-    said = snippet("lees are MOSTLY dead yeast cells", sourceLocation="Chapter 99")
-    found = await find(model_server, quoted(said))
-    assert found.quotes == (
-        Quote(
-            content="Lees are mostly dead   yeast cells",
-            source_id="lees",
-            source_title="Sur lie",
-            source_location="What the lees are",
-            relevance="It says so.",
-            path="methods/sur-lie.md",
-            chunk_id="lees-1",
-        ),
-    )
-    assert (found.summary, found.no_results) == ("Lees are old yeast.", False)
-    assert (found.by_model, found.outcome) == (True, "answered")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from agent.documents.answer import answer_question
 from agent.documents.refine import refine_question, refinement_wanted
-from agent.engine.limits import Ledger, Limits
+from agent.engine.limits import Limits
 from agent.engine.run import Run
 from tests.doubles.model_server import (
     ModelServer,
@@ -66,16 +66,6 @@ async def test_all_wordings_are_searched_and_the_original_is_answered(
     asked = answering["messages"][-1]["content"]
     assert asked.endswith(f"QUESTION: {QUESTION}")
     assert REFINED["refined_query"] not in asked
-
-
-async def test_with_one_request_left_it_is_for_the_answer(model_server: ModelServer) -> None:
-    model_server.script(answer(LEES))
-    async with open_model(model_server) as model:
-        run = Run([model], ledger=Ledger(requests=3), limits=Limits(requests=4))
-        found = await answer_question(QUESTION, run=run, documents=FakeLibrary(), refine=True)
-    assert (found.outcome, found.by_model) == ("answered", True)
-    assert found.refinement.fallback_reason == "budget"
-    assert len(model_server.requests) == 1
 
 
 async def test_suspected_injection_is_logged_and_on_the_trace(

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from agent.i18n import translate
 from agent.turn import Reply
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
-from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
 from tests.running import RecordingTracer, at_rest, running
@@ -49,10 +48,8 @@ def answering(text: str | None = None, *wine_ids: str, seconds: float = 0) -> Fa
 
 
 @pytest.fixture
-async def messages(tmp_path: Path) -> AsyncIterator[MessageRepository]:
-    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield MessageRepository(Sessions(engine))
-    await engine.dispose()
+def messages(sqlite_sessions: Sessions) -> MessageRepository:
+    return MessageRepository(sqlite_sessions)
 
 
 async def test_a_message_is_answered_as_html_while_typing_is_shown(

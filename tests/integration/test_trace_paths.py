@@ -1,8 +1,6 @@
 """The whole trace of every path a turn can take, decoded from what Langfuse gets."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from bot.outgoing import ButtonRows
 from bot.question import Question
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
-from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import (
     ModelServer,
@@ -97,12 +94,13 @@ class World:
 
 
 @pytest.fixture
-async def world(
-    bot_api: BotApi, model_server: ModelServer, otlp_receiver: OtlpReceiver, tmp_path: Path
-) -> AsyncIterator[World]:
-    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    yield World(bot_api, model_server, otlp_receiver, MessageRepository(Sessions(engine)))
-    await engine.dispose()
+def world(
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    sqlite_sessions: Sessions,
+) -> World:
+    return World(bot_api, model_server, otlp_receiver, MessageRepository(sqlite_sessions))
 
 
 async def test_an_answer_after_a_tool_call(world: World) -> None:

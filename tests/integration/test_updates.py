@@ -15,7 +15,6 @@ from bot.updates.bursts import lane_of
 from db.engine import Sessions
 from db.repositories.inbox import Inbox, Payload
 from db.repositories.people import MessageRepository
-from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.server import eventually
 from tests.integration.test_telegram_bot import answering
@@ -71,11 +70,10 @@ def changed(
 
 
 async def test_no_message_of_any_kind_keeps_others_from_being_answered(
-    bot_api: BotApi, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    bot_api: BotApi, sqlite_sessions: Sessions, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    messages = MessageRepository(Sessions(engine))
+    messages = MessageRepository(sqlite_sessions)
     chats = {kind: 2000 + 1000 * number for number, kind in enumerate(KINDS)}
     async with running(bot_api, answering(), messages, tries=1):
         for kind, chat in chats.items():
@@ -95,7 +93,6 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
                 otherwise=lambda chat=chat: str(bot_api.sent(chat)),  # type: ignore[misc]
             )
         await eventually(lambda: not bot_api.pending, seconds=60, otherwise=lambda: "not accepted")
-    await engine.dispose()
     assert SECRET not in caplog.text
 
 
@@ -124,10 +121,9 @@ NEWER_POLL = {"poll": {"id": "1", "question": SECRET, "options": []}}
 
 
 async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_words(
-    bot_api: BotApi, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    bot_api: BotApi, sqlite_sessions: Sessions, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine = await migrated_sqlite(tmp_path / "test.sqlite3")
-    messages = MessageRepository(Sessions(engine))
+    messages = MessageRepository(sqlite_sessions)
     async with running(bot_api, answering(), messages, burst=0.3):
         bot_api.say("before", 7)
         bot_api.push({"message": base(7) | DELETED_PIN})
@@ -136,7 +132,6 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
         bot_api.say("behind", 7)
         told = await bot_api.wait_for_message(2, 7)
     nothing, aside = await Inbox(messages._sessions).list_set_aside()
-    await engine.dispose()
     assert (aside.update_id, aside.error) == (unread, "the library cannot read it")
     assert (nothing.update_id, nothing.error) == (unread - 1, "the library cannot read it")
     assert told[0] == "About before\nbehind"

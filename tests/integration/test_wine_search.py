@@ -41,9 +41,7 @@ def first_word(wine: Wine) -> str:
     [
         ({"styles": ["red"], "foods": ["lamb"]}, FOR_LAMB),
         ({"styles": ["sparkling"], "foods": ["oysters"], "max_price": 30}, "raventos"),
-        ({"styles": ["sparkling"], "colours": ["rose"]}, "billecart"),
         ({"colours": ["red"], "sweetness": ["sweet", "luscious"]}, "taylors"),
-        ({"styles": ["red"], "bodies": ["medium_light"], "tannins": ["low", "none"]}, "lapierre"),
         ({"styles": ["white"], "acidities": ["high"], "max_price": 20}, "luneau trimbach"),
         (
             {"styles": ["red"], "foods": ["lamb"], "not_ids": ["borsao-garnacha-2021", "x\x00"]},
@@ -56,7 +54,6 @@ def first_word(wine: Wine) -> str:
         ({"grapes": ["shiraz"]}, "guigal jamet penfolds"),
         ({"countries": ["UK"], "in_stock_only": False}, "nyetimber"),
         ({"countries": ["United States", "australia"]}, "penfolds ridge"),
-        ({"regions": ["rhône valley"]}, "guigal jamet"),
         ({"regions": ["cote rotie"]}, "jamet"),
         ({"regions": ["Bourgogne", "Piemonte"]}, "lapierre vajra"),
         ({"styles": ["red"], "foods": ["lamb"], "without_grapes": ["Shiraz"]}, "borsao muga"),
@@ -190,10 +187,6 @@ async def test_the_cheapest_come_first_and_what_has_no_price_last(catalogue: Sql
         (
             {"styles": ["sparkling"], "countries": ["England"]},
             {"countries": 3, "in_stock_only": 1},
-        ),
-        (
-            {"styles": ["fortified"], "min_price": 30, "max_price": 60},
-            {"styles": 5, "price": 1},
         ),
         ({"text": "xyzzy"}, {}),
         ({"countries": ["Atlantis"], "regions": ["?"]}, {}),
