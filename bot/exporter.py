@@ -14,7 +14,7 @@ from typing import Final
 
 from agent.retrying import Backoff
 from agent.tracing.errors import REFUSALS, Unavailable
-from db.repositories.queues import RowQueue, Rows
+from db.repositories.traces import RowQueue, Rows
 
 log = logging.getLogger(__name__)
 

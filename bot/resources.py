@@ -44,8 +44,7 @@ from db.repositories.people import (
     MessageRepository,
 )
 from db.repositories.privacy import DeletionRepository, SqlPersonalData
-from db.repositories.queues import RowQueue
-from db.repositories.traces import LOCAL_TRACES, SqlTraceStore, TraceRows
+from db.repositories.traces import LOCAL_TRACES, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from db.schema import newest_revision, schema_revision, upgrade_schema
 from db.wines.catalogue import SqlCatalogue

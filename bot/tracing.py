@@ -24,8 +24,7 @@ from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, loaded, utc_now
 from db.repositories.privacy import DeletionRepository
-from db.repositories.queues import RowQueue, Rows
-from db.repositories.traces import unpacked
+from db.repositories.traces import RowQueue, Rows, unpacked
 
 if TYPE_CHECKING:
     from langfuse import Langfuse

@@ -14,8 +14,7 @@ from bot.exporter import LEASE, MAX_BATCH, Channel, Exporter
 from bot.metrics import Metrics
 from db.engine import Sessions
 from db.models import TraceRow, TurnRow
-from db.repositories.queues import RowQueue, Rows
-from db.repositories.traces import SqlTraceStore, TraceRows
+from db.repositories.traces import RowQueue, Rows, SqlTraceStore, TraceRows
 from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository
 from tests.doubles.otlp import OtlpReceiver
 from tests.traces import NOON, bare_trace, export, exporter_to

@@ -19,8 +19,7 @@ from bot.telegram.rating import RatingButtons, rating
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow
 from db.repositories.people import MessageRepository
-from db.repositories.queues import RowQueue
-from db.repositories.traces import TraceRows
+from db.repositories.traces import RowQueue, TraceRows
 from db.repositories.turns import FeedbackRepository, TurnRepository
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver

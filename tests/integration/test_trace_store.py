@@ -8,8 +8,7 @@ import pytest
 
 from db.engine import Sessions
 from db.models import TraceRow
-from db.repositories.queues import RowQueue
-from db.repositories.traces import SqlTraceStore, TraceRows, packed
+from db.repositories.traces import RowQueue, SqlTraceStore, TraceRows, packed
 from tests.traces import NOON, bare_trace, retried_trace
 
 MUCH = 10**9  # bytes
