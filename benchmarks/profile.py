@@ -37,7 +37,7 @@ LOADING, LOOKED_AT, MOST_TURNS = 2, 3, 30
 ROUNDS = "bot.tasks"
 """Where what is done by the clock begins, every few seconds."""
 END = "DELETE FROM outbox"
-"""The statement by which a turn ends."""
+"""A statement of the transaction by which a turn ends."""
 
 
 @dataclass
@@ -47,6 +47,7 @@ class Price:
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     statements: list[str] = field(default_factory=list)
     commits: int = 0
+    has_ended: bool = False
     _began_at: dict[CodeType, int] = field(default_factory=dict)
 
     @property
@@ -58,7 +59,7 @@ class Price:
         """Count anew."""
         self.calls.clear()
         self.statements.clear()
-        self.commits = 0
+        self.commits, self.has_ended = 0, False
 
     def called(self, frame: FrameType, kind: str, _: object) -> None:
         """Count a call; that a coroutine goes on is none. See `sys.setprofile`."""
@@ -77,6 +78,7 @@ class Price:
     def committed(self, _: object) -> None:
         """Count a commit."""
         self.commits += 1
+        self.has_ended = any(statement.startswith(END) for statement in self.statements)
 
     @contextmanager
     def counting(self) -> Iterator[None]:
@@ -129,7 +131,7 @@ async def turn(number: int, price: Price, telegram: BotApi, model: ModelServer) 
     telegram.say("A red for lamb with Gugelhupf, please")  # not certain: the model searches
     await telegram.wait_for_message(number, timeout=60)
     await eventually(
-        lambda: any(statement.startswith(END) for statement in price.statements[:-1]),
+        lambda: price.has_ended,
         seconds=30,
         otherwise=lambda: f"a turn does not end: {price.statements}",
     )
