@@ -220,14 +220,14 @@ class Deps:
     """The user of a turn, the prompts in use, and models for special tasks (pictures, …).
 
     If `person` is None, only the user's messages are known. If `prompts` is None, those of the
-    repository are used. `given_ids` are the ids of excerpts and wines that the model was given in
-    this turn.
+    repository are used. `ids_given_to_model` are the ids of excerpts and wines that the model was
+    given in this turn.
     """
 
     person: Person | None = None
     prompts: Prompts | None = None
     models: Mapping[str, LLM] = field(default_factory=dict)
-    given_ids: set[str] = field(default_factory=set)
+    ids_given_to_model: set[str] = field(default_factory=set)
 
 
 def deps_of(run: Run) -> Deps:

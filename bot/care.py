@@ -36,7 +36,7 @@ class SafetyService:
 
     async def find_care(self, text: str, chat_id: int, user_id: int, span: Span) -> Care:
         """Return the concerns and allergies of a message and of earlier ones; store new ones."""
-        stated = read_care(text, self.help.full_age)
+        stated = read_care(text, self.help.drinking_age)
         care = stated.with_remembered(await self._remembered(chat_id, user_id))
         if found := care.concerns | care.allergies:
             with span.child("guard.care", "guardrail") as guard:
@@ -48,7 +48,7 @@ class SafetyService:
     async def find_care_in_any_chat(self, text: str, user_id: int) -> Care:
         """Return the concerns of a short text and of all chats of a person; store nothing."""
         held = await self.cares.current(None, user_id) if self.cares else frozenset()
-        return read_care(text, self.help.full_age).with_remembered(held)
+        return read_care(text, self.help.drinking_age).with_remembered(held)
 
     async def read_person(
         self, chat_id: int, user_id: int, care: Care, facts: Sequence[Fact] | None = None

@@ -30,7 +30,7 @@ RETRACTABLE: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "u
 Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes"]
 ALLERGIES: Final[tuple[Allergy, ...]] = get_args(Allergy)
 
-FULL_AGE: Final = 18
+DRINKING_AGE: Final = 18
 YOUNGEST: Final = 8
 """From how many years on a number may be the age of somebody who writes."""
 MAX_CHARS: Final = 4096
@@ -115,8 +115,8 @@ def gravest(concerns: Collection[Concern]) -> Concern | None:
     return next((concern for concern in CONCERNS if concern in concerns), None)
 
 
-def read_care(text: str, full_age: int = FULL_AGE) -> Care:
-    """Return the concerns and allergies that a message states; `full_age` is the legal age."""
+def read_care(text: str, drinking_age: int = DRINKING_AGE) -> Care:
+    """Return the concerns and allergies that a message states; `drinking_age` is the legal age."""
     phrases = _phrases()
     tokens = " ".join(_TOKEN.findall(fold(text[:MAX_CHARS].replace(FORWARDED, ""))))
     clauses = f" . {tokens} . "
@@ -124,7 +124,7 @@ def read_care(text: str, full_age: int = FULL_AGE) -> Care:
         concern: language
         for concern, language, phrase in phrases.patterns
         for match in phrase.finditer(clauses)
-        if not match["denied"] and (concern != "under_age" or _is_minor(match, full_age))
+        if not match["denied"] and (concern != "under_age" or _is_minor(match, drinking_age))
     }
     stated = frozenset(concern for concern in CONCERNS if concern in found)
     worst = gravest(stated)
@@ -142,19 +142,19 @@ def read_care(text: str, full_age: int = FULL_AGE) -> Care:
     )
 
 
-def read_care_in_talk(messages: Iterable[str], full_age: int = FULL_AGE) -> Care:
+def read_care_in_talk(messages: Iterable[str], drinking_age: int = DRINKING_AGE) -> Care:
     """Return the care of a person's last message, with the concerns of those before it."""
     care = NO_CARE
     for text in messages:
-        care = read_care(text, full_age).with_remembered(care.concerns | care.allergies)
+        care = read_care(text, drinking_age).with_remembered(care.concerns | care.allergies)
     return care
 
 
-def _is_minor(match: Match, full_age: int) -> bool:
+def _is_minor(match: Match, drinking_age: int) -> bool:
     """Return whether the age of a match, if it names one, is below the legal age."""
     named = [int(word) for word in match[0].split() if word.isdecimal() and len(word) <= 2]
     named += [age for word, age in _phrases().ages.items() if f" {word} " in match[0]]
-    return not named or any(YOUNGEST <= age < full_age for age in named)
+    return not named or any(YOUNGEST <= age < drinking_age for age in named)
 
 
 _Words = Annotated[frozenset[str], BeforeValidator(str.split)]

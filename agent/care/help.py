@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
-from agent.care.concerns import FULL_AGE, Care
+from agent.care.concerns import DRINKING_AGE, Care
 from agent.i18n import current_language
 from agent.tables import StrictModel, read_toml
 
@@ -61,7 +61,7 @@ def help_texts(file: Path | None = None) -> Mapping[str, HelpTexts]:
 class Help:
     """The texts of care, and the legal age."""
 
-    full_age: int = FULL_AGE
+    drinking_age: int = DRINKING_AGE
     texts: Mapping[str, HelpTexts] = field(default_factory=help_texts)
 
     def in_crisis(self, care: Care) -> str:
@@ -88,7 +88,7 @@ class Help:
         # A crisis that was told before is not spoken of again.
         name = "after_crisis" if concern == "crisis" else concern
         text: str = getattr(self._texts_for(care), name)
-        return text.replace("{age}", str(self.full_age))
+        return text.replace("{age}", str(self.drinking_age))
 
     def _texts_for(self, care: Care) -> HelpTexts:
         return self.texts.get(care.language or current_language(), self.texts["en"])

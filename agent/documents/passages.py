@@ -212,9 +212,9 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         pairing and labels, each behind its [path]. Quotation marks hold words letter for letter.
         """
         chunks = near_best(await retrieve(documents, [query], run.span))
-        given_ids = deps_of(run).given_ids
-        new = [chunk for chunk in chunks if chunk.id not in given_ids]
-        given_ids.update(chunk.id for chunk in new)
+        ids_given_to_model = deps_of(run).ids_given_to_model
+        new = [chunk for chunk in chunks if chunk.id not in ids_given_to_model]
+        ids_given_to_model.update(chunk.id for chunk in new)
         return ToolOutput(excerpts(new) or (NO_MORE if chunks else NOTHING), by_chunk(chunks))
 
     return tool(search_documents)

@@ -173,7 +173,7 @@ def _alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
     return query.model_copy(update=update)
 
 
-def instructions(person: Person) -> str:
+def safety_rules(person: Person) -> str:
     """Return the lines of the prompt about this person; empty if there are none."""
     care, taste = person.care, taste_of(person.facts)
     lines = [FORBIDDEN if care.forbids_alcohol else CAUTIOUS if care.is_cautious else ""]

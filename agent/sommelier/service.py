@@ -28,7 +28,7 @@ from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.attachment import READ_PICTURES, Attachment, describe_pictures
 from agent.sommelier.history import ids_shown_in, to_model_message
 from agent.sommelier.read_wine import catalogue_ids
-from agent.sommelier.safety import allowed_part, care_in, instructions, person_in
+from agent.sommelier.safety import allowed_part, care_in, person_in, safety_rules
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue
@@ -36,6 +36,7 @@ from agent.sommelier.wine_tools import wine_tools
 from agent.turn import (
     STATED_KINDS,
     Change,
+    Outcome,
     Person,
     Reply,
     deps_of,
@@ -47,7 +48,7 @@ from agent.turn import (
 MEMORY_TOOLS: Final = frozenset({"remember", "forget", "change_cellar"})
 """The tools that change the stored data of a person."""
 MAX_SHOWN_WINES: Final = 8
-"""The most wines whose facts the model is given when the user asks about shown wines."""
+"""At most so many of the wines shown last are looked up for the model before it answers."""
 LANGUAGE_RULE: Final = (
     "- Answer in {language}, as the guest chose, whatever language they write in."
 )
@@ -55,7 +56,7 @@ LANGUAGE_RULE: Final = (
 NOTICE_RULE: Final = (
     '- Above your answer the guest reads: "{notice}" Go on from there, do not say it again.'
 )
-"""The line of the prompt for an answer below the notice of a concern."""
+"""The line of the prompt that tells which notice the guest reads above the model's answer."""
 PROGRESS: Final[Mapping[str, str]] = {
     "search_wines": "searching",
     "get_wine": "looking",
@@ -111,23 +112,25 @@ class Sommelier:
         person = deps_of(run).person
         if person is None:
             texts = _user_texts(message, run)
-            person = Person(read_care_in_talk(texts, self._help.full_age))
+            person = Person(read_care_in_talk(texts, self._help.drinking_age))
         if person.care.is_crisis:
             text = self._help.in_crisis(person.care)
             return Reply(text=text, outcome="care", concerns=person.care.stated)
-        is_chosen = is_language_chosen()  # read here: it is False within `use_language`
-        new = attached if attached and attached.is_new else None
-        with use_language(current_language() if is_chosen else language_in(message, run)):
-            if new and not message:
-                reply = await describe_pictures(new, self._catalogue, person)
+        language_is_chosen = is_language_chosen()  # read here: it is False within `use_language`
+        new_attachment = attached if attached and attached.is_new else None
+        with use_language(current_language() if language_is_chosen else language_in(message, run)):
+            if new_attachment and not message:
+                reply = await describe_pictures(new_attachment, self._catalogue, person)
             else:
-                run = replace(run, deps=replace(deps_of(run), person=person, given_ids=set()))
+                deps = replace(deps_of(run), person=person, ids_given_to_model=set())
+                run = replace(run, deps=deps)
                 message = guard_input(message, run.span)
-                reply = await self._generate_reply(message, run, attached, is_chosen)
-            return replace(reply, notes=(*reply.notes, *(new.notes if new else ())))
+                reply = await self._generate_reply(message, run, attached, language_is_chosen)
+            notes = new_attachment.notes if new_attachment else ()
+            return replace(reply, notes=(*reply.notes, *notes))
 
     async def _generate_reply(
-        self, message: str, run: Run, attached: Attachment | None, is_chosen: bool
+        self, message: str, run: Run, attached: Attachment | None, language_is_chosen: bool
     ) -> Reply:
         """Ask a model and remove the wines that the person must not see, or answer by rules."""
         care_before = care_in(run)
@@ -137,29 +140,23 @@ class Sommelier:
             if not (attached and attached.is_new):
                 response = await ask_small_model(message, run, await self._look_up(message, run))
         elif run.models:
-            response = await self._ask_model(message, run, attached, prompt, is_chosen)
+            response = await self._ask_model(message, run, attached, prompt, language_is_chosen)
         care = self._care_with_concern(run, response)
         run = with_person(run, replace(person_in(run), care=care))
-        if care.is_crisis:  # as the model reported: other crises do not get here
-            reply = Reply(text=self._help.in_crisis(care), outcome="care")
-        elif response is None:
+        if response is None:
             reply = await self._answer_by_rules(message, run, attached)
-            if not (run.history or run.models):  # only the first answer notes it
-                reply = replace(reply, notes=(translate("no_model"),))
+            is_first_without_model = not (run.history or run.models)
+            notes = (translate("no_model"),) if is_first_without_model else ()
+            return replace(reply, notes=(*reply.notes, *notes))
+        if care.is_crisis:  # as the model reported: other crises do not get here
+            # Nothing else is told, proposed or changed.
+            reply = Reply(text=self._help.in_crisis(care), outcome="care")
         else:
             reply = await self._reply_to_response(message, run, response, attached)
-        if response is None:
-            return replace(reply, prompt=prompt.ref)
-        sources = response.sources.values()
-        proposals = tuple(
-            found for found in sources if response.has_text and isinstance(found, Proposal)
-        )
+            reply = _with_effects(reply, response)
         return replace(
             reply,
-            notes=(*reply.notes, *map(_proposal_note, proposals)),
-            proposals=proposals,
             concerns=care.stated - care_before.stated,
-            changes=tuple(found for found in sources if isinstance(found, Change)),
             retries=response.retry_count,
             error_types=error_types(response),
             prompt=prompt.ref,
@@ -180,16 +177,16 @@ class Sommelier:
         run: Run,
         attached: Attachment | None,
         prompt: Prompt,
-        is_chosen: bool,
+        language_is_chosen: bool,
     ) -> Response:
-        """Ask the run's models, with the facts of the pictures or of the wines shown last."""
+        """Ask the run's models, with the data of the pictures or of the wines shown last."""
         tools = self._offered_tools(message, run, attached)
         notice = self._concern_notice(run)
         lines = (
             research_rules([tool.name for tool in tools]),
-            instructions(person_in(run)),
+            safety_rules(person_in(run)),
             NOTICE_RULE.format(notice=notice) if notice else "",
-            LANGUAGE_RULE.format(language=translate("language_name")) if is_chosen else "",
+            LANGUAGE_RULE.format(language=translate("language_name")) if language_is_chosen else "",
         )
         rules = "\n".join(filter(None, lines))
         schema = SOMMELIER.output.schema_text
@@ -220,16 +217,18 @@ class Sommelier:
         elif not any(fact.kind in STATED_KINDS for fact in person.facts):
             hidden.add("forget")
         offered = list[Tool](self._tools)
-        if person.care.forbids_alcohol:  # results of MCP servers are not filtered for alcohol
+        if person.care.forbids_alcohol:
             hidden.add("find_places")
-        else:  # only a known user can confirm a call
+        else:  # results of MCP servers are not filtered for alcohol
+            # Only a known user can confirm a call.
             servers = self._servers.tools
             offered += [tool for tool in servers if person.user_id or not tool.needs_confirmation]
-        own = {"change_cellar"} if person.bottles else set()
+        always = {"change_cellar"} if person.bottles else set()
         tools = [
             tool
             for tool in offered
-            if tool.name not in hidden and (tool.name in own or is_relevant(tool.name, user_texts))
+            if tool.name not in hidden
+            and (tool.name in always or is_relevant(tool.name, user_texts))
         ]
         return [attached.tool(self._catalogue), *tools] if attached else tools
 
@@ -256,7 +255,7 @@ class Sommelier:
             if allowed != answer:
                 text = SOMMELIER.render(allowed, Evidence(sources=dict(response.sources)))
             notice = self._concern_notice(run)  # also of a concern that the model reported
-            return _shown(response, allowed, f"{notice}\n\n{text}" if notice else text)
+            return _reply_showing(response, allowed, f"{notice}\n\n{text}" if notice else text)
         if response.outcome == "stopped":
             return Reply(text=translate("stopped"), outcome="stopped")
         if response.outcome in {"refusal", "content_filter"}:
@@ -277,7 +276,9 @@ class Sommelier:
     def _concern_notice(self, run: Run) -> str:
         """Return the notice of a new concern, shown above an answer; empty if shown before."""
         care = care_in(run)
-        notice = self._help.notice_for(care) if care.new_concern else ""
+        if not care.new_concern:
+            return ""
+        notice = self._help.notice_for(care)
         was_shown = any(notice in answer for answer in _earlier_answers(run))
         return "" if was_shown else notice
 
@@ -297,7 +298,7 @@ def _initial_calls(message: str, run: Run, attached: Attachment | None) -> tuple
         return (ToolCall("", READ_PICTURES, "{}"),)
     if shown and not care_in(run).forbids_alcohol:
         return (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
-    if attached or run.history:  # an earlier message may hold limits not repeated in this one
+    if attached or run.history:  # earlier messages may limit the search, by a price for example
         return ()
     query = unambiguous_query(message, current_language())
     if query is None:
@@ -315,17 +316,37 @@ def _progress(calls: Sequence[ToolCall]) -> str:
     return f"_{': '.join(filter(None, texts))} …_"
 
 
-def _shown(response: Response, answer: SommelierResponse, text: str) -> Reply:
+def _reply_showing(response: Response, answer: SommelierResponse, text: str) -> Reply:
     """Return the reply that shows the allowed part of a response."""
-    is_stopped, is_salvaged = (response.outcome == name for name in ("stopped", "salvaged"))
+    outcome: Outcome = "answered"
+    if response.outcome in ("stopped", "salvaged"):
+        outcome = response.outcome
     ids, sources = wine_ids(answer), response.sources
     return Reply(
         text=text,
-        outcome="stopped" if is_stopped else "salvaged" if is_salvaged else "answered",
-        notes=(translate("stopped_here"),) if is_stopped else (),
+        outcome=outcome,
+        notes=(translate("stopped_here"),) if outcome == "stopped" else (),
         wine_ids=tuple(catalogue_ids(ids)),
         wines=tuple(sources[wine_id] for wine_id in ids if wine_id in sources),
         answer=answer,
+    )
+
+
+def _with_effects(reply: Reply, response: Response) -> Reply:
+    """Return a reply with the changes and the proposals that tools made, which are sources, too.
+
+    Changes are made even if the answer failed: the user has asked for them, and can undo them.
+    Proposals are only shown below an answer, which explains them.
+    """
+    sources = response.sources.values()
+    proposals = tuple(
+        found for found in sources if response.has_text and isinstance(found, Proposal)
+    )
+    return replace(
+        reply,
+        notes=(*reply.notes, *map(_proposal_note, proposals)),
+        proposals=proposals,
+        changes=tuple(found for found in sources if isinstance(found, Change)),
     )
 
 

@@ -56,7 +56,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         with run.span.child(name, "retriever", input=filters) as span:
             result = await find_wines(catalogue, query, person, like=query.like)
             span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
-        return _search_output(result, query, person, deps_of(run).given_ids)
+        return _search_output(result, query, person, deps_of(run).ids_given_to_model)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, person_in(run))
@@ -78,16 +78,16 @@ def in_full(wine: Wine) -> dict[str, Any]:
 
 
 def _search_output(
-    result: WineSearchResult, query: WineQuery, person: Person, given_ids: set[str]
+    result: WineSearchResult, query: WineQuery, person: Person, ids_given_to_model: set[str]
 ) -> ToolOutput:
     """Return a search result for the model, only the ids of wines that it was given before."""
     wines = [
         {"wine_id": wine.id, "facts": "told before"}
-        if wine.id in given_ids and not (query.vegan or wine.id in result.missed)
+        if wine.id in ids_given_to_model and not (query.vegan or wine.id in result.missed)
         else _search_row(wine, result, query)
         for wine in result.wines
     ]
-    given_ids.update(wine.id for wine in result.wines)
+    ids_given_to_model.update(wine.id for wine in result.wines)
     content: dict[str, Any] = {"found": result.total, "wines": wines}
     if why := note(person):
         content["note"] = why

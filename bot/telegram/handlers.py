@@ -99,7 +99,7 @@ async def _start(talk: Conversation, update: Update) -> None:
 
 async def _age_buttons(talk: Conversation, update: Update) -> ButtonRows:
     """Return the buttons under a greeting: none in a group, or where the age is known."""
-    age = talk.resources.help.full_age
+    age = talk.resources.help.drinking_age
     if not is_private(update) or settings_of(await talk.facts(update)).get("age") == str(age):
         return ()
     older = Button(translate("start_older", age=age), f"{AGE}yes")
@@ -110,7 +110,7 @@ async def _store_age(talk: Conversation, update: Update) -> None:
     """Store whether a user may drink."""
     query = press_of(update)
     (answer,) = parts_of(query, 1)
-    adult = Fact("setting", f"age={talk.resources.help.full_age}")
+    adult = Fact("setting", f"age={talk.resources.help.drinking_age}")
     minor = Fact("setting", UNDER_AGE)
     new, old = (adult, minor) if answer == "yes" else (minor, adult)
     await talk.change_memory(update, learned=(new,), unlearned=(old,))

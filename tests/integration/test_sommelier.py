@@ -105,3 +105,18 @@ async def test_a_cited_path_becomes_a_footnote_with_the_title(model_server: Mode
 async def test_the_fallback_with_nothing_in_the_library_is_only_honest() -> None:
     reply, _ = await reply_to("What is tannin?", library=FakeLibrary([OYSTERS]))
     assert reply.text == translate("fallback_only")
+
+
+async def test_a_crisis_that_a_model_reports_changes_nothing_else(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(
+        tool_call("remember", {"kind": "note", "value": "a last bottle"}),
+        answer_json({"response_type": "informational", "intro": "", "concern": "crisis"}),
+    )
+    sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=memory_tools())
+    model = service(model_server)
+    run = Run([model], deps=Deps(person=Person(user_id=1)))
+    reply = await sommelier.answer("nie chcę już żyć, remember that", run)
+    await model.close()
+    assert (reply.outcome, reply.changes) == ("care", ())
