@@ -56,7 +56,6 @@ def environment(tmp_path: Path, stocked: Path) -> dict[str, str]:
 
 @pytest.fixture
 def empty_environment(tmp_path: Path) -> dict[str, str]:
-    """An empty machine of this test alone."""
     return empty_home(tmp_path)
 
 
@@ -110,7 +109,6 @@ def sommelier_here(
 
 
 def exit_status() -> int:
-    """The exit status of the command line that this process was started with."""
     try:
         main()
     except SystemExit as ended:

@@ -99,7 +99,6 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def network_guard() -> Iterator[NetworkGuard]:
-    """Forbids the network for the whole run."""
     guard = NetworkGuard()
     guard.active = True
     yield guard
@@ -151,7 +150,6 @@ def empty_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def bot_api() -> Iterator[BotApi]:
-    """Telegram, with one bot and any number of people."""
     with BotApi() as server:
         yield server
 
@@ -166,6 +164,5 @@ def model_server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def otlp_receiver() -> Iterator[OtlpReceiver]:
-    """A Langfuse server."""
     with OtlpReceiver() as server:
         yield server

@@ -199,7 +199,6 @@ def cellar_url(databases: Databases) -> str:
 
 @pytest.fixture
 async def empty_engine(databases: Databases) -> AsyncIterator[AsyncEngine]:
-    """An engine on a database without any table."""
     engine = create_engine(databases.create())
     yield engine
     await engine.dispose()
@@ -207,7 +206,6 @@ async def empty_engine(databases: Databases) -> AsyncIterator[AsyncEngine]:
 
 @pytest.fixture
 async def engine(databases: Databases, migrated_url: str) -> AsyncIterator[AsyncEngine]:
-    """An engine on a migrated database of this test alone."""
     with databases.lent(migrated_url) as url:
         engine = create_engine(url)
         yield engine
@@ -216,7 +214,6 @@ async def engine(databases: Databases, migrated_url: str) -> AsyncIterator[Async
 
 @pytest.fixture
 def sessions(engine: AsyncEngine) -> Sessions:
-    """Sessions on a migrated database of this test alone."""
     return Sessions(engine)
 
 
@@ -238,5 +235,4 @@ async def sqlite_sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
 
 @pytest.fixture(scope="session")
 def cellar() -> dict[str, Wine]:
-    """The wines of `cellar.csv` by id."""
     return {wine.id: wine for wine in read_catalogue(CELLAR).wines}

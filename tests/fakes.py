@@ -153,12 +153,10 @@ class SpanRecord(Span):
 
     @property
     def names(self) -> list[str]:
-        """The names of the children, in order."""
         return [child.name for child in self.children]
 
 
 def root_span() -> SpanRecord:
-    """The root of a turn."""
     return SpanRecord("turn", "agent")
 
 

@@ -13,7 +13,6 @@ PICTURE = "q 600 0 0 800 0 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q"
 
 
 def at(x: int, y: int, text: str) -> str:
-    """A line of text at a place of a page."""
     return f"BT /F1 10 Tf {x} {y} Td ({text}) Tj ET"
 
 
@@ -57,7 +56,6 @@ def encrypted_pdf() -> bytes:
 
 
 def docx(build: Any) -> bytes:
-    """A Word file, filled by `build`."""
     document, file = Document(), io.BytesIO()
     build(document)
     document.save(file)
@@ -88,7 +86,6 @@ def epub(*chapters: str, title: str = "", locked: bool = False) -> bytes:
 
 
 def packed(files: dict[str, str]) -> bytes:
-    """A ZIP file."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():

@@ -124,7 +124,6 @@ class FakeLibrary:
 
 @asynccontextmanager
 async def open_model(server: ModelServer, **settings: Any) -> AsyncIterator[LLMService]:
-    """The real client, pointed at the scripted server, closed afterwards."""
     model = service(server, **settings)
     try:
         yield model
@@ -133,10 +132,8 @@ async def open_model(server: ModelServer, **settings: Any) -> AsyncIterator[LLMS
 
 
 def sent(server: ModelServer, number: int = -1) -> dict[str, Any]:
-    """The body of one request."""
     return server.requests[number].json
 
 
 def feedback_of(server: ModelServer) -> str:
-    """The last message of the last request."""
     return str(sent(server)["messages"][-1]["content"])

@@ -27,7 +27,6 @@ def drawn(lines: Sequence[str], size: tuple[int, int] = (900, 1200), camera: str
 
 
 def saved(picture: Image.Image, kind: str, **options: Any) -> bytes:
-    """A picture as a file of some kind."""
     written = BytesIO()
     picture.save(written, kind, **options)
     return written.getvalue()

@@ -65,17 +65,14 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Return the id of the process."""
         return self._process.pid or 0
 
     @property
     def shown(self) -> str:
-        """Return the standard output so far."""
         return content(self._written[0])
 
     @property
     def said(self) -> str:
-        """Return the standard error so far."""
         return content(self._written[1])
 
     def poll(self) -> int | None:
@@ -90,12 +87,10 @@ class Process:
         return status
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to the process, if it runs."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """Kill the process with `kill -9`; may be called from any thread."""
         self._process.kill()
 
     def __enter__(self) -> Self:

@@ -16,8 +16,6 @@ from db.repositories.inbox import Backlog
 
 @dataclass
 class Running:
-    """A server under test."""
-
     port: int
     task: asyncio.Task[None]
     client: httpx.AsyncClient
@@ -31,7 +29,6 @@ class Running:
         return reader, writer
 
     async def refuses_connections(self) -> None:
-        """Wait until the port is closed."""
         while True:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -62,7 +59,6 @@ async def serving(
     token: SecretStr | None = None,
     finish_seconds: int = 4,
 ) -> AsyncIterator[Running]:
-    """The whole app, served until the end of the block."""
     metrics = metrics or Metrics()
     app = http_app([pages(metrics, backlog, webhook), *routers], token=token)
     listener = listen("127.0.0.1", 0)

@@ -49,22 +49,18 @@ async def exporter_to(
 
 
 def api_of(receiver: OtlpReceiver, seconds: float = 30) -> LangfuseApi:
-    """The API of a receiver's project."""
     return LangfuseApi(keys_of(receiver), receiver.base_url, seconds=seconds)
 
 
 def observations(receiver: OtlpReceiver) -> Observations:
-    """What makes requests for a receiver."""
     return observations_of(project_of(receiver))
 
 
 def project_of(receiver: OtlpReceiver) -> Project:
-    """The project that a receiver stands for."""
     return Project(keys_of(receiver), receiver.base_url, "test", "1.2.3")
 
 
 def keys_of(receiver: OtlpReceiver) -> tuple[str, str]:
-    """The keys of a receiver's project."""
     return receiver.public_key, receiver.secret_key
 
 

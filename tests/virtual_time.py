@@ -42,7 +42,6 @@ class _Selector(selectors.DefaultSelector):
 
 
 def in_virtual_time(work: Callable[[VirtualTimeLoop], Coroutine[Any, Any, R]]) -> R:
-    """What `work` returns, on a clock of its own."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualTimeLoop)

@@ -20,6 +20,5 @@ def home(tmp_path_factory: pytest.TempPathFactory, stocked: Path) -> dict[str, s
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    """A place search and an embedding source."""
     with Web() as server:
         yield server

@@ -39,5 +39,4 @@ async def test_corrections_are_taken_in_wherever_they_come_and_whoever_dies(
 
 
 def bad(results: list[Result]) -> list[Result]:
-    """Return what is not as it must be."""
     return [row for row in results if not row.ok]

@@ -34,12 +34,10 @@ def telegram_at(bot_api: BotApi) -> dict[str, str]:
 
 
 def known_to(model_server: ModelServer) -> dict[str, str]:
-    """The settings of a bot with a model there."""
     return {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model_server.base_url}
 
 
 def traced_to(langfuse: OtlpReceiver) -> dict[str, str]:
-    """The settings of a bot with Langfuse there."""
     return {
         "LANGFUSE_PUBLIC_KEY": langfuse.public_key,
         "LANGFUSE_SECRET_KEY": langfuse.secret_key,
@@ -83,8 +81,6 @@ async def running_here(
 
 
 class Tracebacks(logging.Handler):
-    """What is logged with a traceback."""
-
     def __init__(self) -> None:
         super().__init__()
         self.said: list[str] = []

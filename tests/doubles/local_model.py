@@ -52,7 +52,6 @@ class LocalModel:
 
 
 def recommendation(wine_id: str) -> JsonObject:
-    """Recommend a wine."""
     wines = [{"wine_id": wine_id, "description": "Fresh, with fine tannin for the meat."}]
     return {"response_type": "recommendation", "intro": "For your lamb:", "wines": wines}
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -16,10 +16,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from tests.doubles.forms import Upload, parameters_of
-from tests.doubles.openai_rules import history_error, strict_error
+from tests.doubles.openai_rules import history_error
 from tests.doubles.server import HalfResponse, JsonObject, LoopbackServer, gone, hang_up
 
-MODELS = ("gpt-4o", "gpt-4o-mini")
 MOST_PIECES = 500
 
 
@@ -61,7 +60,6 @@ def answer(
 
 
 def answer_json(answer_object: object, finish_reason: str = "stop") -> Step:
-    """The assistant says an object as JSON."""
     return answer(json.dumps(answer_object, ensure_ascii=False), finish_reason)
 
 
@@ -72,7 +70,6 @@ def call(name: str, arguments: JsonObject | str, id: str | None = None) -> JsonO
 
 
 def tool_call(name: str, arguments: JsonObject | str, id: str | None = None) -> Step:
-    """The assistant asks for one tool."""
     return tool_calls([call(name, arguments, id)])
 
 
@@ -82,7 +79,6 @@ def tool_calls(calls: Sequence[JsonObject], content: str | None = None) -> Step:
 
 
 def refusal(text: str) -> Step:
-    """The assistant refuses, in the field that is for it."""
     return Step({"content": None, "refusal": text})
 
 
@@ -92,12 +88,10 @@ def reasoning_only(text: str, content: str | None = None) -> Step:
 
 
 def no_choices() -> Step:
-    """A completion without choices."""
     return raw(json.dumps({"id": "x", "object": "chat.completion", "choices": []}).encode())
 
 
 def raw(body: bytes, status: int = 200, content_type: str = "application/json") -> Step:
-    """Any bytes."""
     return Step(body=body, status=status, content_type=content_type)
 
 
@@ -130,7 +124,6 @@ def cut(content: str = "This answer will never arrive whole.") -> Step:
 
 
 def error_body(message: str, kind: str = "invalid_request_error") -> JsonObject:
-    """An error as OpenAI words it."""
     return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
 
@@ -143,8 +136,7 @@ class ModelRequest:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(NamedTuple):
     """What was counted for completions that were sent whole, to hold against a ledger."""
 
     prompt: int = 0
@@ -152,8 +144,7 @@ class Totals:
     cached: int = 0
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(NamedTuple):
     """A recording as it arrived at /audio/transcriptions."""
 
     params: JsonObject
@@ -167,7 +158,6 @@ class ModelServer(LoopbackServer):
     and stands in `violations`; a request beyond the script gets a 500 and stands in `unscripted`.
     Neither uses up a step, and `verify` raises for both.
 
-    strict: also refuse what only OpenAI itself refuses (see `openai_rules.strict_error`).
     streaming: "no" refuses `stream`, "whole" answers whole all the same, "no_usage" never says what
     a stream used.
     """
@@ -176,7 +166,6 @@ class ModelServer(LoopbackServer):
         self,
         *steps: Script,
         default: Script | None = None,
-        strict: bool = False,
         streaming: Literal["yes", "no", "whole", "no_usage"] = "yes",
     ) -> None:
         super().__init__(
@@ -188,7 +177,6 @@ class ModelServer(LoopbackServer):
             ]
         )
         self.default = default
-        self.strict = strict
         self.streaming = streaming
         self.requests: list[ModelRequest] = []
         self.violations: list[str] = []
@@ -204,13 +192,11 @@ class ModelServer(LoopbackServer):
         self._ids = itertools.count(1)
 
     def start(self) -> "ModelServer":
-        """Listen; `base_url` is set when this returns."""
         super().start()
         self.base_url += "/v1"
         return self
 
     def script(self, *steps: Script) -> None:
-        """Add steps to the end of the script."""
         self._steps.extend(steps)
 
     def hear(self, *said: Step | str) -> None:
@@ -240,7 +226,7 @@ class ModelServer(LoopbackServer):
         return Response(b"OggS" + self.spoken[-1]["input"].encode(), media_type="audio/ogg")
 
     async def _models(self, _: Request) -> Response:
-        data = [{"id": name, "object": "model", "owned_by": "tests"} for name in MODELS]
+        data = [{"id": "gpt-4o", "object": "model", "owned_by": "tests"}]
         return JSONResponse({"object": "list", "data": data})
 
     async def _complete(self, request: Request) -> Response:
@@ -262,7 +248,7 @@ class ModelServer(LoopbackServer):
             return problem
         if body.get("stream") and self.streaming == "no":
             return "Unsupported value: 'stream'. This server does not stream."
-        return strict_error(body) if self.strict else None
+        return None
 
     def _next_step(self, received: ModelRequest) -> Step:
         step = self._steps.popleft() if self._steps else self.default
@@ -293,9 +279,7 @@ class ModelServer(LoopbackServer):
         self.left += 1
 
     def _count(self, usage: Totals) -> None:
-        total = self.usage
-        prompt, completion = total.prompt + usage.prompt, total.completion + usage.completion
-        self.usage = Totals(prompt, completion, total.cached + usage.cached)
+        self.usage = Totals(*map(sum, zip(self.usage, usage, strict=True)))
 
     def _completion(self, body: JsonObject, step: Step, usage: Totals) -> JsonObject:
         message: JsonObject = {"role": "assistant", "refusal": None, **(step.message or {})}
@@ -356,7 +340,6 @@ def events_of(completion: JsonObject, piece: int, *, tells_usage: bool) -> Itera
 
 
 def data(chunk: JsonObject) -> bytes:
-    """One event."""
     return f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode()
 
 

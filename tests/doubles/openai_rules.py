@@ -8,14 +8,6 @@ from tests.doubles.server import JsonObject
 ROLES = {"developer", "system", "user", "assistant", "tool"}
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-PARAMETERS = set(
-    "audio frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages "
-    "metadata modalities model n parallel_tool_calls prediction presence_penalty prompt_cache_key "
-    "reasoning_effort response_format safety_identifier seed service_tier stop store stream "
-    "stream_options temperature tool_choice tools top_logprobs top_p user verbosity "
-    "web_search_options".split()
-)
-
 
 def history_error(messages: Sequence[JsonObject]) -> str | None:
     """Why this list of messages would be refused, or None."""
@@ -53,37 +45,6 @@ def _is_call(call: JsonObject) -> bool:
     return (
         is_named and call.get("type") == "function" and isinstance(function.get("arguments"), str)
     )
-
-
-def strict_error(request: JsonObject) -> str | None:
-    """What OpenAI itself refuses and many servers like it let pass, or None."""
-    return next(_strict_errors(request), None)
-
-
-def _strict_errors(request: JsonObject) -> Iterator[str]:
-    for name in sorted(request.keys() - PARAMETERS):
-        yield f"Unknown parameter: '{name}'."
-    if {"max_tokens", "max_completion_tokens"} <= request.keys():
-        yield "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
-    if request.get("tools") == []:
-        yield "Invalid 'tools': empty array. Expected an array with minimum length 1."
-    for name in ("tool_choice", "parallel_tool_calls"):
-        if name in request and "tools" not in request:
-            yield f"Invalid value for '{name}': only allowed when 'tools' are specified."
-    response_format = request.get("response_format") or {}
-    if response_format.get("type") == "json_object" and "json" not in _words(request["messages"]):
-        yield (
-            "'messages' must contain the word 'json' in some form, to use 'response_format' of "
-            "type 'json_object'."
-        )
-    schema = response_format.get("json_schema", {})
-    if schema.get("strict"):
-        for error in schema_errors(schema.get("schema", {}), ()):
-            yield f"Invalid schema for response_format '{schema.get('name')}': {error}"
-
-
-def _words(messages: Sequence[JsonObject]) -> str:
-    return " ".join(str(message.get("content")) for message in messages).lower()
 
 
 def schema_errors(schema: JsonObject, path: tuple[str, ...]) -> Iterator[str]:

@@ -50,7 +50,6 @@ class LoopbackServer:
             raise RuntimeError(f"{type(self).__name__} itself failed") from self.errors[0]
 
     def start(self) -> Self:
-        """Listen; `base_url` is set when this returns."""
         self._loop = loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=loop.run_forever, daemon=True)
         self._thread.start()
@@ -120,13 +119,11 @@ class LoopbackServer:
 
 
 def transport_of(request: Request) -> asyncio.Transport:
-    """The connection that `request` came by."""
     connection: H11Protocol = request.scope["state"]["connection"]
     return connection.transport
 
 
 def gone(request: Request) -> bool:
-    """Whether the client has hung up."""
     return transport_of(request).is_closing()
 
 

@@ -32,7 +32,6 @@ class ApiError(Exception):
         self.parameters = {name: value for name, value in parameters.items() if value is not None}
 
     def to_response(self) -> Response:
-        """As the Bot API says it."""
         body: JsonObject = {"ok": False, "error_code": self.status, "description": str(self)}
         if self.parameters:
             body["parameters"] = self.parameters
@@ -49,7 +48,6 @@ class Chats:
         self.drafts: dict[int, JsonObject] = {}
 
     def hear(self, text: str, chat_id: int, user_id: int) -> JsonObject:
-        """The message of a person."""
         return {
             "message_id": next(self._ids),
             "date": int(time.time()),
@@ -135,7 +133,6 @@ def identity(token: str) -> JsonObject:
 
 
 def person(user_id: int) -> JsonObject:
-    """A User of the Bot API."""
     return {"id": user_id, "is_bot": False, "first_name": "Ada", "language_code": "en"}
 
 
@@ -147,13 +144,11 @@ def describe_chat(chat_id: int) -> JsonObject:
 
 
 def shown(message: JsonObject) -> str:
-    """What a person sees of a message: text, else caption, else the file's name."""
     file_name = message.get("document", {}).get("file_name", "")
     return str(message.get("text") or message.get("caption") or file_name)
 
 
 def chat_id_of(params: JsonObject) -> int:
-    """The chat that a call is about."""
     if not isinstance(params.get("chat_id"), int):
         raise ApiError(400, "Bad Request: chat not found")
     return int(params["chat_id"])

@@ -33,7 +33,6 @@ class EntitiesError(ValueError):
 
 
 def utf16_length(text: str) -> int:
-    """The length of `text` as Telegram counts it."""
     return len(text.encode("utf-16-le")) // 2
 
 

@@ -64,7 +64,6 @@ class Web(LoopbackServer):
 
 
 def vectors(texts: list[str]) -> list[object]:
-    """A vector for each text."""
     return [vector(text) for text in texts]
 
 

@@ -163,7 +163,6 @@ class Fault:
 
 
 def faults() -> Iterator[Fault]:
-    """Yield every row."""
     for name, step in REPAIRED.items():
         yield Fault(name, [search(), step])
     for name, (step, kind) in FED_BACK.items():
@@ -201,7 +200,6 @@ async def test_fault(fault: Fault, model_server: ModelServer) -> None:
 
 
 def assert_ledger(ledger: Ledger, server: ModelServer) -> None:
-    """The ledger counted what the server counted."""
     assert ledger.requests == len(server.requests)
     assert ledger.usage.prompt_tokens == server.usage.prompt
     assert ledger.usage.completion_tokens == server.usage.completion

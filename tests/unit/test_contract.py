@@ -15,15 +15,11 @@ from tests.parsing import parsed
 
 
 class Colour(enum.Enum):
-    """A choice."""
-
     RED = "red"
     WHITE = "white"
 
 
 class Advice(BaseModel):
-    """An answer."""
-
     advice: str
 
 
