@@ -110,9 +110,10 @@ def test_a_turn_is_drawn_by_the_beginning_of_its_id_with_what_the_person_thought
     assert f"trace {RETRIED}" in page
     assert "score user_feedback = 0 (I wanted a Rioja. [email])" in page
     assert "├ llm.answer [generation] 0.25 s · gpt-4o" in page
-    assert "error_type=grounding · validation_path=wines.0.id" in page
     assert '{"line": 9}' not in page
     assert '{"line": 9}' in run(filled, "show", "abab", "--full")
+    unknown = run(filled, "show", "beef", status=1)
+    assert unknown.startswith("sommelier: there is no trace 'beef' in the local store")
     assert run(filled, "show", "beef", status=1) == (
         "sommelier: there is no trace 'beef' in the local store; see `sommelier traces list`\n"
     )

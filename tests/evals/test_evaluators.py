@@ -103,24 +103,10 @@ def test_only_a_models_own_valid_answer_counts_as_answered() -> None:
     assert score("type", refused, types=["informational"]) == 0
 
 
-def test_a_wine_that_is_unknown_or_not_shown_is_ungrounded() -> None:
-    assert score("grounded", observed(CHINON, unknown=("chateau-x",))) == 0
-    assert score("grounded", observed(CHINON, text="Cheers.")) == 0
-    seen = observed(CHINON, error_types=("grounding", "invalid_json"), retries=2)
-    assert score("grounded", seen) == pytest.approx(2 / 3)
-
-
-def test_a_share_of_the_wines_keeps_the_budget() -> None:
-    wines = observed(CHINON, RIOJA, SANCERRE)
-    assert score("filters", wines, max_price=21.99) == pytest.approx(1 / 3)
-    assert score("filters", wines, min_price=20, max_price=30) == pytest.approx(2 / 3)
-    unknown = CHINON.model_copy(update={"price": None})
-    assert score("filters", observed(unknown), max_price=99) == 0
-
-
 @pytest.mark.parametrize(
     ("broken", "kept"),
     [
+        ({"max_price": 28.99}, {"min_price": 20, "max_price": 29}),
         ({"styles": ["red"]}, {"styles": ["white", "orange"]}),
         ({"foods": ["lamb"]}, {"foods": ["oysters", "lamb"]}),
         ({"max_abv": 12}, {"max_abv": 14}),

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from agent.documents.passages import Chunk
-from benchmarks.quotes import Question, asked, cell, marks, read_questions, summary
+from benchmarks.quotes import Question, marks, read_questions
 from db.engine import Sessions
 from db.repositories.documents import SqlDocumentStore
 from tests.databases import migrated_sqlite
-from tests.doubles.model_server import ModelServer, answer_json
-from tests.library import MUSCADET, OYSTERS, SUR_LIE, FakeLibrary, open_model, snippet
+from tests.library import MUSCADET, OYSTERS, SUR_LIE, snippet
 
 CHUNKS = (SUR_LIE, MUSCADET, OYSTERS)
 QUESTION = Question(id="keyword-1", kind="keyword", query="sur lie", sources=())
@@ -60,19 +59,6 @@ def test_a_question_without_an_answer_is_answered_by_no_quote() -> None:
     assert marks(NEGATIVE, json.dumps(PERFECT), CHUNKS)["negative"] == 0
     assert marks(NEGATIVE, None, ()) == {"negative": 1}
     assert marks(QUESTION, None, ()) == {"verbatim": 0, "attribution": 0}
-
-
-async def test_a_model_is_asked_once_and_its_raw_response_is_marked(
-    model_server: ModelServer,
-) -> None:
-    model_server.script(answer_json({"snippets": []}), answer_json(PERFECT))
-    async with open_model(model_server) as model:
-        found = [await asked(QUESTION, model, FakeLibrary()) for _ in range(2)]
-    assert len(model_server.requests) == 2
-    means = summary(found)
-    assert (means["schema"], cell("schema", means["schema"])) == (0.5, "50% ✗")
-    assert cell("json_parse", means["json_parse"]) == "100%"
-    assert means["seconds p95"] > 0
 
 
 async def test_the_known_sources_of_the_24_questions_are_retrieved(

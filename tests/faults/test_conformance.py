@@ -215,123 +215,116 @@ async def test_values_are_never_altered_by_repair(model_server: ModelServer) -> 
     assert response.answer.intro == intro
 
 
-class TestOtherModels:
-    """Models that are down, one after another, and what is learned of a server."""
-
-    async def test_the_next_model_is_asked_when_the_first_rejects_us_or_hangs(
-        self, model_server: ModelServer
-    ) -> None:
-        for fails in (error(404), hang(60)):
-            model_server.script(fails, search(), valid())
-            first = service(model_server, timeout_seconds=0.5)
-            response = await turn(first, service(model_server, model="gpt-4o-mini"))
-            assert response.outcome == "answered"
-            assert response.models == ("gpt-4o-mini",)
-        asked = [request.json["model"] for request in model_server.requests]
-        assert asked == ["gpt-4o", "gpt-4o-mini", "gpt-4o-mini"] * 2
-
-    async def test_a_parameter_that_a_server_does_not_know_is_learned_once(
-        self, model_server: ModelServer
-    ) -> None:
-        unknown = says(400, "Unknown parameter: 'max_completion_tokens'")
-        model_server.script(*[hang(0.1, unknown)] * 3, valid())
-        shared = service(model_server)
-        messages, request = [{"role": "user", "content": "Hi"}], LLMRequest(max_tokens=9)
-        declined = await asyncio.gather(
-            *(shared.generate_with_tools(messages, request) for _ in range(3)),
-            return_exceptions=True,
-        )
-        assert [type(error).__name__ for error in declined] == ["ParameterDeclined"] * 3
-        assert (await shared.generate_with_tools(messages, request)).content == TEXT
-        sent = [sorted(request.json.keys() & TOKENS) for request in model_server.requests]
-        assert sent == [["max_completion_tokens"]] * 3 + [["max_tokens"]]
-        await shared.close()
-
-    @pytest.mark.parametrize(
-        ("settings", "advice"),
-        [
-            (
-                {},
-                "answered 401: The server answers 401.; `sommelier doctor` says what to do",
-            ),
-            ({"base_url": "http://[::1/v1"}, "check OPENAI_BASE_URL, OPENAI_API_KEY"),
-            ({"api_key": "kéy"}, "check OPENAI_BASE_URL, OPENAI_API_KEY"),
-        ],
-        ids=["refused", "half a url", "a key that is no ASCII"],
-    )
-    async def test_the_operator_is_told_once_what_to_do(
-        self,
-        settings: dict[str, str],
-        advice: str,
-        model_server: ModelServer,
-        caplog: pytest.LogCaptureFixture,
-    ) -> None:
-        model_server.default = error(401)
-        wrong = service(model_server, **settings)
-        for _ in range(2):
-            assert (await turn(wrong)).outcome == "model_error"
-        errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-        assert len(errors) == 1
-        assert errors[0].endswith(advice)
-
-    async def test_an_error_reaches_the_operator_without_key_and_question(
-        self, model_server: ModelServer, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        detail = [{"msg": "wrong key sk-of-somebody", "input": {"messages": "my secret"}}]
-        model_server.script(error(422, {"detail": detail}))
-        response = await turn(service(model_server, api_key="sk-of-somebody"))
-        for text in (caplog.text, response.error or ""):
-            assert "wrong key ***" in text
-            assert "sk-of-somebody" not in text
-            assert "secret" not in text
-
-
-class TestBreakingOff:
-    """Deadline, cancellation and limits: prompt, and with a complete ledger."""
-
-    async def test_a_passed_deadline_ends_the_turn(self, model_server: ModelServer) -> None:
-        model_server.script(search(), hang(60))
-        response = await turn(service(model_server), limits=Limits(seconds=2))
-        assert (response.outcome, response.text) == ("deadline", "")
-        assert response.ledger.requests == 2
-        assert response.ledger.usage.prompt_tokens == model_server.usage.prompt > 0
-
-    async def test_a_cancelled_turn_stops_and_its_ledger_is_complete(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(search(), hang(60))
-        ledger = Ledger()
-        task = asyncio.create_task(turn(service(model_server), ledger=ledger))
-        while len(model_server.requests) < 2:  # noqa: ASYNC110 - a server in another thread
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert_ledger(ledger, model_server)
-
-    @pytest.mark.parametrize(
-        "limits",
-        [Limits(requests=2, tool_calls=1), Limits(tokens=10), Limits(cost_usd=0.000001)],
-        ids=["requests", "tokens", "cost"],
-    )
-    async def test_a_used_up_limit_ends_the_turn(
-        self, limits: Limits, model_server: ModelServer
-    ) -> None:
-        model_server.default = search()
-        response = await turn(service(model_server), limits=limits)
-        assert (response.outcome, response.text) == ("limit", "")
-        assert len(model_server.requests) <= 2
-        assert_ledger(response.ledger, model_server)
-
-    async def test_a_call_that_is_cut_off_is_not_run_and_gets_room(
-        self, model_server: ModelServer
-    ) -> None:
-        calls = [call("search_wines", SEARCH, "a"), call("search_wines", '{"styles": ["r', "b")]
-        model_server.script(completion({"tool_calls": calls}, "length"), valid())
-        response = await turn(service(model_server))
+async def test_the_next_model_is_asked_when_the_first_rejects_us_or_hangs(
+    model_server: ModelServer,
+) -> None:
+    for fails in (error(404), hang(60)):
+        model_server.script(fails, search(), valid())
+        first = service(model_server, timeout_seconds=0.5)
+        response = await turn(first, service(model_server, model="gpt-4o-mini"))
         assert response.outcome == "answered"
-        sent = model_server.requests[-1].json["messages"]
-        told = [message["content"] for message in sent if message["role"] == "tool"]
-        assert ["Invalid JSON" in text for text in told] == [False, True]
-        limits = [request.json["max_completion_tokens"] for request in model_server.requests]
-        assert limits == [1500, 3000]
+        assert response.models == ("gpt-4o-mini",)
+    asked = [request.json["model"] for request in model_server.requests]
+    assert asked == ["gpt-4o", "gpt-4o-mini", "gpt-4o-mini"] * 2
+
+
+async def test_a_parameter_that_a_server_does_not_know_is_learned_once(
+    model_server: ModelServer,
+) -> None:
+    unknown = says(400, "Unknown parameter: 'max_completion_tokens'")
+    model_server.script(*[hang(0.1, unknown)] * 3, valid())
+    shared = service(model_server)
+    messages, request = [{"role": "user", "content": "Hi"}], LLMRequest(max_tokens=9)
+    declined = await asyncio.gather(
+        *(shared.generate_with_tools(messages, request) for _ in range(3)),
+        return_exceptions=True,
+    )
+    assert [type(error).__name__ for error in declined] == ["ParameterDeclined"] * 3
+    assert (await shared.generate_with_tools(messages, request)).content == TEXT
+    sent = [sorted(request.json.keys() & TOKENS) for request in model_server.requests]
+    assert sent == [["max_completion_tokens"]] * 3 + [["max_tokens"]]
+    await shared.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        (
+            {},
+            "answered 401: The server answers 401.; `sommelier doctor` says what to do",
+        ),
+        ({"base_url": "http://[::1/v1"}, "check OPENAI_BASE_URL, OPENAI_API_KEY"),
+        ({"api_key": "kéy"}, "check OPENAI_BASE_URL, OPENAI_API_KEY"),
+    ],
+    ids=["refused", "half a url", "a key that is no ASCII"],
+)
+async def test_the_operator_is_told_once_what_to_do(
+    settings: dict[str, str],
+    advice: str,
+    model_server: ModelServer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model_server.default = error(401)
+    wrong = service(model_server, **settings)
+    for _ in range(2):
+        assert (await turn(wrong)).outcome == "model_error"
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(errors) == 1
+    assert errors[0].endswith(advice)
+
+
+async def test_an_error_reaches_the_operator_without_key_and_question(
+    model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    detail = [{"msg": "wrong key sk-of-somebody", "input": {"messages": "my secret"}}]
+    model_server.script(error(422, {"detail": detail}))
+    response = await turn(service(model_server, api_key="sk-of-somebody"))
+    for text in (caplog.text, response.error or ""):
+        assert "wrong key ***" in text
+        assert "sk-of-somebody" not in text
+        assert "secret" not in text
+
+
+async def test_a_passed_deadline_ends_the_turn(model_server: ModelServer) -> None:
+    model_server.script(search(), hang(60))
+    response = await turn(service(model_server), limits=Limits(seconds=2))
+    assert (response.outcome, response.text) == ("deadline", "")
+    assert response.ledger.requests == 2
+    assert response.ledger.usage.prompt_tokens == model_server.usage.prompt > 0
+
+
+async def test_a_cancelled_turn_stops_and_its_ledger_is_complete(model_server: ModelServer) -> None:
+    model_server.script(search(), hang(60))
+    ledger = Ledger()
+    task = asyncio.create_task(turn(service(model_server), ledger=ledger))
+    while len(model_server.requests) < 2:  # noqa: ASYNC110 - a server in another thread
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert_ledger(ledger, model_server)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(requests=2, tool_calls=1), Limits(tokens=10), Limits(cost_usd=0.000001)],
+    ids=["requests", "tokens", "cost"],
+)
+async def test_a_used_up_limit_ends_the_turn(limits: Limits, model_server: ModelServer) -> None:
+    model_server.default = search()
+    response = await turn(service(model_server), limits=limits)
+    assert (response.outcome, response.text) == ("limit", "")
+    assert len(model_server.requests) <= 2
+    assert_ledger(response.ledger, model_server)
+
+
+async def test_a_call_that_is_cut_off_is_not_run_and_gets_room(model_server: ModelServer) -> None:
+    calls = [call("search_wines", SEARCH, "a"), call("search_wines", '{"styles": ["r', "b")]
+    model_server.script(completion({"tool_calls": calls}, "length"), valid())
+    response = await turn(service(model_server))
+    assert response.outcome == "answered"
+    sent = model_server.requests[-1].json["messages"]
+    told = [message["content"] for message in sent if message["role"] == "tool"]
+    assert ["Invalid JSON" in text for text in told] == [False, True]
+    limits = [request.json["max_completion_tokens"] for request in model_server.requests]
+    assert limits == [1500, 3000]

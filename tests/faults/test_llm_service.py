@@ -1,10 +1,7 @@
 """The model's service for others: a client of one's own, a second event loop."""
 
-import asyncio
-import gc
 from typing import Any
 
-import pytest
 from openai import AsyncOpenAI
 
 from agent.engine.contract import OutputContract
@@ -51,22 +48,6 @@ async def test_a_server_that_is_down_is_named_without_its_password() -> None:
     assert reason == (
         "qwen could not be reached (ConnectError); is the server at http://127.0.0.1:1/v1/ running?"
     )
-
-
-@pytest.mark.filterwarnings("error::ResourceWarning")
-def test_a_second_event_loop_gets_connections_of_its_own(model_server: ModelServer) -> None:
-    gc.collect()
-    model_server.script(answer("one"), answer("two"))
-    llm = service(model_server)
-
-    async def closing() -> str:
-        try:
-            return await said(llm)
-        finally:
-            await llm.close()
-
-    assert [asyncio.run(closing()) for _ in range(2)] == ["one", "two"]
-    gc.collect()
 
 
 async def test_the_schema_goes_out_once(model_server: ModelServer) -> None:

@@ -109,27 +109,6 @@ async def test_a_server_that_declines_to_stream_is_asked_without(
     assert [bool(request.json.get("stream")) for request in server.requests] == streams
 
 
-async def test_drafts_say_what_tools_do_and_then_grow_with_the_answer(
-    model_server: ModelServer,
-) -> None:
-    model_server.script(search(), paced(valid(), 400))
-    shown: list[Draft] = []
-    seen: list[str] = []
-
-    async def look() -> None:
-        while True:
-            if shown and (draft := shown[-1]()) and draft not in seen:
-                seen.append(draft)
-            await asyncio.sleep(0.005)
-
-    looking = asyncio.create_task(look())
-    response = await streamed(model_server, shown=shown)
-    looking.cancel()
-    assert seen[0] == "calling search_wines"
-    assert seen[-1] == response.text or response.text.startswith(seen[-1])
-    assert any(CHINON.label in draft for draft in seen)
-
-
 async def test_a_stop_ends_the_request_and_keeps_what_was_grounded(
     model_server: ModelServer,
 ) -> None:

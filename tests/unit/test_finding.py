@@ -9,7 +9,6 @@ from db.documents.finding import fuse, terms
     ("text", "expected"),
     [
         ("The Malolactic FERMENTATIONS of Côte-Rôtie", "malolac ferment cote roti"),
-        ("27 CFR 9.238 (T26S/R12E)", "27 cfr 9 238 t26 r12e"),
         ("葡萄酒 1988年", "葡萄 萄酒 1988 年"),
         ("Виноградный виноградом", "виног виног"),
         ("fer\u00admenta\u00adtion \ufeffpH3.55", "ferment ph3 55"),

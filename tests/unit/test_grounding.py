@@ -93,7 +93,6 @@ def test_a_strength_is_that_of_the_wine_that_is_named() -> None:
     strong = CHINON.model_copy(update={"abv": 13.5})
     evidence = Evidence(by_id([strong]))
     assert in_description("At 13.5 % vol it is light.", evidence) is None
-    assert in_description("Con 13,5% de alcohol.", evidence) is None
     assert in_description("At 15.5% alcohol.", evidence)
     assert in_intro("Port has about 20 % vol.", evidence) is None
 
@@ -110,10 +109,8 @@ def test_a_document_grounds_its_figures_and_a_year_that_follows_from_them() -> N
 def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
     evidence = Evidence(sources=by_id([CHINON, RIOJA, SANCERRE]))
     three = [WineRecommendation(wine_id=wine.id) for wine in (CHINON, RIOJA, SANCERRE)]
-    assert (
-        grounding_problem(recommend(*three, intro="Together €67.50, or 405 € for six."), evidence)
-        is None
-    )
+    right = recommend(*three, intro="Together €67.50, or 405 € for six.")
+    assert grounding_problem(right, evidence) is None
     assert grounding_problem(recommend(*three, intro="Together €61."), evidence)
     two = recommend(*three[:2], intro="Yours for €58, the pair.")
     assert grounding_problem(two, evidence), "it is twice the price of a wine that is not shown"

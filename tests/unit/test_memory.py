@@ -20,10 +20,8 @@ from agent.memory.cellar import (
 )
 from agent.memory.taste import facts_in
 from agent.memory.tools import memory_tools
-from agent.memory.wording import with_change_notes
 from agent.sommelier.wine import Currency, Style
-from agent.turn import Change, Deps, Fact, Person, Reply
-from tests.fakes import CHINON
+from agent.turn import Change, Deps, Fact, Person
 
 BAROLO = replace(bottles_of(guess_wine("Barolo 2016", 45), 6), id=1)
 CHABLIS = replace(bottles_of(guess_wine("Chablis 2021"), 2), id=2)
@@ -113,20 +111,3 @@ async def test_a_model_is_told_what_cannot_be_changed(name: str, arguments: dict
     result = await called(name, **arguments)
     assert result.error_type
     assert not result.sources
-
-
-def test_the_changes_of_a_turn_are_told_as_one_and_exclusions_are_suggested() -> None:
-    more = replace(BAROLO, count=3)
-    made = (
-        Change(user_id=7, learned=(Fact("note", "Baz", "Baz"),)),
-        Change(user_id=7, bottles=(more,)),
-    )
-    reply = with_change_notes(Reply(text="Well.", changes=made), ADA, "", undo_id=12)
-    (change,) = reply.changes
-    assert change.undo_id == 12
-    assert change.inverse.unlearned == change.learned
-    assert any("9 × " in note for note in reply.notes)
-    wines = Reply(text="A red.", wines=(CHINON,))
-    asked = with_change_notes(wines, ADA, "a red, no Merlot and no Chardonnay", undo_id=12)
-    assert [fact.value for fact in asked.suggested_facts] == ["grapes=Merlot"]
-    assert (asked.changes, asked.notes) == ((), ())

@@ -117,7 +117,6 @@ class Note(BaseModel):
     [
         ('{"title": "string"}', "semantic"),
         (json.dumps({"title": "x" * 200_000}), "too_long"),
-        ('<tool_call>{"name": "look", "arguments": {}}</tool_call>', "tool_call_as_text"),
     ],
 )
 def test_what_is_nothing_but_an_artefact_is_no_answer(raw: str, kind: str) -> None:

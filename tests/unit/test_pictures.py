@@ -12,7 +12,6 @@ from agent.care.concerns import Care
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.tools import as_text
-from agent.i18n import use_language
 from agent.senses.pictures import (
     VISION,
     PictureText,
@@ -21,9 +20,8 @@ from agent.senses.pictures import (
 )
 from agent.senses.sent_files import LONGEST_SIDE, Unusable, as_shown
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.cards import read_line
 from agent.sommelier.read_wine import ReadWine
-from agent.sommelier.wine import Allergen, Currency, Style, Wine
+from agent.sommelier.wine import Allergen, Style, Wine
 from agent.turn import Deps, Fact, Person
 from tests.doubles.model_server import ModelServer, answer
 from tests.fakes import FakeCatalogue
@@ -150,28 +148,3 @@ async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
     assert (len(read.wines), read.unreadable) == (99, 1)
     assert [wine.price for wine in read.wines] == list(range(1, 100))
     assert len(as_text(told.content, 99_999)) < Limits().result_chars
-
-
-@pytest.mark.parametrize(
-    ("facts", "here"),
-    [
-        ({"name": "Margaux"}, "too little was read"),
-        ({"producer": "Muga", "name": "Rioja Reserva", "vintage": 2015}, "closest"),
-    ],
-)
-async def test_a_model_is_told_what_the_cellar_has_of_a_label(
-    facts: dict[str, Any], here: str
-) -> None:
-    read = ReadWine(id="label#1", line="x", **facts)
-    told = await Attachment(shows="labels", wines=(read,)).for_model(FakeCatalogue(), Person())
-    (row,) = json.loads(as_text(told.content, 99_999))["wines"]
-    assert here in row["here"]
-    assert {wine["wine_id"] for wine in row.get("cellar", ())} == told.sources.keys() - {read.id}
-
-
-def test_a_line_says_that_it_was_read_and_how_surely() -> None:
-    wine = ReadWine(id="list#1", line="x", name="Chablis", price=48, glass_price=9, sure="unsure")
-    with use_language("de"):
-        assert read_line(wine) == "von der Weinkarte · schwer zu lesen · 48 · 9 im Glas"
-        priced = wine.model_copy(update={"currency": Currency.EUR, "sure": "certain"})
-        assert read_line(priced) == "von der Weinkarte · €48 · €9 im Glas"

@@ -51,7 +51,6 @@ def test_each_prompt_and_what_is_filled_in() -> None:
             "{{research_rules}} {{schema}} {{guest}}",
             "it has {{guest}}; known are {{research_rules}}, {{schema}}",
         ),
-        (" \n", "it is empty"),
         ([{"role": "system", "content": "{{schema}}"}], "it is a chat prompt"),
         ("{{research_rules}} {{schema}} \ud800", "it holds a character that no model"),
         (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from telegram.error import RetryAfter
 
-from bot.telegram.rate_limit import MAX_IDLE, RateLimit
+from bot.telegram.rate_limit import RateLimit
 from tests.virtual_time import VirtualTimeLoop, in_virtual_time
 
 GROUP = -1_001_234
@@ -77,18 +77,6 @@ def test_a_chat_that_must_wait_waits_exactly_so_long_and_holds_up_no_other() -> 
     assert chats.sent == [(0.5, 2), (5, 3), (17, 1)]
     crowd = sent(lambda chats: [*map(chats.send, range(1, 33)), hold(chats, 31, 10, after=0.5)])
     assert (crowd.times(31), crowd.times(32)) == ([10.5], [1])
-
-
-def test_idle_chats_are_forgotten_and_those_that_must_wait_are_not() -> None:
-    async def later(chats: Chats) -> None:
-        chats.limit.hold(5000, 1000)
-        await asyncio.sleep(200)
-        for chat in range(6000, 6001 + MAX_IDLE):
-            chats.limit.hold(chat, -1)
-        assert len(chats.limit._chats) < MAX_IDLE
-        await chats.send(5000)
-
-    assert sent(lambda chats: [later(chats)]).times(5000) == [1000]
 
 
 @pytest.mark.parametrize(

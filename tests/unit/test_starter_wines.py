@@ -30,10 +30,6 @@ def is_for_red_meat(wine: Wine) -> bool:
     return wine.colour is not Colour.WHITE or wine.style is Style.FORTIFIED
 
 
-def is_mild(wine: Wine) -> bool:
-    return (wine.abv or 0) <= 14 and wine.style is not Style.FORTIFIED
-
-
 def is_soft(wine: Wine) -> bool:
     return wine.tannin in (Level.NONE, Level.LOW)
 
@@ -41,8 +37,6 @@ def is_soft(wine: Wine) -> bool:
 RULES: list[tuple[str, Callable[[Wine], bool]]] = [
     ("oysters", is_for_oysters),
     ("shellfish fish sushi salad eggs spicy curry soft_cheese", is_soft),
-    ("fruit_dessert creamy_dessert", is_soft),
-    ("oily_fish", lambda wine: is_soft(wine) or wine.body is not Body.FULL),
     (
         "oily_fish vegetables poultry charcuterie tapas asian goat_cheese",
         lambda wine: wine.tannin is not Level.HIGH,
@@ -52,7 +46,6 @@ RULES: list[tuple[str, Callable[[Wine], bool]]] = [
         "barbecue burgers game pasta pizza",
         lambda wine: wine.sweetness not in SWEET,
     ),
-    ("spicy curry", is_mild),
     ("blue_cheese chocolate", lambda wine: wine.sweetness in SWEET),
     ("fruit_dessert creamy_dessert", is_for_fruit),
     ("beef barbecue burgers", is_for_red_meat),

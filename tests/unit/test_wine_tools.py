@@ -11,14 +11,8 @@ from agent.engine.tools import Tool, Toolbox, as_text
 from agent.memory.tools import memory_tools
 from agent.prompts import REPOSITORY, render, research_rules
 from agent.sommelier.answer import SOMMELIER
-from agent.sommelier.wine import (
-    Allergen,
-    Level,
-    Sweetness,
-    wine_record,
-)
 from agent.sommelier.wine_tools import wine_tools
-from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue
+from tests.fakes import RIOJA, FakeCatalogue
 from tests.library import FakeLibrary
 
 
@@ -36,22 +30,6 @@ def test_the_fixed_text_of_a_request_is_short(tools: dict[str, Tool]) -> None:
     schemas = [[tool.name, tool.description, tool.schema.parameters] for tool in offered]
     assert "title" not in str(schemas)
     assert len(prompt.text) + len(as_text(schemas, 99_999)) < 7300
-
-
-def test_a_record_tells_each_fact_once_and_no_default() -> None:
-    wine = SANCERRE.model_copy(
-        update={
-            "tannin": Level.NONE,
-            "sweetness": Sweetness.DRY,
-            "allergens": (Allergen.SULPHITES,),
-        }
-    )
-    told = wine_record(wine)
-    assert told["from"] == "Sancerre, Loire Valley, France"
-    assert told["price"] == "€29"
-    assert not told.keys() & {"tannin", "sweetness", "in_stock", "allergens", "colour"}
-    assert wine_record(CHINON)["allergens"] == "unknown"
-    assert wine_record(wine.model_copy(update={"in_stock": False}))["in_stock"] is False
 
 
 async def test_the_facts_of_a_wine_tell_when_to_drink_it_and_how_warm(
