@@ -16,7 +16,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from tests.doubles.forms import Upload, parameters_of
-from tests.doubles.openai_rules import history_error
+from tests.doubles.openai_rules import history_error, strict_error
 from tests.doubles.server import HalfResponse, JsonObject, LoopbackServer, gone, hang_up
 
 MOST_PIECES = 500
@@ -177,6 +177,8 @@ class ModelServer(LoopbackServer):
             ]
         )
         self.default = default
+        self.strict = False
+        """Whether it refuses what only OpenAI itself refuses."""
         self.streaming = streaming
         self.requests: list[ModelRequest] = []
         self.violations: list[str] = []
@@ -248,7 +250,7 @@ class ModelServer(LoopbackServer):
             return problem
         if body.get("stream") and self.streaming == "no":
             return "Unsupported value: 'stream'. This server does not stream."
-        return None
+        return strict_error(body) if self.strict else None
 
     def _next_step(self, received: ModelRequest) -> Step:
         step = self._steps.popleft() if self._steps else self.default

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
 from tests.doubles.server import JsonObject
 
 ROLES = {"developer", "system", "user", "assistant", "tool"}
+PARAMETERS = CompletionCreateParamsStreaming.__annotations__.keys()
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -45,6 +48,30 @@ def _is_call(call: JsonObject) -> bool:
     return (
         is_named and call.get("type") == "function" and isinstance(function.get("arguments"), str)
     )
+
+
+def strict_error(request: JsonObject) -> str | None:
+    """What OpenAI itself refuses and many servers like it let pass, or None."""
+    return next(_strict_errors(request), None)
+
+
+def _strict_errors(request: JsonObject) -> Iterator[str]:
+    for name in sorted(request.keys() - PARAMETERS):
+        yield f"Unknown parameter: '{name}'."
+    if {"max_tokens", "max_completion_tokens"} <= request.keys():
+        yield "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
+    if request.get("tools") == []:
+        yield "Invalid 'tools': empty array. Expected an array with minimum length 1."
+    for name in ("tool_choice", "parallel_tool_calls"):
+        if name in request and "tools" not in request:
+            yield f"Invalid value for '{name}': only allowed when 'tools' are specified."
+    response_format = request.get("response_format") or {}
+    said = " ".join(str(message.get("content")) for message in request["messages"])
+    if response_format.get("type") == "json_object" and "json" not in said.lower():
+        yield "'messages' must contain the word 'json' in some form, to use 'json_object'."
+    schema = response_format.get("json_schema", {})
+    if schema.get("strict"):
+        yield from schema_errors(schema.get("schema", {}), ())
 
 
 def schema_errors(schema: JsonObject, path: tuple[str, ...]) -> Iterator[str]:
