@@ -87,17 +87,12 @@ async def attempt(what: str, work: Callable[[], Awaitable[object]]) -> None:
         log.warning("%s failed (%s), it is tried again later", what, type(error).__name__)
 
 
-async def bounded(
-    what: str, close: Callable[[], Awaitable[object]], seconds: float = CLOSE_SECONDS
-) -> bool:
-    """Do one step of stopping within a time limit; return whether it ended well. Never raises."""
+async def bounded(what: str, close: Callable[[], Awaitable[object]]) -> None:
+    """Do one step of stopping within `CLOSE_SECONDS`. Never raises."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(CLOSE_SECONDS):
             await close()
     except TimeoutError:
-        log.warning("Stopping: %s took more than %g s and was cut short", what, seconds)
-        return False
+        log.warning("Stopping: %s took more than %g s and was cut short", what, CLOSE_SECONDS)
     except Exception:
         log.exception("Stopping: %s failed", what)
-        return False
-    return True
