@@ -25,7 +25,7 @@ from db.repositories.turns import TurnRepository
 from tests.doubles.model_server import ModelServer, answer, answer_json
 from tests.fakes import CHINON, FakeCatalogue
 from tests.faults.turns import INFORMATIONAL, search, valid
-from tests.library import SUR_LIE, FakeLibrary, open_model, sent
+from tests.library import REFINED, SUR_LIE, FakeLibrary, open_model, sent, snippet
 from tests.running import RecordingTracer, Sources
 from tests.serving import serving as serve
 
@@ -35,23 +35,8 @@ JSON = {"content-type": "application/json"}
 QUESTION = "What does sur lie mean?"
 SENTENCE = "the question could not be worked on, ask again later"
 PATHS = ("/api/rag/rewrite", "/api/rag/ask", "/api/research/query")
-REFINED = {
-    "refined_query": "sur lie ageing on fine lees meaning",
-    "variants": ["lees ageing", "wine on its lees", "resting on fine lees"],
-    "keywords": ["lees"],
-    "entities": [],
-    "constraints": [],
-    "ambiguities": [],
-    "security_flags": [],
-}
 ANSWER = "Sur lie means that a wine rests on its fine lees [methods/sur-lie.md]."
-QUOTED = {
-    "content": "Sur lie means that a wine rests on its fine lees.",
-    "sourceId": "lees",
-    "sourceTitle": "Sur lie",
-    "sourceLocation": "What the lees are",
-    "relevance": "It is the definition.",
-}
+QUOTED = snippet("Sur lie means that a wine rests on its fine lees.")
 
 
 class DatabaseGone(Exception):
@@ -240,12 +225,9 @@ async def test_nobody_without_the_token_is_answered() -> None:
 async def test_bad_input_is_told_by_field() -> None:
     bodies = {
         b"{}": "Field required",
-        b'{"question": 7}': "Input should be a valid string",
         b'{"question": "\\u202e\\u200b"}': "must hold some words",
         json.dumps({"question": "x" * 1001}).encode(): "String should have at most",
-        b'{"question": "?", "more": 1}': "Extra inputs are not permitted",
         b'{"question": "lees"': "JSON decode error",
-        b"[]": "Input should be a valid dictionary",
     }
     async with serving() as client:
         for body, message in bodies.items():

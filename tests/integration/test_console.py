@@ -118,21 +118,6 @@ class PseudoTerminal:
         return bool(data)
 
 
-def test_in_a_terminal_there_is_a_greeting_a_prompt_and_a_way_out(
-    environment: dict[str, str],
-) -> None:
-    terminal = PseudoTerminal(environment)
-    terminal.wait_for("you › ")
-    assert "Hello! I am your sommelier." in terminal.shown
-    assert "OPENAI_API_KEY" in terminal.shown
-    terminal.shown = ""
-    terminal.type("/new\n")
-    terminal.wait_for("you › ")
-    assert "There is nothing to forget yet." in terminal.shown
-    assert terminal.leave("\x04") == 0
-    assert "Traceback" not in terminal.shown
-
-
 SEARCH = tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"})
 LONG = answer_json(
     ANSWER
@@ -194,11 +179,13 @@ def test_in_a_pipe_nothing_is_shown_but_the_answer(
     assert not re.search(r"\x1b|Searching|thinking", done.stdout + done.stderr)
 
 
-def test_in_a_terminal_buttons_are_pressed_by_their_numbers_and_files_are_shown(
+def test_a_terminal_greets_buttons_are_pressed_by_their_numbers_and_files_are_shown(
     environment: dict[str, str],
 ) -> None:
     terminal = PseudoTerminal(environment)
     terminal.wait_for("you › ")
+    assert "Hello! I am your sommelier." in terminal.shown
+    assert "OPENAI_API_KEY" in terminal.shown
     terminal.type("a red for lamb\n")
     terminal.wait_for(" 👎")
     terminal.wait_for("you › ")
@@ -209,3 +196,4 @@ def test_in_a_terminal_buttons_are_pressed_by_their_numbers_and_files_are_shown(
     terminal.type("/export\n")
     terminal.wait_for('"verdict": "disliked"')
     assert terminal.leave("\x04") == 0
+    assert "Traceback" not in terminal.shown

@@ -1,22 +1,18 @@
 """Answers on their way to Telegram: what a person gets, and how often Telegram is asked."""
 
 import asyncio
-import random
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
-from httpx2 import Limits
 from sqlalchemy import select
-from starlette.responses import Response
 from telegram.ext import ExtBot
 
 from bot.outgoing import Delivery, Destination
-from bot.telegram.connection import LIMITS, TelegramRequests
+from bot.telegram.connection import TelegramRequests
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Sender
 from db.engine import Sessions
@@ -25,20 +21,8 @@ from db.repositories.inbox import Inbox
 from db.repositories.people import ChatRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
-from tests.doubles.telegram_chats import ApiError
 
 GROUP, SUPERGROUP = -500, -1_001_234_567_890_123
-UPGRADED = "Bad Request: group chat was upgraded to a supergroup chat"
-
-
-class Page(ApiError):
-    """What a gateway before Telegram says: no JSON."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status, "a page")
-
-    def to_response(self) -> Response:
-        return Response("<html>", self.status)
 
 
 @dataclass
@@ -172,28 +156,17 @@ async def test_a_chat_that_must_wait_holds_up_no_other(
     assert waits.seconds == [1]
 
 
-@pytest.mark.parametrize("read_seconds", [0.2, 5])
-async def test_a_message_that_may_have_arrived_is_not_sent_again(
-    bot_api: BotApi, waits: Waits, read_seconds: float
-) -> None:
-    async with bot_at(bot_api.base_url, bot_api.token, waits, read_seconds) as bot:
-        if read_seconds < 1:
-            bot_api.delay("sendMessage", 0.4)
-        else:
-            bot_api.drop_after("sendMessage")
-        delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
-    assert (delivery.error, delivery.tries, delivery.message_ids) == ("ambiguous", 1, ())
-    assert len(bot_api.calls_of("sendMessage")) == 1
-    assert waits.seconds == []
-
-
-async def test_after_a_message_that_may_have_arrived_the_rest_is_sent(
-    bot_api: BotApi, sender: Sender
+async def test_a_message_that_may_have_arrived_is_not_sent_again_and_the_rest_is_sent(
+    bot_api: BotApi, waits: Waits
 ) -> None:
     bot_api.drop_after("sendMessage")
-    delivery = await sender.send(Destination(CHAT), parts(3))
-    assert [text[0] for text in bot_api.sent()] == ["1", "2", "3"]
-    assert (delivery.error, delivery.tries, len(delivery.message_ids)) == ("ambiguous", 3, 2)
+    async with bot_at(bot_api.base_url, bot_api.token, waits, read_seconds=0.2) as bot:
+        delivery = await sender_of(bot, waits).send(Destination(CHAT), parts(3))
+        assert [text[0] for text in bot_api.sent()] == ["1", "2", "3"]
+        assert (delivery.error, delivery.tries, len(delivery.message_ids)) == ("ambiguous", 3, 2)
+        bot_api.delay("sendMessage", 0.4)
+        delivery = await sender_of(bot, waits).send(Destination(CHAT), "late")
+    assert delivery == Delivery(tries=1, error="ambiguous")
 
 
 async def test_a_message_on_its_way_is_recorded_when_the_bot_stops(
@@ -218,18 +191,13 @@ async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    async with bot_without_me(url) as bot:
-        delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
+    request = TelegramRequests()
+    await request.initialize()
+    bot = ExtBot("1:token", base_url=f"{url}/bot", request=request)
+    delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
+    await request.shutdown()
     assert delivery == Delivery(tries=MAX_TRIES, error="network")
     assert_grown(waits.seconds, [0.5, 1, 2, 4, 8, 16, 30])
-
-
-async def test_a_server_error_is_tried_again(bot_api: BotApi, sender: Sender, waits: Waits) -> None:
-    bot_api.strike("sendMessage", ApiError(500, "Internal Server Error"))
-    bot_api.strike("sendMessage", Page(502))
-    assert (await sender.send(Destination(CHAT), "Chinon")).tries == 3
-    assert bot_api.sent() == ["Chinon"]
-    assert_grown(waits.seconds, [0.5, 1])
 
 
 @pytest.mark.parametrize(
@@ -255,42 +223,3 @@ async def test_an_unreachable_chat_is_known_until_somebody_writes(
     assert await is_unreachable() == (error == "unreachable")
     await sender.reachable(CHAT)
     assert not await is_unreachable()
-
-
-async def test_a_group_that_moved_gets_its_answer_at_once(
-    bot_api: BotApi, sender: Sender, waits: Waits
-) -> None:
-    bot_api.fail("sendMessage", 400, UPGRADED, chat_id=GROUP, migrate_to=SUPERGROUP)
-    delivery = await sender.send(Destination(GROUP, reply_to=41), "Chinon")
-    asked = [(call.params["chat_id"], call.status) for call in bot_api.calls_of("sendMessage")]
-    assert asked == [(GROUP, 400), (SUPERGROUP, 200)]
-    assert (delivery.tries, delivery.error, waits.seconds) == (2, None, [])
-    # The number of a message in the old group means another in the new one.
-    assert "reply_parameters" not in bot_api.calls_of("sendMessage")[1].params
-
-
-async def test_answers_that_are_cut_off_cost_no_connection(bot_api: BotApi) -> None:
-    dice = random.Random(1)
-    few = Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=0.01)
-    async with bot_without_me(bot_api.base_url, bot_api.token, few) as bot:
-
-        async def cut(chat: int) -> None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(dice.uniform(0, 0.03)):
-                    await bot.send_message(chat, "cut off")
-
-        for _ in range(10):
-            await asyncio.gather(*(cut(chat) for chat in range(1, 20)))
-        assert await bot.send_message(99, "here")
-
-
-@asynccontextmanager
-async def bot_without_me(
-    url: str, token: str = "1:token", limits: Limits = LIMITS
-) -> AsyncIterator[ExtBot[Any]]:
-    request = TelegramRequests(limits)
-    await request.initialize()
-    try:
-        yield ExtBot(token, base_url=f"{url}/bot", request=request)
-    finally:
-        await request.shutdown()

@@ -62,7 +62,7 @@ class Room:
         self.turns = TurnRepository(self.sessions, rows=TraceRows(exported=True))
 
     @asynccontextmanager
-    async def open(self, *, delivering: bool = True) -> AsyncIterator[None]:
+    async def open(self) -> AsyncIterator[None]:
         """The bot answers people until the block ends."""
 
         def further(conversation: Conversation) -> list[AnyHandler]:
@@ -73,7 +73,7 @@ class Room:
         monkeypatch.setattr("bot.exporter.LOOK_SECONDS", QUICK)
         monkeypatch.setattr("bot.exporter.BACKOFF", Backoff(QUICK, QUICK))
         async with exporter_to(self.langfuse, self.sessions) as delivery:
-            sending = asyncio.create_task(unless(stopped, delivery.run())) if delivering else None
+            sending = asyncio.create_task(unless(stopped, delivery.run()))
             try:
                 async with running(
                     self.bot_api,
@@ -88,8 +88,7 @@ class Room:
             finally:
                 stopped.set()
                 monkeypatch.undo()
-                if sending:
-                    await sending
+                await sending
 
     async def ask(self, words: str, *where: int, **fields: Any) -> JsonObject:
         """The message that answers a person."""
@@ -227,12 +226,3 @@ async def test_buttons_and_commands_do_not_wait_for_the_answer_that_forms(room: 
         assert (await room.ask("/help"))["text"].startswith("What you can ask")
         room.answerer.may_answer.set()
         await room.bot_api.wait_for_message(3)
-
-
-async def test_a_restart_between_press_and_delivery_loses_nothing(room: Room) -> None:
-    async with room.open(delivering=False):
-        await room.press(await room.ask("a red for lamb"), "down")
-        await room.shows("👍 | 👎 ✓", "Wrong wine | Not what I asked", "Wrong facts | Tone")
-    assert room.langfuse.scores == []
-    async with room.open():
-        assert (await room.scores())["user_feedback"]["value"] == 0

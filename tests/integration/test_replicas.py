@@ -10,7 +10,7 @@ import pytest
 
 from bot.updates import replicas
 from bot.updates.lanes import row_of
-from bot.updates.replicas import LOOKS, ReplicaLocks
+from bot.updates.replicas import ReplicaLocks
 from db.engine import Sessions, create_engine
 from db.repositories.inbox import Inbox
 from tests.databases import Databases
@@ -83,33 +83,6 @@ async def test_what_a_replica_held_it_takes_back_when_its_connection_was_cut(
             assert not theirs
     async with other.lock("7") as seven, other.lock("8") as eight:
         assert (seven, eight) == (True, True)
-
-
-async def test_what_another_took_meanwhile_is_not_let_go_for_it(start: Start, url: str) -> None:
-    one, other, third = start(), start(), start()
-    async with one.lock("7"):
-        drop_connections(url)
-        async with other.lock("7") as theirs:
-            assert theirs
-            await one.unowned()
-            assert one._held == {}
-            async with third.lock("7") as free:
-                assert not free
-
-
-async def test_what_waits_and_nobody_runs_is_taken_at_the_start_or_after_some_looks(
-    start: Start, waiting: Callable[..., Awaitable[object]]
-) -> None:
-    one, other = start(), start()
-    await waiting(1, 8)
-    await waiting(2, 7)
-    assert await one.unowned() == ["8", "7"]
-    async with other.lock("7"):
-        looks = [await one.unowned() for _ in range(LOOKS)]
-        assert looks == [[]] * (LOOKS - 1) + [["8"]]
-        # Its own it looks after itself.
-        assert await other.unowned() == ["8", "7"]
-    assert [await one.unowned() for _ in range(LOOKS)][-1] == ["8", "7"]
 
 
 async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_stop(

@@ -129,10 +129,8 @@ async def test_where_documents_are_equally_good_the_cheap_model_is_not_asked(
     ("said", "stands"),
     [
         ("the   FINE\nlees", "the fine lees"),
-        ("The 'fine' lees - so", "The “fine” lees – so"),
-        ("… the fine lees …", "the fine lees"),
+        ("… The 'fine' lees - so", "The “fine” lees – so"),
         ("the fine lees", "the fi\u200bne le\u00ades"),
-        ("澱は酵母", "澱は酵母"),
     ],
 )
 def test_white_space_case_and_kinds_of_signs_make_no_difference(said: str, stands: str) -> None:
@@ -150,9 +148,7 @@ def test_anything_else_does(said: str) -> None:
         (quoted(snippet("Lees consist of dead yeast.")), "as one contiguous passage"),
         (quoted(snippet("rests on its fine lees. Muscadet sur lie")), "as one contiguous passage"),
         (quoted(snippet("Oysters ask for")), "stands in the source oysters, not in this one"),
-        (quoted(snippet("Lees are mostly", sourceId="Lees")), "no source has the id Lees"),
         (quoted(snippet("Lees are mostly", sourceTitle="Sur Lie")), "has the title Sur lie"),
-        (quoted(LEES, noResults=True), "noResults is true but snippets is not empty"),
         (quoted(), "snippets is empty but noResults is false"),
         (answer_json({"snippets": [LEES], "summary": "On lees."}), "noResults: Field required"),
     ],
@@ -196,37 +192,24 @@ async def test_without_an_answer_the_passages_are_shown_unless_it_was_declined(
     assert len(model_server.requests) == len(steps)
 
 
-class TestCache:
-    """The same query over the same sources and models is answered for 15 minutes."""
+async def test_the_same_query_over_the_same_sources_and_models_is_answered_for_15_minutes(
+    model_server: ModelServer,
+) -> None:
+    now = 0.0
+    cache = QuoteCache(clock=lambda: now)
 
-    def setup_method(self) -> None:
-        self.now = 0.0
-        self.cache = QuoteCache(clock=lambda: self.now)
+    async def is_asked(query: str = QUERY, chunk: Chunk = SUR_LIE, **settings: Any) -> bool:
+        async with open_model(model_server, **settings) as model:
+            library = FakeLibrary((chunk,))
+            found = await find_quotes(query, run=Run([model]), documents=library, cache=cache)
+        return not found.cached
 
-    async def _find(
-        self, server: ModelServer, query: str = QUERY, chunk: Chunk = SUR_LIE, **settings: Any
-    ) -> Quotes:
-        async with open_model(server, **settings) as model:
-            return await find_quotes(
-                query, run=Run([model]), documents=FakeLibrary((chunk,)), cache=self.cache
-            )
-
-    async def test_for_15_minutes(self, model_server: ModelServer) -> None:
-        model_server.script(quoted(LEES), quoted(LEES))
-        first = await self._find(model_server)
-        self.now = 15 * 60 - 1
-        second = await self._find(model_server, f" {QUERY.upper()} ")
-        assert (second.cached, second.quotes) == (True, first.quotes)
-        self.now = 15 * 60
-        assert not (await self._find(model_server)).cached
-        assert len(model_server.requests) == 2
-
-    async def test_another_question_source_or_model_is_asked(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(*[quoted(LEES)] * 4)
-        await self._find(model_server)
-        await self._find(model_server, "other lees")
-        await self._find(model_server, chunk=replace(SUR_LIE, text=f"{SUR_LIE.text} More."))
-        await self._find(model_server, model="gpt-4o-mini")
-        assert len(model_server.requests) == 4
+    model_server.script(*[quoted(LEES)] * 5)
+    assert await is_asked()
+    now = 15 * 60 - 1
+    assert not await is_asked(f" {QUERY.upper()} ")
+    assert await is_asked("other lees")
+    assert await is_asked(chunk=replace(SUR_LIE, text=f"{SUR_LIE.text} More."))
+    assert await is_asked(model="gpt-4o-mini")
+    now = 15 * 60
+    assert await is_asked()

@@ -177,28 +177,6 @@ async def test_a_turn_that_fails_and_an_answer_that_is_refused_end_in_a_sentence
     assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("failed", "RuntimeError")
 
 
-async def test_a_slow_chat_and_its_queue_do_not_hold_up_the_others(
-    bot_api: BotApi, messages: MessageRepository
-) -> None:
-    release = asyncio.Event()
-
-    async def reply(text: str) -> Reply:
-        if text == "slow":
-            await release.wait()
-        return Reply(text=f"{text}!")
-
-    async with running(bot_api, FakeAnswerer(reply), messages):
-        bot_api.say("slow", chat_id=1)
-        for _ in range(20):
-            bot_api.say("waiting", chat_id=1)
-        bot_api.say("quick", chat_id=2)
-        assert await bot_api.wait_for_message(chat_id=2) == ["quick!"]
-        assert bot_api.sent(1) == []
-        release.set()
-        seen = await bot_api.wait_for_message(21, chat_id=1)
-    assert seen == ["slow!"] + ["waiting!"] * 20
-
-
 def message(**fields: object) -> dict[str, object]:
     return {
         "message_id": 77,

@@ -20,7 +20,6 @@ from tests.doubles.model_server import (
     ModelServer,
     answer,
     answer_json,
-    error,
     hang,
     refusal,
     tool_call,
@@ -152,17 +151,6 @@ async def test_a_refusal(world: World) -> None:
     assert world.langfuse.span("llm.answer").output == "I won't."
 
 
-async def test_a_second_model_answers(world: World) -> None:
-    await world.answer(error(401), SEARCH, VALID, models=("gpt-4.1", "gpt-4o"))
-    root = world.root(PLAN, PLAN, TOOL, *ATTEMPT)
-    assert (root.level, root.metadata["outcome"]) == ("DEFAULT", "answered")
-    failed, asked = world.spans("llm.plan")
-    assert (failed.level, failed.metadata["error_type"]) == ("ERROR", "ModelRejected")
-    assert (failed.metadata["model"], asked.metadata["model"]) == ("gpt-4.1", "gpt-4o")
-    assert (root.metadata["model"], root.metadata["fallback"]) == ("gpt-4o", "yes")
-    assert root.tags == ["fallback", "mode:prompt", "model:gpt-4o"]
-
-
 async def test_the_fallback_answers_after_the_deadline(world: World) -> None:
     await world.answer(SEARCH, hang(30), seconds=3)
     root = world.root(PLAN, TOOL, PLAN, FALLBACK)
@@ -170,16 +158,6 @@ async def test_the_fallback_answers_after_the_deadline(world: World) -> None:
     assert root.metadata["error_types"] == "deadline"
     late = world.spans("llm.plan")[1]
     assert (late.level, late.metadata["error_type"]) == ("ERROR", "DeadlinePassed")
-
-
-async def test_an_answer_that_cannot_be_sent(world: World) -> None:
-    world.bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", times=5)
-    await world.answer(models=())
-    root = world.root(FALLBACK)
-    send = world.langfuse.span("telegram.send")
-    assert (send.level, send.metadata["error"]) == ("ERROR", "unreachable")
-    assert (root.level, root.metadata["send_error"]) == ("ERROR", "unreachable")
-    assert root.metadata["outcome"] == "answered"
 
 
 async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(world: World) -> None:

@@ -22,7 +22,7 @@ from bot.outgoing import Delivery
 from bot.question import CurrentTurn, current_turn
 from bot.updates import lanes as lanes_module
 from bot.updates.bursts import chat_of, is_same_turn
-from bot.updates.lanes import SUSPECT_TRIES, Lane, Lanes
+from bot.updates.lanes import Lane, Lanes
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow, UpdateRow
 from db.repositories.inbox import Inbox
@@ -269,27 +269,6 @@ async def test_a_kill_before_an_apology_is_sent_does_not_lose_it(world: World) -
     assert (aside.error, world.sent, world.told) == ("ValueError", ["Sorry"], [CHAT])
 
 
-async def test_turns_that_may_have_killed_the_process_run_alone(world: World) -> None:
-    running, most, chats = 0, 0, (7, 8, 9)
-
-    async def handle(payload: Payload) -> None:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        tries = [(await world.row(chat)).tries for chat in chats]
-        assert sorted(tries)[0] == SUSPECT_TRIES or world.handled  # not begun, so not counted
-        world.handled.append(payload)
-        await asyncio.sleep(0.02)
-        running -= 1
-
-    world.handle = handle
-    for chat in chats:
-        await world.hear(chat, "/ask", chat={"id": chat, "type": "private"})
-        await world.inbox.begin(await world.row(chat), tries=SUSPECT_TRIES)
-    await asyncio.gather(*(world.run(str(chat)) for chat in chats))
-    assert (len(world.handled), most) == (3, 1)
-
-
 async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: World) -> None:
     record = TurnRow(turn_id=1, chat_id=CHAT, user_id=CHAT, at=START, outcome="answered")
     said = (StoredMessage("user", "a red"), StoredMessage("assistant", "Chinon"))
@@ -436,17 +415,6 @@ async def test_lanes_run_side_by_side_and_each_once_at_a_time(world: World) -> N
         await world.hear(number, "/ask", chat={"id": number % 3 + 1, "type": "private"})
     await eventually(lambda: len(most) == 9, seconds=20, otherwise=lambda: str(most))
     assert max(most) == 3
-
-
-async def test_what_another_process_runs_is_left_to_it_and_looked_for(world: World) -> None:
-    world.is_locked = True
-    world.lanes.ready.set()
-    await world.hear(1, "/ask")
-    await eventually(lambda: not world.lanes._lanes, seconds=5, otherwise=str)
-    assert world.texts() == []
-    world.is_locked = False
-    await world.lanes.schedule_unowned()
-    await eventually(lambda: world.texts() == ["/ask"], seconds=5, otherwise=str)
 
 
 async def test_corrections_are_taken_into_a_turn_before_it_answers(world: World) -> None:

@@ -187,7 +187,6 @@ async def test_a_whole_answer_is_accepted_at_once_and_only_then_acknowledged(
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (httpx2.Response(200, json={"ok": True, "result": SECRET}), "answers 200"),
         (httpx2.Response(502, text=SECRET), "answers 502"),
         (httpx2.Response(409, json={"ok": False}), "409 Conflict: another process is polling"),
         (httpx2.Response(429, json={"parameters": {"retry_after": 9}}), "next try in 9.0 s"),
@@ -208,14 +207,11 @@ async def test_an_answer_of_another_kind_is_named_and_asked_again(
     ("payload", "lane"),
     [
         ({"message": {"text": "red"}}, "5"),
-        ({"message": {"text": "/ask why"}}, "5"),
         ({"message": {"text": "red", "is_topic_message": True, "message_thread_id": 3}}, "5.3"),
-        ({"message": {"text": "/settings"}}, "aside-5"),
         ({"message": {"text": "/Settings@somm_bot now"}}, "aside-5"),
         ({"callback_query": {"data": "s:language:de"}}, "aside-5"),
         ({"callback_query": {"data": "n:cheaper"}}, "5"),
         ({"message": {"text": "/stop"}}, "stop-5"),
-        ({"stopped_message_generation": {}}, "stop-5"),
     ],
 )
 def test_what_is_chosen_aside_is_in_order_and_a_stop_waits_for_nothing(

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
 from agent.sommelier.wine import (
-    Allergen,
-    Colour,
     Wine,
     WineQuery,
 )
@@ -82,22 +80,12 @@ async def test_replicas_that_load_the_starter_at_once_load_it_once(
         await one.dispose()
 
 
-def test_empty_fields_have_their_documented_meaning() -> None:
-    (wine,) = parse_catalogue(f"{SMALL}Weingut Müller,Rosé,Germany,rose\n".encode()).wines
-    assert (wine.id, wine.colour) == ("weingut-muller-rose-nv", Colour.ROSE)
-    assert (wine.vintage, wine.currency, wine.in_stock) == (None, "EUR", True)
-    assert wine.allergens == (Allergen.SULPHITES,)
-
-
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
         ("price", "cheap", "'cheap' should be a valid number"),
-        ("price", "nan", "'nan' should be a finite number"),
         ("price", "-3", "'-3' should be greater than or equal to 0.01"),
-        ("abv", "140", "'140' should be less than or equal to 75"),
         ("vintage", "20x0", "'20x0' is not a year from 1780 to"),
-        ("currency", "XXX", "'XXX' should be 'EUR', 'USD', 'GBP', 'CHF',"),
         ("foods", "lamb;shoes", "'shoes' should be 'lamb', 'beef',"),
         ("id", "Кагор", "needs an id of the letters a-z, digits, '-', '.' and '_'"),
     ],
