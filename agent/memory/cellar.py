@@ -82,10 +82,16 @@ def take_bottles(bottles: Sequence[Bottles], name: str, count: int | None) -> Bo
     def rank(item: Bottles) -> int:
         return len(name_words.intersection(words(wine_of(item).label)))
 
+    found = bottles_by_id(bottles, name)
+    if found is None:
+        found = max(filter(rank, bottles_in_stock(bottles)), key=rank, default=None)
+    return replace(found, count=-min(found.count, count or found.count)) if found else None
+
+
+def bottles_by_id(bottles: Sequence[Bottles], wine_id: str) -> Bottles | None:
+    """Return the bottles in stock with the id that own_cellar returned, or None."""
     in_stock = bottles_in_stock(bottles)
-    by_id = [item for item in in_stock if f"{OWN}{item.id}" == name.strip()]
-    found = by_id or sorted(filter(rank, in_stock), key=rank, reverse=True)
-    return replace(found[0], count=-min(found[0].count, count or found[0].count)) if found else None
+    return next((item for item in in_stock if f"{OWN}{item.id}" == wine_id.strip()), None)
 
 
 def drinking_window(bottles: Bottles) -> tuple[int, int] | None:

@@ -1,7 +1,7 @@
 """The tools by which a model stores and forgets facts of a person, and changes their cellar.
 
 A tool changes nothing by itself: it returns a `Change`. The commit that ends the turn applies it;
-the answer lists it below, with a button that undoes it.
+the reply lists it under the answer's text, with a button that undoes it.
 """
 
 from dataclasses import replace
@@ -18,6 +18,7 @@ from agent.fallback import parse_query
 from agent.memory.cellar import (
     MAX_BOTTLES,
     MAX_NAME,
+    bottles_by_id,
     bottles_in_stock,
     bottles_of,
     drinking_window,
@@ -49,11 +50,12 @@ OWN_CELLAR: Final = (
     "their own, and recommend these by their wine_id. They are not for sale."
 )
 MAX_LISTED: Final = 60
-# The errors of the tools, for the model.
-NO_CELLAR: Final = "the guest has no bottles of their own here; search_wines finds ours"
+# What the tools tell the model.
+NO_CELLAR: Final = "the guest has no bottles here that they may drink; search_wines finds ours"
 UNRECOGNIZED_VALUE: Final = (
     "this value names no known grape, region, country, style or taste; use kind note"
 )
+KNOWN_ALREADY: Final = "this fact of the guest is known already"
 UNKNOWN_FACT: Final = "that is not among the known facts of the guest"
 NOT_OWNED: Final = "the guest owns no wine of this name; own_cellar lists theirs"
 
@@ -68,7 +70,7 @@ class FactArguments(StrictModel):
     value: Value
 
 
-class ChangeCellar(StrictModel):
+class CellarArguments(StrictModel):
     """Arguments of change_cellar."""
 
     action: Literal["add", "remove"]
@@ -83,7 +85,7 @@ def memory_tools() -> list[Tool]:
     return [
         Tool("remember", REMEMBER, FactArguments, remember),
         Tool("forget", FORGET, FactArguments, forget),
-        Tool("change_cellar", CHANGE_CELLAR, ChangeCellar, change_cellar),
+        Tool("change_cellar", CHANGE_CELLAR, CellarArguments, change_cellar),
         Tool("own_cellar", OWN_CELLAR, NoArguments, own_cellar),
     ]
 
@@ -92,48 +94,55 @@ async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
     """Return a change that adds a fact and removes the facts that contradict it."""
     person = person_in(run)
     facts = new_facts(_parse_facts(arguments), person.facts)
+    if not facts:
+        return ToolOutput(KNOWN_ALREADY)
     removed = tuple(old for fact in facts for old in contradicted_facts(fact, person.facts))
     return _change_output("remembered", person, learned=facts, unlearned=removed)
 
 
 async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
-    """Return a change that removes the facts that match the arguments."""
+    """Return a change that removes the facts of this kind that are most like the value."""
     person = person_in(run)
-    removed = tuple(fact for fact in person.facts if _matches(fact, arguments))
+    facts = [fact for fact in person.facts if fact.kind == arguments.kind]
+    scores = [_similarity(fact, arguments.value) for fact in facts]
+    best = max(scores, default=0)
+    removed = tuple(fact for fact, score in zip(facts, scores, strict=True) if score == best > 0)
     if not removed:
         raise ToolError(UNKNOWN_FACT)
     return _change_output("forgotten", person, unlearned=removed)
 
 
-def _matches(fact: Fact, arguments: FactArguments) -> bool:
-    """Return whether the kind and at least one word match; for a budget the kind is enough."""
-    if fact.kind != arguments.kind:
-        return False
+def _similarity(fact: Fact, value: str) -> int:
+    """Return how many words a fact and a value have in common; a budget always matches."""
     if fact.kind == "budget":
-        return True
-    return bool(set(words(arguments.value)) & set(words(f"{fact.original_text} {fact.value}")))
+        return 1
+    return len(set(words(value)) & set(words(f"{fact.original_text} {fact.value}")))
 
 
-async def change_cellar(arguments: ChangeCellar, run: Run) -> ToolOutput:
+async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
     """Return a change that adds bottles to the guest's cellar, or removes them."""
-    person = person_in(run)
-    if arguments.action == "add":
-        wine = guess_wine(arguments.wine, arguments.price, arguments.currency)
-        bottles = bottles_of(wine, arguments.count)
-    elif taken := take_bottles(person.bottles, arguments.wine, arguments.count):
-        bottles = taken
+    person, name = person_in(run), arguments.wine
+    if arguments.action == "remove":
+        change = take_bottles(person.bottles, name, arguments.count)  # with a negative count
+        if change is None:
+            raise ToolError(NOT_OWNED)
+    elif owned := bottles_by_id(person.bottles, name):
+        change = replace(owned, count=arguments.count)
     else:
-        raise ToolError(NOT_OWNED)
-    return _change_output("cellar changed", person, bottles=(bottles,))
+        wine = guess_wine(name, arguments.price, arguments.currency)
+        change = bottles_of(wine, arguments.count)
+    return _change_output("cellar changed", person, bottles=(change,))
 
 
 async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     """Return the wines that the guest owns, how many bottles of each, and when to drink them."""
     person = person_in(run)
-    # Without facts, so that a guest sees owned wines that they hate; `care` has the allergies.
-    drinker = replace(person, facts=())
+    # Without facts, to list wines too that the guest hates. Allergies, in `care`, still filter.
+    person_without_facts = replace(person, facts=())
     owned = ((item, wine_of(item)) for item in bottles_in_stock(person.bottles))
-    found = [(item, wine) for item, wine in owned if may_be_shown(wine, drinker)][:MAX_LISTED]
+    found = [(item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts)][
+        :MAX_LISTED
+    ]
     if not found:
         raise ToolError(NO_CELLAR)
     records = [
@@ -145,7 +154,11 @@ async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
 
 
 def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
-    """Return the facts that a value names, one for each thing; raise ToolError if it names none."""
+    """Return the facts that a value names, one for each grape, region, allergen …
+
+    Raises:
+        ToolError: it names none.
+    """
     value = arguments.value.strip()
     match arguments.kind:
         case "note":
@@ -155,8 +168,7 @@ def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
             named = (fact for fact in facts_in(value) if fact.kind in ("like", "hate"))
             facts = tuple(Fact("hate", fact.value, fact.original_text) for fact in named)
         case "allergy":
-            allergies = _allergies_in(value)
-            facts = tuple(Fact("allergy", name, value) for name in ALLERGIES if name in allergies)
+            facts = tuple(Fact("allergy", allergen, value) for allergen in _allergens_in(value))
         case "like" | "budget":
             if arguments.kind == "budget" and value.isdecimal():
                 value = f"up to {value}"
@@ -166,13 +178,13 @@ def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
     return facts
 
 
-def _allergies_in(value: str) -> set[str]:
-    """Return the allergens that are named in English or recognized by the fallback's parser."""
+def _allergens_in(value: str) -> list[str]:
+    """Return the allergens, sorted, that are named in English or recognized by our parser."""
     # The parser takes a word for an allergen only if the text speaks of an allergy.
     parsed = {str(allergen) for allergen in parse_query(f"allergy {value}").without_allergens}
     value_words = set(words(value))
     named = {name for name in ALLERGIES if name in value_words or f"{name}s" in value_words}
-    return parsed | named
+    return sorted(parsed | named)
 
 
 def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:

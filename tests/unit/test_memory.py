@@ -95,8 +95,24 @@ async def test_a_model_changes_what_is_known_of_the_guest() -> None:
     assert gone.unlearned == (HATE,)
     bought = await changed("change_cellar", action="add", wine="Barolo 2016", count=3, price=40)
     assert [(each.key, each.count) for each in bought.bottles] == [(BAROLO.key, 3)]
+    more = await changed("change_cellar", action="add", wine="own:1", count=2)
+    assert [(item.key, item.count) for item in more.bottles] == [(BAROLO.key, 2)]
     drunk = await changed("change_cellar", action="remove", wine="own:1", count=2)
     assert [each.count for each in drunk.bottles] == [-2]
+
+
+async def test_the_fact_most_like_the_words_of_a_guest_is_forgotten() -> None:
+    notes = [Fact("note", text, text) for text in ("my wife: no eggs", "no oak for my dinners")]
+    arguments = {"kind": "note", "value": "no eggs for my wife"}
+    forgotten = await called("forget", replace(ADA, facts=tuple(notes)), **arguments)
+    (change,) = forgotten.sources.values()
+    assert isinstance(change, Change)
+    assert change.unlearned == (notes[0],)
+
+
+async def test_a_fact_that_is_known_already_is_no_change() -> None:
+    known = await called("remember", kind="hate", value="Chardonnay")
+    assert (known.error_type, known.sources) == (None, {})
 
 
 @pytest.mark.parametrize(
