@@ -117,7 +117,7 @@ class Sessions:
             )
 
 
-async def count_rows(session: AsyncSession, statement: Update | Delete) -> int:
+async def count_changed(session: AsyncSession, statement: Update | Delete) -> int:
     """Execute a statement and return how many rows it changed."""
     return cast("CursorResult[Any]", await session.execute(statement)).rowcount
 
@@ -142,11 +142,14 @@ class SqlRepository:
     async def _write(self, statement: Update | Delete) -> int:
         """Commit one statement; return how many rows it changed."""
         async with self._sessions.begin() as session:
-            return await count_rows(session, statement)
+            return await count_changed(session, statement)
 
 
 def is_transient(error: Exception) -> bool:
     """Return whether an error means that the database is away, locked or full for a while."""
+    cause = error.orig if isinstance(error, DBAPIError) else None
+    if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+        return False  # a wrong statement, or a missing table
     if isinstance(error, TRANSIENT_ERRORS):
         return True
     return isinstance(error, DBAPIError) and error.connection_invalidated
@@ -188,7 +191,7 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
         raise DatabaseUnavailable("DATABASE_URL is not a database URL.") from None
     if parsed.get_backend_name() == "sqlite":
         path = Path(parsed.database or "").expanduser()
-        _make_private(path)
+        _create_private_file(path)
         engine = create_async_engine(parsed.set(database=str(path)), hide_parameters=True)
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         return engine
@@ -198,7 +201,7 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
     )
 
 
-def _make_private(path: Path) -> None:
+def _create_private_file(path: Path) -> None:
     """Create file and folder for their owner alone; SQLite gives its other files the same mode."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -215,8 +218,8 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
     cursor = connection.cursor()
     for pragma in PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
-    # This fails if another connection has locked the file, without waiting for `busy_timeout`.
-    # That connection sets WAL too, and the file keeps it.
+    # If another connection has locked the file, this fails at once: it is not subject to
+    # `busy_timeout`. That does not matter, for the other one sets WAL, too, and the file stores it.
     with suppress(sqlite3.OperationalError):
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()
@@ -232,13 +235,19 @@ async def check_connection(engine: AsyncEngine) -> None:
         async with engine.connect() as connection:
             await connection.execute(text("SELECT 1"))
     except (DBAPIError, OSError) as error:
-        cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-        reason = str(cause).strip().partition("\n")[0].rstrip(".") or type(cause).__name__
+        reason = _reason_of(error)
         if password := engine.url.password:
             reason = reason.replace(password, "***")
         raise DatabaseUnavailable(
             f"The database {describe(engine.url)} cannot be reached: {reason}. Check DATABASE_URL."
         ) from None
+
+
+def _reason_of(error: DBAPIError | OSError) -> str:
+    """Return the first line of an error of a driver, or else its type."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+    first_line = str(cause).strip().partition("\n")[0].rstrip(".")
+    return first_line or type(cause).__name__
 
 
 def describe(url: URL) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import Update, delete, distinct, func, select, update
 
 from agent.text import storable
-from db.engine import SqlRepository, count_rows
+from db.engine import SqlRepository, count_changed
 from db.models import BroadcastRow, OutboxRow
 
 DRAFT: Final = "draft"
@@ -44,7 +44,7 @@ class Broadcasts(SqlRepository):
     async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:
         """Have a draft sent; return True only once, however often it is confirmed."""
         async with self._sessions.begin() as session:
-            if not await count_rows(session, _draft_to(broadcast_id, SENDING)):
+            if not await count_changed(session, _draft_to(broadcast_id, SENDING)):
                 return False
             for message in messages:
                 message.broadcast_id = broadcast_id
@@ -79,7 +79,7 @@ class Broadcasts(SqlRepository):
         """End a broadcast, and send its admin a notice, once."""
         sending = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == SENDING)
         async with self._sessions.begin() as session:
-            if await count_rows(session, update(BroadcastRow).where(sending).values(state=SENT)):
+            if await count_changed(session, update(BroadcastRow).where(sending).values(state=SENT)):
                 session.add_all(notice)
                 of_broadcast = OutboxRow.broadcast_id == broadcast_id
                 await session.execute(delete(OutboxRow).where(of_broadcast))

@@ -17,7 +17,7 @@ from agent.documents.passages import Chunk
 from agent.text import storable
 from db.documents.chunking import Section, chunk
 from db.documents.reading import Document
-from db.engine import Sessions, count_rows
+from db.engine import Sessions, count_changed
 from db.models import ChunkRow, DocumentRow, loaded, table_of, utc_now
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class SqlDocumentStore:
         statement = delete(DocumentRow).where(or_(DocumentRow.path == wanted, below))
         async with self._sessions.begin() as session:
             await _count_change(session)
-            return await count_rows(session, statement)
+            return await count_changed(session, statement)
 
     async def save(self, *documents: Document) -> list[Fate]:
         """Store documents with their chunks in place of older versions: all of them, or none.

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.tracing.records import TraceRecord
 from agent.turn import Change
-from db.engine import count_rows
+from db.engine import count_changed
 from db.models import OutboxRow, TurnRow, UpdateRow, insert, values_of
 from db.repositories.people import change
 from db.repositories.privacy import DONE, NO_PERSONAL_DATA
@@ -96,7 +96,7 @@ class Inbox(TraceStoringRepository):
         changes = {"turn_id": row.update_id, "epoch": row.epoch + 1, "tries": tries}
         outbox = None
         async with self._sessions.begin() as session:
-            if not await count_rows(session, begin.values(changes)):
+            if not await count_changed(session, begin.values(changes)):
                 raise TurnTaken
             if joining:
                 await session.execute(merge.values(turn_id=row.update_id, state=MERGED))
@@ -138,7 +138,7 @@ class Inbox(TraceStoringRepository):
         stored = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
         replaced = delete(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
         async with self._sessions.begin() as session:
-            if await count_rows(session, close.values(state=ANSWERED, error=error)):
+            if await count_changed(session, close.values(state=ANSWERED, error=error)):
                 if error is not None:
                     await session.execute(replaced)
                 await self._store_answer(session, row, ended, messages, changes)
@@ -194,7 +194,7 @@ class Inbox(TraceStoringRepository):
         state = DONE if row.error is None else SET_ASIDE
         end = update(UpdateRow).where(_is_unchanged(row), is_answered).values(state=state)
         async with self._sessions.begin() as session:
-            if not await count_rows(session, end):
+            if not await count_changed(session, end):
                 raise TurnTaken
             if row.error is None:
                 await _empty(session, row.update_id, has_turn=bool(traces))
@@ -210,7 +210,7 @@ class Inbox(TraceStoringRepository):
         is_set_aside = (UpdateRow.update_id == update_id) & (UpdateRow.state == SET_ASIDE)
         retry = update(UpdateRow).where(is_set_aside).values(state=WAITING, tries=0, error=None)
         async with self._sessions.begin() as session:
-            if not await count_rows(session, retry):
+            if not await count_changed(session, retry):
                 return False
             await session.execute(delete(OutboxRow).where(OutboxRow.update_id == update_id))
         return True

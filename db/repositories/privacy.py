@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from db.engine import SqlRepository, count_rows
+from db.engine import SqlRepository, count_changed
 from db.models import (
     Base,
     BottleRow,
@@ -87,7 +87,7 @@ class DeletionRepository(SqlRepository):
             delete(TraceRow).where(traces),
         )
         async with self._sessions.begin() as session:
-            count = sum([await count_rows(session, statement) for statement in found])
+            count = sum([await count_changed(session, statement) for statement in found])
         if count or not deletion.tries:
             await self._sessions.checkpoint()
         return count
@@ -114,13 +114,13 @@ async def forget(session: AsyncSession, user_id: int, user: str) -> Counter[str]
     owned = await _owned(session, user_id, user)
     is_done = (UpdateRow.chat_id == user_id) & (UpdateRow.state == DONE)
     emptied = update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA)
-    counts = Counter(updates=await count_rows(session, emptied))
+    counts = Counter(updates=await count_changed(session, emptied))
     owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered"])
     nothing = dict.fromkeys(("is_reachable", "is_introduced"))
     await session.execute(update(ChatRow).where(owned[ChatRow]).values(nothing))
     owned[ChatRow] &= ChatRow.access.is_(None)
     for model, is_theirs in owned.items():
-        counts[table_of(model).name] += await count_rows(session, delete(model).where(is_theirs))
+        counts[table_of(model).name] += await count_changed(session, delete(model).where(is_theirs))
     return counts
 
 

@@ -21,7 +21,7 @@ from sqlalchemy.orm import defer
 from agent.engine.span import Level
 from agent.tracing.masking import Masking
 from agent.tracing.records import ScoreRecord, TraceRecord
-from db.engine import Sessions, SqlRepository, count_rows
+from db.engine import Sessions, SqlRepository, count_changed
 from db.models import Base, ScoreRow, TraceRow, TurnRow, insert, table_of, upsert, utc_now
 
 log = logging.getLogger(__name__)
@@ -185,7 +185,7 @@ class SqlTraceStore(TraceStoringRepository):
             if (over := await session.scalar(newest_over)) is not None:
                 is_old = or_(is_old, T.started_at <= over)
             traces = table_of(TraceRow)
-            lost = await count_rows(session, delete(traces).where(is_old, T.state == WAITING))
+            lost = await count_changed(session, delete(traces).where(is_old, T.state == WAITING))
             await session.execute(delete(traces).where(is_old))
             kept = select(TraceRow.trace_id)
             await session.execute(delete(table_of(ScoreRow)).where(S.trace_id.not_in(kept)))

@@ -1,12 +1,16 @@
 """Retry: how often, how long between, and when not."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from agent.retrying import Backoff, retry
-from db.engine import BRIEF_TRIES, call_or_default, retry_forever
+from db.engine import BRIEF_TRIES, call_or_default, create_engine, retry_forever
 
 
 class Call:
@@ -61,3 +65,16 @@ async def test_a_call_that_is_wrong_itself_holds_no_turn_for_ever(error: type[Ex
         await retry_forever(call)
     assert await call_or_default(call, 0, "The call failed", tries=BRIEF_TRIES) == 0
     assert len(tried) == 2
+
+
+async def test_a_missing_table_is_not_waited_for(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite+aiosqlite:///{tmp_path / 'empty.db'}")
+
+    async def call() -> None:
+        async with engine.connect() as connection:
+            await connection.execute(text("SELECT * FROM updates"))
+
+    async with asyncio.timeout(10):
+        with pytest.raises(OperationalError):
+            await retry_forever(call)
+    await engine.dispose()
