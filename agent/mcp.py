@@ -147,27 +147,33 @@ class McpTool(Tool):
 
 @dataclass(slots=True)
 class Connection:
-    """The connection to one server, made again whenever it ends; `tools` is empty meanwhile."""
+    """The connection to one server, made again whenever it ends; `tools` is empty meanwhile.
+
+    `settled` is set once the server has told its tools or failed; `problem` says why it is down.
+    """
 
     name: str
     server: McpServer
     client: "Client | None" = None
     tools: Sequence[McpTool] = ()
+    problem: str = ""
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
     _suspected: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def keep(self) -> None:
         """Keep the server connected until cancelled."""
-        loop, failures, problem = asyncio.get_running_loop(), 0, ""
+        loop, failures = asyncio.get_running_loop(), 0
         while True:
             began = loop.time()
             try:
                 await self._serve()
             except Exception as error:
-                problem = _kind(_innermost(error))
+                self.problem = _kind(_innermost(error))
+                self.settled.set()
             finally:
                 self.client, self.tools = None, ()
             failures = 1 if loop.time() - began > STABLE_SECONDS else failures + 1
-            log.warning("The MCP server %s is down (%s); trying again", self.name, problem)
+            log.warning("The MCP server %s is down (%s); trying again", self.name, self.problem)
             await asyncio.sleep(RESTARTS.after(failures))
 
     async def _serve(self) -> NoReturn:
@@ -182,6 +188,8 @@ class Connection:
                     log.info("The MCP server %s offers %d tools", self.name, len(listed))
                 self._suspected.clear()
                 self.client, self.tools = client, tuple(map(self._tool, listed[:MAX_TOOLS]))
+                self.problem = ""
+                self.settled.set()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CHECK_SECONDS):
                         await self._suspected.wait()

@@ -19,6 +19,7 @@ from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
+from agent.mcp import open_servers, read_servers
 from bot.commands.local_models import find_servers
 from bot.commands.output import open_settings, show, table
 from bot.resources import model_of, open_engine, require_newest_schema
@@ -161,6 +162,26 @@ async def check_telegram(settings: Settings) -> str:
         ) from None
 
 
+async def check_tools(settings: Settings) -> str:
+    """Return the tools of every MCP server, and which of them ask the user first."""
+    if settings.mcp_servers is None:
+        raise NotConfigured("the model has no tools of other programs; set MCP_SERVERS")
+    _, problems = read_servers(settings.mcp_servers.get_secret_value())
+    found = list[str]()
+    async with open_servers(settings.mcp_servers) as servers:
+        for server in servers.connections:
+            await server.settled.wait()
+            if server.problem:
+                problems.append(f"{server.name} does not run ({server.problem})")
+                continue
+            asks = {True: " (asks the user)", False: ""}
+            found += [f"{tool.name}{asks[tool.needs_confirmation]}" for tool in server.tools]
+    listed = "; ".join(filter(None, [*problems, ", ".join(found)]))
+    if problems:
+        raise CheckFailed(listed)
+    return listed
+
+
 async def check_tracing(settings: Settings) -> str:
     """Return where traces arrive, and what to do if their hashes can be guessed."""
     if not settings.is_exported:
@@ -185,6 +206,7 @@ CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
     "database": check_database,
     "model": check_model,
     "Telegram": check_telegram,
+    "tools": check_tools,
     "tracing": check_tracing,
 }
 """The checks, in the order in which they are shown."""

@@ -9,6 +9,7 @@ import pytest
 
 from tests.acceptance.test_end_to_end import CHAT, killed, known_to, running_here
 from tests.acceptance.test_follow_ups import answered, data, labels, toasted
+from tests.commands import sommelier_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.mcp_tools import LINK, entry
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
@@ -123,3 +124,20 @@ async def test_a_call_that_a_kill_interrupts_is_not_run_again(
         told = await answered(bot_api, 2)
     assert told["text"].startswith("desk__slow_note was interrupted and may have run.")
     assert notes.read_text() == "once\n"
+
+
+def test_doctor_lists_the_tools_of_servers_and_what_is_wrong(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    servers = {
+        "desk": entry(tmp_path / "notes", "fair", "add_note"),
+        "broken": {"command": "/no/such/program"},
+        "cellar": {"command": "x", "url": "http://y"},
+    }
+    done = sommelier_here("doctor", environment=environment, MCP_SERVERS=json.dumps(servers))
+    (line,) = [line for line in done.stdout.splitlines() if " tools: " in line]
+    assert (done.returncode, line[0]) == (1, "✗")
+    assert "cellar: must have either a command or a url" in line
+    assert "broken does not run (FileNotFoundError: No such file or directory)" in line
+    assert "desk__fair, desk__die (asks the user)" in line
+    assert "desk__add_note (asks the user)" in line
