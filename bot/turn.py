@@ -1,9 +1,8 @@
 """The life of a turn: begin, read the user once, answer, commit, send, and trace all that."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
@@ -12,14 +11,13 @@ from agent.engine.run import Run, ShowDraft
 from agent.engine.span import Span
 from agent.i18n import is_language_chosen, set_language, translate
 from agent.memory.wording import with_change_notes
-from agent.text import language_of, truncate_at_boundary
+from agent.text import language_of
 from agent.tracing.records import TraceRecord
 from agent.turn import (
     BUDGET_ERROR,
     AnswerFunction,
     Person,
     Reply,
-    StoredMessage,
     answer_or_apologize,
     deps_of,
     hides_words,
@@ -32,14 +30,11 @@ from bot.metrics import Metrics
 from bot.outgoing import Delivery
 from bot.question import Question, RunningTurns, current_turn
 from bot.telegram.replies import FormatAnswer, Replies
+from bot.turn_record import Tracer, ended_turn, open_trace, trace_delivery
 from db.engine import BRIEF_TRIES, call_or_default
-from db.models import OutboxRow, TurnRow
+from db.models import OutboxRow
 from db.repositories.turns import EndedTurn, TurnRepository
 
-STORED_CHARS: Final = 2000
-"""The most characters of a message that are stored; users get the full text."""
-Tracer = Callable[[TraceRecord, str, int], Span]
-"""Opens the root span of a trace with an input, at a time in nanoseconds since the epoch."""
 Progress = AbstractAsyncContextManager[ShowDraft | None]
 LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 """Kinds of turns that answer, or help to answer, from documents or the web."""
@@ -70,7 +65,7 @@ class TurnRunner:
         The text of the reply is sent, or the messages that `format_answer` makes of its answer.
         Other errors than those of `work` are raised: the lane then tries the turn again.
         """
-        root = _open_trace(self.tracer, question)
+        root = open_trace(self.tracer, question)
         self.running.questions[question.id] = question
         try:
             with root:
@@ -183,7 +178,7 @@ class TurnRunner:
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
     ) -> None:
         """Store a turn and send its messages; the lane does both if an update began it."""
-        ended = _ended_turn(question, reply, root)
+        ended = ended_turn(question, reply, root)
         # The answer replaces the progress message: forget its id, so that no later try edits it.
         question.state.placeholder_id = None
 
@@ -191,7 +186,7 @@ class TurnRunner:
             self.running.questions.pop(question.id, None)
             if delivery.tries:
                 self.metrics.telegram_send(delivery.error)
-                _trace_delivery(root, delivery)
+                trace_delivery(root, delivery)
 
         if (current := current_turn()) is not None:
             current.ended.append(ended)
@@ -220,13 +215,13 @@ class TurnRunner:
         if current_turn() is None:
             # No update began the turn, so this is its end.
             reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
-            await self._save(_ended_turn(replace(question, in_history=False), reply, root))
+            await self._save(ended_turn(replace(question, in_history=False), reply, root))
 
     async def give_up(self, question: Question, error: str) -> None:
         """End a turn that failed for good: tell the user, and record it in the trace."""
         question = replace(question, in_history=False)
         reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
-        with _open_trace(self.tracer, question) as root:
+        with open_trace(self.tracer, question) as root:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")
@@ -260,74 +255,3 @@ async def _transcribe(question: Question, run: Run) -> Question:
         set_language(language)
     run.span.update(input=question.text)
     return question
-
-
-def _open_trace(tracer: Tracer, question: Question) -> Span:
-    """Open the root span of a turn; run again after a crash, it has the ids of its first try.
-
-    Spans of a try that failed, or that another message made void, are part of the trace.
-    """
-    trace = TraceRecord(
-        question.trace_id or "",
-        session=question.session,
-        user=question.user,
-        names=question.names,
-        name=question.kind,
-    )
-    started_ns = int(question.accepted_at.timestamp() * 1e9)
-    text = question.typed or question.text
-    root = tracer(trace, text, started_ns)
-    if question.interruptions:
-        root.update(metadata={"resumed": question.interruptions})
-    earlier = question.state.trace
-    for span in earlier.spans[1:] if earlier else ():
-        span.trace, span.level, span.metadata["superseded"] = trace, "DEFAULT", True
-        trace.spans.append(span)
-    return root
-
-
-def _ended_turn(question: Question, reply: Reply, root: Span) -> EndedTurn:
-    """Return the record of a turn that ended; a message is cut at `STORED_CHARS`."""
-    trace: TraceRecord | None = root.trace
-    record = TurnRow(
-        turn_id=question.id,
-        chat_id=question.chat_id,
-        user_id=question.user_id,
-        at=datetime.now(UTC),
-        outcome=reply.outcome,
-        seconds=reply.seconds,
-        requests=reply.spent.requests,
-        retries=reply.retries,
-        cost_usd=reply.spent.cost_usd,
-        trace_id=trace.trace_id if trace else None,
-        root_id=trace.root.span_id if trace else None,
-    )
-    said: tuple[StoredMessage, ...] = ()
-    if question.is_in_history:
-        asked = truncate_at_boundary(question.text, STORED_CHARS)
-        answered = truncate_at_boundary(reply.text, STORED_CHARS)
-        thread = question.thread_id
-        said = (
-            StoredMessage("user", asked, thread_id=thread, attachment=reply.attachment),
-            StoredMessage("assistant", answered, reply.wine_ids, thread_id=thread),
-        )
-    return EndedTurn(record, said, root.trace, reply.changes)
-
-
-def _trace_delivery(root: Span, delivery: Delivery) -> None:
-    """Add the delivery of a turn's messages to its trace."""
-    with root.child("telegram.send", "span") as send:
-        send.update(
-            metadata={
-                "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
-                "tries": delivery.tries,
-                "error": delivery.error,
-            },
-            level="ERROR" if delivery.error else "DEFAULT",
-            started_ns=delivery.began_ns or None,
-            ended_ns=delivery.ended_ns or None,
-        )
-    if delivery.error not in (None, "ambiguous"):
-        root.update(level="ERROR", metadata={"send_error": delivery.error})
-    if root.trace is not None:
-        root.trace.summarize()

@@ -38,7 +38,8 @@ from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.look_ups import LookUps
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
-from bot.turn import Tracer, TurnRunner
+from bot.turn import TurnRunner
+from bot.turn_record import Tracer
 from bot.updates.accept import poll
 from bot.updates.lanes import Lanes
 from config import load_settings
