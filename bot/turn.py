@@ -98,17 +98,14 @@ class TurnRunner:
             person = await self._read_person(question, root)
             run = with_person(run, person)
             is_look_up = question.kind in LOOKUP_KINDS
-            guarded_work = self.safety.guard(person, work, is_look_up=is_look_up)
-            reply = await answer_or_apologize(run, guarded_work)
+            work = self.safety.guard(person, work, is_look_up=is_look_up)
+            reply = await answer_or_apologize(run, work)
             return question, await self._finish(question, run, allowance, person, reply)
 
     def _run_within(
         self, allowance: Allowance, question: Question, root: Span, show_draft: ShowDraft | None
     ) -> Run:
-        """Return the run of the turn, with no model if its allowance is used up.
-
-        The state of the turn gets the run's ledger.
-        """
+        """Return the run of the turn, with no model if its allowance is used up."""
         state = question.state
         run = self.base_run.for_turn(
             span=root,
@@ -119,8 +116,7 @@ class TurnRunner:
         )
         state.ledger = run.ledger
         if allowance.is_used_up():
-            # Limits of zero made `for_turn` remove the chat models; remove the others, too: those
-            # for pictures and speech.
+            # Limits of zero removed the chat models; remove those for pictures and speech, too.
             run = replace(run, deps=replace(deps_of(run), models={}))
         return run
 
@@ -163,8 +159,7 @@ class TurnRunner:
         if not self.base_run.models or not allowance.is_used_up(run.ledger.spent):
             return False
         had_no_models = reply.outcome == "answered" and not run.models
-        ran_out = reply.outcome == "fallback"
-        return had_no_models or ran_out
+        return had_no_models or reply.outcome == "fallback"
 
     async def _may_have_lost_answer(self, question: Question) -> bool:
         """Return whether the answer before this one may not have arrived."""
@@ -205,8 +200,7 @@ class TurnRunner:
         """Store a turn. If the database is unavailable, log it: the answer is sent all the same."""
         if self.store is not None:
             save = partial(self.store.save, ended, messages)
-            problem = "A turn could not be stored"
-            await call_or_default(save, None, problem, tries=BRIEF_TRIES)
+            await call_or_default(save, None, "A turn could not be stored", tries=BRIEF_TRIES)
 
     async def _handle_abort(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep the trace of a turn that was cancelled or failed before its reply was made."""
@@ -229,10 +223,7 @@ class TurnRunner:
         await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> bool:
-        """Run a turn that offers help if a message that the bot would ignore states a crisis.
-
-        Return whether it does.
-        """
+        """Offer help if a message that the bot would ignore states a crisis; return whether."""
 
         async def no_work(run: Run) -> Reply:
             return Reply(text="")  # not called: in a crisis `SafetyService.guard` answers instead
