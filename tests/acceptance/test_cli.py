@@ -3,7 +3,6 @@
 import os
 import pty
 import re
-import signal
 from pathlib import Path
 
 import pytest
@@ -18,18 +17,6 @@ from tests.processes import Process
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "123456789:AAThisIsNotTheTokenOfTheBotApiDouble"
-COMMANDS = (
-    *("chat", "run", "mcp", "model", "ask", "quotes", "find", "admin", "doctor"),
-    *("db", "wines", "documents", "people", "updates", "eval", "prompts", "traces"),
-)
-
-
-def test_help_lists_the_commands_and_the_version_is_shown(environment: dict[str, str]) -> None:
-    listed = sommelier_here("--help", environment=environment)
-    version = sommelier_here("--version", environment=environment)
-    assert (listed.returncode, version.returncode) == (0, 0)
-    assert re.findall(r"^│ (\w+) ", listed.stdout, re.MULTILINE) == [*COMMANDS]
-    assert re.fullmatch(r"sommelier \d+\.\d+\.\d+\n", version.stdout)
 
 
 @pytest.mark.parametrize(
@@ -61,21 +48,6 @@ def test_an_expected_error_is_one_line_without_secrets(
     assert len(done.stderr.splitlines()) == 1
     assert "hidden" not in done.stderr
     assert TOKEN not in done.stderr
-
-
-async def test_run_answers_in_telegram_and_stops_cleanly_on_sigterm(
-    environment: dict[str, str], bot_api: BotApi
-) -> None:
-    bot_api.say("a sparkling under 30 for oysters")
-    settings = {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
-    with Process("run", environment=environment | settings) as process:
-        (answer,) = await bot_api.wait_for_message(timeout=60)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == 0
-    assert "≈ €" in answer
-    assert bot_api.token not in process.said
-    assert "Traceback" not in process.said
-    assert bot_api.pending == 0
 
 
 def test_an_empty_machine_is_set_up_with_files_that_only_their_owner_reads(

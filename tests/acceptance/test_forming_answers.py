@@ -9,7 +9,6 @@ import pytest
 
 from agent.text import words
 from tests.acceptance.test_end_to_end import ANSWER, CHAT, killed, running, running_here
-from tests.acceptance.test_follow_ups import history
 from tests.doubles.bot_api import BotApi, Call
 from tests.doubles.model_server import (
     ModelServer,
@@ -210,32 +209,3 @@ async def test_a_correction_at_any_stage_is_answered_together_once(
         texts = await world.api.wait_for_message(1, chat_id=CHAT, timeout=30)
     assert texts == ["White, then. Gladly."]
     assert world.asked()[-1] == "a red for trout?\nwhite, sorry"
-
-
-async def test_a_kill_after_a_correction_leaves_one_answer_to_both(world: World) -> None:
-    with world.killed():
-        await world.at("while it writes", "a red for trout?")
-        world.model.default = hang(60)
-        world.api.say("white, sorry", chat_id=CHAT)
-        await world.until(lambda: "sorry" in world.asked()[-1])
-    world.model.default = informational("White, then. Gladly.")
-    async with world.running():
-        await world.api.wait_for_message(1, chat_id=CHAT, timeout=30)
-        world.api.say("/help", chat_id=CHAT)
-        texts = await world.api.wait_for_message(2, chat_id=CHAT, timeout=30)
-    assert texts[0] == "White, then. Gladly."
-    assert texts[1].startswith("What you can ask")
-    assert world.asked()[-1] == "a red for trout?\nwhite, sorry"
-
-
-async def test_a_reply_to_an_earlier_answer_is_about_that_one(world: World) -> None:
-    world.model.default = informational("Gladly.")
-    async with world.running():
-        for number, said in enumerate(("a red", "a white"), 1):
-            world.api.say(said, chat_id=CHAT)
-            await world.until(lambda: len(history(world.environment)) >= number)  # noqa: B023
-        first = world.api.messages(CHAT)[0]
-        world.api.say("more like that", chat_id=CHAT, reply_to_message=first)
-        await world.until(lambda: len(world.model.requests) == 3)
-    asked = [one for one in world.model.requests[-1].json["messages"] if one["role"] == "user"]
-    assert [one["content"] for one in asked] == ["a white", "a red", "more like that"]

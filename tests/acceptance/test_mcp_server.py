@@ -10,15 +10,9 @@ from contextlib import suppress
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from pydantic import SecretStr
 
-from agent.engine.messages import ToolCall
-from agent.engine.run import Run
-from agent.engine.tools import Toolbox
-from agent.mcp import open_servers
 from tests.acceptance.test_end_to_end import running_here
 from tests.doubles.bot_api import BotApi
-from tests.doubles.server import eventually
 
 TOKEN = "a-long-random-token-5c1f"
 TOOLS = ["search_wines", "get_wine", "find_similar_wines", "search_documents", "quotes"]
@@ -72,15 +66,6 @@ async def test_another_agent_searches_over_http_with_the_token_of_the_api(
             assert (await stranger.post(url, json={})).status_code == 401
             async with Client(streamable_http_client(url, http_client=known)) as client:
                 await searched(client)
-        entry = {"url": url, "headers": bearer, "tools": ["get_wine"]}
-        async with open_servers(SecretStr(json.dumps({"cellar": entry}))) as servers:
-            await eventually(lambda: bool(servers.tools), seconds=60, otherwise=lambda: "no tools")
-            asks = {tool.name: tool.needs_confirmation for tool in servers.tools}
-            got = await Toolbox(servers.tools).call(
-                ToolCall("1", "cellar__get_wine", '{"wine_ids": ["no-such-wine"]}'), Run()
-            )
-    assert asks == {f"cellar__{name}": name != "get_wine" for name in TOOLS}
-    assert "there is no wine with these ids" in got.text
 
 
 async def until_served(http: httpx2.AsyncClient, url: str) -> None:

@@ -114,9 +114,6 @@ def test_a_turn_is_drawn_by_the_beginning_of_its_id_with_what_the_person_thought
     assert '{"line": 9}' in run(filled, "show", "abab", "--full")
     unknown = run(filled, "show", "beef", status=1)
     assert unknown.startswith("sommelier: there is no trace 'beef' in the local store")
-    assert run(filled, "show", "beef", status=1) == (
-        "sommelier: there is no trace 'beef' in the local store; see `sommelier traces list`\n"
-    )
 
 
 def test_disliked_turns_become_a_dataset_that_can_be_run_again(
@@ -127,22 +124,13 @@ def test_disliked_turns_become_a_dataset_that_can_be_run_again(
     assert said == f"1 turn written to {file}.\n"
     (line,) = file.read_text("utf-8").splitlines()
     assert str(ADA) not in line
-    assert json.loads(line) == {
-        "id": "turn-2",
-        "kind": "disliked",
-        "messages": ["a red for lamb?"],
-        "history": [
-            {"role": "user", "content": "hello", "wine_ids": []},
-            {"role": "assistant", "content": "Hello!", "wine_ids": ["guigal"]},
-        ],
-        "expect": {},
-        "note": "wrong_wine: I wanted a Rioja. [email]",
-        "answer": "Try the Guigal.",
-        "outcome": "answered",
-        "trace_id": RETRIED,
-    }
+    written = json.loads(line)
+    assert (written["kind"], written["trace_id"]) == ("disliked", RETRIED)
+    assert written["note"] == "wrong_wine: I wanted a Rioja. [email]"
+    assert written["answer"] == "Try the Guigal."
     (conversation,) = dataset.read_conversations(file)
     assert conversation.messages == ("a red for lamb?",)
+    assert [said.content for said in conversation.history] == ["hello", "Hello!"]
     run(filled, "export", str(file))
     kinds = [json.loads(line)["kind"] for line in file.read_text("utf-8").splitlines()]
     assert kinds == ["turn", "disliked", "turn"]

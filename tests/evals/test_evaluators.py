@@ -154,18 +154,11 @@ def test_the_report_is_one_table_and_the_worst_cases() -> None:
         Result("b", conversation(), marks={"answered": Mark(0)}, failure="OSError"),
     ]
     table = {cells[0]: cells[1:] for cells in rows(summaries(results))}
-    assert table == {
-        "Metric": ["a", "b"],
-        "answered": ["67% of 3", "0% of 1"],
-        "filters": ["75% of 2", "–"],
-        "seconds p50": ["0.0 s", "0.0 s"],
-        "seconds p95": ["0.0 s", "0.0 s"],
-        "requests": ["2.0", "–"],
-        "tokens": ["100", "–"],
-        "cost_usd": ["$0.0100", "–"],
-        "all passed": ["1 of 3", "0 of 1"],
-        "failed": ["0", "1"],
-        "cost in all": ["$0.03", "$0.00"],
-    }
+    assert table["Metric"] == ["a", "b"]
+    assert table["answered"] == ["67% of 3", "0% of 1"]
+    assert table["filters"] == ["75% of 2", "–"]
+    assert table["all passed"] == ["1 of 3", "0 of 1"]
+    assert table["failed"] == ["0", "1"]
+    assert table["cost in all"] == ["$0.03", "$0.00"]
     assert [found.case.id for found in worst(results, "a")] == ["three", "two"]
     assert "      filters 50%: over the budget" in [*worst_lines(results)]

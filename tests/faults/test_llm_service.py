@@ -1,7 +1,5 @@
 """The model's service for others: a client of one's own, a second event loop."""
 
-from typing import Any
-
 from openai import AsyncOpenAI
 
 from agent.engine.contract import OutputContract
@@ -9,9 +7,7 @@ from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
-from agent.sommelier.answer import SOMMELIER
-from tests.doubles.model_server import ModelServer, answer, answer_json
-from tests.faults.turns import INFORMATIONAL, service, turn
+from tests.doubles.model_server import ModelServer, answer
 
 TEXT = OutputContract(str)
 ONCE = Limits(model_tries=1)
@@ -48,19 +44,3 @@ async def test_a_server_that_is_down_is_named_without_its_password() -> None:
     assert reason == (
         "qwen could not be reached (ConnectError); is the server at http://127.0.0.1:1/v1/ running?"
     )
-
-
-async def test_the_schema_goes_out_once(model_server: ModelServer) -> None:
-    def told(request: Any) -> int:
-        return str(request.json["messages"]).count("off_topic")
-
-    model_server.script(answer_json(INFORMATIONAL), answer_json(INFORMATIONAL))
-    await turn(service(model_server, mode="json_schema"))
-    await turn(service(model_server, mode="json_object"))
-    by_format, by_prompt = model_server.requests
-    schema = by_format.json["response_format"]["json_schema"]["schema"]
-    assert "off_topic" in str(schema)
-    assert told(by_format) < told(by_prompt)
-    system = by_format.json["messages"][0]["content"]
-    assert "(the schema SommelierResponse of the response format)" in system
-    assert SOMMELIER.output.schema_text in by_prompt.json["messages"][0]["content"]

@@ -8,7 +8,7 @@ from typing import Any, cast
 from unittest.mock import AsyncMock
 
 import pytest
-from telegram.error import BadRequest, InvalidToken, RetryAfter, TelegramError, TimedOut
+from telegram.error import BadRequest, InvalidToken, TelegramError, TimedOut
 from telegram.ext import ExtBot
 
 from bot.outgoing import Destination
@@ -100,19 +100,11 @@ def test_in_a_group_one_message_is_sent_empty_kept_and_edited_now_and_then() -> 
     assert not formed(GROUP, 1.9).of("send", "edit")  # a quick answer is only awaited
 
 
-@pytest.mark.parametrize(("method", "at"), [("send", 0), ("edit", 1)])
-def test_a_group_is_left_alone_as_long_as_telegram_asks(method: str, at: int) -> None:
-    bot = formed(GROUP, 40, fails={method: [RetryAfter(7)]})
-    assert bot.gaps("send", "edit")[at] >= 7
-    assert len(bot.of("send", "edit")) > 4
-
-
 @pytest.mark.parametrize(
     ("to", "method", "error"),
     [
         (PRIVATE, "draft", InvalidToken()),  # a server that knows no drafts
         (GROUP, "edit", BadRequest("Message to edit not found")),
-        (GROUP, "send", TimedOut()),
         (GROUP, "edit", TimedOut()),
     ],
 )

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from agent.fallback import language_of, parse_query, read_request
 from agent.fallback.merging import Context, merge
 from agent.fallback.words import dishes, food_name, pairings, profiles
-from agent.sommelier.wine import Body, Food, Style, WineQuery
-from tests.fakes import CHINON, RIOJA
+from agent.sommelier.wine import Food, Style, WineQuery
 
 REQUESTS = {
     "en": "a red for lamb under 20 euros, no Merlot",
@@ -99,21 +98,6 @@ def test_a_slot_replaces_a_slot_and_a_new_dish_starts_anew() -> None:
     assert "without_grapes" not in wanted.filters
     anew = merge(first, read_request("and with sushi?"), Context())
     assert anew.filters == {}
-
-
-def test_cues_refer_to_the_wines_shown() -> None:
-    shown = Context(shown=(CHINON, RIOJA), seen=(CHINON.id, RIOJA.id))
-    before = read_request("a red for lamb")
-    cheaper = merge(before, read_request("cheaper than the second"), shown)
-    assert cheaper.filters["max_price"] == pytest.approx((RIOJA.price or 0) - 0.01)
-    dearer = merge(before, read_request("more expensive"), shown)
-    assert dearer.filters["min_price"] == pytest.approx(
-        max(CHINON.price or 0, RIOJA.price or 0) + 0.01
-    )
-    full = CHINON.model_copy(update={"body": Body.FULL})
-    lighter = merge(before, read_request("lighter"), Context(shown=(full,)))
-    assert Body.FULL not in lighter.values("bodies")
-    assert lighter.values("bodies")
 
 
 TABLES = st.sampled_from(

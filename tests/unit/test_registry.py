@@ -1,7 +1,6 @@
 """Tools as other people write them, and what their misuse says."""
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -82,30 +81,3 @@ async def test_a_tool_that_hangs_is_left_alone() -> None:
         await asyncio.sleep(60)
 
     assert await called(hang) == ("Error: hang took longer than 0.05 s", "timeout")
-
-
-async def test_a_plain_function_runs_beside_the_event_loop() -> None:
-    loop_thread = threading.get_ident()
-
-    def where() -> bool:
-        """Tell whether this is the thread of the loop."""
-        return threading.get_ident() == loop_thread
-
-    assert await called(where) == ("false", None)
-
-
-async def test_a_tool_may_take_the_run() -> None:
-    async def spend(amount: float, run: Run) -> str:
-        """Spend money."""
-        run.ledger.cost_usd += amount
-        return "spent"
-
-    def left(*, run: Run) -> float:
-        """Tell what is left."""
-        return run.limits.cost_usd - run.ledger.cost_usd
-
-    run, box = Run(limits=Limits(cost_usd=0.5)), Toolbox([spend, left])
-    assert [list(schema.parameters["properties"]) for schema in box.schemas] == [["amount"], []]
-    assert (await box.call(ToolCall("1", "spend", '{"amount": 0.25}'), run)).text == "spent"
-    assert (await box.call(ToolCall("2", "left", "{}"), run)).text == "0.25"
-    assert (await box.call(ToolCall("3", "left", '{"run": {}}'), run)).error_type

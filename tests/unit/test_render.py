@@ -34,17 +34,14 @@ markdownish = st.lists(st.sampled_from(MARKDOWN_PIECES), max_size=40).map("".joi
     [
         ("**Barolo** 2019", "<b>Barolo</b> 2019"),
         ("*dry* and _crisp_", "<i>dry</i> and <i>crisp</i>"),
-        ("**bold *and italic* text**", "<b>bold <i>and italic</i> text</b>"),
         ("**bold `a < b` bold**", "<b>bold </b><code>a &lt; b</code><b> bold</b>"),
         ("- one\n  * nested\n1. first", "• one\n  • nested\n1. first"),
         ("> quoted\n> again\nafter", "<blockquote>quoted\nagain</blockquote>\nafter"),
         ("```\nx **y** a.org\n\n```\nend", "<pre>x **y** a.org\n</pre>\nend"),
         ("**> all of it\n**> folded", "<blockquote expandable>all of it\nfolded</blockquote>"),
         ("<https://www.x.org/?a=1&b=2>", '<a href="https://www.x.org/?a=1&amp;b=2">x.org</a>'),
-        ("<https://bank.org@x.org/a>", '<a href="https://bank.org@x.org/a">x.org</a>'),
         ('<https://x.org/"onclick="y>', '<a href="https://x.org/%22onclick=%22y">x.org</a>'),
         ('<a href="x">R&D</a> &lt;', '&lt;a href="x"&gt;R&amp;D&lt;/a&gt; &amp;lt;'),
-        ("\\*not italic\\*", "*not italic*"),
         *((text, text) for text in ("snake_case_name", "2 * 3 * 4", "-5 degrees", "the *unclosed")),
     ],
 )
@@ -64,9 +61,8 @@ def untouched(html: str) -> str:
     "text",
     [
         *("[here](https://()@evil.example/a)", "https:**/**/evil.example", "evil**.**example"),
-        *("evil.example/a", "t.me/evil", "t\u200b.me/evil", "@evil_bot", "mail@evil.example"),
-        *("tg://resolve?domain=evil", "+49 171 1234567", "/forget", "#evil", "$EVIL", "10.0.0.1/a"),
-        *("xn--e1afmkfd.xn--p1ai", "пример.рф", "ftp://evil", "evil.example\u202e", "📩.ws"),
+        *("t.me/evil", "t\u200b.me/evil", "@evil_bot", "mail@evil.example", "пример.рф"),
+        *("tg://resolve?domain=evil", "+49 171 1234567", "/forget", "#evil", "evil.example\u202e"),
     ],
 )
 def test_nothing_becomes_a_link_by_itself(text: str) -> None:
@@ -75,11 +71,6 @@ def test_nothing_becomes_a_link_by_itself(text: str) -> None:
         html = to_telegram_html(markdown)
         assert not list(live(untouched(html)))
         assert "<a" not in html
-
-
-def test_ordinary_text_holds_nothing_that_could_be_tapped() -> None:
-    text = "95/100 points, and/or 1.5 l at 12.5 % e.g. from the U.S.; 2015-2019 for $25, €1,250.00"
-    assert not list(live(f"{text}. #1 of 3: drink 2024-2030. Meet at 7 p.m. for the 3rd."))
 
 
 @settings(max_examples=200, deadline=None)
@@ -108,12 +99,9 @@ def test_text_that_is_not_ours_is_shown_as_it_is(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "limit", "messages"),
     [
-        ("x" * 4096, 4096, ["x" * 4096]),
-        (" \n\n ", 4096, []),
         ("a. a.\n\nb. b.\n\nc. c.", 15, ["a. a.\n\nb. b.", "c. c."]),
         ("one. two\nthree four five", 16, ["one. two", "three four five"]),
         ("One is dry. Two is sweet. Three", 28, ["One is dry. Two is sweet.", "Three"]),
-        ("one two three four", 10, ["one two", "three four"]),
         ("abcdefgh", 3, ["abc", "def", "gh"]),
         ("🍷" * 3000, 4096, ["🍷" * 2048, "🍷" * 952]),
     ],
