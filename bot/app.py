@@ -190,7 +190,7 @@ def handlers_of(
             conversation, admins, trace_link(settings), only_allowed=settings.access == "allow_list"
         ),
         PrivacyCommands(
-            talk=conversation,
+            conversation=conversation,
             days={
                 "stats_days": STATS_RETENTION.days,
                 "trace_days": settings.trace_retention_days,

@@ -151,7 +151,7 @@ def work_of_lanes(app: App, lanes: Lanes) -> list[Work]:
 async def lead(settings: Settings, app: App, lanes: Lanes) -> None:
     """Do what only one process does: forget, remind, send broadcasts, and poll for updates."""
     await lanes.ready.wait()
-    reminding = Reminding(talk=app.conversation, zone=settings.time_zone)
+    reminding = Reminding(conversation=app.conversation, zone=settings.time_zone)
     forget = partial(forget_old, settings, app)
     broadcasts = partial(send_broadcasts, app.conversation)
     forget_them = partial(forget_people, settings, app.conversation.repositories.deletions)

@@ -43,7 +43,7 @@ class AdminCommands:
     to every private chat of users who are not blocked, with `only_allowed` of those who are let in.
     """
 
-    talk: Conversation
+    conversation: Conversation
     admin_ids: frozenset[int]
     link: Callable[[str], str] | None = None
     only_allowed: bool = False
@@ -66,16 +66,18 @@ class AdminCommands:
     async def stats(self, update: Update, context: Context) -> None:
         """/stats: show today and the last 7 days as a table; in private only."""
         if message_of(update).chat.type != ChatType.PRIVATE:
-            await self.talk.say(update, translate("stats_in_private"))
+            await self.conversation.say(update, translate("stats_in_private"))
             return
-        days = await self.talk.repositories.turns.by_day(self.now() - timedelta(days=DAYS - 1))
+        days = await self.conversation.repositories.turns.by_day(
+            self.now() - timedelta(days=DAYS - 1)
+        )
         from bot.admin.page import stats_table  # noqa: PLC0415 - only for admins
 
-        await self.talk.say(update, as_block(await asyncio.to_thread(stats_table, days)))
+        await self.conversation.say(update, as_block(await asyncio.to_thread(stats_table, days)))
 
     async def trace(self, update: Update, context: Context) -> None:
         """/trace: show the turn that is replied to, else the last one of this chat."""
-        message, turns = message_of(update), self.talk.repositories.turns
+        message, turns = message_of(update), self.conversation.repositories.turns
         if replied := replied_to(message):
             turn = await turns.find_by_message(message.chat.id, replied.message_id)
         else:
@@ -85,13 +87,13 @@ class AdminCommands:
             shown = translate("not_traced" if turn else "nothing_to_trace")
         else:
             shown = self.link(trace_id) if self.link else await self._tree(trace_id)
-        await self.talk.say(update, shown)
+        await self.conversation.say(update, shown)
 
     async def _tree(self, trace_id: str) -> str:
         from bot.commands.traces import trace_text  # noqa: PLC0415 - only for admins
 
         try:
-            trace = await self.talk.repositories.traces.get(trace_id)
+            trace = await self.conversation.repositories.traces.get(trace_id)
         except LookupError:
             return translate("not_traced")
         return as_block(trace_text(trace))
@@ -100,7 +102,7 @@ class AdminCommands:
         """/allow or /block with an id, or as a reply to somebody's message."""
         user_id = named_user(message_of(update))
         if user_id is None:
-            await self.talk.say(update, translate("whom", command=decision))
+            await self.conversation.say(update, translate("whom", command=decision))
         else:
             await self._decide(update, user_id, decision)
 
@@ -109,10 +111,10 @@ class AdminCommands:
         if (user_id := named_user(message_of(update))) is None:
             text = translate("whom", command="clearcare")
         else:
-            cleared = await self.talk.repositories.cares.clear(user_id)
+            cleared = await self.conversation.repositories.cares.clear(user_id)
             listed = ", ".join(concern.replace("_", " ") for concern in cleared)
             text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
-        await self.talk.say(update, text)
+        await self.conversation.say(update, text)
 
     async def decided(self, update: Update, context: Context) -> None:
         """Decide by a button below "asks to be let in", as by the command."""
@@ -122,33 +124,35 @@ class AdminCommands:
 
     async def _decide(self, update: Update, user_id: int, decision: str) -> None:
         """Let a user in, who is told the first time, or keep them out; tell the admin."""
-        chats = self.talk.repositories.chats
+        chats = self.conversation.repositories.chats
         if decision == "block" and user_id in self.admin_ids:
-            await self.talk.say(update, translate("admin_stays", id=user_id))
+            await self.conversation.say(update, translate("admin_stays", id=user_id))
             return
         before, access = await chats.access(user_id), ACCESS[decision]
         await chats.decide(user_id, access)
-        await self.talk.say(update, translate(access, id=user_id))
+        await self.conversation.say(update, translate(access, id=user_id))
         if access == "allowed" != before:
-            with use_language(await spoken_by(self.talk, user_id)):
-                await self.talk.sender.send(Destination(user_id), translate("let_in"))
+            with use_language(await spoken_by(self.conversation, user_id)):
+                await self.conversation.sender.send(Destination(user_id), translate("let_in"))
 
     async def draft(self, update: Update, context: Context) -> None:
         """/broadcast TEXT: show the message, and the number of chats."""
         if not (text := with_links(behind_command(message_of(update).text or ""))):
-            await self.talk.say(update, translate("broadcast_usage"))
+            await self.conversation.say(update, translate("broadcast_usage"))
             return
         chats = await self._chats()
         if not chats:
-            await self.talk.say(update, translate("broadcast_to_nobody"))
+            await self.conversation.say(update, translate("broadcast_to_nobody"))
             return
         admin = update.effective_user
-        drafted = await self.talk.repositories.broadcasts.draft(text, admin.id if admin else 0)
-        await self.talk.say(update, text)
+        drafted = await self.conversation.repositories.broadcasts.draft(
+            text, admin.id if admin else 0
+        )
+        await self.conversation.say(update, text)
         send = Button(translate("send_button"), f"b:{drafted}:send")
         cancel = Button(translate("cancel_button"), f"b:{drafted}:cancel")
         preview = translate("broadcast_preview", count=len(chats))
-        await self.talk.say(update, preview, ((send, cancel),))
+        await self.conversation.say(update, preview, ((send, cancel),))
 
     async def pressed(self, update: Update, context: Context) -> None:
         """Send or cancel on the first press; any other press is told that it is over."""
@@ -158,15 +162,15 @@ class AdminCommands:
         if word == "send":
             is_done = await self._send(broadcast_id)
         else:
-            is_done = await self.talk.repositories.broadcasts.cancel(broadcast_id)
+            is_done = await self.conversation.repositories.broadcasts.cancel(broadcast_id)
         await acknowledge(query, "" if is_done else translate("broadcast_over"))
         await show_rows(query.message, ())
         if is_done and word == "cancel":
-            await self.talk.say(update, translate("broadcast_cancelled"))
+            await self.conversation.say(update, translate("broadcast_cancelled"))
 
     async def _send(self, broadcast_id: int) -> bool:
         """Have a draft sent to everyone, once; the process that leads sends it."""
-        broadcasts = self.talk.repositories.broadcasts
+        broadcasts = self.conversation.repositories.broadcasts
         if (draft := await broadcasts.get(broadcast_id)) is None:
             return False
         parts = await messages_of(Destination(0), draft.text)
@@ -178,7 +182,7 @@ class AdminCommands:
         return await broadcasts.begin(broadcast_id, messages)
 
     async def _chats(self) -> list[int]:
-        return await self.talk.repositories.chats.private(only_allowed=self.only_allowed)
+        return await self.conversation.repositories.chats.private(only_allowed=self.only_allowed)
 
     async def _admins_press(self, update: Update) -> tuple[int, str] | None:
         """Return the id and the word of a pressed button; None if no admin pressed."""
@@ -225,15 +229,15 @@ def with_links(text: str) -> str:
     return text
 
 
-async def send_broadcasts(talk: Conversation) -> None:
+async def send_broadcasts(conversation: Conversation) -> None:
     """Send what waits of broadcasts; tell admins of those that are over."""
-    broadcasts, has_sent = talk.repositories.broadcasts, False
+    broadcasts, has_sent = conversation.repositories.broadcasts, False
     while messages := await broadcasts.unsent(MESSAGES_AT_ONCE):
-        await talk.sender.deliver(messages)
+        await conversation.sender.deliver(messages)
         has_sent = True
     for broadcast, count, failed in await broadcasts.delivered():
         admin = broadcast.created_by
-        with use_language(await spoken_by(talk, admin)):
+        with use_language(await spoken_by(conversation, admin)):
             text = translate("broadcast_done", count=count, failed=failed)
             report = await messages_of(Destination(admin), text)
         await broadcasts.finish(broadcast.id, report)

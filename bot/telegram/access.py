@@ -27,13 +27,13 @@ class Access:
     address the bot.
     """
 
-    talk: Conversation
+    conversation: Conversation
     admin_ids: Collection[int] = ()
     allow_list: bool = False
 
     async def lets_in(self, update: Update) -> bool:
         """Return whether to answer an update; tell those who are not let in."""
-        user, chats = update.effective_user, self.talk.repositories.chats
+        user, chats = update.effective_user, self.conversation.repositories.chats
         if user is None:
             return not self.allow_list
         if user.id in self.admin_ids:
@@ -54,9 +54,9 @@ class Access:
     async def _ask_admins(self, user: User) -> None:
         name = shown_name(user.full_name or "")  # Telegram lets a name be empty
         for admin_id in sorted(self.admin_ids):
-            with use_language(await spoken_by(self.talk, admin_id)):
+            with use_language(await spoken_by(self.conversation, admin_id)):
                 words = translate("asks_to_be_let_in", id=user.id, name=name)
-                await self.talk.sender.send(Destination(admin_id), words, decision(user.id))
+                await self.conversation.sender.send(Destination(admin_id), words, decision(user.id))
 
     async def _turn_away(self, update: Update, user: User) -> None:
         words = translate("not_let_in", id=user.id)
@@ -65,7 +65,7 @@ class Access:
         elif update.callback_query:
             await acknowledge(update.callback_query, words)
         elif speaks_to_bot(update):
-            await self.talk.say(update, words)
+            await self.conversation.say(update, words)
 
 
 def shown_name(name: str) -> str:

@@ -46,7 +46,7 @@ SOMEBODY_ELSE: Final = "…"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """Answers updates; the model sees at most `history_messages` earlier messages.
+    """Answers the updates of all chats; the model sees `history_messages` earlier ones at most.
 
     `hashed(kind, id)` returns the name of a chat or user in traces.
     """
@@ -200,24 +200,24 @@ class Conversation:
 
 
 def on_command(
-    talk: Conversation, names: str | Sequence[str], handle: Handle, only: BaseFilter = TYPED
+    conversation: Conversation, names: str | Sequence[str], handle: Handle, only: BaseFilter = TYPED
 ) -> AnyHandler:
     """Return the handler of commands with these names, which users typed themselves."""
-    return CommandHandler(names, library_callback(talk, handle), filters=TYPED & only)
+    return CommandHandler(names, library_callback(conversation, handle), filters=TYPED & only)
 
 
-def on_press(talk: Conversation, prefix: str, handle: Handle) -> AnyHandler:
+def on_press(conversation: Conversation, prefix: str, handle: Handle) -> AnyHandler:
     """Return the handler of presses on buttons whose data begin with `prefix`."""
-    return CallbackQueryHandler(library_callback(talk, handle), pattern=f"^{prefix}")
+    return CallbackQueryHandler(library_callback(conversation, handle), pattern=f"^{prefix}")
 
 
 def library_callback(
-    talk: Conversation, handle: Handle
+    conversation: Conversation, handle: Handle
 ) -> Callable[[Update, Context], Coroutine[Any, Any, None]]:
     """Return a python-telegram-bot callback, which passes the update to `handle`."""
 
     async def call(update: Update, context: Context) -> None:
-        await handle(talk, update)
+        await handle(conversation, update)
 
     return call
 

@@ -27,7 +27,7 @@ class Dispatcher:
     """
 
     application: AnyApplication
-    talk: Conversation
+    conversation: Conversation
     handlers: Sequence[AnyHandler]
     access: Access | None = None
 
@@ -54,15 +54,15 @@ class Dispatcher:
     async def _stop_draft(self, payload: Payload) -> None:
         """Stop the turn of a draft; only the user who asked sees its button."""
         turn_id = as_int(section(payload, STOPPED).get("draft_id"))
-        await self.talk.turns.running.stop_everywhere(chat_id=chat_of(payload), id=turn_id)
+        await self.conversation.turns.running.stop_everywhere(chat_id=chat_of(payload), id=turn_id)
 
     async def _lets_in(self, update: Update) -> bool:
         """Note that a chat can be reached, and return whether its update is answered."""
         if update.effective_chat:
-            await self.talk.sender.reachable(update.effective_chat.id)
+            await self.conversation.sender.reachable(update.effective_chat.id)
         if filters.StatusUpdate.MIGRATE.check_update(update):
             return True
-        await speak_with(self.talk, update)
+        await speak_with(self.conversation, update)
         return self.access is None or await self.access.lets_in(update)
 
     async def give_up(self, payload: Payload, error: str) -> None:
@@ -70,8 +70,10 @@ class Dispatcher:
         update = origin(payload, self.application.bot)
         if update is not None and update.effective_message:
             text = update.effective_message.text or ""
-            await speak_with(self.talk, update)
-            await self.talk.turns.give_up(self.talk.build_question(update, text), error)
+            await speak_with(self.conversation, update)
+            await self.conversation.turns.give_up(
+                self.conversation.build_question(update, text), error
+            )
 
     def is_readable(self, payload: Payload) -> bool:
         """Return whether the library can make an update of a payload."""

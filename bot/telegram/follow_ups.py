@@ -59,12 +59,12 @@ def follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     return in_rows(buttons, IN_A_ROW)
 
 
-def follow_up_handlers(talk: Conversation) -> list[AnyHandler]:
+def follow_up_handlers(conversation: Conversation) -> list[AnyHandler]:
     """Return the handler of presses on follow-ups."""
-    return [on_press(talk, PREFIX, _answer)]
+    return [on_press(conversation, PREFIX, _answer)]
 
 
-async def _answer(talk: Conversation, update: Update) -> None:
+async def _answer(conversation: Conversation, update: Update) -> None:
     """Answer the words of a button, once, about its message."""
     query = press_of(update)
     owner, name = parts_of(query, 2)
@@ -72,19 +72,21 @@ async def _answer(talk: Conversation, update: Update) -> None:
     def goes(data: str) -> bool:
         return data == query.data if name == WHY else data.startswith(PREFIX)
 
-    is_known = name in FOLLOW_UPS and await _is_remembered(talk, query.message)
+    is_known = name in FOLLOW_UPS and await _is_remembered(conversation, query.message)
     if message := await claim(query, owner if is_known else None, goes):
         await acknowledge(query)
-        question = talk.build_question(update, translate(f"wish_{name}"))
-        await talk.run_turn(question, message.message_id)
+        question = conversation.build_question(update, translate(f"wish_{name}"))
+        await conversation.run_turn(question, message.message_id)
 
 
-async def _is_remembered(talk: Conversation, message: object) -> bool:
+async def _is_remembered(conversation: Conversation, message: object) -> bool:
     """Return whether the conversation remembers the turn of a message."""
     if not isinstance(message, Message):
         return False
-    chat_id, repositories = message.chat.id, talk.repositories
+    chat_id, repositories = message.chat.id, conversation.repositories
     thread_id = (message.message_thread_id if message.is_topic_message else None) or 0
     turn = await repositories.turns.find_by_message(chat_id, message.id)
-    recent = await repositories.messages.recent(chat_id, talk.history_messages, thread_id=thread_id)
+    recent = await repositories.messages.recent(
+        chat_id, conversation.history_messages, thread_id=thread_id
+    )
     return turn is not None and any(stored.turn_id == turn.turn_id for stored in recent)

@@ -55,7 +55,9 @@ AGE: Final = "ob:"
 """The beginning of the data of these buttons: `ob:yes` or `ob:no`, in private chats only."""
 
 
-def all_handlers(talk: Conversation, further: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
+def all_handlers(
+    conversation: Conversation, further: Sequence[AnyHandler] = ()
+) -> list[AnyHandler]:
     """Return every handler, with the `further` ones of other commands.
 
     The first that fits an update takes it; the last of `further` may take any button.
@@ -64,99 +66,110 @@ def all_handlers(talk: Conversation, further: Sequence[AnyHandler] = ()) -> list
     words = filters.TEXT | filters.CAPTION
     edited = filters.UpdateType.EDITED_MESSAGE & filters.TEXT
     return [
-        on_command(talk, "start", _start),
-        on_press(talk, AGE, _store_age),
-        on_command(talk, "help", _help),
-        on_command(talk, "new", _forget_conversation),
-        on_command(talk, "stop", _stop),
-        on_command(talk, PRIVATE_COMMANDS, _say_where, ~filters.ChatType.PRIVATE),
+        on_command(conversation, "start", _start),
+        on_press(conversation, AGE, _store_age),
+        on_command(conversation, "help", _help),
+        on_command(conversation, "new", _forget_conversation),
+        on_command(conversation, "stop", _stop),
+        on_command(conversation, PRIVATE_COMMANDS, _say_where, ~filters.ChatType.PRIVATE),
         *further,
-        MessageHandler(TYPED & filters.COMMAND, library_callback(talk, _say_why_unanswered)),
-        MessageHandler(new & words, library_callback(talk, Conversation.answer_text)),
-        MessageHandler(filters.StatusUpdate.MIGRATE, library_callback(talk, _migrate)),
-        MessageHandler(new & ~SERVICE, library_callback(talk, _say_why_unanswered)),
-        MessageHandler(edited, library_callback(talk, Conversation.answer_edit)),
+        MessageHandler(
+            TYPED & filters.COMMAND, library_callback(conversation, _say_why_unanswered)
+        ),
+        MessageHandler(new & words, library_callback(conversation, Conversation.answer_text)),
+        MessageHandler(filters.StatusUpdate.MIGRATE, library_callback(conversation, _migrate)),
+        MessageHandler(new & ~SERVICE, library_callback(conversation, _say_why_unanswered)),
+        MessageHandler(edited, library_callback(conversation, Conversation.answer_edit)),
     ]
 
 
-async def _start(talk: Conversation, update: Update) -> None:
+async def _start(conversation: Conversation, update: Update) -> None:
     """Answer /start with the wine of a link, or a greeting."""
-    catalogue, wine_id = talk.repositories.wines, behind_command(message_of(update).text or "")
+    catalogue, wine_id = (
+        conversation.repositories.wines,
+        behind_command(message_of(update).text or ""),
+    )
     wines = await catalogue.get([wine_id]) if WINE_ID.fullmatch(wine_id) else ()
     if not wines:
-        await talk.say(update, translate("greeting"), await _age_buttons(talk, update))
+        await conversation.say(
+            update, translate("greeting"), await _age_buttons(conversation, update)
+        )
         return
 
     async def work(run: Run) -> Reply:
         for wine in await get_wines(catalogue, [wine_id], person_in(run)):
             text = wine_text(wine, escape(wine.notes))
             return Reply(text=text, wine_ids=(wine.id,), wines=(wine,))
-        notice = talk.turns.safety.help.notice_for(care_in(run))
+        notice = conversation.turns.safety.help.notice_for(care_in(run))
         return Reply(text=notice or translate("greeting"), outcome="care" if notice else "answered")
 
-    await talk.turns.run_turn(talk.build_question(update, wines[0].label), work)
+    await conversation.turns.run_turn(conversation.build_question(update, wines[0].label), work)
 
 
-async def _age_buttons(talk: Conversation, update: Update) -> ButtonRows:
+async def _age_buttons(conversation: Conversation, update: Update) -> ButtonRows:
     """Return the buttons under a greeting: none in a group, or where the age is known."""
-    age = talk.resources.help.drinking_age
-    if not is_private(update) or settings_of(await talk.facts(update)).get("age") == str(age):
+    age = conversation.resources.help.drinking_age
+    if not is_private(update) or settings_of(await conversation.facts(update)).get("age") == str(
+        age
+    ):
         return ()
     older = Button(translate("start_older", age=age), f"{AGE}yes")
     return ((older, Button(translate("start_younger", age=age), f"{AGE}no")),)
 
 
-async def _store_age(talk: Conversation, update: Update) -> None:
+async def _store_age(conversation: Conversation, update: Update) -> None:
     """Store whether a user may drink."""
     query = press_of(update)
     (answer,) = parts_of(query, 1)
-    adult = Fact("setting", f"age={talk.resources.help.drinking_age}")
+    adult = Fact("setting", f"age={conversation.resources.help.drinking_age}")
     minor = Fact("setting", UNDER_AGE)
     new, old = (adult, minor) if answer == "yes" else (minor, adult)
-    await talk.change_memory(update, learned=(new,), unlearned=(old,))
+    await conversation.change_memory(update, learned=(new,), unlearned=(old,))
     await acknowledge(query)
     await show_rows(query.message, ())
-    await talk.say(update, translate("start_done" if answer == "yes" else "start_without"))
+    await conversation.say(update, translate("start_done" if answer == "yes" else "start_without"))
 
 
-async def _help(talk: Conversation, update: Update) -> None:
+async def _help(conversation: Conversation, update: Update) -> None:
     """Answer /help with the commands and examples of questions."""
-    await talk.say(update, translate("help"))
+    await conversation.say(update, translate("help"))
 
 
-async def _forget_conversation(talk: Conversation, update: Update) -> None:
+async def _forget_conversation(conversation: Conversation, update: Update) -> None:
     """Answer /new: forget the conversation of this chat."""
     to = destination(update)
     chat_id, thread = to.chat_id, to.thread_id or 0
-    await talk.turns.running.stop_everywhere(chat_id=chat_id, thread_id=thread, is_forgotten=True)
-    forgotten = await talk.repositories.messages.forget(chat_id, thread_id=thread)
-    await talk.turns.safety.forget(chat_id)
-    await talk.say(update, translate("forgotten" if forgotten else "nothing_to_forget"))
+    await conversation.turns.running.stop_everywhere(
+        chat_id=chat_id, thread_id=thread, is_forgotten=True
+    )
+    forgotten = await conversation.repositories.messages.forget(chat_id, thread_id=thread)
+    await conversation.turns.safety.forget(chat_id)
+    await conversation.say(update, translate("forgotten" if forgotten else "nothing_to_forget"))
 
 
-async def _stop(talk: Conversation, update: Update) -> None:
+async def _stop(conversation: Conversation, update: Update) -> None:
     """Answer /stop: stop the turn of this user; the part that is written is their answer."""
     (chat_id, user_id), thread = people_of(update), destination(update).thread_id or 0
-    stop = talk.turns.running.stop_everywhere
+    stop = conversation.turns.running.stop_everywhere
     if not await stop(chat_id=chat_id, thread_id=thread, user_id=user_id):
-        await talk.say(update, translate("nothing_to_stop"))
+        await conversation.say(update, translate("nothing_to_stop"))
 
 
-async def _say_where(talk: Conversation, update: Update) -> None:
+async def _say_where(conversation: Conversation, update: Update) -> None:
     """Tell a user of a group to use a command where nobody else reads."""
-    await talk.say(update, translate("only_in_private"))
+    await conversation.say(update, translate("only_in_private"))
 
 
-async def _migrate(talk: Conversation, update: Update) -> None:
+async def _migrate(conversation: Conversation, update: Update) -> None:
     """Move the conversation of a group that became a supergroup, with another id."""
     message = message_of(update)
     old = message.migrate_from_chat_id or message.chat.id
     new = message.migrate_to_chat_id or message.chat.id
     if old != new:
-        await talk.repositories.chats.migrated(old, new)
+        await conversation.repositories.chats.migrated(old, new)
 
 
-async def _say_why_unanswered(talk: Conversation, update: Update) -> None:
+async def _say_why_unanswered(conversation: Conversation, update: Update) -> None:
     """Say why there is no answer to an unknown command, a sticker, a poll …
 
     In a crisis offer help instead; in a group stay silent unless the bot is addressed.
@@ -165,8 +178,10 @@ async def _say_why_unanswered(talk: Conversation, update: Update) -> None:
     if not is_addressed(message):
         return
     words = message.text or message.caption or ""
-    if not await talk.turns.offer_help(talk.build_question(update, words)):
-        await talk.say(update, translate("unknown_command" if message.text else "text_only"))
+    if not await conversation.turns.offer_help(conversation.build_question(update, words)):
+        await conversation.say(
+            update, translate("unknown_command" if message.text else "text_only")
+        )
 
 
 async def show_commands(application: AnyApplication) -> None:

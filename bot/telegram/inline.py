@@ -30,29 +30,29 @@ PER_PERSON: Final = (Limit(20, 10),)
 """A fast typist asks twice a second."""
 
 
-def inline_handlers(talk: Conversation) -> list[AnyHandler]:
+def inline_handlers(conversation: Conversation) -> list[AnyHandler]:
     """Return the handler of inline queries."""
     limit = RateLimit(PER_PERSON, PER_PERSON, ())
 
-    async def answer(talk: Conversation, update: Update) -> None:
+    async def answer(conversation: Conversation, update: Update) -> None:
         """Offer wines to send in any chat; none to a user who is offered no alcohol."""
         query = update.inline_query
         if query is not None and limit.take(query.from_user.id):
-            wines = await _find(talk, query)
+            wines = await _find(conversation, query)
             results = [_article(number, wine) for number, wine in enumerate(wines)]
             await answer_inline(query, results, CACHED_SECONDS)
 
-    return [InlineQueryHandler(library_callback(talk, answer))]
+    return [InlineQueryHandler(library_callback(conversation, answer))]
 
 
-async def _find(talk: Conversation, query: InlineQuery) -> Sequence[Wine]:
-    safety, user_id = talk.turns.safety, query.from_user.id
+async def _find(conversation: Conversation, query: InlineQuery) -> Sequence[Wine]:
+    safety, user_id = conversation.turns.safety, query.from_user.id
     care = await safety.find_care_in_any_chat(query.query, user_id)
     person = await safety.read_person(0, user_id, care)
     if person.care.forbids_alcohol or person.care.is_crisis:
         return ()
     request = parse_query(query.query).model_copy(update={"limit": MOST})
-    found = await find_wines(talk.repositories.wines, request, person)
+    found = await find_wines(conversation.repositories.wines, request, person)
     return found.wines[:MOST]
 
 

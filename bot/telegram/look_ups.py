@@ -64,7 +64,7 @@ class LookUps:
     Without models the best passages are shown as they are; without a search places are links.
     """
 
-    talk: Conversation
+    conversation: Conversation
 
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers; the last takes any button."""
@@ -80,44 +80,46 @@ class LookUps:
         """Answer /ask QUESTION from the documents, each statement cited."""
         question, refine = read_question(behind_command(message_of(update).text or ""))
         if problem := look_ups.problem_of(question, translate("ask_usage")):
-            await self.talk.say(update, problem)
+            await self.conversation.say(update, problem)
         else:
-            await self._ask(self.talk.build_question(update, question, kind="ask"), refine=refine)
+            await self._ask(
+                self.conversation.build_question(update, question, kind="ask"), refine=refine
+            )
 
     async def quotes(self, update: Update, context: Context) -> None:
         """Answer /quotes QUERY with passages word for word, one by one, then a summary."""
         query = behind_command(message_of(update).text or "")
         if problem := look_ups.problem_of(query, translate("quotes_usage")):
-            await self.talk.say(update, problem)
+            await self.conversation.say(update, problem)
             return
-        question = self.talk.build_question(update, f"/quotes {query}", kind="quotes")
-        work = partial(look_ups.quote, query, resources=self.talk.resources)
+        question = self.conversation.build_question(update, f"/quotes {query}", kind="quotes")
+        work = partial(look_ups.quote, query, resources=self.conversation.resources)
 
         def show(found: Quotes) -> list[Outgoing]:
             return [*map(Outgoing, look_ups.quote_texts(found))]
 
-        await self.talk.turns.run_turn(question, work, show)
+        await self.conversation.turns.run_turn(question, work, show)
 
     async def find(self, update: Update, context: Context) -> None:
         """Answer /find CATEGORY PLACE with places, or ten searches for them."""
-        text, talk = (message_of(update).text or "").strip(), self.talk
+        text, conversation = (message_of(update).text or "").strip(), self.conversation
         category, place = read_find(behind_command(text))
         if category is None:
-            if not await talk.turns.offer_help(talk.build_question(update, text)):
-                await talk.say(update, translate("find_usage"))
+            if not await conversation.turns.offer_help(conversation.build_question(update, text)):
+                await conversation.say(update, translate("find_usage"))
         elif not any(map(str.isalnum, place)):
             what = look_ups.label(category).lower()
-            await talk.say(update, translate("find_where", what=what))
+            await conversation.say(update, translate("find_where", what=what))
         elif len(place) > LONGEST_PLACE:
-            await talk.say(update, translate("place_too_long"))
+            await conversation.say(update, translate("place_too_long"))
         else:
-            question = talk.build_question(update, f"/find {category} {place}", kind="find")
-            work = partial(look_ups.find, category, place, resources=talk.resources)
+            question = conversation.build_question(update, f"/find {category} {place}", kind="find")
+            work = partial(look_ups.find, category, place, resources=conversation.resources)
 
             def show(found: Places) -> list[Outgoing]:
                 return [*map(Outgoing, look_ups.place_texts(found))]
 
-            await talk.turns.run_turn(question, work, show)
+            await conversation.turns.run_turn(question, work, show)
 
     async def refine(self, update: Update, context: Context) -> None:
         """Ask the question of a weak answer again, refined; it is read from the message itself."""
@@ -127,19 +129,21 @@ class LookUps:
             return
         await acknowledge(query)
         if questions := [*message.parse_entities([MessageEntity.BLOCKQUOTE]).values()]:
-            question = self.talk.build_question(update, questions[-1], kind="ask")
+            question = self.conversation.build_question(update, questions[-1], kind="ask")
             await self._ask(question, refine=True)
         else:
-            await self.talk.say(update, translate("button_too_old"))
+            await self.conversation.say(update, translate("button_too_old"))
 
     async def unknown_button(self, update: Update, context: Context) -> None:
         """Acknowledge a button of an earlier version."""
         await acknowledge(press_of(update), translate("button_too_old"))
 
     async def _ask(self, question: Question, *, refine: bool) -> None:
-        server, resources = self.talk.resources.refinement, self.talk.resources
+        server, resources = self.conversation.resources.refinement, self.conversation.resources
         is_refined = refinement_wanted(server, True if refine else None)
-        may_refine = not refine and server is not False and bool(self.talk.turns.base_run.models)
+        may_refine = (
+            not refine and server is not False and bool(self.conversation.turns.base_run.models)
+        )
 
         async def work(run: Run) -> Reply:
             return await look_ups.ask(question.text, run, resources, refine=is_refined)
@@ -152,4 +156,4 @@ class LookUps:
             text = f"{text}\n\n{look_ups.quoted(answer.question)}"
             return [Outgoing(text, ((Button(translate("refine_button"), REFINE),),))]
 
-        await self.talk.turns.run_turn(question, work, show)
+        await self.conversation.turns.run_turn(question, work, show)

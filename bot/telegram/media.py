@@ -57,45 +57,55 @@ class AboutPicture(filters.MessageFilter):
 ABOUT_PICTURE: Final = filters.REPLY & AboutPicture() & filters.TEXT & ~filters.COMMAND
 
 
-def media_handlers(talk: Conversation) -> list[AnyHandler]:
+def media_handlers(conversation: Conversation) -> list[AnyHandler]:
     """Return the handlers of pictures and files, and of voices if a model can hear."""
     new, readers = filters.UpdateType.MESSAGE, SentFiles()
 
-    async def answer(talk: Conversation, update: Update) -> None:
-        await _answer_pictures(talk, update, readers)
+    async def answer(conversation: Conversation, update: Update) -> None:
+        await _answer_pictures(conversation, update, readers)
 
-    pictures = MessageHandler(new & (PICTURES | ABOUT_PICTURE), library_callback(talk, answer))
-    if talk.resources.transcriber is None:
+    pictures = MessageHandler(
+        new & (PICTURES | ABOUT_PICTURE), library_callback(conversation, answer)
+    )
+    if conversation.resources.transcriber is None:
         return [pictures]
-    return [pictures, MessageHandler(new & filters.VOICE, library_callback(talk, _answer_voice))]
+    return [
+        pictures,
+        MessageHandler(new & filters.VOICE, library_callback(conversation, _answer_voice)),
+    ]
 
 
-async def _answer_pictures(talk: Conversation, update: Update, readers: SentFiles) -> None:
+async def _answer_pictures(conversation: Conversation, update: Update, readers: SentFiles) -> None:
     """Answer a photo, an album or a PDF file, or words in reply to one."""
     message = message_of(update)
     if not is_addressed(message):
         return
-    words, can_see = without_mentions(message), VISION in deps_of(talk.turns.base_run).models
+    words, can_see = (
+        without_mentions(message),
+        VISION in deps_of(conversation.turns.base_run).models,
+    )
     files = files_of(message) or files_of(message.reply_to_message)
     if not (words or can_see):
-        await talk.say(update, translate("text_only"))
+        await conversation.say(update, translate("text_only"))
         return
     text = with_context(words, message) if words else PICTURE
-    question = talk.build_question(update, text, kind="label" if can_see else "chat")
-    history = await talk.load_history(question, replied_answer_id(message))
+    question = conversation.build_question(update, text, kind="label" if can_see else "chat")
+    history = await conversation.load_history(question, replied_answer_id(message))
 
     async def work(run: Run) -> Reply:
         if (care := care_in(run)).forbids_alcohol:
-            return Reply(text=talk.turns.safety.help.notice_for(care), outcome="care")
+            return Reply(text=conversation.turns.safety.help.notice_for(care), outcome="care")
         read = None
         if VISION in deps_of(run).models:
-            read = await _read(files, readers, message.get_bot(), run, talk.repositories.wines)
-        reply = await talk.ask_agent(text, run, history, read)
+            read = await _read(
+                files, readers, message.get_bot(), run, conversation.repositories.wines
+            )
+        reply = await conversation.ask_agent(text, run, history, read)
         if read is not None:
             return replace(reply, attachment=read.model_dump_json())
         return replace(reply, notes=(*reply.notes, translate("not_read")))
 
-    await talk.turns.run_turn(question, work)
+    await conversation.turns.run_turn(question, work)
 
 
 async def _read(
@@ -122,18 +132,18 @@ async def _read(
     return await read_pictures(drawn, run, catalogue, left_out=more)
 
 
-async def _answer_voice(talk: Conversation, update: Update) -> None:
+async def _answer_voice(conversation: Conversation, update: Update) -> None:
     """Answer a voice message; show its transcription while it is answered."""
-    message, server = message_of(update), talk.resources.transcriber
+    message, server = message_of(update), conversation.resources.transcriber
     if message.voice is None or server is None or not is_addressed(message):
         return
     sound = message.voice.to_dict()
     if sound["duration"] > MAX_SECONDS:
-        await talk.say(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
+        await conversation.say(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
         return
     heard = Heard()
-    question = talk.build_question(update, "", kind="voice")
-    history = await talk.load_history(question)
+    question = conversation.build_question(update, "", kind="voice")
+    history = await conversation.load_history(question)
     download = partial(fetch, message.get_bot(), sound)
 
     async def listen(run: Run) -> str:
@@ -147,11 +157,11 @@ async def _answer_voice(talk: Conversation, update: Update) -> None:
         if heard.why:
             errors = (f"voice_{heard.why}",)
             return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
-        reply = await talk.ask_agent(with_context(heard.text, message), run, history)
-        audio = await _aloud(talk.resources.speaker, reply, run)
+        reply = await conversation.ask_agent(with_context(heard.text, message), run, history)
+        audio = await _aloud(conversation.resources.speaker, reply, run)
         return replace(reply, lead=lead_of(heard.text), audio=audio)
 
-    await talk.turns.run_turn(replace(question, transcribe=listen), work)
+    await conversation.turns.run_turn(replace(question, transcribe=listen), work)
 
 
 async def _aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:

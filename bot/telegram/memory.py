@@ -57,7 +57,7 @@ class PrivacyCommands:
     whether they are deleted there, too.
     """
 
-    talk: Conversation
+    conversation: Conversation
     days: Mapping[str, float]
     elsewhere: str = ""
     is_deleted_there: bool = False
@@ -74,21 +74,24 @@ class PrivacyCommands:
         """Answer /privacy: say what is stored, for how long, and how to delete it."""
         where = translate("privacy_elsewhere", where=self.elsewhere) if self.elsewhere else ""
         days = {name: f"{days:g}" for name, days in self.days.items()}
-        await self.talk.say(update, translate("privacy", **days, elsewhere=where))
+        await self.conversation.say(update, translate("privacy", **days, elsewhere=where))
 
     async def export(self, update: Update, context: Context) -> None:
         """Answer /export with all that is stored of a user, as one JSON document."""
         _, user_id = people_of(update)
-        personal, user = self.talk.repositories.personal, self.talk.hashed("user", user_id)
+        personal, user = (
+            self.conversation.repositories.personal,
+            self.conversation.hashed("user", user_id),
+        )
         found = to_json(await personal.export(user_id, user), indent=2)
-        await self.talk.say(update, translate("export_ready"))
-        await self.talk.sender.send_file(destination(update), EXPORT_FILE, found)
+        await self.conversation.say(update, translate("export_ready"))
+        await self.conversation.sender.send_file(destination(update), EXPORT_FILE, found)
 
     async def forget(self, update: Update, context: Context) -> None:
         """Answer /forget: ask whether to delete all that is stored of a user."""
         yes = Button(translate("forget_yes_button"), YES)
         no = Button(translate("forget_no_button"), NO)
-        await self.talk.say(update, translate("forget_sure"), ((yes, no),))
+        await self.conversation.say(update, translate("forget_sure"), ((yes, no),))
 
     async def decided(self, update: Update, context: Context) -> None:
         """Delete everything with the end of this turn, or nothing."""
@@ -96,67 +99,69 @@ class PrivacyCommands:
         await acknowledge(query)
         await show_rows(query.message, ())
         if query.data != YES:
-            await self.talk.say(update, translate("forget_kept"))
+            await self.conversation.say(update, translate("forget_kept"))
             return
-        await self.talk.turns.running.stop_everywhere(user_id=user_id, is_forgotten=True)
+        await self.conversation.turns.running.stop_everywhere(user_id=user_id, is_forgotten=True)
         stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"
         where = translate(stays, where=self.elsewhere) if self.elsewhere else ""
-        await self.talk.say(update, translate("forget_done", elsewhere=where))
-        await self.talk.change_memory(update, forget=self.talk.hashed("user", user_id))
+        await self.conversation.say(update, translate("forget_done", elsewhere=where))
+        await self.conversation.change_memory(
+            update, forget=self.conversation.hashed("user", user_id)
+        )
 
 
-def memory_handlers(talk: Conversation) -> list[AnyHandler]:
+def memory_handlers(conversation: Conversation) -> list[AnyHandler]:
     """Return the handlers of the taste and the cellar of a user."""
     private = filters.UpdateType.MESSAGE & filters.ChatType.PRIVATE
     csv = private & filters.Document.FileExtension("csv")
     return [
-        on_command(talk, "taste", _taste),
-        on_command(talk, "cellar", _cellar),
-        on_press(talk, FORGET_FACT, _forget_fact),
-        MessageHandler(csv, library_callback(talk, _take_file)),
+        on_command(conversation, "taste", _taste),
+        on_command(conversation, "cellar", _cellar),
+        on_press(conversation, FORGET_FACT, _forget_fact),
+        MessageHandler(csv, library_callback(conversation, _take_file)),
     ]
 
 
-async def _taste(talk: Conversation, update: Update) -> None:
+async def _taste(conversation: Conversation, update: Update) -> None:
     """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
-    facts = await talk.facts(update)
+    facts = await conversation.facts(update)
     if learned := facts_in(behind_command(message_of(update).text or "")):
         new = new_facts(learned, facts)
         gone = tuple(old for fact in new for old in contradicted_facts(fact, facts))
-        await _change(talk, update, learned=new, unlearned=gone)
+        await _change(conversation, update, learned=new, unlearned=gone)
         return
     known = _listed(facts)
     rows = tuple((Button(_label(fact), _data(fact)),) for fact in known[:MAX_FACTS])
-    await talk.say(update, translate("taste_known" if known else "taste_unknown"), rows)
+    await conversation.say(update, translate("taste_known" if known else "taste_unknown"), rows)
 
 
-async def _forget_fact(talk: Conversation, update: Update) -> None:
+async def _forget_fact(conversation: Conversation, update: Update) -> None:
     """Forget the fact of a pressed button, and take the button away."""
-    query, facts = press_of(update), _listed(await talk.facts(update))
+    query, facts = press_of(update), _listed(await conversation.facts(update))
     gone = tuple(fact for fact in facts if _data(fact) == query.data)
     await acknowledge(query, wording.unlearned(gone))
     await remove_buttons(query.message, lambda data: data == query.data)
     if gone:
-        await talk.change_memory(update, unlearned=gone)
+        await conversation.change_memory(update, unlearned=gone)
 
 
-async def _cellar(talk: Conversation, update: Update) -> None:
+async def _cellar(conversation: Conversation, update: Update) -> None:
     """Answer /cellar: list, `add` or `remove` bottles."""
     action, _, line = behind_command(message_of(update).text or "").partition(" ")
-    bottles = await talk.bottles(update)
+    bottles = await conversation.bottles(update)
     if action == "add" and (bought := read_bottles(line)):
-        await _change(talk, update, bottles=(bought,))
+        await _change(conversation, update, bottles=(bought,))
     elif action == "remove":
         asked = read_bottles(line)
         gone = take_bottles(bottles, line, asked.count if asked else None)
-        await _change(talk, update, bottles=(gone,) if gone else ())
+        await _change(conversation, update, bottles=(gone,) if gone else ())
     else:
         hint = f"\n\n{translate('cellar_hint')}" if bottles_in_stock(bottles) else ""
         shown = wording.whole_cellar(bottles, datetime.now(UTC).year)
-        await talk.say(update, shown + hint)
+        await conversation.say(update, shown + hint)
 
 
-async def _take_file(talk: Conversation, update: Update) -> None:
+async def _take_file(conversation: Conversation, update: Update) -> None:
     """Add the bottles of a CSV file to the cellar of the person who sends it."""
     document = message_of(update).document
     assert document is not None  # noqa: S101 - the handler lets nothing else through
@@ -167,27 +172,27 @@ async def _take_file(talk: Conversation, update: Update) -> None:
         with suppress(ValueError):
             bottles, left = await asyncio.to_thread(read_csv, content)
     if not bottles:
-        await talk.say(update, translate("cellar_unreadable"))
+        await conversation.say(update, translate("cellar_unreadable"))
         return
     count = str(sum(wine.count for wine in bottles))
     said = translate("cellar_imported", count=count, wines=str(len(bottles)), left=str(left))
-    await talk.say(update, said, undo_button(update.update_id))
-    await talk.change_memory(update, bottles=tuple(bottles), undo_id=update.update_id)
+    await conversation.say(update, said, undo_button(update.update_id))
+    await conversation.change_memory(update, bottles=tuple(bottles), undo_id=update.update_id)
 
 
-async def _change(talk: Conversation, update: Update, **fields: Any) -> None:
+async def _change(conversation: Conversation, update: Update, **fields: Any) -> None:
     """Make a change with the end of the turn, and confirm it with a button that undoes it.
 
     `fields` are those of `Change`.
     """
     (_, user_id), undo_id = people_of(update), update.update_id
     change = Change(user_id=user_id, undo_id=undo_id, **fields)
-    known = Person(bottles=tuple(await talk.bottles(update)), user_id=user_id)
+    known = Person(bottles=tuple(await conversation.bottles(update)), user_id=user_id)
     if said := wording.change_notes(change, known):
-        await talk.say(update, "\n\n".join(said), undo_button(undo_id))
-        await talk.store_change(change)
+        await conversation.say(update, "\n\n".join(said), undo_button(undo_id))
+        await conversation.store_change(change)
     else:
-        await talk.say(update, translate("nothing_changed"))
+        await conversation.say(update, translate("nothing_changed"))
 
 
 def _listed(facts: Sequence[Fact]) -> list[Fact]:

@@ -58,46 +58,46 @@ def _data(user_id: int, fact: Fact) -> str:
     return f"{REMEMBER}{user_id}:{fact.kind}:{fact.value}"
 
 
-def noticed_handlers(talk: Conversation) -> list[AnyHandler]:
+def noticed_handlers(conversation: Conversation) -> list[AnyHandler]:
     """Return the handlers of presses on these buttons."""
     presses = {UNDO: _undo, REMEMBER: _remember, CARE: _confirm_or_retract}
-    return [on_press(talk, prefix, handle) for prefix, handle in presses.items()]
+    return [on_press(conversation, prefix, handle) for prefix, handle in presses.items()]
 
 
-async def _undo(talk: Conversation, update: Update) -> None:
+async def _undo(conversation: Conversation, update: Update) -> None:
     """Take a change back, if it is the presser's and was not taken back yet."""
     query, (_, user_id) = press_of(update), people_of(update)
     (number,) = parts_of(query, 1)
     undo_id = int(number) if number.lstrip("-").isdecimal() and len(number) < 20 else 0
-    if await talk.repositories.memory.undoable(user_id, undo_id) is None:
+    if await conversation.repositories.memory.undoable(user_id, undo_id) is None:
         await acknowledge(query, translate("nothing_to_undo"))
         return
-    await talk.change_memory(update, undoes=undo_id)
+    await conversation.change_memory(update, undoes=undo_id)
     await acknowledge(query, translate("undone"))
     await remove_buttons(query.message, lambda data: data == query.data)
 
 
-async def _remember(talk: Conversation, update: Update) -> None:
+async def _remember(conversation: Conversation, update: Update) -> None:
     """Remember a suggested fact."""
     query = press_of(update)
     owner, kind, value = parts_of(query, 3)
     fact = fact_of(kind, value)
     is_own = await claim(query, owner if fact else None, lambda data: data == query.data)
     if fact and is_own:
-        await talk.change_memory(update, learned=(fact,))
+        await conversation.change_memory(update, learned=(fact,))
         await acknowledge(query, learned([fact]))
 
 
-async def _confirm_or_retract(talk: Conversation, update: Update) -> None:
+async def _confirm_or_retract(conversation: Conversation, update: Update) -> None:
     """Remember a concern, or take it back."""
     query, (chat_id, user_id) = press_of(update), people_of(update)
-    safety, (owner, concern) = talk.turns.safety, parts_of(query, 2)
+    safety, (owner, concern) = conversation.turns.safety, parts_of(query, 2)
     if not await claim(query, owner, lambda data: data.startswith(CARE)):
         return
     if concern == MISUNDERSTOOD:
         await safety.retract(chat_id, user_id)
         await acknowledge(query)
-        await talk.say(update, translate("care_misunderstood"))
+        await conversation.say(update, translate("care_misunderstood"))
     elif concern in CONCERNS:
         await safety.remember(chat_id, user_id, [concern])
         await acknowledge(query, translate("care_kept"))

@@ -72,7 +72,7 @@ class RatingButtons:
     A comment is masked before it is stored: later nobody knows the names of the people there.
     """
 
-    talk: Conversation
+    conversation: Conversation
     masking: Masking = field(default_factory=Masking)
 
     def handlers(self) -> list[AnyHandler]:
@@ -86,7 +86,7 @@ class RatingButtons:
 
     async def press(self, update: Update, context: Context) -> None:
         """Store a rating, confirm it and show it on the buttons."""
-        query, repository = press_of(update), self.talk.repositories.feedback
+        query, repository = press_of(update), self.conversation.repositories.feedback
         number, action = parts_of(query, 2)
         turn = await self._turn(number) if action in VERDICTS else None
         message = await claim(query, turn and turn.user_id)
@@ -105,7 +105,7 @@ class RatingButtons:
 
     async def react(self, update: Update, context: Context) -> None:
         """Store a reaction as the rating of the user who asked; take it back with the reaction."""
-        reaction, repositories = update.message_reaction, self.talk.repositories
+        reaction, repositories = update.message_reaction, self.conversation.repositories
         if reaction is None or reaction.user is None:
             return
         before, now = verdict_in(reaction.old_reaction), verdict_in(reaction.new_reaction)
@@ -120,14 +120,14 @@ class RatingButtons:
         """Store a reply to an answer that its user dislikes as a comment, and answer the reply."""
         message, (chat_id, user_id) = message_of(update), people_of(update)
         if replied_id := replied_answer_id(message):
-            turn = await self.talk.repositories.turns.find_by_message(chat_id, replied_id)
+            turn = await self.conversation.repositories.turns.find_by_message(chat_id, replied_id)
             if turn and turn.user_id == user_id and turn.verdict == "disliked":
                 masking = replace(self.masking, names=names_of(update))
                 words = masking.text(message.text or "")
-                await self.talk.repositories.feedback.comment(turn.turn_id, words)
-        await self.talk.answer_text(update)
+                await self.conversation.repositories.feedback.comment(turn.turn_id, words)
+        await self.conversation.answer_text(update)
 
     async def _turn(self, number: str) -> TurnRow | None:
         """Return the turn that a button names."""
         is_id = number.isdecimal() and len(number) <= MAX_DIGITS
-        return await self.talk.repositories.turns.get(int(number)) if is_id else None
+        return await self.conversation.repositories.turns.get(int(number)) if is_id else None

@@ -28,29 +28,29 @@ OFF: Final = "reminders=off"
 OFF_BUTTON: Final = "rm:off"
 
 
-def reminder_handlers(talk: Conversation) -> list[AnyHandler]:
+def reminder_handlers(conversation: Conversation) -> list[AnyHandler]:
     """Return the handler of the button that ends reminders."""
-    return [on_press(talk, OFF_BUTTON, _end_reminders)]
+    return [on_press(conversation, OFF_BUTTON, _end_reminders)]
 
 
-async def _end_reminders(talk: Conversation, update: Update) -> None:
+async def _end_reminders(conversation: Conversation, update: Update) -> None:
     """Send no reminder any more."""
     await acknowledge(press_of(update))
-    await talk.say(update, translate("cellar_remind_off"))
-    await talk.change_memory(update, learned=(Fact("setting", OFF),))
+    await conversation.say(update, translate("cellar_remind_off"))
+    await conversation.change_memory(update, learned=(Fact("setting", OFF),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reminding:
     """Remind people of their own wines once a month; `zone` is where they live."""
 
-    talk: Conversation
+    conversation: Conversation
     zone: tzinfo = UTC
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def round(self) -> None:
         """Store a reminder for every user with bottles that are due now."""
-        now, memory = self.now().astimezone(self.zone), self.talk.repositories.memory
+        now, memory = self.now().astimezone(self.zone), self.conversation.repositories.memory
         if now.hour not in HOURS:
             return
         month = f"reminded={now:%Y-%m}"
@@ -58,7 +58,7 @@ class Reminding:
             due = due_in(await memory.bottles(user_id), await memory.facts(user_id), now.year)
             if not due:
                 continue
-            with use_language(await spoken_by(self.talk, user_id)):
+            with use_language(await spoken_by(self.conversation, user_id)):
                 text = cellar(due, now.year, translate("cellar_due"))
                 no_more = Button(translate("cellar_remind_no_button"), OFF_BUTTON)
             messages = await messages_of(Destination(user_id), text, ((no_more,),))

@@ -45,13 +45,13 @@ def language_of_person(settings: Mapping[str, str]) -> str | None:
     return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN)
 
 
-async def speak_with(talk: Conversation, update: Update) -> None:
+async def speak_with(conversation: Conversation, update: Update) -> None:
     """Speak the language of the user of an update; it follows the language they write in."""
     user = update.effective_user
     set_language(user.language_code if user else None)
     if user is None or is_overheard(update):
         return
-    facts = await talk.repositories.memory.facts(user.id)
+    facts = await conversation.repositories.memory.facts(user.id)
     if (turn := current_turn()) is not None:
         turn.state.facts = facts
     known = settings_of(facts)
@@ -59,49 +59,51 @@ async def speak_with(talk: Conversation, update: Update) -> None:
     is_chosen = known.get(CHOSEN, AS_WRITTEN) != AS_WRITTEN
     set_language(language_of_person({**known, WRITTEN: written}), is_chosen=is_chosen)
     if written != known.get(WRITTEN, ENGLISH):
-        await _store(talk, user.id, known, WRITTEN, written)
+        await _store(conversation, user.id, known, WRITTEN, written)
 
 
-async def spoken_by(talk: Conversation, user_id: int) -> str | None:
+async def spoken_by(conversation: Conversation, user_id: int) -> str | None:
     """Return the language of a user who does not write now; None if it is unknown."""
-    return language_of_person(settings_of(await talk.repositories.memory.facts(user_id)))
+    return language_of_person(settings_of(await conversation.repositories.memory.facts(user_id)))
 
 
 async def _store(
-    talk: Conversation, user_id: int, known: Mapping[str, str], name: str, value: str
+    conversation: Conversation, user_id: int, known: Mapping[str, str], name: str, value: str
 ) -> None:
     """Store a setting in place of the known one."""
     if value != known.get(name):
         old = (Fact("setting", f"{name}={known[name]}"),) if name in known else ()
         new = (Fact("setting", f"{name}={value}"),)
-        await talk.store_change(Change(user_id=user_id, learned=new, unlearned=old))
+        await conversation.store_change(Change(user_id=user_id, learned=new, unlearned=old))
 
 
-def settings_handlers(talk: Conversation) -> list[AnyHandler]:
+def settings_handlers(conversation: Conversation) -> list[AnyHandler]:
     """Return the handlers of /settings and its buttons."""
-    return [on_command(talk, "settings", _answer), on_press(talk, PREFIX, _choose)]
+    return [on_command(conversation, "settings", _answer), on_press(conversation, PREFIX, _choose)]
 
 
-async def _answer(talk: Conversation, update: Update) -> None:
+async def _answer(conversation: Conversation, update: Update) -> None:
     """Answer /settings with a button for every choice."""
-    rows = _buttons(talk, settings_of(await talk.facts(update)))
-    await talk.say(update, f"{translate('settings')}\n\n{translate('setting_traces_ask')}", rows)
+    rows = _buttons(conversation, settings_of(await conversation.facts(update)))
+    await conversation.say(
+        update, f"{translate('settings')}\n\n{translate('setting_traces_ask')}", rows
+    )
 
 
-async def _choose(talk: Conversation, update: Update) -> None:
+async def _choose(conversation: Conversation, update: Update) -> None:
     """Store a choice, confirm it and show it on the buttons."""
     query, (_, user_id) = press_of(update), people_of(update)
     name, value = parts_of(query, 2)
     if value not in _values().get(name, ()):
         await acknowledge(query, translate("button_too_old"))
         return
-    chosen = settings_of(await talk.facts(update))
-    await _store(talk, user_id, chosen, name, value)
+    chosen = settings_of(await conversation.facts(update))
+    await _store(conversation, user_id, chosen, name, value)
     chosen[name] = value
     if name == CHOSEN:
         set_language(language_of_person(chosen) or current_language())
     await acknowledge(query, _confirmation(name, value))
-    await show_rows(query.message, _buttons(talk, chosen))
+    await show_rows(query.message, _buttons(conversation, chosen))
 
 
 def _values() -> Mapping[str, tuple[str, ...]]:
@@ -109,7 +111,7 @@ def _values() -> Mapping[str, tuple[str, ...]]:
     return {CHOSEN: (AS_WRITTEN, *languages()), TRACES: ("words", "numbers"), ALOUD: (OFF, ON)}
 
 
-def _buttons(talk: Conversation, chosen: Mapping[str, str]) -> ButtonRows:
+def _buttons(conversation: Conversation, chosen: Mapping[str, str]) -> ButtonRows:
     """Return a button for every value of the settings that have an effect here."""
     rows: ButtonRows = ()
     for name, values in _values().items():
@@ -117,7 +119,7 @@ def _buttons(talk: Conversation, chosen: Mapping[str, str]) -> ButtonRows:
         labels = {value: _label(name, value) for value in values}
         labels[current] += " ✓"
         buttons = [Button(label, f"{PREFIX}{name}:{value}") for value, label in labels.items()]
-        if name != ALOUD or talk.resources.speaker is not None:
+        if name != ALOUD or conversation.resources.speaker is not None:
             rows += in_rows(buttons, 2)
     return rows
 

@@ -42,10 +42,10 @@ def _digest(proposal: Proposal) -> str:
     return hashlib.sha256(call.encode()).hexdigest()[:32]
 
 
-def tool_handlers(talk: Conversation, servers: McpServers) -> list[AnyHandler]:
+def tool_handlers(conversation: Conversation, servers: McpServers) -> list[AnyHandler]:
     """Return the handler of presses on `tool_buttons`."""
 
-    async def run_proposed(talk: Conversation, update: Update) -> None:
+    async def run_proposed(conversation: Conversation, update: Update) -> None:
         """Run a proposed call in a turn of its own."""
         query = press_of(update)
         owner, digest = parts_of(query, 2)
@@ -60,10 +60,10 @@ def tool_handlers(talk: Conversation, servers: McpServers) -> list[AnyHandler]:
             # A call that was cut off may have run, and is left alone.
             return _uncertain(proposal) if is_again else await _run(servers, proposal, run)
 
-        question = talk.build_question(update, f"▶ {proposal.tool}")
-        await talk.turns.run_turn(question, work)
+        question = conversation.build_question(update, f"▶ {proposal.tool}")
+        await conversation.turns.run_turn(question, work)
 
-    return [on_press(talk, PREFIX, run_proposed)]
+    return [on_press(conversation, PREFIX, run_proposed)]
 
 
 def _uncertain(proposal: Proposal) -> Reply:
