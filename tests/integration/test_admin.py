@@ -283,6 +283,7 @@ class TestStats:
             bot_api.say("/stats", ADMIN)
             await bot_api.wait_for_message(1, ADMIN)
         (table,) = bot_api.messages(ADMIN)
+        assert max(map(len, table["text"].splitlines())) <= 34  # fits a phone
         lines = [line.split() for line in table["text"].splitlines()]
         assert ["turns", "2", "2"] in lines
         assert ["people", "2", "2"] in lines

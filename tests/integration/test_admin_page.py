@@ -2,16 +2,13 @@
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
 import pytest
 from pydantic import SecretStr
 
 from agent.tracing.records import TraceRecord
 from agent.turn import Outcome, Reply, StoredMessage, record_turn
-from bot.admin.page import stats_table
 from bot.app import admin_page
 from config import load_settings
 from db.engine import Sessions
@@ -117,39 +114,3 @@ async def test_with_no_content_no_words_of_people_are_shown(sqlite_sessions: Ses
         page = (await running.client.get("/admin", auth=ADMIN)).text
     assert "Rioja" not in page
     assert "Guigal" not in page
-
-
-TODAY = date(2026, 5, 7)
-
-
-def turns(outcome: Outcome, count: int, **changes: Any) -> list[TurnRow]:
-    row = TurnRow(turn_id=1, user_id=1, at=datetime.now(UTC), outcome=outcome, seconds=2.34)
-    return [replace(row, cost_usd=0.01, **changes)] * count
-
-
-def test_the_table_of_stats_fits_a_phone() -> None:
-    today = [
-        *turns("answered", 30, verdict="liked"),
-        *turns("salvaged", 4, retries=1, user_id=2),
-        *turns("fallback", 4, seconds=9.1, user_id=0),
-        *turns("failed", 2, verdict="disliked"),
-    ]
-    week = {TODAY - timedelta(days=number): list[TurnRow]() for number in range(6, 0, -1)}
-    week[TODAY] = today
-    assert stats_table(week).splitlines() == [
-        "                  today    7 days",
-        "people                2         2",
-        "turns                40        40",
-        "retried          4  10%    4  10%",
-        "failed           2   5%    2   5%",
-        "salvaged         4  10%    4  10%",
-        "fallback         4  10%    4  10%",
-        "refused          0   0%    0   0%",
-        "cost              $0.40     $0.40",
-        "median            2.3 s     2.3 s",
-        "95 % within       9.1 s     9.1 s",
-        "👍 / 👎            30 / 2    30 / 2",
-    ]
-    assert "failed                0         0" in stats_table({TODAY: []})
-    many = stats_table({TODAY: turns("failed", 9999)}).splitlines()
-    assert max(map(len, many)) <= 34

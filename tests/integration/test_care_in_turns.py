@@ -1,7 +1,7 @@
 """Care in whole turns: whatever a model does, nobody is shown what they must not drink."""
 
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -9,10 +9,14 @@ import pytest
 
 from agent.care.concerns import Care, Concern
 from agent.care.help import Help
+from agent.engine.messages import ToolCall
 from agent.engine.run import Run
+from agent.engine.tools import Toolbox
+from agent.memory.cellar import bottles_of, guess_wine
+from agent.memory.tools import memory_tools
 from agent.sommelier.safety import care_in
 from agent.sommelier.wine import Wine
-from agent.turn import Reply
+from agent.turn import Deps, Person, Reply
 from bot.care import SafetyService
 from bot.telegram.noticed import care_buttons, noticed_handlers
 from db.engine import Sessions
@@ -204,3 +208,14 @@ async def test_nothing_is_looked_up_for_who_must_not_drink(chat: Chat) -> None:
     async with chat.started():
         await chat.say("I'm 15", "/ask what is sur lie?", "/quotes lie", "/find wine bar Lyon")
     assert [turn.scores["outcome"] for turn in chat.tracer.turns][1:] == ["care"] * 3
+
+
+async def test_a_model_is_told_what_the_guest_owns_unless_they_must_not_drink_it() -> None:
+    call = ToolCall("call_1", "own_cellar", "{}")
+    barolo = replace(bottles_of(guess_wine("Barolo 2016", 45), 6), id=1)
+    owner = Person(bottles=(barolo,), user_id=7)
+    told = await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=owner)))
+    assert '"bottles":6' in told.text
+    minor = replace(owner, care=Care().with_remembered(["under_age"]))
+    told = await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=minor)))
+    assert told.error_type

@@ -9,10 +9,12 @@ from pydantic import SecretStr
 
 from agent.engine.errors import ToolError
 from agent.engine.limits import Limits
+from agent.engine.messages import ToolCall
 from agent.engine.run import Run
+from agent.engine.tools import Toolbox
 from agent.places import find
 from agent.places.categories import categories
-from agent.places.find import find_places
+from agent.places.find import find_places, find_places_tool
 from agent.places.queries import Queries, QueryGenerationFailed, generate_queries, queries_by_rules
 from agent.places.search import Place, brave, searxng
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
@@ -116,6 +118,20 @@ async def test_a_provider_that_hangs_does_not_hold_up_the_links(
     search = place_search({"wine bar Leeds": [ARDO]}, None)
     found = await find_places("WINE_BAR", "Leeds", run=Run(), search=search)
     assert (len(found.results), len(found.links)) == (1, 10)
+
+
+async def test_as_a_tool_a_good_models_ten_queries_are_searched_with_the_guests_wish(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(answer_json(TEN))
+    tool = find_places_tool(place_search({}, [ARDO]))
+    asked = {"category": "WINE_BAR", "place": "Bilbao, Spain", "wish": "natural"}
+    async with open_model(model_server) as model:
+        call = ToolCall("call_1", tool.name, json.dumps(asked))
+        found = await Toolbox([tool]).call(call, Run([model]))
+    (place,) = json.loads(found.text)["places"]
+    assert place["queries"] == TEN
+    assert sent(model_server)["messages"][1]["content"].endswith('Wish: "natural".')
 
 
 NO_PAGES = (

@@ -8,8 +8,10 @@ import pytest
 
 from agent.documents.answer import answer_question
 from agent.documents.passages import Chunk
-from agent.documents.quotes import QuoteCache, Quotes, find_quotes, verbatim
+from agent.documents.quotes import QuoteCache, Quotes, find_quotes, quote_documents_tool, verbatim
+from agent.engine.contract import OutputContract
 from agent.engine.limits import Limits
+from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import ResponseMode
 from agent.engine.run import Run
 from agent.turn import Deps
@@ -20,6 +22,7 @@ from tests.doubles.model_server import (
     answer_json,
     error,
     refusal,
+    tool_call,
 )
 from tests.fakes import root_span
 from tests.library import (
@@ -213,3 +216,18 @@ async def test_the_same_query_over_the_same_sources_and_models_is_answered_for_1
     assert await is_asked(model="gpt-4o-mini")
     now = 15 * 60
     assert await is_asked()
+
+
+async def test_as_a_tool_its_requests_count_in_the_ledger_and_trace_of_the_turn(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(tool_call("quote_documents", {"query": "lees?"}), NONE, answer("Yeast."))
+    root = root_span()
+    async with open_model(model_server) as model:
+        run, contract = Run([model], limits=FAST, span=root), OutputContract(str)
+        tools = [quote_documents_tool(FakeLibrary())]
+        response = await generate_agentic_response("?", run=run, contract=contract, tools=tools)
+    assert response.text == "Yeast."
+    assert run.ledger.requests == len(model_server.requests) == 3
+    (tool,) = [child for child in root.children if child.kind == "tool"]
+    assert tool.names == ["retrieve.documents", "llm.answer", "guard.output"]

@@ -47,21 +47,6 @@ async def test_what_no_database_holds_is_kept_without_it(store: SqlTraceStore) -
     )
 
 
-async def test_failing_turns_come_first_then_the_newest(store: SqlTraceStore) -> None:
-    levels = ("ERROR", "WARNING", "ERROR", "DEFAULT", "DEFAULT")
-    await store.save_traces(
-        [
-            bare_trace(f"{number}" * 32, NOON - (5 - number) * HOUR, level)  # type: ignore[arg-type]
-            for number, level in enumerate(levels, 1)
-        ]
-    )
-    assert firsts(await store.summaries(9)) == "31254"
-    assert (await store.get("last")).trace_id == "5" * 32
-    assert firsts(await store.summaries(9, failed=True)) == "312"
-    assert firsts(await store.summaries(9, since=NOON - 2 * HOUR)) == "354"
-    assert firsts(await store.summaries(9, columns={"user": "somebody"})) == ""
-
-
 async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store: SqlTraceStore) -> None:
     await store.save_traces([bare_trace("ab1" + "0" * 29), bare_trace("ab2" + "0" * 29)])
     assert (await store.get("AB1")).trace_id == "ab1" + "0" * 29

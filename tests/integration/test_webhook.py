@@ -122,6 +122,8 @@ async def test_health_and_metrics_are_there_when_the_database_is_not(
 
     async with serving(backlog=backlog) as running:
         running.metrics.update("accepted")
+        running.metrics.telegram_send("ambiguous")
+        running.metrics.turn_ended("answered", 1.5)
         paths = ("/readyz", "/readyz", "/healthz")
         statuses = [(await running.client.get(path)).status_code for path in paths]
         assert statuses == [200, 503, 200]
@@ -132,6 +134,10 @@ async def test_health_and_metrics_are_there_when_the_database_is_not(
     assert "sommelier_queue_depth 3.0" in shown.text
     assert "sommelier_queue_oldest_seconds 12.5" in shown.text
     assert "sommelier_queue_depth NaN" in later.text
+    assert 'sommelier_turns_total{outcome="answered"} 1.0' in shown.text
+    assert 'sommelier_turns_total{outcome="failed"} 0.0' in shown.text  # is there from the start
+    assert "sommelier_turn_seconds_sum 1.5" in shown.text
+    assert 'sommelier_telegram_sends_total{result="ambiguous"} 1.0' in shown.text
     assert 'sommelier_updates_total{result="accepted"} 1.0' in later.text
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent.care.concerns import Care
 from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Colour, Food, Style, Wine, WineQuery
-from agent.turn import Person
+from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import import_wines
@@ -300,3 +300,45 @@ async def test_who_must_not_drink_is_told_what_misses_their_wish(bubbles: SqlCat
     assert [wine.id for wine in result.wines] == ["f", "g", "i"]
     assert result.total == 3
     assert result.missed == {"g": ("styles",), "i": ("styles", "colours")}
+
+
+async def similar(catalogue: SqlCatalogue, wine_id: str, **query: Any) -> list[str]:
+    result = await catalogue.similar(wine_id, WineQuery(**{"limit": 2, **query}))
+    return [first_word(wine) for wine in result.wines]
+
+
+async def test_similar_wines_are_near_in_stock_pass_the_filters_and_are_others(
+    catalogue: SqlCatalogue,
+) -> None:
+    assert await similar(catalogue, "bollinger-special-cuvee-nv") == ["billecart", "raventos"]
+    assert await similar(catalogue, "bollinger-special-cuvee-nv", countries=["England"]) == []
+    assert (await similar(catalogue, "jamet-cote-rotie-2018", max_price=20))[0] == "guigal"
+    for soft in ([], ["countries"]):
+        spanish = {"countries": ["Spain"], "soft": soft}
+        assert set(await similar(catalogue, "jamet-cote-rotie-2018", **spanish)) == {
+            "muga",
+            "borsao",
+        }
+
+
+@pytest.mark.parametrize("unknown", ["nobody", "", "x' OR 1=1 --", "\x00", "\ud800"])
+async def test_an_unknown_id_finds_nothing(
+    catalogue: SqlCatalogue, cellar: dict[str, Wine], unknown: str
+) -> None:
+    known = cellar["taylors-lbv-2017"]
+    assert await catalogue.get([unknown, known.id]) == [known]
+    assert await similar(catalogue, unknown) == []
+
+
+async def test_hates_are_left_out_and_likes_come_first(catalogue: SqlCatalogue) -> None:
+    reds = WineQuery(styles=(Style.RED,))
+    hating = Person(facts=(Fact("hate", "grapes=Merlot"), Fact("hate", "bodies=full;styles=red")))
+    found = await find_wines(catalogue, reds, hating)
+    assert found.wines
+    assert not any("Merlot" in wine.grapes or wine.body == "full" for wine in found.wines)
+    liking = Person(
+        facts=(Fact("like", "grapes=Tempranillo"), Fact("rated", "countries=Spain", "+"))
+    )
+    found = await find_wines(catalogue, reds, liking)
+    assert [wine.country for wine in found.wines[:2]] == ["Spain", "Spain"]
+    assert found.missed == {}
