@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from bot.telegram.access import Access
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
-from db.models import OutboxRow, TurnRow
+from db.models import TurnRow
 from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer
@@ -42,38 +42,30 @@ ASKED = "Someone asks for access: user 7002. They call themselves:\nAda"
 
 
 @dataclass
-class Clock:
-    """A clock that stands until it is set."""
-
-    at: datetime = EVENING
-
-    def __call__(self) -> datetime:
-        return self.at
-
-
-@dataclass
 class Rooms:
     """What is kept, and the admin's rooms over it."""
 
     sessions: Sessions
-    clock: Clock = field(default_factory=Clock)
-    link: Callable[[str], str] | None = None
+    at: datetime = EVENING
     allow_list: bool = False
 
     def __post_init__(self) -> None:
         self.stored = Repositories(self.sessions)
-        self.turns = TurnRepository(self.sessions, now=self.clock)
+        self.turns = TurnRepository(self.sessions, now=self.now)
+
+    def now(self) -> datetime:
+        return self.at
 
     def access(self, conversation: Conversation) -> Access:
         return Access(conversation, {ADMIN}, allow_list=self.allow_list)
 
     def handlers(self, conversation: Conversation) -> Sequence[AnyHandler]:
         admins = frozenset({ADMIN})
-        commands = AdminCommands(conversation, admins, self.link, self.allow_list, self.clock)
+        commands = AdminCommands(conversation, admins, None, self.allow_list, self.now)
         return commands.handlers()
 
     def budgets(self, *limits: Budget) -> Budgets:
-        return Budgets(turns=self.turns, limits=limits, exempt={ADMIN}, now=self.clock)
+        return Budgets(turns=self.turns, limits=limits, exempt={ADMIN}, now=self.now)
 
     def open(
         self, bot_api: BotApi, *models: LLMService, **further: Any
@@ -94,21 +86,20 @@ class Rooms:
         )
 
     async def used(self, number: int, spent: Spent, user_id: int = CHAT) -> None:
-        """A turn that somebody had at the clock's time."""
+        """A turn that somebody had at the time that it is."""
         await self.turns.save(
             EndedTurn(
                 TurnRow(
                     turn_id=number,
                     chat_id=user_id,
                     user_id=user_id,
-                    at=self.clock.at,
+                    at=self.at,
                     outcome="answered",
                     seconds=2.0,
                     requests=spent.requests,
                     cost_usd=spent.cost_usd,
                 )
-            ),
-            messages=[OutboxRow(chat_id=user_id, turn_id=number, message_id=number)],
+            )
         )
 
 
@@ -117,103 +108,93 @@ def rooms(sqlite_sessions: Sessions) -> Rooms:
     return Rooms(sqlite_sessions)
 
 
-def press(bot_api: BotApi, message: JsonObject, data: str, user_id: int = ADMIN) -> None:
-    person = {"id": user_id, "is_bot": False, "first_name": "Ada"}
-    query = {"id": "1", "from": person, "chat_instance": "1", "data": data, "message": message}
-    bot_api.push({"callback_query": query})
-
-
 def person(user_id: int, name: str) -> JsonObject:
     return {"id": user_id, "is_bot": False, "first_name": name}
-
-
-def toasts(bot_api: BotApi) -> list[str]:
-    return [str(call.params.get("text", "")) for call in bot_api.calls_of("answerCallbackQuery")]
 
 
 async def until(condition: Callable[[], bool]) -> None:
     await eventually(condition, seconds=10, otherwise=lambda: "it never came to that")
 
 
-class TestAccess:
-    async def test_who_is_blocked_gets_no_answer_at_all(
-        self, bot_api: BotApi, rooms: Rooms, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        caplog.set_level("INFO")
-        await rooms.stored.chats.decide(BEA, "blocked")
-        async with rooms.open(bot_api):
-            bot_api.say("my secret wish", BEA)
-            bot_api.push({"edited_message": edited("my secret wish", BEA)})
-            press(bot_api, edited("Hello", BEA), "refine", BEA)
-            bot_api.say("/new", CHAT)
-            bot_api.say("/new", GROUP, BEA)
-            await bot_api.wait_for_message(1, CHAT)
-            await until(lambda: caplog.text.count(f"User {BEA} is blocked") == 4)
-        assert (bot_api.sent(BEA), bot_api.sent(GROUP), toasts(bot_api)) == ([], [], [])
-        assert "secret" not in caplog.text
+async def test_who_is_blocked_gets_no_answer_at_all(
+    bot_api: BotApi, rooms: Rooms, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    await rooms.stored.chats.decide(BEA, "blocked")
+    async with rooms.open(bot_api):
+        bot_api.say("my secret wish", BEA)
+        bot_api.push({"edited_message": edited("my secret wish", BEA)})
+        bot_api.press(edited("Hello", BEA), "refine", BEA)
+        bot_api.say("/new", CHAT)
+        bot_api.say("/new", GROUP, BEA)
+        await bot_api.wait_for_message(1, CHAT)
+        await until(lambda: caplog.text.count(f"User {BEA} is blocked") == 4)
+    assert (bot_api.sent(BEA), bot_api.sent(GROUP), bot_api.toasts) == ([], [], [])
+    assert "secret" not in caplog.text
 
-    async def test_a_stranger_is_turned_away_and_admins_are_asked_once_and_let_them_in(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        rooms.allow_list = True
-        for number in (1, 2):  # not asked again after a restart
-            async with rooms.open(bot_api):
-                bot_api.say(QUESTION, BEA)
-                away = await bot_api.wait_for_message(number, BEA)
-                (asked,) = await bot_api.wait_for_message(1, ADMIN)
-        assert away == [translate("not_let_in", id=BEA)] * 2
-        assert away[0].endswith("whoever runs me: 7002.")
-        assert asked == ASKED
-        (message,) = bot_api.messages(ADMIN)
-        allow, block = (each["callback_data"] for each in buttons(message))
-        assert (allow, block) == ("a:7002:allow", "a:7002:block")
-        async with rooms.open(bot_api):
-            press(bot_api, message, allow)
-            assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 now has access."
-            assert (await bot_api.wait_for_message(3, BEA))[2] == translate("let_in")
-            bot_api.say("/new", BEA)
-            assert (await bot_api.wait_for_message(4, BEA))[3] == translate("nothing_to_forget")
-            bot_api.say("/allow 7002", ADMIN)
-            await bot_api.wait_for_message(3, ADMIN)
-        assert len(bot_api.sent(BEA)) == 4
-        assert toasts(bot_api) == [""]
 
-    async def test_a_name_is_one_bounded_line_of_code_beside_the_id(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        names = {
-            "Ada (7001) is an admin.\n\nOther person": "Ada (7001) is an admin. Other person",
-            "\u202eadA\u2066\u200b`\u0000": "adA",
-            "[Ada](tg://user?id=7001) *!*": "[Ada](tg://user?id=7001) *!*",
-            "x" * 500: "x" * 64,
-            "\u200f\u2800`": "–",
-        }
-        rooms.allow_list = True
+async def test_a_stranger_is_turned_away_and_admins_are_asked_once_and_let_them_in(
+    bot_api: BotApi, rooms: Rooms
+) -> None:
+    rooms.allow_list = True
+    for number in (1, 2):  # not asked again after a restart
         async with rooms.open(bot_api):
-            for number, name in enumerate(names):
-                bot_api.push(
-                    {"message": edited("Hi", 8000) | {"from": person(8000 + number, name)}}
-                )
-                await bot_api.wait_for_message(number + 1, ADMIN)
-        shown = [text.rpartition("\n")[2] for text in bot_api.sent(ADMIN)]
-        assert shown == [*names.values()]
-        kinds = [
-            [entity["type"] for entity in message.get("entities", [])]
-            for message in bot_api.messages(ADMIN)
-        ]
-        assert kinds == [["code"] if text != "–" else [] for text in shown]
+            bot_api.say(QUESTION, BEA)
+            away = await bot_api.wait_for_message(number, BEA)
+            (asked,) = await bot_api.wait_for_message(1, ADMIN)
+    assert away == [translate("not_let_in", id=BEA)] * 2
+    assert away[0].endswith("whoever runs me: 7002.")
+    assert asked == ASKED
+    (message,) = bot_api.messages(ADMIN)
+    allow, block = (each["callback_data"] for each in buttons(message))
+    assert (allow, block) == ("a:7002:allow", "a:7002:block")
+    async with rooms.open(bot_api):
+        bot_api.press(message, allow, ADMIN)
+        assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 now has access."
+        assert (await bot_api.wait_for_message(3, BEA))[2] == translate("let_in")
+        bot_api.say("/new", BEA)
+        assert (await bot_api.wait_for_message(4, BEA))[3] == translate("nothing_to_forget")
+        bot_api.say("/allow 7002", ADMIN)
+        await bot_api.wait_for_message(3, ADMIN)
+    assert len(bot_api.sent(BEA)) == 4
+    assert bot_api.toasts == [""]
 
-    async def test_in_a_group_a_stranger_hears_only_when_they_speak_to_the_bot(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        rooms.allow_list = True
-        async with rooms.open(bot_api):
-            bot_api.say("who drinks what?", GROUP, BEA)
-            bot_api.say("/new@sommelier_test_bot", GROUP, BEA)
-            await bot_api.wait_for_message(1, GROUP)
-            await bot_api.wait_for_message(1, ADMIN)
-        assert bot_api.sent(GROUP) == [translate("not_let_in", id=BEA)]
-        assert bot_api.sent(ADMIN) == [ASKED]
+
+async def test_a_name_is_one_bounded_line_of_code_beside_the_id(
+    bot_api: BotApi, rooms: Rooms
+) -> None:
+    names = {
+        "Ada (7001) is an admin.\n\nOther person": "Ada (7001) is an admin. Other person",
+        "\u202eadA\u2066\u200b`\u0000": "adA",
+        "[Ada](tg://user?id=7001) *!*": "[Ada](tg://user?id=7001) *!*",
+        "x" * 500: "x" * 64,
+        "\u200f\u2800`": "–",
+    }
+    rooms.allow_list = True
+    async with rooms.open(bot_api):
+        for number, name in enumerate(names):
+            bot_api.push({"message": edited("Hi", 8000) | {"from": person(8000 + number, name)}})
+            await bot_api.wait_for_message(number + 1, ADMIN)
+    shown = [text.rpartition("\n")[2] for text in bot_api.sent(ADMIN)]
+    assert shown == [*names.values()]
+    kinds = [
+        [entity["type"] for entity in message.get("entities", [])]
+        for message in bot_api.messages(ADMIN)
+    ]
+    assert kinds == [["code"] if text != "–" else [] for text in shown]
+
+
+async def test_in_a_group_a_stranger_hears_only_when_they_speak_to_the_bot(
+    bot_api: BotApi, rooms: Rooms
+) -> None:
+    rooms.allow_list = True
+    async with rooms.open(bot_api):
+        bot_api.say("who drinks what?", GROUP, BEA)
+        bot_api.say("/new@sommelier_test_bot", GROUP, BEA)
+        await bot_api.wait_for_message(1, GROUP)
+        await bot_api.wait_for_message(1, ADMIN)
+    assert bot_api.sent(GROUP) == [translate("not_let_in", id=BEA)]
+    assert bot_api.sent(ADMIN) == [ASKED]
 
 
 def edited(text: str, chat_id: int) -> JsonObject:
@@ -223,118 +204,115 @@ def edited(text: str, chat_id: int) -> JsonObject:
     return {"message_id": 77, "date": 1, "edit_date": 2, "chat": chat, "from": person, "text": text}
 
 
-class TestBudgets:
-    async def test_used_up_the_house_answers_without_a_request_until_the_next_day(
-        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
-    ) -> None:
-        model_server.script(search(), valid())
-        await rooms.used(1, Spent(requests=3))
-        tracer = RecordingTracer()
-        async with open_model(model_server) as model:
-            budgets = rooms.budgets(Budget("user", "requests", 3))
-            async with rooms.open(bot_api, model, budgets=budgets, tracer=tracer):
-                bot_api.say(QUESTION)
-                (by_rules,) = await bot_api.wait_for_message()
-                assert len(model_server.requests) == 0
-                rooms.clock.at = EVENING + timedelta(hours=5, minutes=20)
-                bot_api.say(QUESTION)
-                by_model = (await bot_api.wait_for_message(2))[1]
-        assert "Chinon" in by_rules
-        assert "You have used up today's budget of questions." in by_rules
-        assert RESETS in by_rules
-        assert translate("model_down") not in by_rules
-        assert translate("no_model") not in by_rules
-        turn = tracer.turns[0]
-        assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("fallback", "budget")
-        assert turn.level == "WARNING"
-        assert RESETS in str(turn.output)
-        assert by_model.startswith("For your lamb:")
-        assert "budget" not in by_model
-        assert len(model_server.requests) == 2
-
-    async def test_admins_are_exempt_and_what_cannot_be_read_limits_nobody(
-        self, bot_api: BotApi, model_server: ModelServer, rooms: Rooms
-    ) -> None:
-        class Silent(TurnRepository):
-            async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
-                raise OSError("the disk is gone")
-
-        model_server.script(search(), valid(), search(), valid())
-        await rooms.used(1, Spent(requests=3), ADMIN)
-        async with open_model(model_server) as model:
-            budgets = rooms.budgets(Budget("user", "requests", 3))
-            async with rooms.open(bot_api, model, budgets=budgets):
-                bot_api.say(QUESTION, ADMIN)
-                (to_admin,) = await bot_api.wait_for_message(1, ADMIN)
-            rooms.turns = Silent(rooms.sessions)
-            budgets = rooms.budgets(Budget("user", "requests", 0))
-            async with rooms.open(bot_api, model, budgets=budgets):
-                bot_api.say(QUESTION, BEA)
-                (to_bea,) = await bot_api.wait_for_message(1, BEA)
-        assert "budget" not in to_admin + to_bea
-        assert len(model_server.requests) == 4
+async def test_used_up_the_house_answers_without_a_request_until_the_next_day(
+    bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+) -> None:
+    model_server.script(search(), valid())
+    await rooms.used(1, Spent(requests=3))
+    tracer = RecordingTracer()
+    async with open_model(model_server) as model:
+        budgets = rooms.budgets(Budget("user", "requests", 3))
+        async with rooms.open(bot_api, model, budgets=budgets, tracer=tracer):
+            bot_api.say(QUESTION)
+            (by_rules,) = await bot_api.wait_for_message()
+            assert len(model_server.requests) == 0
+            rooms.at = EVENING + timedelta(hours=5, minutes=20)
+            bot_api.say(QUESTION)
+            by_model = (await bot_api.wait_for_message(2))[1]
+    assert "Chinon" in by_rules
+    assert "You have used up today's budget of questions." in by_rules
+    assert RESETS in by_rules
+    assert translate("model_down") not in by_rules
+    assert translate("no_model") not in by_rules
+    turn = tracer.turns[0]
+    assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("fallback", "budget")
+    assert turn.level == "WARNING"
+    assert RESETS in str(turn.output)
+    assert by_model.startswith("For your lamb:")
+    assert "budget" not in by_model
+    assert len(model_server.requests) == 2
 
 
-class TestStats:
-    async def test_stats_are_a_table(self, bot_api: BotApi, rooms: Rooms) -> None:
-        await rooms.used(1, Spent(3, 1200, 0.25))
-        await rooms.used(2, Spent(2, 800, 0.25), BEA)
-        async with rooms.open(bot_api):
-            bot_api.say("/stats", ADMIN)
-            await bot_api.wait_for_message(1, ADMIN)
-        (table,) = bot_api.messages(ADMIN)
-        assert max(map(len, table["text"].splitlines())) <= 34  # fits a phone
-        lines = [line.split() for line in table["text"].splitlines()]
-        assert ["turns", "2", "2"] in lines
-        assert ["people", "2", "2"] in lines
-        assert ["cost", "$0.50", "$0.50"] in lines
-        assert [each["type"] for each in table["entities"]] == ["pre"]
+async def test_admins_are_exempt_and_what_cannot_be_read_limits_nobody(
+    bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+) -> None:
+    class Silent(TurnRepository):
+        async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
+            raise OSError("the disk is gone")
+
+    model_server.script(search(), valid(), search(), valid())
+    await rooms.used(1, Spent(requests=3), ADMIN)
+    async with open_model(model_server) as model:
+        budgets = rooms.budgets(Budget("user", "requests", 3))
+        async with rooms.open(bot_api, model, budgets=budgets):
+            bot_api.say(QUESTION, ADMIN)
+            (to_admin,) = await bot_api.wait_for_message(1, ADMIN)
+        rooms.turns = Silent(rooms.sessions)
+        budgets = rooms.budgets(Budget("user", "requests", 0))
+        async with rooms.open(bot_api, model, budgets=budgets):
+            bot_api.say(QUESTION, BEA)
+            (to_bea,) = await bot_api.wait_for_message(1, BEA)
+    assert "budget" not in to_admin + to_bea
+    assert len(model_server.requests) == 4
 
 
-class TestTrace:
-    async def test_the_tree_of_the_last_turn_and_of_the_one_replied_to(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        async with rooms.open(bot_api):
-            bot_api.say("a red for lamb", ADMIN)
-            await bot_api.wait_for_message(1, ADMIN)
-            (first,) = bot_api.messages(ADMIN)
-            bot_api.say("a sparkling for oysters", ADMIN)
-            await bot_api.wait_for_message(2, ADMIN)
-            bot_api.say("/trace", ADMIN)
-            bot_api.say("/trace", ADMIN, reply_to_message=first)
-            bot_api.say("/trace", ADMIN, reply_to_message=first | {"message_id": 999_999})
-            topic = {"forum_topic_created": {"name": "Wines", "icon_color": 1}}
-            bot_api.say("/trace", ADMIN, reply_to_message=first | {"message_id": 999_999} | topic)
-            shown = (await bot_api.wait_for_message(6, ADMIN))[2:]
-        assert "a sparkling for oysters" in shown[0]
-        assert "a red for lamb" in shown[1]
-        assert "guard.input [guardrail]" in shown[1]
-        assert shown[2] == translate("nothing_to_trace")
-        assert "a sparkling for oysters" in shown[3]
-        assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
+async def test_stats_are_a_table(bot_api: BotApi, rooms: Rooms) -> None:
+    await rooms.used(1, Spent(3, 1200, 0.25))
+    await rooms.used(2, Spent(2, 800, 0.25), BEA)
+    async with rooms.open(bot_api):
+        bot_api.say("/stats", ADMIN)
+        await bot_api.wait_for_message(1, ADMIN)
+    (table,) = bot_api.messages(ADMIN)
+    assert max(map(len, table["text"].splitlines())) <= 34  # fits a phone
+    lines = [line.split() for line in table["text"].splitlines()]
+    assert ["turns", "2", "2"] in lines
+    assert ["people", "2", "2"] in lines
+    assert ["cost", "$0.50", "$0.50"] in lines
+    assert [each["type"] for each in table["entities"]] == ["pre"]
 
 
-class TestWhoTyped:
-    async def test_forwarded_words_and_those_of_other_bots_are_no_command(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        bot = person(43, "Other") | {"is_bot": True}
-        own = {"type": "user", "date": 1, "sender_user": person(ADMIN, "Ada")}
-        hidden = {"type": "hidden_user", "date": 1, "sender_user_name": "Bea"}
-        said: dict[str, JsonObject] = {
-            "/allow 42": {"forward_origin": own},
-            "/block 43": {"forward_origin": hidden},
-            "/trace": {"via_bot": bot},
-            "/new": {"sender_business_bot": bot},
-        }
-        async with rooms.open(bot_api):
-            for words, fields in said.items():
-                bot_api.say(words, ADMIN, **fields)
-            shown = await bot_api.wait_for_message(len(said), ADMIN)
-        known = ("nothing_to_forget", "forgotten", "nothing_to_trace")
-        assert {UNKNOWN, *map(translate, known)}.isdisjoint(shown)
-        assert [await rooms.stored.chats.access(user) for user in (42, 43)] == [None, None]
+async def test_the_tree_of_the_last_turn_and_of_the_one_replied_to(
+    bot_api: BotApi, rooms: Rooms
+) -> None:
+    async with rooms.open(bot_api):
+        bot_api.say("a red for lamb", ADMIN)
+        await bot_api.wait_for_message(1, ADMIN)
+        (first,) = bot_api.messages(ADMIN)
+        bot_api.say("a sparkling for oysters", ADMIN)
+        await bot_api.wait_for_message(2, ADMIN)
+        bot_api.say("/trace", ADMIN)
+        bot_api.say("/trace", ADMIN, reply_to_message=first)
+        bot_api.say("/trace", ADMIN, reply_to_message=first | {"message_id": 999_999})
+        topic = {"forum_topic_created": {"name": "Wines", "icon_color": 1}}
+        bot_api.say("/trace", ADMIN, reply_to_message=first | {"message_id": 999_999} | topic)
+        shown = (await bot_api.wait_for_message(6, ADMIN))[2:]
+    assert "a sparkling for oysters" in shown[0]
+    assert "a red for lamb" in shown[1]
+    assert "guard.input [guardrail]" in shown[1]
+    assert shown[2] == translate("nothing_to_trace")
+    assert "a sparkling for oysters" in shown[3]
+    assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
+
+
+async def test_forwarded_words_and_those_of_other_bots_are_no_command(
+    bot_api: BotApi, rooms: Rooms
+) -> None:
+    bot = person(43, "Other") | {"is_bot": True}
+    own = {"type": "user", "date": 1, "sender_user": person(ADMIN, "Ada")}
+    hidden = {"type": "hidden_user", "date": 1, "sender_user_name": "Bea"}
+    said: dict[str, JsonObject] = {
+        "/allow 42": {"forward_origin": own},
+        "/block 43": {"forward_origin": hidden},
+        "/trace": {"via_bot": bot},
+        "/new": {"sender_business_bot": bot},
+    }
+    async with rooms.open(bot_api):
+        for words, fields in said.items():
+            bot_api.say(words, ADMIN, **fields)
+        shown = await bot_api.wait_for_message(len(said), ADMIN)
+    known = ("nothing_to_forget", "forgotten", "nothing_to_trace")
+    assert {UNKNOWN, *map(translate, known)}.isdisjoint(shown)
+    assert [await rooms.stored.chats.access(user) for user in (42, 43)] == [None, None]
 
 
 async def test_an_id_or_a_reply_names_a_user_and_admins_stay(bot_api: BotApi, rooms: Rooms) -> None:
@@ -392,52 +370,52 @@ async def test_for_others_the_commands_of_admins_do_not_exist(
             bot_api.say(command, BEA)
         assert await bot_api.wait_for_message(6, BEA) == [UNKNOWN] * 6
         for data in ("a:7002:allow", f"b:{broadcast_id}:send"):
-            press(bot_api, edited("Hello", BEA), data, BEA)
-        await until(lambda: len(toasts(bot_api)) == 2)
-    assert toasts(bot_api) == [translate("button_too_old")] * 2
+            bot_api.press(edited("Hello", BEA), data, BEA)
+        await until(lambda: len(bot_api.toasts) == 2)
+    assert bot_api.toasts == [translate("button_too_old")] * 2
     assert [await rooms.stored.chats.access(each) for each in (42, BEA)] == [None, None]
     assert bot_api.sent() == [UNKNOWN] * 6
 
 
-class TestBroadcast:
-    async def test_it_is_shown_confirmed_and_sent_once_to_everyone(
-        self, bot_api: BotApi, rooms: Rooms
-    ) -> None:
-        for person in (ADMIN, 31, 32, 33, 34):
-            await rooms.stored.chats.reachable(person)
-        await rooms.stored.chats.decide(33, "blocked")
-        bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
-        async with rooms.open(bot_api):
-            bot_api.say("/broadcast We are *closed* on Monday: https://shop.example/hours.", ADMIN)
-            shown, asked = await bot_api.wait_for_message(2, ADMIN)
-            preview = bot_api.messages(ADMIN)[1]
-            send, cancel = (each["callback_data"] for each in buttons(preview))
-            for data in (send, send, cancel):
-                press(bot_api, preview, data)
-            report = (await bot_api.wait_for_message(4, ADMIN))[3]
-            await until(lambda: len(toasts(bot_api)) == 3)
-        assert shown == "We are closed on Monday: shop.example."
-        # The admin wrote, so they are one of those who get it.
-        assert asked == "That is how it looks. Send to 4 chats?"
-        assert [bot_api.sent(each) for each in (31, 32, 33, 34)] == [[shown], [shown], [], []]
-        assert report == "Sent to 3 chats, 1 failed."
-        assert bot_api.sent(ADMIN).count(shown) == 2
-        assert toasts(bot_api) == ["", translate("broadcast_over"), translate("broadcast_over")]
-        assert buttons(bot_api.messages(ADMIN)[1]) == []
-        kept = await rooms.stored.broadcasts.get(int(send.split(":")[1]))
-        assert kept is not None
-        assert kept.state == "sent"
+async def test_it_is_shown_confirmed_and_sent_once_to_everyone(
+    bot_api: BotApi, rooms: Rooms
+) -> None:
+    for person in (ADMIN, 31, 32, 33, 34):
+        await rooms.stored.chats.reachable(person)
+    await rooms.stored.chats.decide(33, "blocked")
+    bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
+    async with rooms.open(bot_api):
+        bot_api.say("/broadcast We are *closed* on Monday: https://shop.example/hours.", ADMIN)
+        shown, asked = await bot_api.wait_for_message(2, ADMIN)
+        preview = bot_api.messages(ADMIN)[1]
+        send, cancel = (each["callback_data"] for each in buttons(preview))
+        for data in (send, send, cancel):
+            bot_api.press(preview, data, ADMIN)
+        report = (await bot_api.wait_for_message(4, ADMIN))[3]
+        await until(lambda: len(bot_api.toasts) == 3)
+    assert shown == "We are closed on Monday: shop.example."
+    # The admin wrote, so they are one of those who get it.
+    assert asked == "That is how it looks. Send to 4 chats?"
+    assert [bot_api.sent(each) for each in (31, 32, 33, 34)] == [[shown], [shown], [], []]
+    assert report == "Sent to 3 chats, 1 failed."
+    assert bot_api.sent(ADMIN).count(shown) == 2
+    assert bot_api.toasts == ["", translate("broadcast_over"), translate("broadcast_over")]
+    assert buttons(bot_api.messages(ADMIN)[1]) == []
+    kept = await rooms.stored.broadcasts.get(int(send.split(":")[1]))
+    assert kept is not None
+    assert kept.state == "sent"
 
-    async def test_cancelled_it_reaches_nobody(self, bot_api: BotApi, rooms: Rooms) -> None:
-        await rooms.stored.chats.reachable(31)
-        async with rooms.open(bot_api):
-            bot_api.say("/broadcast Closed on Monday", ADMIN)
-            assert (await bot_api.wait_for_message(2, ADMIN))[0] == "Closed on Monday"
-            preview = bot_api.messages(ADMIN)[1]
-            send, cancel = (each["callback_data"] for each in buttons(preview))
-            press(bot_api, preview, cancel)
-            press(bot_api, preview, send)
-            await until(lambda: len(toasts(bot_api)) == 2)
-            assert (await bot_api.wait_for_message(3, ADMIN))[2] == translate("broadcast_cancelled")
-        assert toasts(bot_api) == ["", translate("broadcast_over")]
-        assert bot_api.sent(31) == []
+
+async def test_cancelled_it_reaches_nobody(bot_api: BotApi, rooms: Rooms) -> None:
+    await rooms.stored.chats.reachable(31)
+    async with rooms.open(bot_api):
+        bot_api.say("/broadcast Closed on Monday", ADMIN)
+        assert (await bot_api.wait_for_message(2, ADMIN))[0] == "Closed on Monday"
+        preview = bot_api.messages(ADMIN)[1]
+        send, cancel = (each["callback_data"] for each in buttons(preview))
+        bot_api.press(preview, cancel, ADMIN)
+        bot_api.press(preview, send, ADMIN)
+        await until(lambda: len(bot_api.toasts) == 2)
+        assert (await bot_api.wait_for_message(3, ADMIN))[2] == translate("broadcast_cancelled")
+    assert bot_api.toasts == ["", translate("broadcast_over")]
+    assert bot_api.sent(31) == []

@@ -56,82 +56,79 @@ EMPTY = {"response_type": "recommendation", "intro": "Here:", "wines": [], "clos
 TRUNCATED = answer('{"response_type": "rec', "length")
 
 
-class TestRetries:
-    """R-003: its seven cases."""
-
-    @pytest.mark.parametrize(
-        ("invalid", "error", "told"),
-        [
-            pytest.param(answer("I like it!"), "invalid_json", "holds no JSON", id="r003_1"),
-            pytest.param(TRUNCATED, "truncated", "cut off at the token limit", id="r003_5"),
-            pytest.param(answer_json(EMPTY), "semantic", "wines", id="r003_6"),
-        ],
-    )
-    async def test_r003_an_invalid_answer_is_fed_back_and_the_retry_succeeds(
-        self, invalid: Step, error: str, told: str, model_server: ModelServer
-    ) -> None:
-        model_server.script(search(), invalid, valid())
-        response = await turn(service(model_server))
-        assert_answered(response)
-        assert (response.retry_count, response.error_types) == (1, (error,))
-        assert told in last_messages(model_server)[1]["content"]
-        limits = [request.json["max_completion_tokens"] for request in model_server.requests]
-        assert limits == [1500, 1500, 3000 if error == "truncated" else 1500]
-
-    async def test_r003_3_and_4_a_valid_answer_and_a_refusal_cost_no_retry(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(search(), valid(), refusal("I cannot help with that."))
-        answered, refused = [await turn(service(model_server)) for _ in range(2)]
-        assert_answered(answered)
-        assert (answered.retry_count, answered.wine_ids) == (0, (CHINON.id,))
-        assert (refused.text, refused.outcome) == ("", "refusal")
-        assert len(model_server.requests) == 3
-
-    async def test_r003_7_the_trace_holds_retry_count_and_error_types(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(search(), answer("{"), answer_json(INVENTED), valid())
-        root = root_span()
-        response = await turn(service(model_server), span=root)
-        assert (response.retry_count, response.error_types) == (2, ("invalid_json", "grounding"))
-        assert root.names == ["llm.plan", "tool.search_wines", *["llm.answer", "guard.output"] * 3]
-        answers = [child for child in root.children if child.name == "llm.answer"]
-        assert [child.metadata.get("error_type") for child in answers] == [
-            "invalid_json",
-            "grounding",
-            None,
-        ]
-        assert [child.output for child in answers[:1]] == ["{"]
-        assert all(child.usage and child.usage.prompt_tokens for child in answers)
-        for child in answers:
-            assert child.model == "gpt-4o"
-            assert child.model_parameters == {"max_tokens": 1500}
-            assert child.cost_usd
-            assert child.metadata.items() >= {"mode": "json_object", "model": "gpt-4o"}.items()
-        assert [child.level for child in answers] == ["WARNING", "WARNING", None]
+@pytest.mark.parametrize(
+    ("invalid", "error", "told"),
+    [
+        pytest.param(answer("I like it!"), "invalid_json", "holds no JSON", id="r003_1"),
+        pytest.param(TRUNCATED, "truncated", "cut off at the token limit", id="r003_5"),
+        pytest.param(answer_json(EMPTY), "semantic", "wines", id="r003_6"),
+    ],
+)
+async def test_r003_an_invalid_answer_is_fed_back_and_the_retry_succeeds(
+    invalid: Step, error: str, told: str, model_server: ModelServer
+) -> None:
+    model_server.script(search(), invalid, valid())
+    response = await turn(service(model_server))
+    assert_answered(response)
+    assert (response.retry_count, response.error_types) == (1, (error,))
+    assert told in last_messages(model_server)[1]["content"]
+    limits = [request.json["max_completion_tokens"] for request in model_server.requests]
+    assert limits == [1500, 1500, 3000 if error == "truncated" else 1500]
 
 
-class TestFeedback:
-    """What a retry shows the model."""
+async def test_r003_3_and_4_a_valid_answer_and_a_refusal_cost_no_retry(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(search(), valid(), refusal("I cannot help with that."))
+    answered, refused = [await turn(service(model_server)) for _ in range(2)]
+    assert_answered(answered)
+    assert (answered.retry_count, answered.wine_ids) == (0, (CHINON.id,))
+    assert (refused.text, refused.outcome) == ("", "refusal")
+    assert len(model_server.requests) == 3
 
-    async def test_r002_the_wording_is_the_documented_one(self, model_server: ModelServer) -> None:
-        model_server.script(search(), answer_json({"intro": "Hi"}), valid())
-        await turn(service(model_server))
-        raw, said = last_messages(model_server)
-        assert raw == {"role": "assistant", "content": '{"intro": "Hi"}'}
-        expected = FEEDBACK.format(error_description="response_type: Field required")
-        assert said == {"role": "user", "content": expected}
 
-    async def test_r001_a_retry_keeps_the_tool_results_and_runs_no_tool_again(
-        self, model_server: ModelServer
-    ) -> None:
-        catalogue = FakeCatalogue()
-        model_server.script(search(), answer("{"), valid())
-        assert_answered(await turn(service(model_server), catalogue=catalogue))
-        roles = [message["role"] for message in model_server.requests[-1].json["messages"]]
-        assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
-        assert len(catalogue.searched) == 1
+async def test_r003_7_the_trace_holds_retry_count_and_error_types(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(search(), answer("{"), answer_json(INVENTED), valid())
+    root = root_span()
+    response = await turn(service(model_server), span=root)
+    assert (response.retry_count, response.error_types) == (2, ("invalid_json", "grounding"))
+    assert root.names == ["llm.plan", "tool.search_wines", *["llm.answer", "guard.output"] * 3]
+    answers = [child for child in root.children if child.name == "llm.answer"]
+    assert [child.metadata.get("error_type") for child in answers] == [
+        "invalid_json",
+        "grounding",
+        None,
+    ]
+    assert [child.output for child in answers[:1]] == ["{"]
+    assert all(child.usage and child.usage.prompt_tokens for child in answers)
+    for child in answers:
+        assert child.model == "gpt-4o"
+        assert child.model_parameters == {"max_tokens": 1500}
+        assert child.cost_usd
+        assert child.metadata.items() >= {"mode": "json_object", "model": "gpt-4o"}.items()
+    assert [child.level for child in answers] == ["WARNING", "WARNING", None]
+
+
+async def test_r002_the_wording_is_the_documented_one(model_server: ModelServer) -> None:
+    model_server.script(search(), answer_json({"intro": "Hi"}), valid())
+    await turn(service(model_server))
+    raw, said = last_messages(model_server)
+    assert raw == {"role": "assistant", "content": '{"intro": "Hi"}'}
+    expected = FEEDBACK.format(error_description="response_type: Field required")
+    assert said == {"role": "user", "content": expected}
+
+
+async def test_r001_a_retry_keeps_the_tool_results_and_runs_no_tool_again(
+    model_server: ModelServer,
+) -> None:
+    catalogue = FakeCatalogue()
+    model_server.script(search(), answer("{"), valid())
+    assert_answered(await turn(service(model_server), catalogue=catalogue))
+    roles = [message["role"] for message in model_server.requests[-1].json["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert len(catalogue.searched) == 1
 
 
 def test_r004_a_result_has_a_text_ids_and_an_error() -> None:
@@ -148,103 +145,92 @@ def test_r006_history_ends_at_a_boundary_within_its_limit() -> None:
     assert truncate_at_boundary("Short.", 2000) == "Short."
 
 
-class TestPolicy:
-    """R-007: one number of retries for every kind of error, and nothing else."""
-
-    @pytest.mark.parametrize(
-        "invalid",
-        [
-            [answer(f"no JSON {number}") for number in range(3)],
-            [answer_json({"wines": number}) for number in range(3)],
-            [answer_json(INFORMATIONAL | {"intro": " " * number}) for number in range(3)],
-            [answer_json(INVENTED | {"closing": f"{number}."}) for number in range(3)],
-            [answer("{" * (number + 1), "length") for number in range(3)],
-            [answer(" " * number) for number in range(3)],
-        ],
-        ids=["no JSON", "schema", "semantic", "grounding", "truncated", "empty"],
-    )
-    async def test_r007_and_r003_2_every_error_is_retried_alike_and_the_result_is_empty(
-        self, invalid: list[Step], model_server: ModelServer
-    ) -> None:
-        model_server.script(search(), *invalid)
-        response = await turn(service(model_server))
-        assert (response.text, response.answer, response.outcome) == ("", None, "exhausted")
-        assert (response.retry_count, len(model_server.requests)) == (2, 4)
-
-    def test_r007_the_setting_is_two_by_default(self) -> None:
-        assert Limits().structured_output_max_retries == 2
+@pytest.mark.parametrize(
+    "invalid",
+    [
+        [answer(f"no JSON {number}") for number in range(3)],
+        [answer_json({"wines": number}) for number in range(3)],
+        [answer_json(INFORMATIONAL | {"intro": " " * number}) for number in range(3)],
+        [answer_json(INVENTED | {"closing": f"{number}."}) for number in range(3)],
+        [answer("{" * (number + 1), "length") for number in range(3)],
+        [answer(" " * number) for number in range(3)],
+    ],
+    ids=["no JSON", "schema", "semantic", "grounding", "truncated", "empty"],
+)
+async def test_r007_and_r003_2_every_error_is_retried_alike_and_the_result_is_empty(
+    invalid: list[Step], model_server: ModelServer
+) -> None:
+    model_server.script(search(), *invalid)
+    response = await turn(service(model_server))
+    assert (response.text, response.answer, response.outcome) == ("", None, "exhausted")
+    assert (response.retry_count, len(model_server.requests)) == (2, 4)
 
 
-class TestGrounding:
-    """An invented wine never reaches a person."""
-
-    async def test_a_model_that_skipped_the_search_may_call_it_after_feedback(
-        self, model_server: ModelServer
-    ) -> None:
-        model_server.script(valid(), search(), valid())
-        response = await turn(service(model_server))
-        assert_answered(response)
-        formats = ["response_format" in request.json for request in model_server.requests]
-        assert formats == [True, False, True]
-
-    async def test_the_valid_part_of_an_answer_is_salvaged(self, model_server: ModelServer) -> None:
-        mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}
-        model_server.script(search(), *[answer_json(mixed)] * 3)
-        response = await turn(service(model_server))
-        assert (response.outcome, response.text) == ("salvaged", SHOWN)
+def test_r007_the_setting_is_two_by_default() -> None:
+    assert Limits().structured_output_max_retries == 2
 
 
-class TestRequests:
-    """What the server gets to see, and what a turn adds to the history of the next."""
-
-    @pytest.mark.parametrize("mode", ["prompt", "json_object", "json_schema"])
-    async def test_tools_history_and_format_are_sent(
-        self, mode: Any, model_server: ModelServer
-    ) -> None:
-        model_server.strict = True
-        model_server.script(search(), answer("no"), valid(), answer_json(INFORMATIONAL))
-        llm = service(model_server, mode=mode)
-        first = await turn(llm)
-        roles = [message["role"] for message in first.messages]
-        assert roles == ["user", "assistant", "tool", "assistant"]
-        said = json.loads(first.messages[-1]["content"])
-        assert SommelierResponse.model_validate(said) == first.answer
-        second = await turn(llm, history=first.messages, message="And tannin?")
-        assert second.outcome == "answered"
-        sent = model_server.requests[-1].json
-        assert sent["messages"][1:] == [*first.messages, {"role": "user", "content": "And tannin?"}]
-        tools = [tool["function"]["name"] for tool in sent["tools"]]
-        assert tools == ["search_wines", "get_wine"]
-        wanted = sent.get("response_format", {"type": "prompt"})
-        assert wanted["type"] == mode
-        if mode == "json_schema":
-            assert wanted["json_schema"]["name"] == "SommelierResponse"
-            assert wanted["json_schema"]["strict"] is True
+async def test_a_model_that_skipped_the_search_may_call_it_after_feedback(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(valid(), search(), valid())
+    response = await turn(service(model_server))
+    assert_answered(response)
+    formats = ["response_format" in request.json for request in model_server.requests]
+    assert formats == [True, False, True]
 
 
-class TestMisuse:
-    """What somebody who uses the loop for the first time is told."""
+async def test_the_valid_part_of_an_answer_is_salvaged(model_server: ModelServer) -> None:
+    mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}
+    model_server.script(search(), *[answer_json(mixed)] * 3)
+    response = await turn(service(model_server))
+    assert (response.outcome, response.text) == ("salvaged", SHOWN)
 
-    @pytest.mark.parametrize("run", [Run(), None])
-    async def test_a_run_needs_a_model(self, run: Any) -> None:
-        with pytest.raises(TypeError, match="run must have a model"):
-            await generate_agentic_response("Hi", run=run, contract=SOMMELIER)
 
-    async def test_a_model_of_ones_own_that_breaks_makes_way_for_the_next(
-        self, model_server: ModelServer, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        class Broken:
-            model, base_url = "own", None
+@pytest.mark.parametrize("mode", ["prompt", "json_object", "json_schema"])
+async def test_tools_history_and_format_are_sent(mode: Any, model_server: ModelServer) -> None:
+    model_server.strict = True
+    model_server.script(search(), answer("no"), valid(), answer_json(INFORMATIONAL))
+    llm = service(model_server, mode=mode)
+    first = await turn(llm)
+    roles = [message["role"] for message in first.messages]
+    assert roles == ["user", "assistant", "tool", "assistant"]
+    said = json.loads(first.messages[-1]["content"])
+    assert SommelierResponse.model_validate(said) == first.answer
+    second = await turn(llm, history=first.messages, message="And tannin?")
+    assert second.outcome == "answered"
+    sent = model_server.requests[-1].json
+    assert sent["messages"][1:] == [*first.messages, {"role": "user", "content": "And tannin?"}]
+    tools = [tool["function"]["name"] for tool in sent["tools"]]
+    assert tools == ["search_wines", "get_wine"]
+    wanted = sent.get("response_format", {"type": "prompt"})
+    assert wanted["type"] == mode
+    if mode == "json_schema":
+        assert wanted["json_schema"]["name"] == "SommelierResponse"
+        assert wanted["json_schema"]["strict"] is True
 
-            async def generate_with_tools(self, *_: object) -> LLMResponse:
-                raise RuntimeError("secret")
 
-        model_server.script(answer("Hello"))
-        second, contract = service(model_server), OutputContract(str)
-        run = Run([Broken(), second])
-        response = await generate_agentic_response("Hi", run=run, contract=contract)
-        alone = await generate_agentic_response("Hi", run=Run([Broken()]), contract=contract)
-        await second.close()
-        assert (response.text, run.ledger.requests) == ("Hello", 2)
-        assert (alone.outcome, alone.error) == ("model_error", "the model failed (RuntimeError)")
-        assert "secret" not in caplog.text
+@pytest.mark.parametrize("run", [Run(), None])
+async def test_a_run_needs_a_model(run: Any) -> None:
+    with pytest.raises(TypeError, match="run must have a model"):
+        await generate_agentic_response("Hi", run=run, contract=SOMMELIER)
+
+
+async def test_a_model_of_ones_own_that_breaks_makes_way_for_the_next(
+    model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        model, base_url = "own", None
+
+        async def generate_with_tools(self, *_: object) -> LLMResponse:
+            raise RuntimeError("secret")
+
+    model_server.script(answer("Hello"))
+    second, contract = service(model_server), OutputContract(str)
+    run = Run([Broken(), second])
+    response = await generate_agentic_response("Hi", run=run, contract=contract)
+    alone = await generate_agentic_response("Hi", run=Run([Broken()]), contract=contract)
+    await second.close()
+    assert (response.text, run.ledger.requests) == ("Hello", 2)
+    assert (alone.outcome, alone.error) == ("model_error", "the model failed (RuntimeError)")
+    assert "secret" not in caplog.text

@@ -28,92 +28,88 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-class TestStore:
-    """What every database must do."""
+async def test_a_folder_is_added_with_its_metadata(store: SqlDocumentStore, folder: Path) -> None:
+    report = await add_documents(store, [folder])
+    loire, serving = "cellar notes/france/loire.md", "cellar notes/serving.txt"
+    assert report == AddReport(added=[serving, loire])
+    first, second = await store.documents()
+    assert (first.path, first.title, first.kind) == (loire, "The Loire", "markdown")
+    assert (first.size, first.parts, first.added_at) == (len(LOIRE), 2, NOON)
+    assert (second.title, second.kind, second.parts) == ("Serving", "text", 1)
+    assert await store.known_paths([serving, "nowhere.md", "\ud800", ""]) == {serving}
+    (chunk,) = await store.search(["sur lie"])
+    assert (chunk.path, chunk.title, chunk.location) == (loire, "The Loire", "Muscadet")
+    assert (chunk.id, chunk.position, chunk.parts) == (f"{chunk.document_id}-2", 2, 2)
+    assert chunk.text == "Aged sur lie, on its lees."
 
-    async def test_a_folder_is_added_with_its_metadata(
-        self, store: SqlDocumentStore, folder: Path
-    ) -> None:
-        report = await add_documents(store, [folder])
-        loire, serving = "cellar notes/france/loire.md", "cellar notes/serving.txt"
-        assert report == AddReport(added=[serving, loire])
-        first, second = await store.documents()
-        assert (first.path, first.title, first.kind) == (loire, "The Loire", "markdown")
-        assert (first.size, first.parts, first.added_at) == (len(LOIRE), 2, NOON)
-        assert (second.title, second.kind, second.parts) == ("Serving", "text", 1)
-        assert await store.known_paths([serving, "nowhere.md", "\ud800", ""]) == {serving}
-        (chunk,) = await store.search(["sur lie"])
-        assert (chunk.path, chunk.title, chunk.location) == (loire, "The Loire", "Muscadet")
-        assert (chunk.id, chunk.position, chunk.parts) == (f"{chunk.document_id}-2", 2, 2)
-        assert chunk.text == "Aged sur lie, on its lees."
 
-    async def test_only_what_changed_is_indexed_again(
-        self, store: SqlDocumentStore, folder: Path
-    ) -> None:
-        await add_documents(store, [folder])
-        before = {document.path: document.id for document in await store.documents()}
-        (folder / "france" / "loire.md").write_text("# The Loire\n\nNow about Chinon.")
-        report = await add_documents(store, [folder])
-        assert report == AddReport(
-            updated=["cellar notes/france/loire.md"], unchanged=["cellar notes/serving.txt"]
-        )
-        assert {document.path: document.id for document in await store.documents()} == before
-        assert await store.search(["lees"]) == []
-        assert {chunk.text for chunk in await store.search(["Chinon about"])} == {
-            "Now about Chinon.",
-            "Serve Muscadet cold.\n\nServe Chinon cool.",
-        }
+async def test_only_what_changed_is_indexed_again(store: SqlDocumentStore, folder: Path) -> None:
+    await add_documents(store, [folder])
+    before = {document.path: document.id for document in await store.documents()}
+    (folder / "france" / "loire.md").write_text("# The Loire\n\nNow about Chinon.")
+    report = await add_documents(store, [folder])
+    assert report == AddReport(
+        updated=["cellar notes/france/loire.md"], unchanged=["cellar notes/serving.txt"]
+    )
+    assert {document.path: document.id for document in await store.documents()} == before
+    assert await store.search(["lees"]) == []
+    assert {chunk.text for chunk in await store.search(["Chinon about"])} == {
+        "Now about Chinon.",
+        "Serve Muscadet cold.\n\nServe Chinon cool.",
+    }
 
-    async def test_bad_files_are_reported_and_stop_nothing(
-        self, store: SqlDocumentStore, folder: Path
-    ) -> None:
-        (folder / "a.pdf").write_bytes(b"%PDF-1.4 broken")
-        (folder / "b.bin").write_bytes(b"\x00")
-        (folder / "big.txt").write_text("x" * 2000)
-        (folder / ".hidden.md").write_text("hidden")
-        (folder / ("n" * 250)).mkdir()
-        (folder / ("n" * 250) / f"{'n' * 100}.md").write_text("long name")
-        (folder / "latin.txt").write_bytes("Château".encode("latin-1"))
-        report = await add_documents(store, [folder, Path("gone.md"), Path("gone")], max_bytes=1500)
-        assert len(report.added) == 3
-        unread = ("a.pdf is broken", "b.bin is not", "big.txt has", f"{'n' * 250}/")
-        begins = [*(f"cellar notes/{file}" for file in unread), "gone.md is not", "gone is not"]
-        assert len(report.problems) == len(begins)
-        assert all(map(str.startswith, report.problems, begins))
-        (note,) = report.notes
-        assert note.startswith("cellar notes/latin.txt is not UTF-8 and was read as cp1252")
 
-    async def test_removing_forgets_a_document_or_all_below_a_path(
-        self, store: SqlDocumentStore, folder: Path
-    ) -> None:
-        (folder.parent / "cellar notes 2").mkdir()
-        (folder.parent / "cellar notes 2" / "other.md").write_text("Muscadet stays.")
-        await add_documents(store, [folder, folder.parent / "cellar notes 2"])
-        assert await store.remove("cellar notes/serving.txt") == 1
-        assert await store.remove("cellar notes/serving.txt") == 0
-        assert [await store.remove(path) for path in ("", "/", "%", "cellar_notes")] == [0] * 4
-        assert await store.remove("cellar notes/") == 1
-        assert [chunk.text for chunk in await store.search(["Muscadet"])] == ["Muscadet stays."]
+async def test_bad_files_are_reported_and_stop_nothing(
+    store: SqlDocumentStore, folder: Path
+) -> None:
+    (folder / "a.pdf").write_bytes(b"%PDF-1.4 broken")
+    (folder / "b.bin").write_bytes(b"\x00")
+    (folder / "big.txt").write_text("x" * 2000)
+    (folder / ".hidden.md").write_text("hidden")
+    (folder / ("n" * 250)).mkdir()
+    (folder / ("n" * 250) / f"{'n' * 100}.md").write_text("long name")
+    (folder / "latin.txt").write_bytes("Château".encode("latin-1"))
+    report = await add_documents(store, [folder, Path("gone.md"), Path("gone")], max_bytes=1500)
+    assert len(report.added) == 3
+    unread = ("a.pdf is broken", "b.bin is not", "big.txt has", f"{'n' * 250}/")
+    begins = [*(f"cellar notes/{file}" for file in unread), "gone.md is not", "gone is not"]
+    assert len(report.problems) == len(begins)
+    assert all(map(str.startswith, report.problems, begins))
+    (note,) = report.notes
+    assert note.startswith("cellar notes/latin.txt is not UTF-8 and was read as cp1252")
 
-    async def test_replicas_that_add_at_once_add_once(
-        self, sessions: Sessions, folder: Path
-    ) -> None:
-        stores = [SqlDocumentStore(sessions) for _ in range(4)]
-        reports = await asyncio.gather(*(add_documents(store, [folder]) for store in stores))
-        assert sum(len(report.added) for report in reports) == 2
-        assert sum(len(report.unchanged) for report in reports) == 6
-        assert len(await stores[0].search(["Muscadet"])) == 2
 
-    async def test_starter_documents_are_there_all_or_none(
-        self, store: SqlDocumentStore, tmp_path: Path
-    ) -> None:
-        for number in range(150):
-            (tmp_path / f"{number}.md").write_text(f"# Wine {number}\n\nIt is good.")
-        loading = asyncio.create_task(load_starter_documents(store, tmp_path))
-        seen = {0}
-        while not loading.done():
-            seen.add(await store.count())
-            await asyncio.sleep(0)
-        assert seen | {await store.count()} == {0, 150}
-        assert (await store.known_paths(["starter/7.md"])) == {"starter/7.md"}
-        assert await load_starter_documents(store, tmp_path) is None
+async def test_removing_forgets_a_document_or_all_below_a_path(
+    store: SqlDocumentStore, folder: Path
+) -> None:
+    (folder.parent / "cellar notes 2").mkdir()
+    (folder.parent / "cellar notes 2" / "other.md").write_text("Muscadet stays.")
+    await add_documents(store, [folder, folder.parent / "cellar notes 2"])
+    assert await store.remove("cellar notes/serving.txt") == 1
+    assert await store.remove("cellar notes/serving.txt") == 0
+    assert [await store.remove(path) for path in ("", "/", "%", "cellar_notes")] == [0] * 4
+    assert await store.remove("cellar notes/") == 1
+    assert [chunk.text for chunk in await store.search(["Muscadet"])] == ["Muscadet stays."]
+
+
+async def test_replicas_that_add_at_once_add_once(sessions: Sessions, folder: Path) -> None:
+    stores = [SqlDocumentStore(sessions) for _ in range(4)]
+    reports = await asyncio.gather(*(add_documents(store, [folder]) for store in stores))
+    assert sum(len(report.added) for report in reports) == 2
+    assert sum(len(report.unchanged) for report in reports) == 6
+    assert len(await stores[0].search(["Muscadet"])) == 2
+
+
+async def test_starter_documents_are_there_all_or_none(
+    store: SqlDocumentStore, tmp_path: Path
+) -> None:
+    for number in range(150):
+        (tmp_path / f"{number}.md").write_text(f"# Wine {number}\n\nIt is good.")
+    loading = asyncio.create_task(load_starter_documents(store, tmp_path))
+    seen = {0}
+    while not loading.done():
+        seen.add(await store.count())
+        await asyncio.sleep(0)
+    assert seen | {await store.count()} == {0, 150}
+    assert (await store.known_paths(["starter/7.md"])) == {"starter/7.md"}
+    assert await load_starter_documents(store, tmp_path) is None

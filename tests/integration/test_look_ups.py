@@ -85,51 +85,50 @@ def marks(message: JsonObject) -> list[str]:
     return [entity["type"] for entity in message.get("entities", [])]
 
 
-class TestAsk:
-    async def test_an_answer_has_footnotes_with_titles_and_folded_passages(
-        self, desk: Desk
-    ) -> None:
-        (shown,) = await desk.ask("/ask What are lees?", answer(LEES))
-        assert shown.startswith("Lees are mostly dead yeast cells [1].\n\nSources\n[1] Sur lie · ")
-        assert shown.count("Lees are mostly dead   yeast cells.") == 1
-        assert "methods/sur-lie.md" not in shown
-        (message,) = desk.shown
-        assert (marks(message), buttons(message)) == (["bold", "expandable_blockquote"], [])
-        (turn,) = desk.tracer.turns
-        assert desk.tracer.inputs == ["/ask What are lees?"]
-        names = ["guard.input", "retrieve.documents", "llm.answer", "guard.output", "telegram.send"]
-        assert turn.names == names
-        assert (turn.metadata["outcome"], turn.metadata["llm_calls"]) == ("answered", 1)
-        assert str(turn.output).startswith("Lees are mostly dead yeast cells [1].")
+async def test_an_answer_has_footnotes_with_titles_and_folded_passages(desk: Desk) -> None:
+    (shown,) = await desk.ask("/ask What are lees?", answer(LEES))
+    assert shown.startswith("Lees are mostly dead yeast cells [1].\n\nSources\n[1] Sur lie · ")
+    assert shown.count("Lees are mostly dead   yeast cells.") == 1
+    assert "methods/sur-lie.md" not in shown
+    (message,) = desk.shown
+    assert (marks(message), buttons(message)) == (["bold", "expandable_blockquote"], [])
+    (turn,) = desk.tracer.turns
+    assert desk.tracer.inputs == ["/ask What are lees?"]
+    names = ["guard.input", "retrieve.documents", "llm.answer", "guard.output", "telegram.send"]
+    assert turn.names == names
+    assert (turn.metadata["outcome"], turn.metadata["llm_calls"]) == ("answered", 1)
+    assert str(turn.output).startswith("Lees are mostly dead yeast cells [1].")
 
-    async def test_without_a_model_the_best_passages_are_shown_once_and_that_is_said(
-        self, desk: Desk
-    ) -> None:
-        (shown,) = await desk.ask("/ask When may Muscadet be bottled?")
-        assert shown.startswith(f"{translate('best_passages')}\n\n{MUSCADET.text} [1]")
-        assert shown.endswith(f"\n\n{NOTE_SIGN} {translate('documents_no_model')}")
-        assert "[1] Sur lie · Muscadet" in shown
-        assert shown.count(MUSCADET.text) == 1
-        assert buttons(desk.shown[0]) == []
 
-    async def test_under_a_weak_answer_a_button_refines_the_question_once(self, desk: Desk) -> None:
-        question = "What *are* lees,\n> and [why]?"
-        seen = await desk.ask(f"/ask {question}", answer(WEAK))
-        assert seen == [f"{WEAK}\n\n{question}"]
-        (weak,) = desk.shown
-        # Pressed after a restart, and twice.
-        async with desk.open(answer_json(REFINED), answer(LEES)) as lanes:
-            desk.bot_api.press(weak, "refine")
-            desk.bot_api.press(weak, "refine")
-            await desk.bot_api.wait_for_message(2)
-            await at_rest(lanes)
-            desk.bot_api.say("/new")
-            seen = await desk.bot_api.wait_for_message(3)
-        assert seen[1].startswith(f"I also searched for: {REFINED['refined_query']}\n\nLees are")
-        assert seen[2:] == [translate("forgotten")]
-        assert f"QUESTION: {question}" in sent(desk.model_server)["messages"][1]["content"]
-        assert [call.status for call in desk.bot_api.calls_of("answerCallbackQuery")] == [200, 200]
-        assert all(buttons(message) == [] for message in desk.shown)
+async def test_without_a_model_the_best_passages_are_shown_once_and_that_is_said(
+    desk: Desk,
+) -> None:
+    (shown,) = await desk.ask("/ask When may Muscadet be bottled?")
+    assert shown.startswith(f"{translate('best_passages')}\n\n{MUSCADET.text} [1]")
+    assert shown.endswith(f"\n\n{NOTE_SIGN} {translate('documents_no_model')}")
+    assert "[1] Sur lie · Muscadet" in shown
+    assert shown.count(MUSCADET.text) == 1
+    assert buttons(desk.shown[0]) == []
+
+
+async def test_under_a_weak_answer_a_button_refines_the_question_once(desk: Desk) -> None:
+    question = "What *are* lees,\n> and [why]?"
+    seen = await desk.ask(f"/ask {question}", answer(WEAK))
+    assert seen == [f"{WEAK}\n\n{question}"]
+    (weak,) = desk.shown
+    # Pressed after a restart, and twice.
+    async with desk.open(answer_json(REFINED), answer(LEES)) as lanes:
+        desk.bot_api.press(weak, "refine")
+        desk.bot_api.press(weak, "refine")
+        await desk.bot_api.wait_for_message(2)
+        await at_rest(lanes)
+        desk.bot_api.say("/new")
+        seen = await desk.bot_api.wait_for_message(3)
+    assert seen[1].startswith(f"I also searched for: {REFINED['refined_query']}\n\nLees are")
+    assert seen[2:] == [translate("forgotten")]
+    assert f"QUESTION: {question}" in sent(desk.model_server)["messages"][1]["content"]
+    assert [call.status for call in desk.bot_api.calls_of("answerCallbackQuery")] == [200, 200]
+    assert all(buttons(message) == [] for message in desk.shown)
 
 
 async def test_what_cannot_be_looked_up_gets_one_sentence(desk: Desk) -> None:
@@ -170,12 +169,11 @@ async def test_each_quote_is_a_message_and_the_models_words_are_marked(desk: Des
     ]
 
 
-class TestFind:
-    async def test_without_a_provider_there_are_ten_links(self, desk: Desk) -> None:
-        (shown,) = await desk.ask("/find wine bars in Lyon")
-        lead = f"Wine bar · Lyon\n\n{translate('no_place_search')}\n\n1. wine bar Lyon · duck"
-        assert shown.startswith(lead)
-        (message,) = desk.shown
-        links = [entity["url"] for entity in message["entities"] if entity["type"] == "text_link"]
-        assert len(links) == 10
-        assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)
+async def test_without_a_provider_there_are_ten_links(desk: Desk) -> None:
+    (shown,) = await desk.ask("/find wine bars in Lyon")
+    lead = f"Wine bar · Lyon\n\n{translate('no_place_search')}\n\n1. wine bar Lyon · duck"
+    assert shown.startswith(lead)
+    (message,) = desk.shown
+    links = [entity["url"] for entity in message["entities"] if entity["type"] == "text_link"]
+    assert len(links) == 10
+    assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)
