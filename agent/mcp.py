@@ -29,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-from agent.engine.errors import ToolError, describe_validation_error, fence
+from agent.engine.errors import ToolError, describe_validation_error, quoted
 from agent.engine.messages import api_name
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
@@ -108,7 +108,7 @@ def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
             servers[api_name(name)] = McpServer.model_validate(entry)
         except ValidationError as error:
             problem = describe_validation_error(error).removeprefix("answer: ")
-            problems.append(f"{fence(name)}: {problem}")
+            problems.append(f"{quoted(name)}: {problem}")
     return servers, problems
 
 

@@ -79,14 +79,14 @@ class Bottles:
 class Change:
     """A change of a person's stored data, applied by the commit that ends a turn.
 
-    `learned` facts are added, `unlearned` ones removed. The counts of `bottles` are added to those
-    in the cellar. The change can be undone once, by its `undo_id`; a change with `undoes` reverts
-    the one with that id. With `forget`, the person's hash in traces, all their data is deleted.
+    The counts of `bottles` are added to those in the cellar. The change can be undone once, by its
+    `undo_id`; a change with `undoes` reverts the one with that id. With `forget`, the person's hash
+    in traces, all their data is deleted.
     """
 
     user_id: int
-    learned: tuple[Fact, ...] = ()
-    unlearned: tuple[Fact, ...] = ()
+    added_facts: tuple[Fact, ...] = ()
+    removed_facts: tuple[Fact, ...] = ()
     bottles: tuple[Bottles, ...] = ()
     undo_id: int = 0
     undoes: int = 0
@@ -97,7 +97,10 @@ class Change:
         """Return the change that reverts this one."""
         bottles = tuple(replace(owned, count=-owned.count) for owned in self.bottles)
         return Change(
-            user_id=self.user_id, learned=self.unlearned, unlearned=self.learned, bottles=bottles
+            user_id=self.user_id,
+            added_facts=self.removed_facts,
+            removed_facts=self.added_facts,
+            bottles=bottles,
         )
 
 
@@ -116,8 +119,8 @@ NOBODY: Final = Person()
 
 def changed(person: Person, change: Change) -> Person:
     """Return a person after a change; a count of bottles never falls below 0."""
-    gone = {fact.key for fact in (*change.unlearned, *change.learned)}
-    facts = (*(fact for fact in person.facts if fact.key not in gone), *change.learned)
+    gone = {fact.key for fact in (*change.removed_facts, *change.added_facts)}
+    facts = (*(fact for fact in person.facts if fact.key not in gone), *change.added_facts)
     owned = {bottles.key: bottles for bottles in person.bottles}
     for new in change.bottles:
         before = owned.pop(new.key, None) or replace(new, count=0, id=len(owned) + 1)

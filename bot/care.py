@@ -128,4 +128,5 @@ def _stated_allergies(person: Person) -> tuple[Change, ...]:
     new = sorted(person.care.own_allergies - known)
     if not (person.user_id and new):
         return ()
-    return (Change(user_id=person.user_id, learned=tuple(Fact("allergy", name) for name in new)),)
+    facts = tuple(Fact("allergy", name) for name in new)
+    return (Change(user_id=person.user_id, added_facts=facts),)

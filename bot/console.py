@@ -119,7 +119,7 @@ async def _forget_user(app: App, user_id: int) -> None:
     await repositories.messages.forget(user_id)
     await repositories.cares.forget(user_id)
     facts = tuple(await repositories.memory.facts(user_id))
-    await repositories.turns.change([Change(user_id=user_id, unlearned=facts)])
+    await repositories.turns.change([Change(user_id=user_id, removed_facts=facts)])
 
 
 async def _answer(app: App, telegram: LocalTelegram, line: str) -> None:

@@ -37,7 +37,7 @@ from agent.documents.passages import (
 )
 from agent.documents.refine import Refinement, refine_question
 from agent.engine.contract import CORRECTION_INTRO, OutputContract
-from agent.engine.errors import fence
+from agent.engine.errors import quoted
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.i18n import translate
@@ -171,11 +171,11 @@ class CitationRules:
         return valid if is_answer else ""
 
     def _problem_of(self, statement: Statement) -> str | None:
-        shown = fence(statement.text, MAX_QUOTED_CHARS)
+        shown = quoted(statement.text, MAX_QUOTED_CHARS)
         cited = _bracketed(statement.cites)
         if statement.unknown_paths:
             listed = _bracketed(list(self._sources)[:MAX_SHOWN_PATHS])
-            name = fence(statement.unknown_paths[0])
+            name = quoted(statement.unknown_paths[0])
             return f"[{name}] is not one of the excerpts; cite only {listed}"
         if not statement.needs_citation:
             return None

@@ -11,7 +11,7 @@ from typing import Final
 
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence
-from agent.engine.errors import fence
+from agent.engine.errors import quoted
 from agent.text import Match, pattern, sentences, words
 
 NOT_ENOUGH: Final = "I don't have enough information"
@@ -116,7 +116,7 @@ def unretrieved_path(text: str, evidence: Evidence) -> str | None:
     paths = {found.path for found in evidence.sources.values() if isinstance(found, Chunk)}
     for name in _unknown_names(find_citations(text, paths)):
         if is_path(name):
-            return f"the text cites [{fence(name)}], which no tool returned; leave it out"
+            return f"the text cites [{quoted(name)}], which no tool returned; leave it out"
     return None
 
 

@@ -35,7 +35,7 @@ from agent.documents.passages import (
     retrieve,
 )
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.errors import fence
+from agent.engine.errors import quoted
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
@@ -136,14 +136,14 @@ def _consistency_problem(answer: QuotesAnswer) -> str | None:
 
 def _snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
     """Return why a snippet is no quote from these chunks, or None if it is one."""
-    content, named = fence(snippet.content), snippet.source_id
+    content, named = quoted(snippet.content), snippet.source_id
     titles = {chunk.document_id: as_data(chunk.title) for chunk in chunks}
     if not snippet.content.strip():
         return "content is empty"
     if named not in titles:
-        return f"no source has the id {fence(named)}; ids: {', '.join(titles)}"
+        return f"no source has the id {quoted(named)}; ids: {', '.join(titles)}"
     if snippet.source_title != titles[named]:
-        title, given = fence(titles[named]), fence(snippet.source_title)
+        title, given = quoted(titles[named]), quoted(snippet.source_title)
         return f"the source {named} has the title {title}, not {given}"
     if find_in_chunks(snippet, chunks):
         return None
@@ -172,14 +172,14 @@ def verbatim(content: str, text: str) -> str | None:
     models level as they copy. Quotation marks and an ellipsis around the content may be the
     model's. A quote begins and ends with a word.
     """
-    quoted = _compared(content.strip(f"{QUOTATION_MARKS}… "))[0].strip()
+    passage = _compared(content.strip(f"{QUOTATION_MARKS}… "))[0].strip()
     source, places = _compared_source(text)
-    start = source.find(quoted) if quoted else -1
+    start = source.find(passage) if passage else -1
     while start >= 0:
-        end = start + len(quoted)
+        end = start + len(passage)
         if not any(_is_within_word(source[max(0, at - 1) : at + 1]) for at in (start, end)):
             return text[places[start] : places[end - 1] + 1]
-        start = source.find(quoted, start + 1)
+        start = source.find(passage, start + 1)
     return None
 
 
@@ -359,7 +359,8 @@ def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None =
             "summary": found.summary,
             "no_results": found.no_results,
         }
-        quoted = {quote.chunk_id for quote in found.quotes}
-        return ToolOutput(content, by_chunk(chunk for chunk in found.chunks if chunk.id in quoted))
+        quoted_ids = {quote.chunk_id for quote in found.quotes}
+        sources = by_chunk(chunk for chunk in found.chunks if chunk.id in quoted_ids)
+        return ToolOutput(content, sources)
 
     return tool(quote_documents)

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from agent.documents.citations import unsupported_number
 from agent.documents.passages import as_data
 from agent.engine.contract import OutputContract
-from agent.engine.errors import fence
+from agent.engine.errors import quoted
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.prompts import prompt_for, with_instructions
@@ -189,5 +189,5 @@ def _added_number(refined: RefinedQuestion, question: str) -> str | None:
     """Return feedback on a number that the question does not hold: it would answer it. Or None."""
     for query in (refined.refined_query, *refined.variants, *refined.constraints):
         if number := unsupported_number(query, question):
-            return f"{fence(number)} is not in the question; leave it out"
+            return f"{quoted(number)} is not in the question; leave it out"
     return None

@@ -107,13 +107,13 @@ def describe_validation_error(error: ValidationError) -> str:
     """List the first few issues as `path: message`; without URLs and without the input."""
     issues = error.errors(include_url=False, include_context=False, include_input=False)
     described = [
-        f"{'.'.join(fence(str(part)) for part in issue['loc']) or 'answer'}: "
+        f"{'.'.join(quoted(str(part)) for part in issue['loc']) or 'answer'}: "
         f"{issue['msg'].removeprefix('Value error, ')}"
         for issue in issues[:SHOWN_ISSUES]
     ]
     return clip("; ".join(described), SHOWN_ERROR_CHARS)
 
 
-def fence(text: str, limit: int = 80) -> str:
+def quoted(text: str, limit: int = 80) -> str:
     """Quote a model's own words inside an error description: one line, bounded, no code fence."""
     return clip(" ".join(text.replace("`", "'").split()), limit)

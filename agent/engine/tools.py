@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
 from agent import lengths
-from agent.engine.errors import ToolError, describe_validation_error, fence, log_failure
+from agent.engine.errors import ToolError, describe_validation_error, log_failure, quoted
 from agent.engine.messages import JsonSchema, ToolCall, ToolSchema
 from agent.engine.run import Run
 from agent.text import storable, truncate_at_boundary
@@ -147,7 +147,7 @@ class Toolbox:
         with run.span.child(name, "tool", input=call.arguments, metadata=metadata) as span:
             if found is None:
                 listed = ", ".join(self.names) or "none"
-                problem = f"there is no tool {fence(call.name)}. Tools: {listed}"
+                problem = f"there is no tool {quoted(call.name)}. Tools: {listed}"
                 result = _failed("unknown_tool", problem)
             else:
                 result = await _execute(found, call.arguments, run.for_tool(span))

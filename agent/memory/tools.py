@@ -97,7 +97,7 @@ async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
     if not facts:
         return ToolOutput(KNOWN_ALREADY)
     removed = tuple(old for fact in facts for old in contradicted_facts(fact, person.facts))
-    return _change_output("remembered", person, learned=facts, unlearned=removed)
+    return _change_output("remembered", person, added_facts=facts, removed_facts=removed)
 
 
 async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
@@ -109,7 +109,7 @@ async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
     removed = tuple(fact for fact, score in zip(facts, scores, strict=True) if score == best > 0)
     if not removed:
         raise ToolError(UNKNOWN_FACT)
-    return _change_output("forgotten", person, unlearned=removed)
+    return _change_output("forgotten", person, removed_facts=removed)
 
 
 def _similarity(fact: Fact, value: str) -> int:

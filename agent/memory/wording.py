@@ -43,13 +43,13 @@ def _subject(fact: Fact) -> str:
     return fact.original_text
 
 
-def learned(facts: Iterable[Fact]) -> str:
+def added_note(facts: Iterable[Fact]) -> str:
     """Return the sentence that confirms facts; empty without any."""
     listed = _listed(facts)
     return translate("memory_learned", facts=listed) if listed else ""
 
 
-def unlearned(facts: Iterable[Fact]) -> str:
+def removed_note(facts: Iterable[Fact]) -> str:
     """Return the sentence that confirms forgotten facts; empty without any."""
     listed = _listed(facts)
     return translate("memory_unlearned", facts=listed) if listed else ""
@@ -102,19 +102,19 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
         return reply
     change = Change(
         user_id=person.user_id,
-        learned=tuple(fact for made in reply.changes for fact in made.learned),
-        unlearned=tuple(fact for made in reply.changes for fact in made.unlearned),
+        added_facts=tuple(fact for made in reply.changes for fact in made.added_facts),
+        removed_facts=tuple(fact for made in reply.changes for fact in made.removed_facts),
         bottles=tuple(item for made in reply.changes for item in made.bottles),
         undo_id=undo_id,
     )
-    is_changed = bool(change.learned or change.unlearned or change.bottles)
+    is_changed = bool(change.added_facts or change.removed_facts or change.bottles)
     is_read = bool(reply.wines) and len(message) <= MAX_READ
     facts = excluded(parse_query(message)) if is_read else ()
     return replace(
         reply,
         changes=(change,) if is_changed else (),
         notes=(*reply.notes, *change_notes(change, person)),
-        suggested_facts=new_facts(facts, (*person.facts, *change.learned)),
+        suggested_facts=new_facts(facts, (*person.facts, *change.added_facts)),
     )
 
 
@@ -124,8 +124,8 @@ def change_notes(change: Change, person: Person) -> list[str]:
     bottles = [item for item in after.bottles if item.key in keys]
     year = datetime.now(UTC).year
     parts = (
-        learned(change.learned),
-        unlearned(change.unlearned),
+        added_note(change.added_facts),
+        removed_note(change.removed_facts),
         cellar(bottles, year, translate("cellar_added")) if bottles else "",
     )
     return [part for part in parts if part]

@@ -15,7 +15,7 @@ from typing import Annotated, Final
 from pydantic import Field, RootModel, model_validator
 
 from agent.engine.contract import CORRECTION_INTRO, OutputContract
-from agent.engine.errors import AgentError, fence
+from agent.engine.errors import AgentError, quoted
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.i18n import current_language
@@ -177,14 +177,14 @@ def invalid(queries: Sequence[str], place: str) -> str | None:
         if not any(map(str.isalnum, query)):
             return f"query {position} is empty"
         if len(query) > LONGEST_QUERY or NO_QUERY.search(query):
-            return f"query {position} is no search query: {fence(query)}"
-    if elsewhere := [fence(query, 60) for query in queries if not mentions(query, place)]:
+            return f"query {position} is no search query: {quoted(query)}"
+    if elsewhere := [quoted(query, 60) for query in queries if not mentions(query, place)]:
         return (
-            f"these do not name {fence(place)}; put the town or district into each: "
+            f"these do not name {quoted(place)}; put the town or district into each: "
             f"{'; '.join(elsewhere)}"
         )
     if pairs := duplicates(queries, place):
-        listed = (f"{fence(one, 60)} = {fence(two, 60)}" for one, two in pairs[:SHOWN_PAIRS])
+        listed = (f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs[:SHOWN_PAIRS])
         return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(listed)}"
     return None
 

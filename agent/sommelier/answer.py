@@ -15,7 +15,7 @@ from agent.documents.answer import footnotes
 from agent.documents.citations import unretrieved_path
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.errors import fence
+from agent.engine.errors import quoted
 from agent.markdown import escape, link, live, plain
 from agent.sommelier.cards import wine_text
 from agent.sommelier.grounding import PLACEHOLDER, Grounds, sentences_that
@@ -121,7 +121,7 @@ def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
     wine = _wine(wine_id, evidence)
     if figures := grounds.wrong_figures(text, wine):
         source = f"{wine.label} has no such figure" if wine else "no tool returned them"
-        return f"leave out {', '.join(map(fence, figures))}: {source}"
+        return f"leave out {', '.join(map(quoted, figures))}: {source}"
     return None
 
 
@@ -129,9 +129,9 @@ def _ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None
     """Return why a wine may not be recommended: no tool returned it, or it is not on the list."""
     found = _wine(wine.wine_id, evidence)
     if found is None:
-        problem = f"no tool returned a wine with the id {fence(wine.wine_id)}"
+        problem = f"no tool returned a wine with the id {quoted(wine.wine_id)}"
     elif not _is_listed(found) and any(map(_is_listed, evidence.sources.values())):
-        problem = f"{fence(found.label)} is not on the guest's wine list"
+        problem = f"{quoted(found.label)} is not on the guest's wine list"
     else:
         return None
     return f"{problem}; {_allowed_ids(evidence)}"
@@ -141,7 +141,7 @@ def _unknown_placeholder(text: str, evidence: Evidence) -> str | None:
     """Return a problem with the first `{wine:ID}` whose wine no tool returned, or None."""
     for found in PLACEHOLDER.finditer(text):
         if not _wine(found[1].strip(), evidence):
-            problem = f"no tool returned a wine with the id in {fence(found[0])}"
+            problem = f"no tool returned a wine with the id in {quoted(found[0])}"
             return f"{problem}; {_allowed_ids(evidence)}"
     return None
 
@@ -159,7 +159,7 @@ def unknown_address(text: str, evidence: Evidence) -> str | None:
     known = evidence.links.union(paths, *map(_addresses, (*evidence.texts, *shown)))
     for address in addresses:
         if address not in known and not MISSING_SPACE.search(address):
-            return f"the text has the address {fence(address)}, which no tool found; leave it out"
+            return f"the text has the address {quoted(address)}, which no tool found; leave it out"
     return None
 
 

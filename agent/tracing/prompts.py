@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from agent.engine.errors import fence
+from agent.engine.errors import quoted
 from agent.engine.span import Prompt, PromptRef
 from agent.prompts import refusal, repository_prompts
 from agent.tracing.errors import unavailable
@@ -73,7 +73,7 @@ class ManagedPrompts:
             for name, current in self._current.items():
                 prompt = fetched(client, name, label=self._label) or repository_prompts()[name]
                 if reason := refusal(name, prompt.text):
-                    refused = f"{prompt.ref.origin} is refused: {fence(reason, 300)}"
+                    refused = f"{prompt.ref.origin} is refused: {quoted(reason, 300)}"
                     self._tell(f"prompt {name}", f"{refused}; {current.ref.origin} stays in use")
                 else:
                     self._current[name] = prompt

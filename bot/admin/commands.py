@@ -66,14 +66,14 @@ class AdminCommands:
     async def stats(self, update: Update, context: Context) -> None:
         """/stats: show today and the last 7 days as a table; in private only."""
         if message_of(update).chat.type != ChatType.PRIVATE:
-            await self.conversation.say(update, translate("stats_in_private"))
+            await self.conversation.reply(update, translate("stats_in_private"))
             return
         days = await self.conversation.repositories.turns.by_day(
             self.now() - timedelta(days=DAYS - 1)
         )
         from bot.admin.page import stats_table  # noqa: PLC0415 - only for admins
 
-        await self.conversation.say(update, as_block(await asyncio.to_thread(stats_table, days)))
+        await self.conversation.reply(update, as_block(await asyncio.to_thread(stats_table, days)))
 
     async def trace(self, update: Update, context: Context) -> None:
         """/trace: show the turn that is replied to, else the last one of this chat."""
@@ -87,7 +87,7 @@ class AdminCommands:
             shown = translate("not_traced" if turn else "nothing_to_trace")
         else:
             shown = self.link(trace_id) if self.link else await self._tree(trace_id)
-        await self.conversation.say(update, shown)
+        await self.conversation.reply(update, shown)
 
     async def _tree(self, trace_id: str) -> str:
         from bot.commands.traces import trace_text  # noqa: PLC0415 - only for admins
@@ -102,7 +102,7 @@ class AdminCommands:
         """/allow or /block with an id, or as a reply to somebody's message."""
         user_id = named_user(message_of(update))
         if user_id is None:
-            await self.conversation.say(update, translate("whom", command=decision))
+            await self.conversation.reply(update, translate("whom", command=decision))
         else:
             await self._decide(update, user_id, decision)
 
@@ -114,7 +114,7 @@ class AdminCommands:
             cleared = await self.conversation.repositories.cares.clear(user_id)
             listed = ", ".join(concern.replace("_", " ") for concern in cleared)
             text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
-        await self.conversation.say(update, text)
+        await self.conversation.reply(update, text)
 
     async def decided(self, update: Update, context: Context) -> None:
         """Decide by a button below "asks to be let in", as by the command."""
@@ -126,11 +126,11 @@ class AdminCommands:
         """Let a user in, who is told the first time, or keep them out; tell the admin."""
         chats = self.conversation.repositories.chats
         if decision == "block" and user_id in self.admin_ids:
-            await self.conversation.say(update, translate("admin_stays", id=user_id))
+            await self.conversation.reply(update, translate("admin_stays", id=user_id))
             return
         before, access = await chats.access(user_id), ACCESS[decision]
         await chats.decide(user_id, access)
-        await self.conversation.say(update, translate(access, id=user_id))
+        await self.conversation.reply(update, translate(access, id=user_id))
         if access == "allowed" != before:
             with use_language(await spoken_by(self.conversation, user_id)):
                 await self.conversation.sender.send(Destination(user_id), translate("let_in"))
@@ -138,21 +138,21 @@ class AdminCommands:
     async def draft(self, update: Update, context: Context) -> None:
         """/broadcast TEXT: show the message, and the number of chats."""
         if not (text := with_links(behind_command(message_of(update).text or ""))):
-            await self.conversation.say(update, translate("broadcast_usage"))
+            await self.conversation.reply(update, translate("broadcast_usage"))
             return
         chats = await self._chats()
         if not chats:
-            await self.conversation.say(update, translate("broadcast_to_nobody"))
+            await self.conversation.reply(update, translate("broadcast_to_nobody"))
             return
         admin = update.effective_user
         drafted = await self.conversation.repositories.broadcasts.draft(
             text, admin.id if admin else 0
         )
-        await self.conversation.say(update, text)
+        await self.conversation.reply(update, text)
         send = Button(translate("send_button"), f"b:{drafted}:send")
         cancel = Button(translate("cancel_button"), f"b:{drafted}:cancel")
         preview = translate("broadcast_preview", count=len(chats))
-        await self.conversation.say(update, preview, ((send, cancel),))
+        await self.conversation.reply(update, preview, ((send, cancel),))
 
     async def pressed(self, update: Update, context: Context) -> None:
         """Send or cancel on the first press; any other press is told that it is over."""
@@ -166,7 +166,7 @@ class AdminCommands:
         await acknowledge(query, "" if is_done else translate("broadcast_over"))
         await show_rows(query.message, ())
         if is_done and word == "cancel":
-            await self.conversation.say(update, translate("broadcast_cancelled"))
+            await self.conversation.reply(update, translate("broadcast_cancelled"))
 
     async def _send(self, broadcast_id: int) -> bool:
         """Have a draft sent to everyone, once; the process that leads sends it."""

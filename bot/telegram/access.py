@@ -65,7 +65,7 @@ class Access:
         elif update.callback_query:
             await acknowledge(update.callback_query, words)
         elif speaks_to_bot(update):
-            await self.conversation.say(update, words)
+            await self.conversation.reply(update, words)
 
 
 def shown_name(name: str) -> str:

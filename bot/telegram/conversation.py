@@ -21,11 +21,11 @@ from bot.question import Question, current_turn, is_retry
 from bot.resources import Repositories, Resources
 from bot.telegram.messages import (
     TYPED,
+    chat_and_user_ids,
     destination,
     is_addressed,
     message_of,
     names_of,
-    people_of,
     replied_answer_id,
     with_context,
     without_mentions,
@@ -71,7 +71,7 @@ class Conversation:
         if text := with_context(without_mentions(message), message):
             await self.run_turn(self.build_question(update, text), replied_answer_id(message))
         else:
-            await self.say(update, translate("text_only"))
+            await self.reply(update, translate("text_only"))
 
     async def answer_edit(self, update: Update) -> None:
         """Run the last turn again with the new text of an edited message."""
@@ -82,7 +82,7 @@ class Conversation:
         if not is_command and await self._undo_turn(update):
             await self.answer_text(update)
         else:
-            await self.say(update, translate("edited"))
+            await self.reply(update, translate("edited"))
 
     async def run_turn(self, question: Question, replied_message_id: int | None = None) -> None:
         """Answer a question, which may reply to a message of the bot."""
@@ -93,7 +93,7 @@ class Conversation:
 
         await self.turns.run_turn(question, work)
 
-    async def say(self, update: Update, markdown: str, buttons: ButtonRows = ()) -> Delivery:
+    async def reply(self, update: Update, markdown: str, buttons: ButtonRows = ()) -> Delivery:
         """Reply to an update with a text, without a turn."""
         return await self.sender.send(destination(update), markdown, buttons)
 
@@ -102,7 +102,7 @@ class Conversation:
 
         `fields` are additional fields of the question.
         """
-        chat_id, user_id = people_of(update)
+        chat_id, user_id = chat_and_user_ids(update)
         message_text = (update.message and update.message.text) or ""
         is_command = message_text.startswith("/")
         if (current := current_turn()) is not None:
@@ -165,17 +165,17 @@ class Conversation:
         current = current_turn()
         if current is not None and current.state.facts is not None:
             return current.state.facts
-        _, user_id = people_of(update)
+        _, user_id = chat_and_user_ids(update)
         return await self.repositories.memory.facts(user_id)
 
     async def bottles(self, update: Update) -> Sequence[Bottles]:
         """Return the cellar of a user, bottles that were drunk included."""
-        _, user_id = people_of(update)
+        _, user_id = chat_and_user_ids(update)
         return await self.repositories.memory.bottles(user_id)
 
     async def change_memory(self, update: Update, **fields: Any) -> None:
         """Store a change of the memory of a user; `fields` are those of `Change`."""
-        _, user_id = people_of(update)
+        _, user_id = chat_and_user_ids(update)
         await self.store_change(Change(user_id=user_id, **fields))
 
     async def store_change(self, change: Change) -> None:

@@ -29,11 +29,11 @@ from bot.telegram.conversation import (
 from bot.telegram.messages import (
     TYPED,
     behind_command,
+    chat_and_user_ids,
     destination,
     is_addressed,
     is_private,
     message_of,
-    people_of,
     press_of,
 )
 
@@ -91,7 +91,7 @@ async def _start(conversation: Conversation, update: Update) -> None:
     )
     wines = await catalogue.get([wine_id]) if WINE_ID.fullmatch(wine_id) else ()
     if not wines:
-        await conversation.say(
+        await conversation.reply(
             update, translate("greeting"), await _age_buttons(conversation, update)
         )
         return
@@ -124,15 +124,17 @@ async def _store_age(conversation: Conversation, update: Update) -> None:
     adult = Fact("setting", f"age={conversation.resources.help.drinking_age}")
     minor = Fact("setting", UNDER_AGE)
     new, old = (adult, minor) if answer == "yes" else (minor, adult)
-    await conversation.change_memory(update, learned=(new,), unlearned=(old,))
+    await conversation.change_memory(update, added_facts=(new,), removed_facts=(old,))
     await acknowledge(query)
     await show_rows(query.message, ())
-    await conversation.say(update, translate("start_done" if answer == "yes" else "start_without"))
+    await conversation.reply(
+        update, translate("start_done" if answer == "yes" else "start_without")
+    )
 
 
 async def _help(conversation: Conversation, update: Update) -> None:
     """Answer /help with the commands and examples of questions."""
-    await conversation.say(update, translate("help"))
+    await conversation.reply(update, translate("help"))
 
 
 async def _forget_conversation(conversation: Conversation, update: Update) -> None:
@@ -144,20 +146,20 @@ async def _forget_conversation(conversation: Conversation, update: Update) -> No
     )
     forgotten = await conversation.repositories.messages.forget(chat_id, thread_id=thread)
     await conversation.turns.safety.forget(chat_id)
-    await conversation.say(update, translate("forgotten" if forgotten else "nothing_to_forget"))
+    await conversation.reply(update, translate("forgotten" if forgotten else "nothing_to_forget"))
 
 
 async def _stop(conversation: Conversation, update: Update) -> None:
     """Answer /stop: stop the turn of this user; the part that is written is their answer."""
-    (chat_id, user_id), thread = people_of(update), destination(update).thread_id or 0
+    (chat_id, user_id), thread = chat_and_user_ids(update), destination(update).thread_id or 0
     stop = conversation.turns.running.stop_everywhere
     if not await stop(chat_id=chat_id, thread_id=thread, user_id=user_id):
-        await conversation.say(update, translate("nothing_to_stop"))
+        await conversation.reply(update, translate("nothing_to_stop"))
 
 
 async def _say_where(conversation: Conversation, update: Update) -> None:
     """Tell a user of a group to use a command where nobody else reads."""
-    await conversation.say(update, translate("only_in_private"))
+    await conversation.reply(update, translate("only_in_private"))
 
 
 async def _migrate(conversation: Conversation, update: Update) -> None:
@@ -179,7 +181,7 @@ async def _say_why_unanswered(conversation: Conversation, update: Update) -> Non
         return
     words = message.text or message.caption or ""
     if not await conversation.turns.offer_help(conversation.build_question(update, words)):
-        await conversation.say(
+        await conversation.reply(
             update, translate("unknown_command" if message.text else "text_only")
         )
 

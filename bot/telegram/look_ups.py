@@ -80,7 +80,7 @@ class LookUps:
         """Answer /ask QUESTION from the documents, each statement cited."""
         question, refine = read_question(behind_command(message_of(update).text or ""))
         if problem := look_ups.problem_of(question, translate("ask_usage")):
-            await self.conversation.say(update, problem)
+            await self.conversation.reply(update, problem)
         else:
             await self._ask(
                 self.conversation.build_question(update, question, kind="ask"), refine=refine
@@ -90,7 +90,7 @@ class LookUps:
         """Answer /quotes QUERY with passages word for word, one by one, then a summary."""
         query = behind_command(message_of(update).text or "")
         if problem := look_ups.problem_of(query, translate("quotes_usage")):
-            await self.conversation.say(update, problem)
+            await self.conversation.reply(update, problem)
             return
         question = self.conversation.build_question(update, f"/quotes {query}", kind="quotes")
         work = partial(look_ups.quote, query, resources=self.conversation.resources)
@@ -106,12 +106,12 @@ class LookUps:
         category, place = read_find(behind_command(text))
         if category is None:
             if not await conversation.turns.offer_help(conversation.build_question(update, text)):
-                await conversation.say(update, translate("find_usage"))
+                await conversation.reply(update, translate("find_usage"))
         elif not any(map(str.isalnum, place)):
             what = look_ups.label(category).lower()
-            await conversation.say(update, translate("find_where", what=what))
+            await conversation.reply(update, translate("find_where", what=what))
         elif len(place) > LONGEST_PLACE:
-            await conversation.say(update, translate("place_too_long"))
+            await conversation.reply(update, translate("place_too_long"))
         else:
             question = conversation.build_question(update, f"/find {category} {place}", kind="find")
             work = partial(look_ups.find, category, place, resources=conversation.resources)
@@ -132,7 +132,7 @@ class LookUps:
             question = self.conversation.build_question(update, questions[-1], kind="ask")
             await self._ask(question, refine=True)
         else:
-            await self.conversation.say(update, translate("button_too_old"))
+            await self.conversation.reply(update, translate("button_too_old"))
 
     async def unknown_button(self, update: Update, context: Context) -> None:
         """Acknowledge a button of an earlier version."""

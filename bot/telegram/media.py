@@ -86,7 +86,7 @@ async def _answer_pictures(conversation: Conversation, update: Update, readers: 
     )
     files = files_of(message) or files_of(message.reply_to_message)
     if not (words or can_see):
-        await conversation.say(update, translate("text_only"))
+        await conversation.reply(update, translate("text_only"))
         return
     text = with_context(words, message) if words else PICTURE
     question = conversation.build_question(update, text, kind="label" if can_see else "chat")
@@ -139,7 +139,7 @@ async def _answer_voice(conversation: Conversation, update: Update) -> None:
         return
     sound = message.voice.to_dict()
     if sound["duration"] > MAX_SECONDS:
-        await conversation.say(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
+        await conversation.reply(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
         return
     heard = Heard()
     question = conversation.build_question(update, "", kind="voice")

@@ -31,9 +31,9 @@ from bot.telegram.conversation import (
 from bot.telegram.messages import (
     TYPED,
     behind_command,
+    chat_and_user_ids,
     destination,
     message_of,
-    people_of,
     press_of,
 )
 from bot.telegram.noticed import undo_button
@@ -74,37 +74,37 @@ class PrivacyCommands:
         """Answer /privacy: say what is stored, for how long, and how to delete it."""
         where = translate("privacy_elsewhere", where=self.elsewhere) if self.elsewhere else ""
         days = {name: f"{days:g}" for name, days in self.days.items()}
-        await self.conversation.say(update, translate("privacy", **days, elsewhere=where))
+        await self.conversation.reply(update, translate("privacy", **days, elsewhere=where))
 
     async def export(self, update: Update, context: Context) -> None:
         """Answer /export with all that is stored of a user, as one JSON document."""
-        _, user_id = people_of(update)
+        _, user_id = chat_and_user_ids(update)
         personal, user = (
             self.conversation.repositories.personal,
             self.conversation.hashed("user", user_id),
         )
         found = to_json(await personal.export(user_id, user), indent=2)
-        await self.conversation.say(update, translate("export_ready"))
+        await self.conversation.reply(update, translate("export_ready"))
         await self.conversation.sender.send_file(destination(update), EXPORT_FILE, found)
 
     async def forget(self, update: Update, context: Context) -> None:
         """Answer /forget: ask whether to delete all that is stored of a user."""
         yes = Button(translate("forget_yes_button"), YES)
         no = Button(translate("forget_no_button"), NO)
-        await self.conversation.say(update, translate("forget_sure"), ((yes, no),))
+        await self.conversation.reply(update, translate("forget_sure"), ((yes, no),))
 
     async def decided(self, update: Update, context: Context) -> None:
         """Delete everything with the end of this turn, or nothing."""
-        query, (_, user_id) = press_of(update), people_of(update)
+        query, (_, user_id) = press_of(update), chat_and_user_ids(update)
         await acknowledge(query)
         await show_rows(query.message, ())
         if query.data != YES:
-            await self.conversation.say(update, translate("forget_kept"))
+            await self.conversation.reply(update, translate("forget_kept"))
             return
         await self.conversation.turns.running.stop_everywhere(user_id=user_id, is_forgotten=True)
         stays = "forget_elsewhere" if self.is_deleted_there else "forget_not_elsewhere"
         where = translate(stays, where=self.elsewhere) if self.elsewhere else ""
-        await self.conversation.say(update, translate("forget_done", elsewhere=where))
+        await self.conversation.reply(update, translate("forget_done", elsewhere=where))
         await self.conversation.change_memory(
             update, forget=self.conversation.hashed("user", user_id)
         )
@@ -125,24 +125,24 @@ def memory_handlers(conversation: Conversation) -> list[AnyHandler]:
 async def _taste(conversation: Conversation, update: Update) -> None:
     """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
     facts = await conversation.facts(update)
-    if learned := facts_in(behind_command(message_of(update).text or "")):
-        new = new_facts(learned, facts)
+    if stated := facts_in(behind_command(message_of(update).text or "")):
+        new = new_facts(stated, facts)
         gone = tuple(old for fact in new for old in contradicted_facts(fact, facts))
-        await _change(conversation, update, learned=new, unlearned=gone)
+        await _change(conversation, update, added_facts=new, removed_facts=gone)
         return
     known = _listed(facts)
     rows = tuple((Button(_label(fact), _data(fact)),) for fact in known[:MAX_FACTS])
-    await conversation.say(update, translate("taste_known" if known else "taste_unknown"), rows)
+    await conversation.reply(update, translate("taste_known" if known else "taste_unknown"), rows)
 
 
 async def _forget_fact(conversation: Conversation, update: Update) -> None:
     """Forget the fact of a pressed button, and take the button away."""
     query, facts = press_of(update), _listed(await conversation.facts(update))
     gone = tuple(fact for fact in facts if _data(fact) == query.data)
-    await acknowledge(query, wording.unlearned(gone))
+    await acknowledge(query, wording.removed_note(gone))
     await remove_buttons(query.message, lambda data: data == query.data)
     if gone:
-        await conversation.change_memory(update, unlearned=gone)
+        await conversation.change_memory(update, removed_facts=gone)
 
 
 async def _cellar(conversation: Conversation, update: Update) -> None:
@@ -158,7 +158,7 @@ async def _cellar(conversation: Conversation, update: Update) -> None:
     else:
         hint = f"\n\n{translate('cellar_hint')}" if bottles_in_stock(bottles) else ""
         shown = wording.whole_cellar(bottles, datetime.now(UTC).year)
-        await conversation.say(update, shown + hint)
+        await conversation.reply(update, shown + hint)
 
 
 async def _take_file(conversation: Conversation, update: Update) -> None:
@@ -172,11 +172,11 @@ async def _take_file(conversation: Conversation, update: Update) -> None:
         with suppress(ValueError):
             bottles, left = await asyncio.to_thread(read_csv, content)
     if not bottles:
-        await conversation.say(update, translate("cellar_unreadable"))
+        await conversation.reply(update, translate("cellar_unreadable"))
         return
     count = str(sum(wine.count for wine in bottles))
     said = translate("cellar_imported", count=count, wines=str(len(bottles)), left=str(left))
-    await conversation.say(update, said, undo_button(update.update_id))
+    await conversation.reply(update, said, undo_button(update.update_id))
     await conversation.change_memory(update, bottles=tuple(bottles), undo_id=update.update_id)
 
 
@@ -185,14 +185,14 @@ async def _change(conversation: Conversation, update: Update, **fields: Any) -> 
 
     `fields` are those of `Change`.
     """
-    (_, user_id), undo_id = people_of(update), update.update_id
+    (_, user_id), undo_id = chat_and_user_ids(update), update.update_id
     change = Change(user_id=user_id, undo_id=undo_id, **fields)
     known = Person(bottles=tuple(await conversation.bottles(update)), user_id=user_id)
     if said := wording.change_notes(change, known):
-        await conversation.say(update, "\n\n".join(said), undo_button(undo_id))
+        await conversation.reply(update, "\n\n".join(said), undo_button(undo_id))
         await conversation.store_change(change)
     else:
-        await conversation.say(update, translate("nothing_changed"))
+        await conversation.reply(update, translate("nothing_changed"))
 
 
 def _listed(facts: Sequence[Fact]) -> list[Fact]:

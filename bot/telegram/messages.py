@@ -31,7 +31,7 @@ def is_private(update: Update) -> bool:
     return message_of(update).chat.type == ChatType.PRIVATE
 
 
-def people_of(update: Update) -> tuple[int, int]:
+def chat_and_user_ids(update: Update) -> tuple[int, int]:
     """Return the ids of the chat and of the user; of the chat twice if no user is named."""
     chat, user = update.effective_chat, update.effective_user
     chat_id = chat.id if chat else 0

@@ -11,13 +11,13 @@ from telegram import Update
 from agent.care.concerns import CONCERNS, gravest
 from agent.i18n import translate
 from agent.memory.taste import fact_of
-from agent.memory.wording import in_words, learned
+from agent.memory.wording import added_note, in_words
 from agent.turn import Fact, Reply
 from bot.outgoing import MAX_DATA, Button, ButtonRows
 from bot.question import Question
 from bot.telegram.buttons import acknowledge, claim, parts_of, remove_buttons
 from bot.telegram.conversation import AnyHandler, Conversation, on_press
-from bot.telegram.messages import people_of, press_of
+from bot.telegram.messages import chat_and_user_ids, press_of
 
 UNDO, REMEMBER, CARE = "u:", "r:", "c:"
 """The beginnings of the data: `u:CHANGE`, `r:USER:KIND:VALUE`, `c:USER:CONCERN`."""
@@ -66,7 +66,7 @@ def noticed_handlers(conversation: Conversation) -> list[AnyHandler]:
 
 async def _undo(conversation: Conversation, update: Update) -> None:
     """Take a change back, if it is the presser's and was not taken back yet."""
-    query, (_, user_id) = press_of(update), people_of(update)
+    query, (_, user_id) = press_of(update), chat_and_user_ids(update)
     (number,) = parts_of(query, 1)
     undo_id = int(number) if number.lstrip("-").isdecimal() and len(number) < 20 else 0
     if await conversation.repositories.memory.undoable(user_id, undo_id) is None:
@@ -84,20 +84,20 @@ async def _remember(conversation: Conversation, update: Update) -> None:
     fact = fact_of(kind, value)
     is_own = await claim(query, owner if fact else None, lambda data: data == query.data)
     if fact and is_own:
-        await conversation.change_memory(update, learned=(fact,))
-        await acknowledge(query, learned([fact]))
+        await conversation.change_memory(update, added_facts=(fact,))
+        await acknowledge(query, added_note([fact]))
 
 
 async def _confirm_or_retract(conversation: Conversation, update: Update) -> None:
     """Remember a concern, or take it back."""
-    query, (chat_id, user_id) = press_of(update), people_of(update)
+    query, (chat_id, user_id) = press_of(update), chat_and_user_ids(update)
     safety, (owner, concern) = conversation.turns.safety, parts_of(query, 2)
     if not await claim(query, owner, lambda data: data.startswith(CARE)):
         return
     if concern == MISUNDERSTOOD:
         await safety.retract(chat_id, user_id)
         await acknowledge(query)
-        await conversation.say(update, translate("care_misunderstood"))
+        await conversation.reply(update, translate("care_misunderstood"))
     elif concern in CONCERNS:
         await safety.remember(chat_id, user_id, [concern])
         await acknowledge(query, translate("care_kept"))

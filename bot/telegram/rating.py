@@ -16,7 +16,13 @@ from agent.tracing.masking import Masking
 from bot.outgoing import Button, ButtonRows, in_rows
 from bot.telegram.buttons import acknowledge, claim, parts_of, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.messages import message_of, names_of, people_of, press_of, replied_answer_id
+from bot.telegram.messages import (
+    chat_and_user_ids,
+    message_of,
+    names_of,
+    press_of,
+    replied_answer_id,
+)
 from db.models import TurnRow
 from db.repositories.turns import FeedbackReason, Verdict
 
@@ -118,7 +124,7 @@ class RatingButtons:
 
     async def comment(self, update: Update, context: Context) -> None:
         """Store a reply to an answer that its user dislikes as a comment, and answer the reply."""
-        message, (chat_id, user_id) = message_of(update), people_of(update)
+        message, (chat_id, user_id) = message_of(update), chat_and_user_ids(update)
         if replied_id := replied_answer_id(message):
             turn = await self.conversation.repositories.turns.find_by_message(chat_id, replied_id)
             if turn and turn.user_id == user_id and turn.verdict == "disliked":

@@ -36,8 +36,8 @@ def reminder_handlers(conversation: Conversation) -> list[AnyHandler]:
 async def _end_reminders(conversation: Conversation, update: Update) -> None:
     """Send no reminder any more."""
     await acknowledge(press_of(update))
-    await conversation.say(update, translate("cellar_remind_off"))
-    await conversation.change_memory(update, learned=(Fact("setting", OFF),))
+    await conversation.reply(update, translate("cellar_remind_off"))
+    await conversation.change_memory(update, added_facts=(Fact("setting", OFF),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from bot.outgoing import Button, ButtonRows, in_rows
 from bot.question import current_turn
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
-from bot.telegram.messages import behind_command, is_addressed, is_own, people_of, press_of
+from bot.telegram.messages import behind_command, chat_and_user_ids, is_addressed, is_own, press_of
 
 PREFIX: Final = "s:"
 """The beginning of the data of these buttons, `s:SETTING:VALUE`; they have a lane of their own,
@@ -74,7 +74,7 @@ async def _store(
     if value != known.get(name):
         old = (Fact("setting", f"{name}={known[name]}"),) if name in known else ()
         new = (Fact("setting", f"{name}={value}"),)
-        await conversation.store_change(Change(user_id=user_id, learned=new, unlearned=old))
+        await conversation.store_change(Change(user_id=user_id, added_facts=new, removed_facts=old))
 
 
 def settings_handlers(conversation: Conversation) -> list[AnyHandler]:
@@ -85,14 +85,14 @@ def settings_handlers(conversation: Conversation) -> list[AnyHandler]:
 async def _answer(conversation: Conversation, update: Update) -> None:
     """Answer /settings with a button for every choice."""
     rows = _buttons(conversation, settings_of(await conversation.facts(update)))
-    await conversation.say(
+    await conversation.reply(
         update, f"{translate('settings')}\n\n{translate('setting_traces_ask')}", rows
     )
 
 
 async def _choose(conversation: Conversation, update: Update) -> None:
     """Store a choice, confirm it and show it on the buttons."""
-    query, (_, user_id) = press_of(update), people_of(update)
+    query, (_, user_id) = press_of(update), chat_and_user_ids(update)
     name, value = parts_of(query, 2)
     if value not in _values().get(name, ()):
         await acknowledge(query, translate("button_too_old"))

@@ -232,7 +232,7 @@ class MemoryRepository(SqlRepository):
             is_new = noted.on_conflict_do_nothing().returning(FactRow.user_id)
             if await session.scalar(is_new) is None:
                 return False
-            await change(session, [Change(user_id=user_id, learned=tuple(told))], now)
+            await change(session, [Change(user_id=user_id, added_facts=tuple(told))], now)
             session.add_all(messages)
         return True
 
@@ -249,9 +249,9 @@ async def change(session: AsyncSession, changes: Sequence[Change], now: datetime
     for wanted in changes:
         made = await _undone(session, wanted) if wanted.undoes else wanted
         user_id = made.user_id
-        for fact in made.unlearned:
+        for fact in made.removed_facts:
             await _unlearn(session, user_id, fact)
-        for fact in made.learned:
+        for fact in made.added_facts:
             value, said = storable(fact.value), storable(fact.original_text)
             row = FactRow(user_id=user_id, kind=fact.kind, value=value, said=said, at=now)
             await _save_fact(session, row)

@@ -85,14 +85,17 @@ async def changed(name: str, **arguments: Any) -> Change:
 
 
 async def test_a_model_changes_what_is_known_of_the_guest() -> None:
-    learned = await changed("remember", kind="hate", value="Merlot")
-    assert [fact.value for fact in learned.learned] == ["grapes=Merlot"]
+    hate = await changed("remember", kind="hate", value="Merlot")
+    assert [fact.value for fact in hate.added_facts] == ["grapes=Merlot"]
     budget = await changed("remember", kind="budget", value="up to 30 EUR")
-    assert [fact.value for fact in (*budget.learned, *budget.unlearned)] == ["30 EUR", "20 EUR"]
+    assert [fact.value for fact in (*budget.added_facts, *budget.removed_facts)] == [
+        "30 EUR",
+        "20 EUR",
+    ]
     allergy = await changed("remember", kind="allergy", value="eggs")
-    assert [fact.value for fact in allergy.learned] == ["egg"]
+    assert [fact.value for fact in allergy.added_facts] == ["egg"]
     gone = await changed("forget", kind="hate", value="Chardonnay")
-    assert gone.unlearned == (HATE,)
+    assert gone.removed_facts == (HATE,)
     bought = await changed("change_cellar", action="add", wine="Barolo 2016", count=3, price=40)
     assert [(each.key, each.count) for each in bought.bottles] == [(BAROLO.key, 3)]
     more = await changed("change_cellar", action="add", wine="own:1", count=2)
@@ -107,7 +110,7 @@ async def test_the_fact_most_like_the_words_of_a_guest_is_forgotten() -> None:
     forgotten = await called("forget", replace(ADA, facts=tuple(notes)), **arguments)
     (change,) = forgotten.sources.values()
     assert isinstance(change, Change)
-    assert change.unlearned == (notes[0],)
+    assert change.removed_facts == (notes[0],)
 
 
 async def test_a_fact_that_is_known_already_is_no_change() -> None:
