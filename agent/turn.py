@@ -17,10 +17,11 @@ from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.engine.span import Level, Prompt, PromptRef, Span
 from agent.i18n import translate
+from agent.language import Language
 from agent.markdown import NOTE_SIGN, visible
 from agent.mcp import Proposal
 from agent.tables import read_toml
-from agent.text import Language, Pattern, pattern
+from agent.text import Pattern, pattern
 
 Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care", "stopped"]
 """A valid answer (without a model: by rules); what was valid of one; the model declined; the

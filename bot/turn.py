@@ -10,8 +10,8 @@ from agent.care.concerns import read_care
 from agent.engine.run import Run, ShowDraft
 from agent.engine.span import Span
 from agent.i18n import is_language_chosen, set_language, translate
+from agent.language import language_of
 from agent.memory.wording import with_change_notes
-from agent.text import language_of
 from agent.tracing.records import TraceRecord
 from agent.turn import (
     BUDGET_ERROR,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from agent.engine.span import Span
-from agent.text import truncate_at_boundary
+from agent.language import truncate_at_boundary
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply, StoredMessage
 from bot.outgoing import Delivery

@@ -13,8 +13,9 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import BeforeValidator
 
+from agent.language import Spoken
 from agent.tables import StrictModel, read_toml
-from agent.text import FORWARDED, Match, Pattern, Spoken, fold, pattern
+from agent.text import FORWARDED, Match, Pattern, fold, pattern
 
 Concern = Literal["crisis", "dependence", "under_age", "pregnancy", "medication", "driving"]
 """Why somebody is offered no alcohol, the gravest first."""

@@ -12,7 +12,8 @@ from typing import Final
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence
 from agent.engine.errors import quoted
-from agent.text import Match, pattern, sentences, words
+from agent.language import sentences
+from agent.text import Match, pattern, words
 
 NOT_ENOUGH: Final = "I don't have enough information"
 """The sentence by which a model says that the excerpts do not hold the answer."""

@@ -11,7 +11,8 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.engine.span import PromptRef, Span
 from agent.engine.tools import Tool, ToolOutput, tool
-from agent.text import pattern, truncate_at_boundary, words
+from agent.language import truncate_at_boundary
+from agent.text import pattern, words
 from agent.turn import Outcome, Reply, deps_of, error_types, record_outcome
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from agent.engine.errors import SHOWN_ERROR_CHARS
 from agent.engine.messages import LLMResponse, Message, ToolCall, api_name, without_echoes
 from agent.engine.parsing import ParseResult, strip_thoughts
 from agent.engine.tools import ToolResult, is_json_object
-from agent.text import clip, pattern, storable, truncate_at_boundary
+from agent.language import truncate_at_boundary
+from agent.text import clip, pattern, storable
 
 DROPPED: Final = frozenset({"truncated", "interrupted"})
 """Types of errors after which the feedback leaves out the response."""

@@ -16,8 +16,9 @@ from agent.engine.errors import log_failure
 from agent.engine.messages import OnText, Text
 from agent.engine.parsing import ParseResult, strip_thoughts
 from agent.engine.run import Run
+from agent.language import last_sentence_end
 from agent.markdown import visible
-from agent.text import MAX_INLINE_CHARS, last_sentence_end, pattern
+from agent.text import MAX_INLINE_CHARS, pattern
 
 T = TypeVar("T")
 

@@ -20,7 +20,8 @@ from agent import lengths
 from agent.engine.errors import ToolError, describe_validation_error, log_failure, quoted
 from agent.engine.messages import JsonSchema, ToolCall, ToolSchema
 from agent.engine.run import Run
-from agent.text import storable, truncate_at_boundary
+from agent.language import truncate_at_boundary
+from agent.text import storable
 
 ERROR_PREFIX: Final = "Error: "
 NAMED_PARAMETERS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

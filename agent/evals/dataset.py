@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agent.engine.errors import AgentError
+from agent.language import Language
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Currency, Food, Style, Sweetness
 from agent.tables import StrictModel
-from agent.text import Language
 from agent.tracing.experiments import Item
 from agent.tracing.records import trace_id_of
 from agent.turn import StoredMessage

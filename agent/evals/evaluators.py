@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.evals.dataset import Conversation, Expectation
+from agent.language import language_of
 from agent.markdown import visible
 from agent.sommelier.taste import is_of
 from agent.sommelier.wine import Wine, folded, in_euros
-from agent.text import language_of
 from agent.turn import Reply
 
 QUOTED_LINE: Final = (">", "[1]")

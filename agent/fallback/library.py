@@ -11,8 +11,9 @@ from typing import Final
 
 from agent.documents.passages import Chunk, DocumentStore, best_passage
 from agent.fallback.words import FOLDER, scan, tokens
+from agent.language import common_words, stem, stop_words
 from agent.tables import read_toml
-from agent.text import common_words, stem, stop_words, words
+from agent.text import words
 
 MOST_CHUNKS: Final = 8
 LONGEST: Final = 700

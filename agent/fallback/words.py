@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agent.language import SPOKEN, language_evidence
 from agent.tables import read_toml
-from agent.text import SPOKEN, fold, language_evidence, pattern
+from agent.text import fold, pattern
 
 FOLDER: Final = Path(__file__).parent / "data"
 LONGEST_TEXT: Final = 2000

@@ -19,6 +19,7 @@ from agent.engine.errors import AgentError, quoted
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.i18n import current_language
+from agent.language import SPOKEN, common_words
 from agent.markdown import visible
 from agent.places.categories import (
     categories,
@@ -29,7 +30,7 @@ from agent.places.categories import (
     words,
 )
 from agent.prompts import prompt_for, with_instructions
-from agent.text import SPOKEN, common_words, pattern
+from agent.text import pattern
 from agent.turn import Outcome, error_types, record_outcome
 
 QUERY_COUNT: Final = 10

@@ -14,11 +14,12 @@ from itertools import combinations, combinations_with_replacement
 from typing import Final
 
 from agent.engine.contract import Evidence, texts_of
+from agent.language import sentences
 from agent.sommelier.figures import Amount, amounts, numbers, scores, strengths, years
 from agent.sommelier.read_wine import AnyWine
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.wine import Wine
-from agent.text import pattern, sentences
+from agent.text import pattern
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """The placeholder for the name of a wine in a model's text."""

@@ -11,8 +11,9 @@ from pydantic import (
     model_validator,
 )
 
+from agent.language import truncate_at_boundary
 from agent.markdown import visible
-from agent.text import pattern, truncate_at_boundary
+from agent.text import pattern
 
 INTRO_CHARS: Final = 1500
 """The longest intro of an answer to a question; longer texts are cut at a sentence."""

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
+from agent.language import stem
 from agent.sommelier.wine import Currency, Kind, SoftFilter, Wine, folded, key, money, names
-from agent.text import stem, words
+from agent.text import words
 from agent.turn import Fact
 
 Wanted = Mapping[str, tuple[str, ...]]

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
 
+from agent.language import last_sentence_end
 from agent.markdown import domain, live, visible
-from agent.text import Match, last_sentence_end, pattern
+from agent.text import Match, pattern
 
 
 class Mark(NamedTuple):

@@ -16,7 +16,7 @@ from agent.i18n import (
     translate,
     translate_into,
 )
-from agent.text import language_of
+from agent.language import language_of
 from agent.turn import Change, Fact, settings_of
 from bot.outgoing import Button, ButtonRows, in_rows
 from bot.question import current_turn

@@ -13,9 +13,9 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import ERROR_PREFIX, Toolbox
 from agent.i18n import translate
+from agent.language import truncate_at_boundary
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
-from agent.text import truncate_at_boundary
 from agent.turn import Reply
 from bot.outgoing import Button, ButtonRows
 from bot.question import Question, is_retry

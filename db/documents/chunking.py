@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from agent.text import pattern, truncate_at_boundary
+from agent.language import truncate_at_boundary
+from agent.text import pattern
 
 LIMIT: Final = 1500
 """Characters in a chunk; a short rest of the section may be added."""

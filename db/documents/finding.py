@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Select, func, select
 
-from agent.text import REMEMBERED, UNSPACED, stem, stop_words, words
+from agent.language import stem, stop_words
+from agent.text import REMEMBERED, UNSPACED, words
 from db.engine import Sessions
 from db.models import ChunkRow, DocumentRow, LibraryRow
 

@@ -35,6 +35,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute
 
+from agent.language import stop_words
 from agent.sommelier.wine import (
     NOT_VEGAN,
     VEGAN,
@@ -53,7 +54,7 @@ from agent.sommelier.wine import (
     names,
 )
 from agent.tables import read_toml
-from agent.text import stop_words, storable, words
+from agent.text import storable, words
 from db.models import FULL_TEXT, WineRow
 
 Condition = ColumnElement[bool]

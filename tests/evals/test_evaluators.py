@@ -16,9 +16,9 @@ from agent.evals.dataset import (
 from agent.evals.evaluators import Mark, Observed, broken_filters, marks
 from agent.evals.report import rows, summaries, worst, worst_lines
 from agent.evals.run import Result
+from agent.language import language_of
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Allergen, Wine
-from agent.text import language_of
 from agent.turn import Reply
 from db.wines.importing import STARTER as STARTER_WINES
 from db.wines.lists import read_catalogue

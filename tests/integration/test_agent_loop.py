@@ -15,9 +15,9 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLMResponse
 from agent.engine.parsing import ParseResult
 from agent.engine.run import Run
+from agent.language import truncate_at_boundary
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.text import truncate_at_boundary
 from tests.doubles.model_server import (
     ModelServer,
     Step,

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.text import fold, language_of, sentences, truncate_at_boundary
+from agent.language import language_of, sentences, truncate_at_boundary
+from agent.text import fold
 
 FILLER = "x" * 60
 

@@ -1,0 +1,203 @@
+"""What is known of languages: their words, stems and sentences, and which one a text is in. Pure.
+
+The words that languages are told by are data, in `language.toml`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Final, Literal, get_args
+
+from pydantic import BeforeValidator
+
+from agent.tables import StrictModel, read_toml
+from agent.text import REMEMBERED, fold, pattern
+
+Language = Literal["en", "de", "fr", "es", "it", "nl"]
+Spoken = Literal["en", "de", "fr", "es", "it", "nl", "pt"]
+"""The languages that are told apart; of Portuguese nothing else is known."""
+SPOKEN: Final[tuple[Spoken, ...]] = get_args(Spoken)
+
+_STEMMERS: Final[Mapping[Language, str]] = {
+    "en": "porter", "de": "german", "fr": "french",
+    "es": "spanish", "it": "italian", "nl": "dutch",
+}  # fmt: skip
+LONGEST_STEMMED: Final = 64
+
+
+def stem(word: str, language: Language = "en") -> str:
+    """Return the stem of a folded word; one of more than 64 letters is left as it is."""
+    return _stem(word, _STEMMERS[language]) if len(word) <= LONGEST_STEMMED else word
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _stem(word: str, algorithm: str) -> str:
+    # Imported late: it brings every language along, and only who indexes or looks up stems.
+    import snowballstemmer  # noqa: PLC0415
+
+    # A stemmer holds the word it works on, so that threads cannot share one.
+    stemmed: str = snowballstemmer.stemmer(algorithm).stemWord(word)
+    return stemmed
+
+
+_SENTENCE_END: Final = pattern(
+    r"([.!?…]+[\"'»”’)\]]*)\s"  # a stop, then white space
+    r"|([。！？]+[」』”’）]*)"  # no space follows
+)
+_PARAGRAPH_END: Final = pattern(r"\n[ \t]*\n")
+_LAST_SPACE: Final = pattern(r"\s+\S*\Z")
+_LOOK_BACK: Final = 40
+"""Characters around a full stop that say whether it ends a sentence."""
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of `text` in order; a missed boundary is better than a false one."""
+    edges = [0, *_sentence_ends(text, len(text)), len(text)]
+    parts = (text[start:end].strip() for start, end in pairwise(edges))
+    return [part for part in parts if part]
+
+
+def truncate_at_boundary(text: str, limit: int) -> str:
+    """Return `text` cut at the last paragraph or sentence boundary within `limit` characters.
+
+    A text with no such boundary is cut at the last white space, or at `limit` if there is none.
+    Source of the rule: R-006 of the structured-output research.
+    """
+    if len(text) <= limit:
+        return text
+    begin = len(text) - len(text.lstrip())
+    ends = (match.start() for match in _PARAGRAPH_END.finditer(text[: limit + 2]))
+    paragraph = max((end for end in ends if begin < end <= limit), default=0)
+    cut = max(paragraph, last_sentence_end(text, limit))
+    if cut <= 0:
+        space = _LAST_SPACE.search(text[: limit + 1])
+        cut = space.start() if space and space.start() else limit
+    return text[:cut].rstrip()
+
+
+def last_sentence_end(text: str, limit: int) -> int:
+    """Return where the last sentence ends within the first `limit` characters, 0 if none does."""
+    return max(_sentence_ends(text, limit), default=0)
+
+
+def _sentence_ends(text: str, limit: int) -> Iterator[int]:
+    for match in _SENTENCE_END.finditer(text[: limit + 1]):
+        start, end = match.span(2 if match[2] else 1)
+        if end <= limit and _ends_sentence(text, start, end):
+            yield end
+
+
+def _ends_sentence(text: str, start: int, end: int) -> bool:
+    """Tell if a stop ends a sentence: not in "1.5 l", "Dr. No", "e.g. this", "3. item"."""
+    if text[start:end].strip("\"'»”’)]") != ".":
+        return True
+    before = text[max(0, start - 2 * _LOOK_BACK) : start]
+    last = "" if before[-1:].isspace() else "".join(before[-_LOOK_BACK:].split()[-1:])
+    word = last.strip("([\"'«„“").lower()
+    if word in _abbreviations() or (len(word) == 1 and word.isalpha()):
+        return False
+    line = before[: len(before) - len(last)].rstrip(" \t*#>-")
+    if word.isdigit() and line[-1:] in {"", "\n"}:
+        return False
+    following = text[end : end + _LOOK_BACK].lstrip()
+    return not following[:1].islower()
+
+
+LEAST_LEAD: Final = 1.4
+"""A language must score this many times more than the next one."""
+LEAST_WORDS, LEAST_COMMON, LEAST_SHARE = 3, 2, 0.2
+"""Words in all, and common words of the language among them: in number and as a share."""
+
+
+def language_of(text: str) -> Spoken | None:
+    """Return the language of `text`, None where there is too little of it or it is not clear.
+
+    Told by the commonest words and letters of each: a short message has enough of them. A common
+    word that no other language has is evidence of 1.
+    """
+    evidence, found = language_evidence(text), _tokens(text)
+    best, second = sorted(evidence, key=evidence.__getitem__, reverse=True)[:2]
+    common = sum(word in _weights()[best] for word in found)
+    is_clear = evidence[best] >= max(1, LEAST_LEAD * evidence[second])
+    is_enough = len(found) >= LEAST_WORDS and common >= max(LEAST_COMMON, LEAST_SHARE * len(found))
+    return best if is_clear and is_enough else None
+
+
+def language_evidence(text: str) -> dict[Spoken, float]:
+    """Return how much the common words of `text`, and a little its letters, speak for languages."""
+    found, written, evidence = _tokens(text), text.casefold(), dict[Spoken, float]()
+    for language, traits in _data().languages.items():
+        letters = sum(written.count(letter) for letter in traits.letters)
+        pairs = sum(any(pair in word for pair in traits.pairs) for word in found)
+        weights = sum(_weights()[language].get(word, 0.0) for word in found)
+        evidence[language] = weights + 0.25 * min(4, letters + pairs)
+    return evidence
+
+
+_LETTERS: Final = pattern(r"[\p{L}']+")
+
+
+def _tokens(text: str) -> list[str]:
+    """List the words that languages are told by: "l'" is one, but no English "wine's"."""
+    found = []
+    for token in _LETTERS.findall(text.casefold().replace("’", "'")):
+        parts = token.split("'")
+        for part, behind in zip(parts, [*parts[1:], ""], strict=True):
+            if part:
+                found.append(part + "'" * (len(behind) >= 2))
+    return found
+
+
+def stop_words() -> frozenset[str]:
+    """Return the English words that tell nothing in a search, folded."""
+    return _data().stop_words
+
+
+def common_words(language: str) -> frozenset[str]:
+    """Return the commonest words of a language, folded; none of one that is not told apart."""
+    languages = _data().languages.items()
+    return frozenset(
+        fold(word) for code, its in languages if code == language for word in its.common
+    )
+
+
+_Words = Annotated[frozenset[str], BeforeValidator(str.split)]
+
+
+class _Traits(StrictModel):
+    """The marks of a language, and its abbreviations."""
+
+    common: _Words
+    letters: str
+    pairs: _Words
+    abbreviations: _Words
+
+
+class _Data(StrictModel):
+    """The content of `language.toml`."""
+
+    stop_words: _Words
+    languages: dict[Spoken, _Traits]
+
+
+@cache
+def _data() -> _Data:
+    return read_toml(_Data, Path(__file__).with_suffix(".toml"))
+
+
+@cache
+def _abbreviations() -> frozenset[str]:
+    return frozenset().union(*(traits.abbreviations for traits in _data().languages.values()))
+
+
+@cache
+def _weights() -> Mapping[Spoken, Mapping[str, float]]:
+    """Return the weights of each language's common words: less for those that others have too."""
+    common = {language: traits.common for language, traits in _data().languages.items()}
+    shared = Counter(word for words in common.values() for word in words)
+    return {
+        language: {word: 1 / shared[word] ** 2 for word in words}
+        for language, words in common.items()
+    }
