@@ -115,7 +115,7 @@ async def answer_question(
             PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
             replace(with_instructions(run, prompt, not_enough=NOT_ENOUGH), limits=limits),
             cited_answer(chunks, question),
-            chunks,
+            chunks=chunks,
         )
     answer = _build_answer(question, chunks, refinement, response)
     answer.record(run.span, prompt.ref if response else None)
@@ -203,7 +203,7 @@ def _build_answer(
     details = details_of(chunks, response)
     is_enough, note = False, ""
     if not chunks:
-        text = f"{translate('not_enough')} {translate('no_document_speaks')}"
+        text = f"{translate('not_enough')} {translate('no_matching_document')}"
     elif details["outcome"] == "refused":
         text = translate("look_up_declined")
     elif response and response.has_text:

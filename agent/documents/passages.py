@@ -171,11 +171,11 @@ def content_words(text: str) -> set[str]:
 
 
 async def ask_cheaper_first(
-    message: str, run: Run, contract: OutputContract[T], chunks: Sequence[Chunk]
+    message: str, run: Run, contract: OutputContract[T], *, chunks: Sequence[Chunk]
 ) -> AgenticResponse[T]:
-    """Ask the cheaper model first, once, if one document is clearly best; else the run's models.
+    """Ask the cheaper model first, once, if one document of `chunks` is clearly best.
 
-    The run's models are also asked if the cheaper one's answer fails its check.
+    Ask the run's models if none is, or if the cheaper one's answer fails its check.
     """
     cheaper = deps_of(run).models.get(CHEAPER)
     if cheaper is not None and has_clear_best(chunks):

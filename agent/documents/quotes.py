@@ -291,7 +291,9 @@ async def find_quotes(
         asked = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
         asked = replace(asked, limits=limits)
-        response = await ask_cheaper_first(user_message(query, chunks), asked, contract, chunks)
+        response = await ask_cheaper_first(
+            user_message(query, chunks), asked, contract, chunks=chunks
+        )
     found = _quotes(query, chunks, response)
     found.record(run.span, prompt.ref if response else None)
     if cache is not None and found.by_model and found.outcome == "answered":
@@ -302,7 +304,7 @@ async def find_quotes(
 def _quotes(
     query: str, chunks: Sequence[Chunk], response: AgenticResponse[QuotesAnswer] | None
 ) -> Quotes:
-    nothing = translate("no_document_speaks")
+    nothing = translate("no_matching_document")
     found = Quotes(query, (), nothing, no_results=True, **details_of(chunks, response))
     if not chunks:
         return found

@@ -143,22 +143,22 @@ class Conversation:
 
         If it replies to an answer of the bot, the messages of that turn come last.
         """
-        chat_id, repositories = question.chat_id, self.repositories
-        history = await repositories.messages.recent(
-            chat_id, self.history_messages, thread_id=question.thread_id
-        )
-        # An interrupted try of this turn may have stored its messages.
-        history = [message for message in history if message.turn_id != question.id]
-        replied_turn_id = None
+        chat_id, repositories, replied_turn_id = question.chat_id, self.repositories, None
         if replied_message_id:
             replied = await repositories.turns.find_by_message(chat_id, replied_message_id)
             replied_turn_id = replied.turn_id if replied else None
+        history = await repositories.messages.recent(
+            chat_id,
+            self.history_messages,
+            thread_id=question.thread_id,
+            last_turn_id=replied_turn_id,
+        )
+        # An interrupted try of this turn may have stored its messages.
+        history = [message for message in history if message.turn_id != question.id]
         if chat_id < 0:  # Telegram's ids of groups are negative
             user_id = question.user_id
             history = [as_visible_to(user_id, message, replied_turn_id) for message in history]
-        if replied_turn_id is None:
-            return history
-        return sorted(history, key=lambda message: message.turn_id == replied_turn_id)
+        return history
 
     async def facts(self, update: Update) -> Sequence[Fact]:
         """Return the facts stored of a user, as they were when the turn began."""

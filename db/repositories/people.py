@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, cast
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, delete, select, tuple_, update
+from sqlalchemy import ColumnElement, case, delete, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import storable
@@ -107,14 +107,20 @@ class MessageRepository(SqlRepository):
     """Stores the conversations of chats, and of topics where there are topics."""
 
     async def recent(
-        self, chat_id: int, limit: int = 20, *, thread_id: int = 0
+        self, chat_id: int, limit: int = 20, *, thread_id: int = 0, last_turn_id: int | None = None
     ) -> list[StoredMessage]:
-        """Return the newest `limit` messages of a conversation, the oldest first."""
+        """Return the newest `limit` messages of a conversation, the oldest first.
+
+        Those of the turn `last_turn_id`, however old, come last.
+        """
+        last_first = [MessageRow.id.desc()]
+        if last_turn_id is not None:
+            last_first.insert(0, case((MessageRow.turn_id == last_turn_id, 0), else_=1).asc())
         newest = (
             select(table_of(MessageRow), TurnRow.user_id)
             .join(TurnRow, TurnRow.turn_id == MessageRow.turn_id, isouter=True)
             .where(_is_in(chat_id, thread_id))
-            .order_by(MessageRow.id.desc())
+            .order_by(*last_first)
             .limit(limit)
         )
         async with self._sessions() as session:

@@ -26,7 +26,7 @@ from bot.updates.lanes import Lane, Lanes
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow, UpdateRow
 from db.repositories.inbox import Inbox
-from db.repositories.people import MessageRepository
+from db.repositories.people import MessageRepository, store_messages
 from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.server import eventually
 
@@ -286,6 +286,16 @@ async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: W
     async with world.sessions() as session:
         (sent,) = await session.scalars(select(OutboxRow))
     assert (sent.html, sent.message_id) == ("", 1)
+
+
+async def test_the_messages_of_a_turn_that_is_replied_to_are_known_however_old(
+    world: World,
+) -> None:
+    async with world.sessions.begin() as session:
+        for number, text in enumerate(("a red", "a white", "a rosé"), 1):
+            await store_messages(session, CHAT, [StoredMessage("user", text)], number, START)
+    found = await MessageRepository(world.sessions).recent(CHAT, 2, last_turn_id=1)
+    assert [message.content for message in found] == ["a rosé", "a red"]
 
 
 async def test_of_a_command_only_the_number_of_its_update_stays(world: World) -> None:
