@@ -63,7 +63,9 @@ async def test_a_turn_is_a_stream_of_drafts_and_the_response_and_ends_if_nobody_
     await llm.close()
 
 
-async def test_rules_may_be_coroutines(model_server: ModelServer) -> None:
+async def test_rules_may_be_coroutines_and_feedback_on_plain_text_speaks_of_no_json(
+    model_server: ModelServer,
+) -> None:
     async def short(text: str) -> str | None:
         await asyncio.sleep(0)
         return "too long" if len(text) > 10 else None
@@ -78,16 +80,7 @@ async def test_rules_may_be_coroutines(model_server: ModelServer) -> None:
     response = await generate_agentic_response("Rome?", run=Run([llm]), contract=contract)
     await llm.close()
     assert (response.text, response.error_types) == ("Sun.", ("semantic", "grounding"))
-
-
-async def test_feedback_on_plain_text_does_not_speak_of_json(model_server: ModelServer) -> None:
-    model_server.script(answer("long " * 9), answer("short"))
-    llm = service(model_server)
-    contract = OutputContract(str, semantic=lambda text: "too long" if len(text) > 9 else None)
-    response = await generate_agentic_response("Hi", run=Run([llm]), contract=contract)
-    await llm.close()
-    assert response.text == "short"
-    feedback = model_server.requests[-1].json["messages"][-1]["content"]
+    feedback = model_server.requests[1].json["messages"][-1]["content"]
     assert feedback.startswith("Your previous response failed validation: too long.")
     assert "JSON" not in feedback
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent.prompts import repository_prompts
 from tests.acceptance.test_end_to_end import known_to, traced_to
 from tests.commands import sommelier_eval
 from tests.doubles.model_server import ModelServer, answer_json
-from tests.doubles.otlp import OtlpReceiver, Version
+from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject
 from tests.faults.turns import INFORMATIONAL
 
@@ -65,18 +64,6 @@ def test_a_run_is_an_experiment_for_each_variant(configured: OtlpReceiver, mine:
             assert all(span.experiment["name"] == name for span in turns)
     assert "Langfuse: 4 recorded, see " in said
     assert "/project/project-1/experiments/results?baseline=" in said
-
-
-def test_unless_one_is_named_the_prompt_in_production_is_evaluated(
-    configured: OtlpReceiver, mine: str
-) -> None:
-    text = repository_prompts()["sommelier"].text + "\nSpeak like a sailor."
-    configured.prompts["sommelier"] = [Version(7, text, ["production"])]
-    status, _, _ = sommelier_eval("run", mine, "--model", "gpt-4o")
-    assert status == 0
-    answers = [span for span in configured.spans if span.name == "llm.answer"]
-    assert {span.metadata["prompt_version"] for span in answers} == {"langfuse:7"}
-    assert {span.attributes["langfuse.observation.prompt.version"] for span in answers} == {7}
 
 
 def test_versions_of_a_managed_prompt_are_compared(

@@ -32,23 +32,6 @@ async def ask(server: ModelServer, *steps: Step, library: FakeLibrary | None = N
         )
 
 
-async def test_the_prompt_has_the_rules_the_excerpts_by_path_and_the_question(
-    model_server: ModelServer,
-) -> None:
-    model_server.strict = True
-    await ask(model_server, answer(GOOD))
-    rules, asked = (message["content"] for message in sent(model_server)["messages"])
-    assert "Use only information from the excerpts" in rules
-    assert "Cite the source of every sentence: its file path in [brackets]" in rules
-    assert f"say exactly: {NOT_ENOUGH}" in rules
-    assert "Never invent a file path" in rules
-    assert len(rules) / 4 < 260
-    assert asked.startswith("FILE EXCERPTS:\n<excerpts>\n[")
-    assert all(f"[{chunk.path}]: {chunk.text}" in asked for chunk in (SUR_LIE, MUSCADET, OYSTERS))
-    assert asked.endswith(f"</excerpts>\n\nQUESTION: {QUESTION}")
-    assert "response_format" not in sent(model_server)
-
-
 async def test_the_models_sentences_are_shown_as_it_wrote_them(model_server: ModelServer) -> None:
     found = await ask(model_server, answer(f"```markdown\n{GOOD}\n```"))
     assert (found.text, found.outcome, found.enough_information) == (GOOD, "answered", True)

@@ -11,7 +11,6 @@ import pytest
 
 from bot.telegram.connection import TokenRejected
 from bot.updates.accept import fetch_updates
-from bot.updates.bursts import lane_of
 from db.engine import Sessions
 from db.repositories.inbox import Inbox, Payload
 from db.repositories.people import MessageRepository
@@ -201,24 +200,3 @@ async def test_an_answer_of_another_kind_is_named_and_asked_again(
     assert len(telegram.slept) == 1
     assert said in caplog.text
     assert SECRET not in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("payload", "lane"),
-    [
-        ({"message": {"text": "red"}}, "5"),
-        ({"message": {"text": "red", "is_topic_message": True, "message_thread_id": 3}}, "5.3"),
-        ({"message": {"text": "/Settings@somm_bot now"}}, "aside-5"),
-        ({"callback_query": {"data": "s:language:de"}}, "aside-5"),
-        ({"callback_query": {"data": "n:cheaper"}}, "5"),
-        ({"message": {"text": "/stop"}}, "stop-5"),
-    ],
-)
-def test_what_is_chosen_aside_is_in_order_and_a_stop_waits_for_nothing(
-    payload: dict[str, Any], lane: str
-) -> None:
-    ((kind, told),) = payload.items()
-    chat = {"chat": {"id": 5}}
-    update = {kind: {**told, "message": chat} if kind == "callback_query" else {**told, **chat}}
-
-    assert lane_of(update) == lane
