@@ -251,6 +251,8 @@ def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
     alternatives = [schema for schema in node.get("anyOf", ()) if schema != {"type": "null"}]
     if len(alternatives) == 1:
         node = alternatives[0] | {key: value for key, value in node.items() if key != "anyOf"}
+    elif alternatives:
+        node = node | {"anyOf": alternatives}
     return {
         key: _slim(value, enums)
         for key, value in node.items()

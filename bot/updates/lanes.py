@@ -216,7 +216,7 @@ class Lanes:
             self.metrics.update("coalesced")
         begin = partial(self.inbox.begin, row, this_try.joining, tries=tries)
         payloads, outbox = await retry_forever(begin)
-        is_set_aside = row.error is not None  # and its apology may not be sent yet
+        is_set_aside = outbox is not None and row.error is not None  # by a process that died then
         # Tested after `begin`: only the process that began a turn may set it aside.
         if tries > self.max_tries and not is_set_aside:
             await self._set_aside(turn, DIED)

@@ -1,13 +1,14 @@
 """What a model is told it may search for."""
 
 import json
+from enum import Enum
 
 import pytest
 
 from agent.documents.passages import search_documents_tool
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
-from agent.engine.tools import Tool, Toolbox, as_text
+from agent.engine.tools import Tool, Toolbox, as_text, tool
 from agent.memory.tools import memory_tools
 from agent.prompts import REPOSITORY, render, research_rules
 from agent.sommelier.answer import SOMMELIER
@@ -41,3 +42,17 @@ async def test_the_facts_of_a_wine_tell_when_to_drink_it_and_how_warm(
     begin, end = map(int, wine["usually_best"].split("-"))
     assert RIOJA.vintage <= begin < end
     assert wine["serve"].endswith("°C")
+
+
+def test_the_schema_of_a_tool_may_have_mixed_choices_and_leaves_null_out() -> None:
+    class Size(Enum):
+        SMALL = "small"
+        FIFTY = 50
+
+    def pour(size: Size, unit: int | str | None = None) -> str:
+        """Pour a wine."""
+        return f"{size} {unit}"
+
+    properties = tool(pour).schema.parameters["properties"]
+    assert properties["size"] == {"enum": ["small", 50]}
+    assert properties["unit"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
