@@ -25,13 +25,11 @@ def labels(message: JsonObject) -> list[str]:
 
 
 def data(message: JsonObject, label: str) -> str:
-    """What the button of this label sends."""
     rows = message["reply_markup"]["inline_keyboard"]
     return next(str(one["callback_data"]) for row in rows for one in row if one["text"] == label)
 
 
 def query(environment: dict[str, str], sql: str) -> list[Any]:
-    """Read from the database of the bot."""
     (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
     with sqlite3.connect(file) as database:
         return database.execute(sql).fetchall()
@@ -77,7 +75,6 @@ async def idle(environment: dict[str, str]) -> None:
 
 
 async def toasted(bot_api: BotApi, count: int) -> str:
-    """What was said to the newest press, once so many were answered."""
     await eventually(
         lambda: len(bot_api.toasts) >= count, seconds=60, otherwise=lambda: str(bot_api.toasts)
     )

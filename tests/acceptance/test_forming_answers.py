@@ -50,7 +50,6 @@ class World:
         self.environment = environment | own
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Run the bot in this process."""
         return running_here(self.api, self.environment)
 
     def killed(self) -> AbstractContextManager[object]:
@@ -58,12 +57,10 @@ class World:
         return killed(self.api, self.environment)
 
     def asked(self) -> list[str]:
-        """Return the last words of people in each request."""
         said = [request.json["messages"] for request in self.model.requests]
         return [[one["content"] for one in all if one["role"] == "user"][-1] for all in said]
 
     def shown(self, calls: Sequence[Call]) -> list[str]:
-        """Return drafts or edits as a person reads them."""
         return [parse_html(call.params["text"])[0] for call in calls]
 
     def edits(self) -> list[str]:

@@ -20,7 +20,6 @@ TURN = (SEARCH, answer_json(ANSWER))
 
 @pytest.fixture
 def machine(environment: dict[str, str], model_server: ModelServer) -> dict[str, str]:
-    """A machine with a model."""
     return environment | known_to(model_server)
 
 

@@ -209,7 +209,6 @@ class BotApi(LoopbackServer):
         return self.push({"stopped_message_generation": stopped})
 
     def draft(self, chat_id: int = CHAT) -> JsonObject | None:
-        """Return the draft that stands in a chat now."""
         with self._lock:
             return self._chats.drafts.get(chat_id)
 
@@ -249,7 +248,6 @@ class BotApi(LoopbackServer):
     def strike(
         self, method: str, error: ApiError | None, times: int = 1, chat_id: int | None = None
     ) -> None:
-        """Answer the next `times` calls of `method` with `error`."""
         self._faults.append(Fault(method, times, error, chat_id))
 
     def drop_after(self, method: str, times: int = 1, chat_id: int | None = None) -> None:
@@ -261,7 +259,6 @@ class BotApi(LoopbackServer):
         self._delays[method] = seconds
 
     def calls_of(self, method: str) -> list[Call]:
-        """Return the calls of one method, oldest first."""
         return [call for call in list(self.calls) if call.method == method]
 
     @property
@@ -271,7 +268,6 @@ class BotApi(LoopbackServer):
         return [str(call.params.get("text", "")) for call in answered]
 
     def messages(self, chat_id: int | None = None) -> list[JsonObject]:
-        """Return the bot's messages as they stand now (Message objects), oldest first."""
         with self._lock:
             return self._chats.messages(chat_id)
 

@@ -103,7 +103,6 @@ class OtlpReceiver(LoopbackServer):
                 self._route("DELETE", f"{api}/traces", self._delete_traces),
                 self._route("POST", f"{api}/scores", self._take_scores),
                 self._route("DELETE", f"{api}/scores/{{score_id}}", self._delete_score),
-                self._route("POST", f"{api}/ingestion", self._ingestion),
                 self._route("GET", f"{api}/projects", self._projects),
                 self._route("POST", f"{api}/v2/prompts", self._create_prompt),
                 self._route("GET", f"{api}/v2/prompts/{{name:path}}", self._prompt),
@@ -134,11 +133,9 @@ class OtlpReceiver(LoopbackServer):
 
     @property
     def scores(self) -> list[JsonObject]:
-        """The scores."""
         return list(self._scores.values())
 
     def scores_of(self, trace_id: str) -> dict[str, Any]:
-        """The scores of a trace by name."""
         return {one["name"]: one["value"] for one in self.scores if one["traceId"] == trace_id}
 
     @property
@@ -167,7 +164,6 @@ class OtlpReceiver(LoopbackServer):
         return _nested(roots[0], spans)
 
     async def wait_for_spans(self, n: int) -> None:
-        """Return once there are at least `n` spans."""
         await eventually(
             lambda: len(self.spans) >= n,
             seconds=30,
@@ -175,7 +171,6 @@ class OtlpReceiver(LoopbackServer):
         )
 
     async def wait_for_scores(self, n: int) -> None:
-        """Return once there are at least `n` scores."""
         await eventually(
             lambda: len(self._scores) >= n,
             seconds=30,
@@ -253,13 +248,6 @@ class OtlpReceiver(LoopbackServer):
         if self._scores.pop(request.path_params["score_id"], None) is None:
             return _not_found("Score")
         return JSONResponse({"message": "Score deletion request received"}, 202)
-
-    async def _ingestion(self, request: Request) -> Response:
-        events = (await request.json())["batch"]
-        scores = [event["body"] for event in events if event["type"] == "score-create"]
-        self._scores |= {score["id"]: score for score in scores}
-        accepted = [{"id": event["id"], "status": 201} for event in events]
-        return JSONResponse({"successes": accepted, "errors": []}, 207)
 
     async def _projects(self, request: Request) -> Response:
         organization = {"id": "organization-1", "name": "The wine club"}
@@ -370,7 +358,6 @@ def spans_in(body: bytes) -> list[Span]:
 
 
 def span_of(span: trace_pb2.Span) -> Span:
-    """A span from its protobuf message."""
     return Span(
         trace_id=span.trace_id.hex(),
         span_id=span.span_id.hex(),
@@ -384,7 +371,6 @@ def span_of(span: trace_pb2.Span) -> Span:
 
 
 def attributes_of(pairs: Sequence[KeyValue]) -> JsonObject:
-    """Attributes by name."""
     return {pair.key: value_of(pair.value) for pair in pairs}
 
 

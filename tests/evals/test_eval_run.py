@@ -60,7 +60,6 @@ async def run(server: ModelServer, conversation: Conversation) -> Result:
 
 
 def missed(result: Result) -> dict[str, float]:
-    """Return the metrics that are not at their best."""
     return {name: mark.score for name, mark in result.marks.items() if not mark.passed}
 
 
@@ -158,7 +157,6 @@ def test_a_newcomer_evaluates_the_fallback_which_passes_most_of_the_starter_set(
     [
         (["--where", "kind=poetry"], "starter has no conversations where kind=poetry"),
         (["--model", "gpt-4o"], "there is no model to evaluate: set OPENAI_API_KEY"),
-        (["langfuse:mine"], "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"),
     ],
 )
 def test_a_run_that_cannot_start_says_why_in_one_line(arguments: list[str], said: str) -> None:

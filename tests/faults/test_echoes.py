@@ -45,8 +45,6 @@ def openai(request: JsonObject) -> str | None:
 
 
 def strictly(refuses: Refuses, *steps: Step) -> list[Script]:
-    """The steps, unless the server refuses a request."""
-
     def respond(step: Step, request: JsonObject) -> Step:
         problem = refuses(request)
         return error(400, error_body(problem)) if problem else step

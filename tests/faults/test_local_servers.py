@@ -16,7 +16,6 @@ from tests.faults.turns import INFORMATIONAL, QUESTION, SEARCH
 
 
 async def asked(llm: LLMService, *, streamed: bool = False) -> AgenticResponse[SommelierResponse]:
-    """One turn with a local server."""
     show = (lambda draft: None) if streamed else None
     run = Run([llm], limits=Limits(seconds=10), show_draft=show)
     tools = wine_tools(FakeCatalogue())

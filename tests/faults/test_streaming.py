@@ -26,7 +26,6 @@ from tests.doubles.model_server import (
     cut,
     paced,
     reasoning_only,
-    refusal,
     tool_calls,
 )
 from tests.doubles.model_server import call as called
@@ -70,7 +69,6 @@ SCRIPTS: dict[str, list[Script]] = {
     "a valid answer": [search(), valid()],
     "an answer that is mended": [search(), answer_json(INVENTED), valid()],
     "a cut stream": [search(), cut(json.dumps(VALID)), valid()],
-    "a refusal": [search(), refusal("I must not.")],
     "thoughts first": [search(), reasoning_only("hm, lamb", json.dumps(VALID))],
     "two calls at once": [
         tool_calls(

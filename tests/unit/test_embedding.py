@@ -26,9 +26,7 @@ async def test_vectors_come_from_the_models_own_server_in_the_order_of_the_texts
     assert web.keys == ["Bearer sk-model"]
 
 
-@pytest.mark.parametrize(
-    "vectors", [[], [[1.0], [2.0]], [[0.0, 0.0]], ["no vector"], [[1e308] * 4]]
-)
+@pytest.mark.parametrize("vectors", [[], [[1.0], [2.0]], [[0.0, 0.0]], ["no vector"]])
 async def test_anything_but_one_vector_a_text_is_an_error(vectors: list[Any]) -> None:
     with Web(lambda _: vectors) as web:
         async with httpx2.AsyncClient() as http:

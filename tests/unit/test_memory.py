@@ -42,21 +42,12 @@ def test_a_taste_is_read_by_tables_or_kept_word_for_word(text: str, kinds: dict[
     assert {fact.kind: fact.value for fact in facts_in(text)} == kinds
 
 
-@pytest.mark.parametrize(
-    ("line", "label", "count", "price", "currency"),
-    [
-        ("6 Barolo 2016 45", "Barolo 2016", 6, 45, Currency.EUR),
-        ("2 Chablis 18,50 $", "Chablis", 2, 18.5, Currency.USD),
-    ],
-)
-def test_a_line_tells_bottles(
-    line: str, label: str, count: int, price: float | None, currency: Currency
-) -> None:
-    bottles = read_bottles(line)
+def test_a_line_tells_bottles() -> None:
+    bottles = read_bottles("2 Chablis 2021 18,50 $")
     assert bottles is not None
     wine = wine_of(bottles)
-    assert (wine.label, bottles.count) == (label, count)
-    assert (wine.price, wine.currency) == (price, currency)
+    assert (wine.label, bottles.count) == ("Chablis 2021", 2)
+    assert (wine.price, wine.currency) == (18.5, Currency.USD)
 
 
 def test_a_wine_is_drunk_in_its_window() -> None:

@@ -33,16 +33,9 @@ async def called(function: Any, arguments: str = "{}") -> tuple[str, str | None]
     return result.text, result.error_type
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ('{"count": NaN}', "count: Input should be a finite number"),
-        ('{"count": ' + "[" * 5000 + "}", "answer: Invalid JSON: recursion limit exceeded"),
-    ],
-)
-async def test_odd_arguments_are_told(arguments: str, problem: str) -> None:
-    text, kind = await called(look, arguments)
-    assert text.startswith(f"Error: {problem}")
+async def test_odd_arguments_are_told() -> None:
+    text, kind = await called(look, '{"count": ' + "[" * 5000 + "}")
+    assert text.startswith("Error: answer: Invalid JSON: recursion limit exceeded")
     assert kind == "invalid_arguments"
 
 
@@ -60,7 +53,6 @@ def returning(value: object) -> Any:
     ("value", "text", "kind"),
     [
         (object(), "Error: give failed (PydanticSerializationError)", "PydanticSerializationError"),
-        ({"a": "\ud800"}, '{"a":"?"}', None),
         (TimeoutError("secret"), "Error: give failed (TimeoutError)", "TimeoutError"),
         (ToolError("no " * 9000), "Error: no no no", "tool_error"),
     ],

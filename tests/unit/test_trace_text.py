@@ -34,7 +34,6 @@ def test_the_tree_of_a_turn_shows_what_an_admin_would_see() -> None:
     assert "system: You are a sommelier." in whole
     assert '{"line": 9}' in whole
     assert "more lines" not in whole
-    assert "earlier" not in whole
 
 
 HOSTILE = "[bold]b[/bold] [/] \x1b[2J\x1b]0;title\x07 \x9b31m \u202eright \r\x08 :wine_glass:"
