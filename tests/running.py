@@ -191,7 +191,7 @@ async def running(
 
 async def at_rest(lanes: Lanes) -> None:
     """Return once no turn runs: what was said in the last is kept."""
-    await eventually(lambda: not lanes.active, seconds=30, otherwise=lambda: str(lanes.active))
+    await eventually(lambda: not lanes.active)
 
 
 @asynccontextmanager

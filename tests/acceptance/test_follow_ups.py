@@ -46,38 +46,24 @@ def history(environment: dict[str, str]) -> list[tuple[str, str]]:
 
 async def answered(bot_api: BotApi, count: int, chat: int = CHAT) -> JsonObject:
     """The newest answer, once there are so many."""
-    await eventually(
-        lambda: len(bot_api.sent(chat)) >= count and bot_api.sent(chat)[-1] != FORMING,
-        seconds=60,
-        otherwise=lambda: str(bot_api.sent(chat)),
-    )
+    await eventually(lambda: len(bot_api.sent(chat)) >= count and bot_api.sent(chat)[-1] != FORMING)
     return bot_api.messages(chat)[-1]
 
 
 async def kept(environment: dict[str, str], turns: int) -> None:
     """Wait until so many turns are over, and sent."""
     unsent = "SELECT 1 FROM outbox WHERE message_id IS NULL"
-    await eventually(
-        lambda: len(history(environment)) == turns and not query(environment, unsent),
-        seconds=60,
-        otherwise=lambda: str(history(environment)),
-    )
+    await eventually(lambda: len(history(environment)) == turns and not query(environment, unsent))
 
 
 async def idle(environment: dict[str, str]) -> None:
     """Wait until no lane runs: a press during a turn is acknowledged before it is handled."""
-    await eventually(
-        lambda: not query(environment, "SELECT 1 FROM updates WHERE state != 'done'"),
-        seconds=60,
-        otherwise=lambda: "updates are left",
-    )
+    await eventually(lambda: not query(environment, "SELECT 1 FROM updates WHERE state != 'done'"))
     await asyncio.sleep(0.2)
 
 
 async def toasted(bot_api: BotApi, count: int) -> str:
-    await eventually(
-        lambda: len(bot_api.toasts) >= count, seconds=60, otherwise=lambda: str(bot_api.toasts)
-    )
+    await eventually(lambda: len(bot_api.toasts) >= count)
     return bot_api.toasts[-1]
 
 
@@ -149,9 +135,7 @@ async def test_a_press_during_an_answer_waits_for_its_turn(
         bot_api.say("for trout?", chat_id=CHAT)
         first = await answered(bot_api, 1)
         bot_api.say("for carp?", chat_id=CHAT)
-        await eventually(
-            lambda: len(model_server.requests) == 3, seconds=60, otherwise=lambda: "not asked"
-        )
+        await eventually(lambda: len(model_server.requests) == 3)
         bot_api.press(first, data(first, "Cheaper"))
         bot_api.say("/stop", chat_id=CHAT)
         await answered(bot_api, 3)
@@ -166,11 +150,7 @@ async def test_a_reaction_to_an_answer_is_a_verdict_of_who_asked(
         return query(environment, "SELECT verdict FROM turns")
 
     async def rated(verdict: str | None) -> None:
-        await eventually(
-            lambda: verdicts() == [(verdict,)],
-            seconds=60,
-            otherwise=lambda: f"{verdict} wanted: {verdicts()}",
-        )
+        await eventually(lambda: verdicts() == [(verdict,)])
 
     async with running_here(bot_api, environment, **traced_to(otlp_receiver)):
         bot_api.say(f"{NAME} a red for lamb", GROUP, ADA, entities=MENTION)

@@ -1,6 +1,6 @@
 """Answers as they form: drafts, Stop, corrections, kills, through the process as it is run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from itertools import pairwise
 from typing import Any
@@ -66,21 +66,14 @@ class World:
     def edits(self) -> list[str]:
         return self.shown(self.api.calls_of("editMessageText"))
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
-        await eventually(
-            condition,
-            seconds=seconds,
-            otherwise=lambda: f"sent: {self.api.sent()}, asked: {self.asked()}",
-        )
-
     async def at(self, stage: str, said: str = "trout?") -> None:
         """Ask, and wait until the turn is at a stage."""
         script, draft = STAGES[stage]
         before = len(self.model.requests)
         self.model.script(*script)
         self.api.say(said, chat_id=CHAT)
-        await self.until(lambda: any(draft in one for one in self.shown(self.api.drafts)))
-        await self.until(lambda: len(self.model.requests) == before + len(script))
+        await eventually(lambda: any(draft in one for one in self.shown(self.api.drafts)))
+        await eventually(lambda: len(self.model.requests) == before + len(script))
 
     def ask_in_group(self) -> None:
         mention = {"type": "mention", "offset": 0, "length": 19}
@@ -89,7 +82,7 @@ class World:
     async def until_answered_in_group(self, answers: int = 1) -> None:
         """Wait until so many answers with their buttons stand in the group."""
         messages = self.api.messages
-        await self.until(lambda: sum("reply_markup" in m for m in messages(-CHAT)) >= answers)
+        await eventually(lambda: sum("reply_markup" in m for m in messages(-CHAT)) >= answers)
 
 
 @pytest.fixture
@@ -144,8 +137,8 @@ async def test_a_kill_while_an_answer_grows_leaves_one_answer_in_a_group(world: 
     world.ask_in_group()
     api.delay("editMessageText", 0.3)
     with world.killed():
-        await world.until(lambda: any("Trimbach" in shown for shown in world.edits()))
-    await world.until(lambda: all(call.status for call in api.calls_of("editMessageText")), 10)
+        await eventually(lambda: any("Trimbach" in shown for shown in world.edits()))
+    await eventually(lambda: all(call.status for call in api.calls_of("editMessageText")))
     api.delay("editMessageText", 0)
     model.script(SEARCH)  # what was not committed is asked again
     async with world.running():
@@ -187,7 +180,7 @@ async def test_an_answer_on_its_way_is_neither_stopped_nor_corrected(world: Worl
     api.delay("sendMessage", 1)
     async with world.running():
         api.say("a red for trout?", chat_id=CHAT)
-        await world.until(lambda: bool(api.calls_of("sendMessage")))
+        await eventually(lambda: bool(api.calls_of("sendMessage")))
         api.say("/stop", chat_id=CHAT)
         api.say("white, sorry", chat_id=CHAT)
         texts = await api.wait_for_message(2, chat_id=CHAT, timeout=30)

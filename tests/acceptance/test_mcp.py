@@ -41,11 +41,7 @@ async def bot_with_desk(
 
 
 async def up(caplog: pytest.LogCaptureFixture, times: int) -> None:
-    await eventually(
-        lambda: caplog.text.count("desk offers 4 tools") == times,
-        seconds=60,
-        otherwise=lambda: caplog.text,
-    )
+    await eventually(lambda: caplog.text.count("desk offers 4 tools") == times)
 
 
 async def test_the_model_calls_a_tool_of_a_server_and_its_result_is_evidence(
@@ -113,13 +109,11 @@ async def test_a_call_that_a_kill_interrupts_is_not_run_again(
     model_server.script(tool_call("desk__slow_note", {"text": "once"}), informed("I would."))
     settings = known_to(model_server) | {"MCP_SERVERS": json.dumps({"desk": entry(notes)})}
     with killed(bot_api, environment, **settings) as process:
-        await eventually(
-            lambda: "offers 4 tools" in process.said, seconds=60, otherwise=lambda: process.said
-        )
+        await eventually(lambda: "offers 4 tools" in process.said)
         bot_api.say("Note this", chat_id=CHAT)
         asked = await answered(bot_api, 1)
         bot_api.press(asked, data(asked, "▶ desk__slow_note"))
-        await eventually(notes.exists, seconds=60, otherwise=lambda: str(bot_api.toasts))
+        await eventually(notes.exists)
     async with running_here(bot_api, environment, **settings):
         told = await answered(bot_api, 2)
     assert told["text"].startswith("desk__slow_note was interrupted and may have run.")

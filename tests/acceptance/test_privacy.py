@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from agent.tracing.records import keyed_hash
 from bot import running
 from tests.acceptance.test_end_to_end import killed, running_here, traced_to
+from tests.acceptance.test_languages import choose
 from tests.commands import sommelier
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
@@ -37,9 +38,7 @@ async def said(bot_api: BotApi, words: str, chat_id: int) -> JsonObject:
     def saying() -> list[JsonObject]:
         return [each for each in bot_api.messages(chat_id) if words in str(each)]
 
-    await eventually(
-        lambda: bool(saying()), seconds=60, otherwise=lambda: f"{words} not in {bot_api.sent()}"
-    )
+    await eventually(lambda: bool(saying()))
     return saying()[-1]
 
 
@@ -106,15 +105,9 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
         bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
         done = await said(bot_api, "Deleted.", ADA)
         assert "Langfuse deletes its copy within minutes" in done["text"]
+        await eventually(lambda: not any(mark in files(folder) for mark in marks))
         await eventually(
-            lambda: not any(mark in files(folder) for mark in marks),
-            seconds=60,
-            otherwise=lambda: f"still there: {[m for m in marks if m in files(folder)]}",
-        )
-        await eventually(
-            lambda: keyed_hash("user", ADA, SecretStr("sommelier")) not in str(otlp_receiver.spans),
-            seconds=60,
-            otherwise=lambda: "their traces are still in Langfuse",
+            lambda: keyed_hash("user", ADA, SecretStr("sommelier")) not in str(otlp_receiver.spans)
         )
         assert WORDS[ADA] not in str(otlp_receiver.spans) + str(otlp_receiver.scores)
         assert WORDS[BOB].encode() in files(folder)
@@ -156,16 +149,22 @@ async def test_traces_elsewhere_are_deleted_after_a_kill_and_once_they_can_be(
         assert "Nothing was deleted" in str(await last(bot_api, 3, ADA))
         bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
         await last(bot_api, 4, ADA)
-        await eventually(
-            lambda: WORDS[ADA].encode() not in files(folder),
-            seconds=60,
-            otherwise=lambda: "still in the database",
-        )
+        await eventually(lambda: WORDS[ADA].encode() not in files(folder))
     assert WORDS[ADA] in str(otlp_receiver.spans)
     otlp_receiver.mode = "ok"
     async with running_here(bot_api, environment, **settings):
-        await eventually(
-            lambda: WORDS[ADA] not in str(otlp_receiver.spans),
-            seconds=90,
-            otherwise=lambda: "their traces are still in Langfuse",
-        )
+        await eventually(lambda: WORDS[ADA] not in str(otlp_receiver.spans))
+
+
+async def test_of_who_wants_numbers_alone_no_words_are_in_traces(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str]
+) -> None:
+    async with running_here(bot_api, environment, **traced_to(otlp_receiver)):
+        bot_api.say("/settings", chat_id=ADA)
+        await last(bot_api, 1, ADA)
+        await choose(bot_api, ADA, "Records of answers: numbers only")
+        for user, word in WORDS.items():
+            bot_api.say(f"a red for lamb, says {word}", chat_id=user)
+        await eventually(lambda: sum(span.name == "turn" for span in otlp_receiver.spans) == 2)
+    assert WORDS[BOB] in str(otlp_receiver.spans)
+    assert WORDS[ADA] not in str(otlp_receiver.spans)

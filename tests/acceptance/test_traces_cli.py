@@ -140,7 +140,7 @@ async def test_the_page_of_admins_is_served_on_this_machine_to_who_started_it(
     filled: dict[str, str],
 ) -> None:
     with Process("admin", "--port", "0", environment=filled) as process:
-        await eventually(lambda: "\n" in process.shown, seconds=60, otherwise=lambda: process.said)
+        await eventually(lambda: "\n" in process.shown)
         address = process.shown.split()[1]
         async with httpx.AsyncClient() as client:
             page = await client.get(address)

@@ -85,11 +85,7 @@ async def test_an_answer_is_read_aloud_to_who_chose_so(
         shown = bot_api.messages(CHAT)[-1]
         assert "Read aloud: off ✓" in str(shown["reply_markup"])
         bot_api.press(shown, "s:aloud:on")
-        await eventually(
-            lambda: "Read aloud: on ✓" in str(bot_api.messages(CHAT)[-1]),
-            seconds=60,
-            otherwise=lambda: str(bot_api.messages(CHAT)[-1]),
-        )
+        await eventually(lambda: "Read aloud: on ✓" in str(bot_api.messages(CHAT)[-1]))
         bot_api.send("voice", SOUND, CHAT)
         await bot_api.wait_for_message(4, chat_id=CHAT, timeout=60)
     assert [call.files["voice"].data[:4] for call in bot_api.calls_of("sendVoice")] == [b"OggS"]

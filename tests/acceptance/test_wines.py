@@ -11,11 +11,7 @@ TEENAGER, ALLERGIC, STRANGER = 8001, 8002, 8003
 async def inline(bot_api: BotApi, words: str, user_id: int = CHAT) -> list[JsonObject]:
     """What somebody is offered who types this in some chat."""
     query = bot_api.ask_inline(words, user_id)
-    await eventually(
-        lambda: bot_api.inline_results(query) is not None,
-        seconds=60,
-        otherwise=lambda: f"no answer to {words}",
-    )
+    await eventually(lambda: bot_api.inline_results(query) is not None)
     return bot_api.inline_results(query) or []
 
 

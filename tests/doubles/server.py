@@ -160,13 +160,9 @@ class HalfResponse(Response):
 
 
 async def eventually(
-    condition: Callable[[], bool], *, seconds: float, otherwise: Callable[[], str]
+    condition: Callable[[], bool], *, seconds: float = 60, otherwise: Callable[[], str] = str
 ) -> None:
-    """Return as soon as `condition` holds.
-
-    Raises:
-        AssertionError: it did not hold within `seconds`; the text is `otherwise()`.
-    """
+    """Return as soon as `condition` holds; fail after `seconds`, with the text of `otherwise`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -114,9 +114,7 @@ async def test_a_stop_ends_the_request_and_keeps_what_was_grounded(
     model_server.script(search(), paced(answer_json(long), 400))
     stop, shown, llm = Stop(), list[Draft](), service(model_server)
     turn = asyncio.create_task(streamed(model_server, shown=shown, stop=stop, llm=llm))
-    await eventually(
-        lambda: bool(shown) and "fresh" in shown[-1](), seconds=10, otherwise=lambda: "no draft"
-    )
+    await eventually(lambda: bool(shown) and "fresh" in shown[-1]())
     stop.ask()
     response = await turn
     assert response.outcome == "stopped"
