@@ -30,11 +30,7 @@ from bot.question import Question, RunningTurns
 from bot.resources import Repositories, Resources, research_tools
 from bot.tasks import bounded
 from bot.telegram.access import Access
-from bot.telegram.connection import (
-    AnyApplication,
-    close_application,
-    telegram_application,
-)
+from bot.telegram.connection import AnyBot, telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.follow_ups import follow_up_buttons, follow_up_handlers
@@ -70,7 +66,7 @@ STATS_RETENTION: Final = timedelta(days=90)
 class App:
     """The bot with all its handlers, not yet initialized."""
 
-    application: AnyApplication
+    bot: AnyBot
     conversation: Conversation
     dispatcher: Dispatcher
     exporter: Exporter | None
@@ -88,15 +84,15 @@ async def open_app(
     """Open the bot; `telegram`, if given, replaces Telegram's servers (in a terminal)."""
     async with AsyncExitStack() as stack:
         exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
-        application = telegram_application(
-            token, settings.telegram_base_url, rate_limit_of(settings, telegram), telegram
-        )
-        stack.push_async_callback(bounded, "Telegram", partial(close_application, application))
+        in_all = settings.telegram_messages_per_second
+        rate_limit = RateLimit(in_all=(Limit(in_all, 1),)) if in_all and not telegram else None
+        bot = telegram_bot(token, settings.telegram_base_url, rate_limit, telegram)
+        stack.push_async_callback(bounded, "Telegram", bot.shutdown)
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
         # The user of a terminal is an admin.
         admins = frozenset([*settings.admin_ids, *([telegram.chat_id] if telegram else [])])
         repositories = resources.repositories
-        sender = Sender(application.bot, repositories.chats, repositories.inbox)
+        sender = Sender(bot, repositories.chats, repositories.inbox)
         conversation = Conversation(
             resources=resources,
             sender=sender,
@@ -120,17 +116,11 @@ async def open_app(
         further = handlers_of(settings, conversation, admins)
         handlers = all_handlers(conversation, [*tools, *further])
         yield App(
-            application=application,
+            bot=bot,
             conversation=conversation,
-            dispatcher=Dispatcher(application, conversation, handlers, access),
+            dispatcher=Dispatcher(bot, conversation, handlers, access),
             exporter=exporter,
         )
-
-
-def rate_limit_of(settings: Settings, telegram: LocalTelegram | None) -> RateLimit | None:
-    """Return the rate limits of Telegram for this process, None for a terminal."""
-    in_all = settings.telegram_messages_per_second
-    return RateLimit(in_all=(Limit(in_all, 1),)) if in_all and telegram is None else None
 
 
 def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:

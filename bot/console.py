@@ -100,7 +100,7 @@ async def _open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterat
         open_resources(settings) as resources,
         open_app(settings, resources, TOKEN, telegram=telegram) as app,
     ):
-        await app.application.initialize()
+        await app.bot.initialize()
         await forget_old(settings, app)
         sending = asyncio.create_task(app.exporter.run()) if app.exporter else None
         try:

@@ -2,12 +2,12 @@
 
 import asyncio
 import fcntl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from bot.tasks import Work, unless
+from bot.tasks import Work, run_until
 from db.repositories.inbox import Inbox
 
 LEADER: Final = "/leader"
@@ -74,10 +74,10 @@ class Locks:
         return await self._inbox.lanes()
 
 
-async def while_leading(locks: Locks, lead: Callable[[], Work]) -> NoReturn:
+async def while_leading(locks: Locks, lead: Work) -> NoReturn:
     """Run `lead` while this process leads: until it loses the leader's lock."""
     while True:
         async with locks.lock(LEADER) as leads:
             if leads:
-                await unless(locks.lost(LEADER), lead())
+                await run_until(locks.lost(LEADER), lead)
         await asyncio.sleep(LEAD_SECONDS)

@@ -6,8 +6,8 @@ user. Importing this loads the protocol's library, which takes most of a second.
 """
 
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
@@ -26,6 +26,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 from mcp.types import Tool as ListedTool
+from starlette.routing import Route
 
 from agent.documents.passages import search_documents_tool
 from agent.documents.quotes import quote_documents_tool
@@ -113,13 +114,13 @@ async def serve_stdio(resources: Resources) -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
-def http_server(
-    tools: Toolbox, call: Call
-) -> tuple[StreamableHTTPASGIApp, AbstractAsyncContextManager[None]]:
-    """Return an app for HTTP, and what has to be entered while it is served.
+@asynccontextmanager
+async def http_route(tools: Toolbox, call: Call) -> AsyncIterator[Route]:
+    """Open the server for HTTP and yield its route.
 
     It keeps no sessions: any replica answers any request.
     """
     server = mcp_server(tools, call)
     sessions = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True)
-    return StreamableHTTPASGIApp(sessions), sessions.run()
+    async with sessions.run():
+        yield Route("/mcp", StreamableHTTPASGIApp(sessions))

@@ -5,12 +5,11 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
@@ -18,7 +17,7 @@ from agent.tracing.records import keyed_hash
 from bot.admin.commands import send_broadcasts
 from bot.app import STATS_RETENTION, App, admin_page, open_app
 from bot.leading import Locks, single_process, while_leading
-from bot.resources import Resources, open_resources
+from bot.resources import Repositories, Resources, open_resources
 from bot.tasks import (
     Work,
     attempt,
@@ -26,8 +25,8 @@ from bot.tasks import (
     end_when_hanging,
     every,
     run_all,
+    run_until,
     stop_on_signals,
-    unless,
 )
 from bot.telegram.connection import introduce
 from bot.telegram.handlers import show_commands
@@ -36,12 +35,6 @@ from bot.tracing import forget_people
 from bot.updates.accept import point_webhook, poll
 from bot.updates.lanes import Lanes
 from config import Settings, SettingsError
-from db.repositories.inbox import Inbox
-
-if TYPE_CHECKING:
-    from starlette.routing import BaseRoute
-
-    from bot.http.api import Api
 
 UPDATE_RETENTION: Final = timedelta(days=7)
 """The time after which the record of an answered update is deleted."""
@@ -70,99 +63,76 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     stop, token = stop or stop_on_signals(), settings.telegram_bot_token.get_secret_value()
     async with AsyncExitStack() as stack:
         resources = await stack.enter_async_context(open_resources(settings))
-        url, inbox = settings.database_url.get_secret_value(), resources.repositories.inbox
-        locks = await stack.enter_async_context(open_locks(url, inbox))
+        locks = await open_locks(settings, resources.repositories, stack)
         app = await stack.enter_async_context(open_app(settings, resources, token, locks=locks))
-        lanes = await stack.enter_async_context(open_lanes(settings, app, locks))
+        lanes = lanes_of(settings, app, locks)
+        stack.push_async_callback(bounded, "turns", lanes.finish)
         if settings.has_model:
             await load_client()
         await asyncio.to_thread(lexicon)
         gc.freeze()  # these objects live until the end: the collector need not look at them
-        work = [
-            *work_of_lanes(app, lanes),
-            receive(settings, app, lanes),
-            while_leading(locks, partial(lead, settings, app, lanes)),
-            end_when_hanging(),
+        work: list[Work] = [
+            lanes.watch,
+            partial(receive, settings, app, lanes),
+            partial(while_leading, locks, partial(lead, settings, app, lanes)),
+            end_when_hanging,
         ]
         if app.exporter is not None:
-            work.append(app.exporter.run())
+            work.append(app.exporter.run)
         if settings.http_port is not None:
-            work.append(serve(settings, resources, app, lanes))
-        await unless(stop, run_all(*work))
+            work.append(partial(serve, settings, resources, app, lanes))
+        await run_until(stop, *work)
         await lanes.finish(settings.shutdown_seconds)
 
 
-@asynccontextmanager
-async def open_locks(url: str, inbox: Inbox) -> AsyncIterator[Locks]:
-    """Open the locks of lanes, which several processes share on Postgres.
+async def open_locks(
+    settings: Settings, repositories: Repositories, stack: AsyncExitStack
+) -> Locks:
+    """Return the locks of lanes, which several processes share on Postgres; `stack` closes them.
 
     Raises:
         AlreadyRunning: another process answers from this SQLite file.
     """
+    url = settings.database_url.get_secret_value()
     if url.startswith("sqlite"):
-        with single_process(url.partition(":///")[2]):
-            yield Locks(inbox)
-        return
+        stack.enter_context(single_process(url.partition(":///")[2]))
+        for queue in (repositories.trace_queue, repositories.score_queue):
+            await attempt("looking for traces that wait", queue.resume)
+        return Locks(repositories.inbox)
     from bot.updates.replicas import ReplicaLocks  # noqa: PLC0415 - loads psycopg
 
     locks = ReplicaLocks(url)
-    try:
-        yield locks
-    finally:
-        await bounded("the locks of lanes", locks.close)
+    stack.push_async_callback(bounded, "the locks of lanes", locks.close)
+    return locks
 
 
-@asynccontextmanager
-async def open_lanes(settings: Settings, app: App, locks: Locks) -> AsyncIterator[Lanes]:
-    """Open the lanes; cancel their turns at the end."""
-    conversation = app.conversation
-    lanes = Lanes(
-        inbox=conversation.repositories.inbox,
-        sender=conversation.sender,
+def lanes_of(settings: Settings, app: App, locks: Locks) -> Lanes:
+    """Return the lanes of the bot, in which no turn has begun."""
+    return Lanes(
+        inbox=app.conversation.repositories.inbox,
+        sender=app.conversation.sender,
         dispatcher=app.dispatcher,
         locks=locks,
-        metrics=conversation.turns.metrics,
+        metrics=app.conversation.turns.metrics,
         burst_window=timedelta(seconds=settings.burst_seconds),
         max_tries=settings.update_max_tries,
     )
-    if type(locks) is Locks:
-        for queue in (conversation.repositories.trace_queue, conversation.repositories.score_queue):
-            await attempt("looking for traces that wait", queue.resume)
-    try:
-        yield lanes
-    finally:
-        await bounded("turns", lanes.finish)
-
-
-def work_of_lanes(app: App, lanes: Lanes) -> list[Work]:
-    """Return what runs beside lanes: taking over what nobody runs, and hearing other processes."""
-
-    async def listen() -> None:
-        async for notice in lanes.locks.notices():
-            if "lane" in notice:
-                lanes.notice(notice["lane"])
-            else:
-                app.conversation.turns.running.stop(**notice)
-
-    look = lanes.schedule_unowned
-    return [listen(), every(lanes.locks.look_seconds, "looking for lanes that nobody runs", look)]
 
 
 async def lead(settings: Settings, app: App, lanes: Lanes) -> None:
     """Do what only one process does: forget, remind, send broadcasts, and poll for updates."""
     await lanes.ready.wait()
-    reminding = Reminding(conversation=app.conversation, zone=settings.time_zone)
-    forget = partial(forget_old, settings, app)
-    broadcasts = partial(send_broadcasts, app.conversation)
-    forget_them = partial(forget_people, settings, app.conversation.repositories.deletions)
-    work: list[Work] = [
-        every(FORGET_SECONDS, "forgetting old data", forget),
-        every(FORGET_PEOPLE_SECONDS, "forgetting people", forget_them),
-        every(REMIND_SECONDS, "reminding", reminding.round),
-        every(BROADCAST_SECONDS, "sending to everyone", broadcasts),
-    ]
+    conversation, deletions = app.conversation, app.conversation.repositories.deletions
+    reminding = Reminding(conversation=conversation, zone=settings.time_zone)
+    rounds: tuple[tuple[float, str, Work], ...] = (
+        (FORGET_SECONDS, "forgetting old data", partial(forget_old, settings, app)),
+        (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, deletions)),
+        (REMIND_SECONDS, "reminding", reminding.round),
+        (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
+    )
+    work: list[Work] = [partial(every, *repeated) for repeated in rounds]
     if settings.webhook_url is None:
-        work.append(poll(app.application, lanes.accept))
+        work.append(partial(poll, app.bot, lanes.accept))
     await run_all(*work)
 
 
@@ -172,14 +142,13 @@ async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    application = app.application
-    await introduce(application)
+    await introduce(app.bot)
     lanes.ready.set()
-    await show_commands(application)
+    await show_commands(app.bot)
     if (url := settings.webhook_url) and (secret := settings.webhook_secret):
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
-        await point_webhook(application, url + WEBHOOK_PATH, secret.get_secret_value())
+        await point_webhook(app.bot, url + WEBHOOK_PATH, secret.get_secret_value())
 
 
 async def serve(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> None:
@@ -204,25 +173,16 @@ async def serve(settings: Settings, resources: Resources, app: App, lanes: Lanes
                 resources=resources, turns=turns, answerer=app.conversation.answerer, user=user
             )
             routers.append(api.router())
-            routes.append(await stack.enter_async_context(mcp_route(api)))
+            mcp = await asyncio.to_thread(import_module, "bot.mcp_server")
+            tools = mcp.served_tools(resources)
+            route = mcp.http_route(tools, partial(api.call_tool, tools))
+            routes.append(await stack.enter_async_context(route))
         if settings.admin_token is not None:
             routers.append(admin_page(settings, resources.sessions, settings.admin_token).router())
         backlog = app.conversation.repositories.inbox.backlog
         routers.append(pages(turns.metrics, backlog, webhook))
         server = http_app(routers, routes, settings.api_token)
         await serve_http(server, listen(settings.http_host, settings.http_port or 0))
-
-
-@asynccontextmanager
-async def mcp_route(api: "Api") -> "AsyncIterator[BaseRoute]":
-    """Open the MCP server beside the API; yield its route."""
-    from starlette.routing import Route  # noqa: PLC0415 - loaded with the API
-
-    mcp = await asyncio.to_thread(import_module, "bot.mcp_server")
-    tools = mcp.served_tools(api.resources)
-    app, sessions = mcp.http_server(tools, partial(api.call_tool, tools))
-    async with sessions:
-        yield Route("/mcp", app)
 
 
 async def forget_old(settings: Settings, app: App) -> None:

@@ -9,7 +9,8 @@ from typing import Final, NoReturn
 
 log = logging.getLogger(__name__)
 
-Work = Coroutine[object, object, object]
+Work = Callable[[], Coroutine[object, object, object]]
+"""A function, not its coroutine: one that is never begun then leaves nothing behind."""
 
 CLOSE_SECONDS: Final = 5
 """The time limit of a step of stopping."""
@@ -34,22 +35,26 @@ def stop_on_signals() -> asyncio.Event:
 
 
 async def run_all(*work: Work) -> None:
-    """Run coroutines side by side; if one fails, cancel the others.
+    """Run functions side by side; if one fails, cancel the others.
 
     Raises:
         Exception: the error of the first that failed.
     """
     try:
         async with asyncio.TaskGroup() as group:
-            for one in work:
-                group.create_task(one)
+            for function in work:
+                group.create_task(function())
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
 
 
-async def unless(stop: asyncio.Event, work: Work) -> bool:
-    """Do `work`, cancelled as soon as `stop` is set; return whether it was done."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+async def run_until(stop: asyncio.Event, *work: Work) -> bool:
+    """Run functions side by side, cancelled as soon as `stop` is set; return whether all ended.
+
+    Raises:
+        Exception: the error of the first that failed.
+    """
+    working, stopping = asyncio.create_task(run_all(*work)), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -24,14 +24,10 @@ from bot.leading import Locks
 from bot.outgoing import ButtonRows
 from bot.question import Question
 from bot.resources import Repositories, Resources
-from bot.running import open_lanes, run_bot, work_of_lanes
-from bot.tasks import every, run_all, unless
+from bot.running import lanes_of, run_bot
+from bot.tasks import every, run_until
 from bot.telegram.access import Access
-from bot.telegram.connection import (
-    close_application,
-    introduce,
-    telegram_application,
-)
+from bot.telegram.connection import introduce, telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
@@ -137,9 +133,9 @@ async def running(
     repositories = Repositories(sessions or Sessions(engine), rows)
     for name, repository in {"messages": messages, **kept}.items():
         setattr(repositories, name, repository)
-    application = telegram_application(bot_api.token, bot_api.base_url)
+    bot = telegram_bot(bot_api.token, bot_api.base_url)
     inbox = repositories.inbox
-    sender = Sender(application.bot, repositories.chats, inbox)
+    sender = Sender(bot, repositories.chats, inbox)
     found = sources or Sources(documents=FakeLibrary())
     conversation = Conversation(
         resources=found.resources(repositories),
@@ -156,34 +152,35 @@ async def running(
     look_ups = LookUps(conversation).handlers() if sources else []
     handlers = [*further(conversation), *look_ups]
     app = App(
-        application=application,
+        bot=bot,
         conversation=conversation,
         dispatcher=Dispatcher(
-            application, conversation, all_handlers(conversation, handlers), access(conversation)
+            bot, conversation, all_handlers(conversation, handlers), access(conversation)
         ),
         exporter=None,
     )
 
     async def serve() -> None:
-        if await unless(stop, introduce(application)):
+        if await run_until(stop, partial(introduce, bot)):
             lanes.ready.set()
-            work = [
-                *work_of_lanes(app, lanes),
-                poll(application, lanes.accept),
-                show_commands(application),
-                every(1, "sending to everyone", partial(send_broadcasts, conversation)),
-            ]
-            await unless(stop, run_all(*work))
-            await lanes.finish(5)
+            await run_until(
+                stop,
+                lanes.watch,
+                partial(poll, bot, lanes.accept),
+                partial(show_commands, bot),
+                partial(every, 1, "sending to everyone", partial(send_broadcasts, conversation)),
+            )
+        await lanes.finish(5)
 
-    async with open_lanes(load_settings(None, environment), app, Locks(inbox)) as lanes:
-        serving = asyncio.create_task(serve())
-        try:
-            yield lanes
-        finally:
-            stop.set()
-            await serving
-            await close_application(application)
+    lanes = lanes_of(load_settings(None, environment), app, Locks(inbox))
+    serving = asyncio.create_task(serve())
+    try:
+        yield lanes
+    finally:
+        stop.set()
+        await serving
+        await lanes.finish()
+        await bot.shutdown()
     if langfuse is not None:
         await export(sessions or Sessions(engine), langfuse)
     await engine.dispose()

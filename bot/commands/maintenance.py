@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -14,7 +15,7 @@ from bot.admin.page import PATH
 from bot.commands.output import fail, open_settings, print_json, with_database
 from bot.http.server import http_app, listen, serve_http
 from bot.resources import open_engine, require_newest_schema
-from bot.tasks import stop_on_signals, unless
+from bot.tasks import run_until, stop_on_signals
 from bot.tracing import langfuse_api
 from config import Settings
 from db.engine import Sessions
@@ -132,4 +133,5 @@ async def _serve(settings: Settings, port: int) -> None:
         listener = listen("127.0.0.1", port)
         port = listener.getsockname()[1]
         typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")
-        await unless(stop_on_signals(), serve_http(http_app([page.router()]), listener))
+        serve = partial(serve_http, http_app([page.router()]), listener)
+        await run_until(stop_on_signals(), serve)

@@ -1,4 +1,4 @@
-"""Connect to Telegram: the requests, and the application that makes them."""
+"""Connect to Telegram: the requests, and the bot that makes them."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import httpx2
 from telegram.error import InvalidToken, NetworkError, TimedOut
-from telegram.ext import Application
+from telegram.ext import ExtBot
 from telegram.request import BaseRequest, RequestData
 
 from agent import lengths
@@ -15,7 +15,7 @@ from bot.telegram.rate_limit import RateLimit
 
 log = logging.getLogger(__name__)
 
-AnyApplication = Application[Any, Any, Any, Any, Any, Any]
+AnyBot = ExtBot[Any]
 
 LIMITS: Final = httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=3)
 """Idle connections are closed before Telegram closes them: a message sent at that moment may have
@@ -76,43 +76,32 @@ class TelegramRequests(BaseRequest):
         return response.status_code, body
 
 
-def telegram_application(
+def telegram_bot(
     token: str,
     base_url: str,
     rate_limit: RateLimit | None = None,
     requests: BaseRequest | None = None,
-) -> AnyApplication:
-    """Return the application without handlers; by default unlimited, over the network."""
+) -> AnyBot:
+    """Return the bot; by default unlimited, over the network."""
     requests = requests or TelegramRequests()
-    return (
-        Application.builder()
-        .token(token)
-        .base_url(f"{base_url}/bot")
-        .base_file_url(f"{base_url}/file/bot")
-        .request(requests)
-        .get_updates_request(requests)
-        .rate_limiter(rate_limit or RateLimit((), (), ()))
-        .job_queue(None)
-        .updater(None)
-        .build()
+    return ExtBot(
+        token,
+        f"{base_url}/bot",
+        f"{base_url}/file/bot",
+        request=requests,
+        get_updates_request=requests,
+        rate_limiter=rate_limit or RateLimit((), (), ()),
     )
 
 
-async def close_application(application: AnyApplication) -> None:
-    """Close the connections to Telegram."""
-    await application.shutdown()
-    # An application that never became initialized leaves its bot's connections open.
-    await application.bot.shutdown()
-
-
-async def introduce(application: AnyApplication) -> None:
+async def introduce(bot: AnyBot) -> None:
     """Ask Telegram for the bot's own name until it answers.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    await until_reached(application.initialize, "Reaching Telegram")
-    log.info("Telegram knows this bot as @%s", application.bot.username)
+    await until_reached(bot.initialize, "Reaching Telegram")
+    log.info("Telegram knows this bot as @%s", bot.username)
 
 
 async def until_reached(call: Callable[[], Awaitable[object]], what: str) -> None:

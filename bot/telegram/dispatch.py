@@ -8,7 +8,7 @@ from telegram import Bot, Update
 from telegram.ext import filters
 
 from bot.telegram.access import Access
-from bot.telegram.connection import AnyApplication
+from bot.telegram.connection import AnyBot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.settings import speak_with
 from bot.updates.bursts import STOPPED, as_int, chat_of, message_in, section
@@ -26,7 +26,7 @@ class Dispatcher:
     Without `access` everybody is let in.
     """
 
-    application: AnyApplication
+    bot: AnyBot
     conversation: Conversation
     handlers: Sequence[AnyHandler]
     access: Access | None = None
@@ -40,16 +40,11 @@ class Dispatcher:
         if STOPPED in payload:  # the library does not know this kind of update
             await self._stop_draft(payload)
             return
-        application = self.application
-        update = read(payload, application.bot)
-        if not await self._lets_in(update):
-            return
-        for handler in self.handlers:
-            check = handler.check_update(update)
-            if check is not None and check is not False:
-                context = application.context_types.context.from_update(update, application)
-                await handler.handle_update(update, application, check, context)
-                return
+        update = read(payload, self.bot)
+        if await self._lets_in(update):
+            takers = (handler for handler in self.handlers if handler.check_update(update))
+            if handler := next(takers, None):
+                await handler.callback(update, None)
 
     async def _stop_draft(self, payload: Payload) -> None:
         """Stop the turn of a draft; only the user who asked sees its button."""
@@ -67,7 +62,7 @@ class Dispatcher:
 
     async def give_up(self, payload: Payload, error: str) -> None:
         """Tell the user that their update was set aside."""
-        update = origin(payload, self.application.bot)
+        update = origin(payload, self.bot)
         if update is not None and update.effective_message:
             text = update.effective_message.text or ""
             await speak_with(self.conversation, update)
@@ -78,7 +73,7 @@ class Dispatcher:
     def is_readable(self, payload: Payload) -> bool:
         """Return whether the library can make an update of a payload."""
         try:
-            read(payload, self.application.bot)
+            read(payload, self.bot)
         except UnreadableUpdate:
             return False
         return True

@@ -18,7 +18,7 @@ from agent.text import pattern
 from agent.turn import UNDER_AGE, Fact, Reply, settings_of
 from bot.outgoing import Button, ButtonRows
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
-from bot.telegram.connection import AnyApplication, until_reached
+from bot.telegram.connection import AnyBot, until_reached
 from bot.telegram.conversation import (
     AnyHandler,
     Conversation,
@@ -186,7 +186,7 @@ async def _say_why_unanswered(conversation: Conversation, update: Update) -> Non
         )
 
 
-async def show_commands(application: AnyApplication) -> None:
+async def show_commands(bot: AnyBot) -> None:
     """Set the menu of commands in every language.
 
     Raises:
@@ -199,6 +199,6 @@ async def show_commands(application: AnyApplication) -> None:
                 menu = [BotCommand(name, translate(f"command_{name}")) for name in COMMANDS]
             # The English menu is for everybody whose language has none.
             code = None if language == ENGLISH else language
-            await application.bot.set_my_commands(menu, language_code=code)
+            await bot.set_my_commands(menu, language_code=code)
 
     await until_reached(show, "Showing the commands")

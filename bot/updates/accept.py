@@ -14,7 +14,7 @@ import httpx2
 
 from agent import lengths
 from agent.retrying import Sleep, retry
-from bot.telegram.connection import BACKOFF, AnyApplication, TokenRejected, until_reached
+from bot.telegram.connection import BACKOFF, AnyBot, TokenRejected, until_reached
 from bot.updates.bursts import KINDS, LARGEST_ID
 from db.repositories.inbox import Payload
 
@@ -99,20 +99,19 @@ async def _get_updates(client: httpx2.AsyncClient, url: str, offset: int) -> lis
     raise NotFetched(parameters.get("retry_after") if isinstance(parameters, dict) else None)
 
 
-async def poll(application: AnyApplication, accept: Accept) -> None:
+async def poll(bot: AnyBot, accept: Accept) -> None:
     """Fetch updates until cancelled; a webhook would take them instead, and is removed.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    bot = application.bot
     await until_reached(bot.delete_webhook, "Removing the webhook")
     async with httpx2.AsyncClient() as client:
         log.info("Listening as @%s", bot.username)
         await fetch_updates(client, f"{bot.base_url}/getUpdates", accept)
 
 
-async def point_webhook(application: AnyApplication, url: str, secret: str) -> None:
+async def point_webhook(bot: AnyBot, url: str, secret: str) -> None:
     """Set the webhook; all replicas set one.
 
     Raises:
@@ -120,9 +119,7 @@ async def point_webhook(application: AnyApplication, url: str, secret: str) -> N
     """
 
     async def point() -> None:
-        await application.bot.set_webhook(
-            url=url, secret_token=secret, allowed_updates=ALLOWED_UPDATES
-        )
+        await bot.set_webhook(url=url, secret_token=secret, allowed_updates=ALLOWED_UPDATES)
 
     await until_reached(point, "Setting the webhook")
     log.info("Telegram delivers to the webhook")

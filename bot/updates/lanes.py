@@ -20,7 +20,7 @@ from bot.leading import Locks
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
 from bot.question import CurrentTurn, TurnState, set_current_turn
-from bot.tasks import attempt
+from bot.tasks import attempt, every, run_all
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
 from bot.telegram.sender import Sender
 from bot.updates.bursts import (
@@ -131,10 +131,18 @@ class Lanes:
             lane.task = asyncio.create_task(self._run_lane(lane))
         lane.new_updates.set()
 
-    def notice(self, name: str) -> None:
-        """Note that another process accepted an update of a lane that runs here."""
-        if (lane := self._lanes.get(name)) and lane.is_running:
-            lane.new_updates.set()
+    async def watch(self) -> None:
+        """Take over lanes that nobody runs, and act on the notices of other processes, for ever."""
+        look, seconds = self.schedule_unowned, self.locks.look_seconds
+        every_look = partial(every, seconds, "looking for lanes that nobody runs", look)
+        await run_all(self._listen, every_look)
+
+    async def _listen(self) -> None:
+        async for notice in self.locks.notices():
+            if "lane" not in notice:
+                self.dispatcher.conversation.turns.running.stop(**notice)
+            elif (lane := self._lanes.get(notice["lane"])) and lane.is_running:
+                lane.new_updates.set()
 
     async def schedule_unowned(self) -> None:
         """Schedule the lanes that have work but no process: after a crash, or for a retry."""

@@ -13,7 +13,7 @@ from agent.engine.run import Run
 from agent.i18n import translate
 from agent.retrying import Backoff
 from agent.turn import Reply
-from bot.tasks import unless
+from bot.tasks import run_until
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.rating import RatingButtons, rating
 from db.engine import Sessions
@@ -73,7 +73,7 @@ class Room:
         monkeypatch.setattr("bot.exporter.LOOK_SECONDS", QUICK)
         monkeypatch.setattr("bot.exporter.BACKOFF", Backoff(QUICK, QUICK))
         async with exporter_to(self.langfuse, self.sessions) as delivery:
-            sending = asyncio.create_task(unless(stopped, delivery.run()))
+            sending = asyncio.create_task(run_until(stopped, delivery.run))
             try:
                 async with running(
                     self.bot_api,
