@@ -77,9 +77,12 @@ def _converse(settings: Settings, telegram: LocalTelegram, console: "Console | N
         try:
             with _waiting(telegram, console):
                 app = runner.run(opened.enter_async_context(_open_chat(settings, telegram)))
-            for line in _lines(console):
+            for typed in _lines(console):
+                line = typed.strip("\ufeff\r\n\t ")
                 if line in QUIT:
                     break
+                if not line:
+                    continue
                 with _waiting(telegram, console):
                     runner.run(_answer(app, telegram, line))
                 _show(telegram, console)
@@ -102,13 +105,9 @@ async def _open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterat
     ):
         await app.bot.initialize()
         await forget_old(settings, app)
-        sending = asyncio.create_task(app.exporter.run()) if app.exporter else None
         try:
             yield app
         finally:
-            if sending is not None:
-                sending.cancel()
-                await asyncio.wait([sending])
             await bounded("forgetting the user", lambda: _forget_user(app, telegram.chat_id))
             deletions = app.conversation.repositories.deletions
             await bounded("forgetting people", partial(forget_people, settings, deletions))
@@ -143,14 +142,10 @@ async def _answer(app: App, telegram: LocalTelegram, line: str) -> None:
 
 
 def _lines(console: "Console | None") -> Iterator[str]:
-    """Yield the lines of standard input that are not blank; at a terminal first a greeting."""
-    for line in sys.stdin or () if console is None else _typed(console):
-        if text := line.strip("\ufeff\r\n\t "):
-            yield text
-
-
-def _typed(console: "Console") -> Iterator[str]:
-    """Yield lines typed at the prompt, with editing and history, until Ctrl-D."""
+    """Yield the lines of standard input; at a terminal a greeting, then lines until Ctrl-D."""
+    if console is None:
+        yield from sys.stdin or ()
+        return
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - importing it is what turns editing on
     yield "/start"

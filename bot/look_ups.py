@@ -27,8 +27,7 @@ async def ask(question: str, run: Run, resources: Resources, *, refine: bool) ->
     """Answer a question from the documents, each statement cited."""
     text = guard_input(question, run.span)
     answer = await answer_question(text, documents=resources.documents, run=run, refine=refine)
-    text = "\n\n".join(filter(None, [answer_text(answer), _sources(answer)]))
-    return await _reply(answer, text, resources)
+    return await _reply(answer, answer_text(answer), resources)
 
 
 async def quote(query: str, run: Run, resources: Resources) -> Reply:
@@ -67,31 +66,22 @@ def problem_of(question: str, usage: str) -> str:
     return "" if any(map(str.isalnum, question)) else usage
 
 
-def answer_text(answer: Answer) -> str:
-    """Return an answer with numbered footnotes, below the refined question if there is one."""
-    if not answer.refinement.used:
-        return escape(answer.footnoted)
-    also = translate("also_searched", question=_line(answer.refinement.refined))
-    return f"{also}\n\n{escape(answer.footnoted)}"
+def answer_text(answer: Answer, *, with_passages: bool = False) -> str:
+    """Return an answer, its numbered sources, and first the refined question if there is one.
 
-
-def answer_texts(answer: Answer) -> list[str]:
-    """Return an answer with the passages of its sources, folded.
-
-    An answer without a model consists of the passages and does not repeat them.
+    Passages are folded. An answer without a model consists of them and does not repeat them.
     """
-    sources = _sources(answer, with_passages=answer.by_model)
-    return ["\n\n".join(filter(None, [answer_text(answer), sources]))]
-
-
-def _sources(answer: Answer, *, with_passages: bool = False) -> str:
-    """Return the titles and sections of the footnotes; empty without any."""
-    lines = []
-    for cited in answer.citations:
-        lines.append(f"[{cited.number}] {_line(cited.title)} · {_line(cited.location)}")
-        if with_passages:
-            lines.append(quoted(cited.passage, "**>"))
-    return "\n".join([f"**{translate('sources')}**", *lines]) if lines else ""
+    parts = [escape(answer.footnoted)]
+    if answer.refinement.used:
+        parts.insert(0, translate("also_searched", question=_line(answer.refinement.refined)))
+    if answer.citations:
+        sources = [f"**{translate('sources')}**"]
+        for cited in answer.citations:
+            sources.append(f"[{cited.number}] {_line(cited.title)} · {_line(cited.location)}")
+            if with_passages and answer.by_model:
+                sources.append(quoted(cited.passage, "**>"))
+        parts.append("\n".join(sources))
+    return "\n\n".join(filter(None, parts))
 
 
 def quote_texts(found: Quotes) -> list[str]:

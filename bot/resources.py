@@ -3,11 +3,11 @@
 Commands that only look something up start from here, so nothing here imports `telegram`.
 """
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 
 import httpx2
@@ -28,7 +28,7 @@ from agent.places.search import WebSearch, brave, searxng
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
 from agent.turn import Deps, Prompts
-from bot.tasks import attempt, bounded
+from bot.tasks import attempt, beside, bounded
 from bot.tracing import masking_of, open_prompts
 from config import Purpose, Server, Settings, SettingsError, describe
 from db.documents.indexing import load_starter_documents
@@ -107,8 +107,8 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         embedder = embedder_of(settings, http)
         documents = SqlDocumentStore(sessions, embedder)
         if embedder is not None:
-            embedding = asyncio.create_task(attempt("embedding documents", documents.embed_missing))
-            stack.callback(embedding.cancel)
+            embed = partial(attempt, "embedding documents", documents.embed_missing)
+            await stack.enter_async_context(beside(embed))
         models, special = models_of(settings)
         for model in (*models, *special.values()):
             stack.push_async_callback(bounded, "the model", model.close)

@@ -77,8 +77,6 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
             partial(while_leading, locks, partial(lead, settings, app, lanes)),
             end_when_hanging,
         ]
-        if app.exporter is not None:
-            work.append(app.exporter.run)
         if settings.http_port is not None:
             work.append(partial(serve, settings, resources, app, lanes))
         await run_until(stop, *work)

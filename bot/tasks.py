@@ -4,7 +4,8 @@ import asyncio
 import faulthandler
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Final, NoReturn
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,17 @@ async def run_until(stop: asyncio.Event, *work: Work) -> bool:
     if is_done:
         working.result()
     return is_done
+
+
+@asynccontextmanager
+async def beside(work: Work) -> AsyncIterator[None]:
+    """Run a function beside the block; cancel it at the end of the block."""
+    task = asyncio.create_task(work())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def every(seconds: float, what: str, work: Callable[[], Awaitable[object]]) -> NoReturn:

@@ -19,7 +19,7 @@ from agent.tracing.prompts import ManagedPrompts
 from agent.tracing.records import StoredScore
 from agent.turn import Prompts
 from bot.exporter import Channel, Exporter
-from bot.tasks import bounded
+from bot.tasks import beside, bounded
 from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, loaded, utc_now
@@ -101,10 +101,9 @@ def _project(settings: Settings) -> "Project":
 
 @asynccontextmanager
 async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator[Exporter | None]:
-    """Open the exporter of traces and scores; None where they are only stored.
+    """Send traces and scores until the block ends, and then once more; yield None without a server.
 
-    With Langfuse's keys it sends to Langfuse, else to any backend of OpenTelemetry. At the end it
-    tries once more to send what is left.
+    With Langfuse's keys they go to Langfuse, else to any backend of OpenTelemetry.
     """
     if not settings.is_exported:
         yield None
@@ -122,7 +121,8 @@ async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator
             return channels
 
         exporter = Exporter(open_channels)
-        yield exporter
+        async with beside(exporter.run):
+            yield exporter
         await bounded("tracing", exporter.round)
 
 
@@ -185,9 +185,5 @@ async def open_prompts(settings: Settings) -> AsyncIterator[Prompts]:
         yield REPOSITORY
         return
     prompts = ManagedPrompts(lambda: _observations(settings).client, PROMPT_LABEL)
-    refreshing = asyncio.create_task(prompts.refresh())
-    try:
+    async with beside(prompts.refresh):
         yield prompts
-    finally:
-        refreshing.cancel()
-        await asyncio.wait([refreshing])

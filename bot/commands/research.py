@@ -38,7 +38,9 @@ def ask(
 
     if problem := look_ups.problem_of(question, translate("ask_usage")):
         fail(problem, 2)
-    _look_up("ask", question, work, look_ups.answer_texts)
+    _look_up(
+        "ask", question, work, lambda answer: [look_ups.answer_text(answer, with_passages=True)]
+    )
 
 
 def quotes(

@@ -149,7 +149,7 @@ class LookUps:
             return await look_ups.ask(question.text, run, resources, refine=is_refined)
 
         def show(answer: Answer) -> list[Outgoing]:
-            (text,) = look_ups.answer_texts(answer)
+            text = look_ups.answer_text(answer, with_passages=True)
             if not may_refine or answer.enough_information or answer.outcome == "refused":
                 return [Outgoing(text)]
             # The button finds the question here, however much later it is pressed.

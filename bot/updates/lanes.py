@@ -231,36 +231,21 @@ class Lanes:
             return None
         if outbox is None:
             try:
-                joining = await self._handle_and_commit(lane, turn, payloads)
+                with set_current_turn(turn):
+                    joining = await self._handle(lane, payloads)
+                if joining:
+                    return Try(1, joining)
+                # From here on no update joins the turn: a correction is a turn of its own.
+                await self._commit(turn)
             except UnreadableUpdate:
                 await self._set_aside(turn, CANNOT_READ, "unreadable")
                 return None
             except Exception as error:
                 return await self._handle_failure(turn, error)
-            if joining:
-                return Try(1, joining)
             outbox = turn.messages
         may_kill = is_set_aside and tries > 2 * self.max_tries
         await self._deliver_and_end(turn, [] if may_kill else outbox)
         return None
-
-    async def _handle_and_commit(
-        self, lane: Lane, turn: CurrentTurn, payloads: Sequence[Payload]
-    ) -> Sequence[int]:
-        """Handle and commit a turn; if updates join it before the commit, return their ids."""
-        with set_current_turn(turn):
-            joining = await self._handle(lane, payloads)
-        if not joining:
-            # From here on no update joins the turn: a correction is a turn of its own.
-            commit = partial(
-                self.inbox.commit, turn.update, turn.ended, turn.messages, turn.changes
-            )
-            try:
-                await retry_forever(commit)
-            except BaseException:
-                turn.on_delivery(Delivery())  # nothing will be sent: the turn runs here no more
-                raise
-        return joining
 
     async def _handle(self, lane: Lane, payloads: Sequence[Payload]) -> Sequence[int]:
         """Handle the updates of a turn as one; if others join it, stop and return their ids."""
@@ -304,6 +289,17 @@ class Lanes:
 
     async def _list_waiting(self, lane: Lane) -> Sequence[UpdateRow]:
         return await retry_forever(partial(self.inbox.list_waiting, lane.name))
+
+    async def _commit(self, turn: CurrentTurn, error: str | None = None) -> None:
+        """Commit what a turn has collected, or the apology for an `error` that ended it."""
+        commit = partial(
+            self.inbox.commit, turn.update, turn.ended, turn.messages, turn.changes, error=error
+        )
+        try:
+            await retry_forever(commit)
+        except BaseException:
+            turn.on_delivery(Delivery())  # nothing will be sent: the turn runs here no more
+            raise
 
     async def _deliver_and_end(self, turn: CurrentTurn, messages: Sequence[OutboxRow]) -> None:
         """Send the messages of a committed turn, and end it."""
@@ -352,8 +348,7 @@ class Lanes:
                 await self.dispatcher.give_up(row.payload, error)
         except Exception as failure:
             log_failure(f"Nobody was told of update {row.update_id}", failure)
-        commit = partial(self.inbox.commit, row, turn.ended, turn.messages, error=error)
-        await retry_forever(commit)
+        await self._commit(turn, error)
         self.metrics.update(result)
         await self._deliver_and_end(turn, turn.messages)
 
