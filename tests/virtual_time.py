@@ -18,16 +18,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self.now
 
-    def run_in_executor(  # type: ignore[override]
-        self, executor: Any, func: Callable[..., R], *args: Any
-    ) -> Any:
-        done: asyncio.Future[R] = self.create_future()
-        try:
-            done.set_result(func(*args))
-        except Exception as error:
-            done.set_exception(error)
-        return done
-
 
 class _Selector(selectors.DefaultSelector):
     def __init__(self, loop: VirtualTimeLoop) -> None:

@@ -101,7 +101,7 @@ async def test_a_message_is_answered_by_the_model_and_traced(
     bot_api.say("Something for trout with Gugelhupf?", chat_id=CHAT)
     settings = known_to(model_server) | traced_to(otlp_receiver)
     with running(bot_api, environment, **settings):
-        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT)
     assert len(texts) == 1
     assert texts[0].startswith("For your trout & almonds:\n\n1. Trimbach")
     assert texts[0].endswith("Dry and <fresh>.")
@@ -143,7 +143,7 @@ async def test_a_turn_that_was_cut_off_in_the_middle_is_one_trace(
         await eventually(lambda: len(model_server.requests) == 2)
     assert otlp_receiver.spans == []
     async with running_here(bot_api, environment, **settings):
-        await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        await bot_api.wait_for_message(1, chat_id=CHAT)
     assert len(bot_api.sent(CHAT)) == 1
     assert len(model_server.requests) == 4
     root = otlp_receiver.span("turn")
@@ -161,7 +161,7 @@ async def test_a_trace_outlives_a_bot_that_is_killed_while_langfuse_is_away(
     bot_api.say("Something for trout with Gugelhupf?", chat_id=CHAT)
     tried = "POST /api/public/otel/v1/traces"
     with killed(bot_api, environment, **settings):
-        await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        await bot_api.wait_for_message(1, chat_id=CHAT)
         await eventually(lambda: tried in otlp_receiver.requests)
     assert (otlp_receiver.spans, otlp_receiver.scores) == ([], [])
     otlp_receiver.mode = "ok"
@@ -178,7 +178,7 @@ async def test_a_dead_model_still_ends_in_wines(
     model_server.default = error(500)
     bot_api.say("a sparkling under 30 for oysters", chat_id=CHAT)
     async with running_here(bot_api, environment, **known_to(model_server)):
-        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT)
     assert "≈ €" in texts[0]
     assert "oysters" in texts[0]
 
@@ -188,6 +188,6 @@ async def test_with_nothing_but_a_token_the_fallback_answers(
 ) -> None:
     bot_api.say("a red for lamb under 25 euros", chat_id=CHAT)
     with running(bot_api, empty_environment):
-        texts = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        texts = await bot_api.wait_for_message(1, chat_id=CHAT)
     assert "Red · lamb · up to €25" in texts[0]
     assert "No language model is configured" in texts[0]

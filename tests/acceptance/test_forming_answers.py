@@ -99,7 +99,7 @@ async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(world: World)
     world.model.script(SEARCH, paced(answer_json(INVENTED), 80), paced(answer_json(LONG), 80))
     api.say("Something for trout?", chat_id=CHAT)
     with running(api, world.environment):
-        (text,) = await api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        (text,) = await api.wait_for_message(1, chat_id=CHAT)
     shown = world.shown(api.drafts)
     assert shown[0].startswith("Searching the cellar: White")
     assert len(shown) > 2
@@ -162,10 +162,10 @@ async def test_stop_at_any_stage_keeps_what_was_shown(
             api.stop_draft(CHAT)
         else:
             api.say("/stop", chat_id=CHAT)
-        (text,) = await api.wait_for_message(1, chat_id=CHAT, timeout=30)
+        (text,) = await api.wait_for_message(1, chat_id=CHAT)
         world.model.script(informational("Gladly."))
         api.say("thanks", chat_id=CHAT)
-        await api.wait_for_message(2, chat_id=CHAT, timeout=30)
+        await api.wait_for_message(2, chat_id=CHAT)
     assert not UNGROUNDED & set(words(text))
     if stage == "before it writes":
         assert text.startswith("Stopped.")
@@ -183,7 +183,7 @@ async def test_an_answer_on_its_way_is_neither_stopped_nor_corrected(world: Worl
         await eventually(lambda: bool(api.calls_of("sendMessage")))
         api.say("/stop", chat_id=CHAT)
         api.say("white, sorry", chat_id=CHAT)
-        texts = await api.wait_for_message(2, chat_id=CHAT, timeout=30)
+        texts = await api.wait_for_message(2, chat_id=CHAT)
     assert texts == ["Red, then.", "White, then."]
     assert world.asked() == ["a red for trout?", "white, sorry"]
 
@@ -196,6 +196,6 @@ async def test_a_correction_at_any_stage_is_answered_together_once(
     async with world.running():
         await world.at(stage, "a red for trout?")
         world.api.say("white, sorry", chat_id=CHAT)
-        texts = await world.api.wait_for_message(1, chat_id=CHAT, timeout=30)
+        texts = await world.api.wait_for_message(1, chat_id=CHAT)
     assert texts == ["White, then. Gladly."]
     assert world.asked()[-1] == "a red for trout?\nwhite, sorry"

@@ -40,12 +40,12 @@ async def test_each_topic_is_a_conversation_of_its_own(
     async with running_here(bot_api, machine):
         for count, (words, topic) in enumerate((("trout?", 5), ("carp?", 6), ("drier?", 5)), 1):
             bot_api.say(words, chat_id=PERSON, **in_topic(topic))
-            await bot_api.wait_for_message(count, chat_id=PERSON, timeout=60)
+            await bot_api.wait_for_message(count, chat_id=PERSON)
         assert said_before(model_server) == ["trout?"]
         bot_api.say("/new", chat_id=PERSON, **in_topic(5))
-        await bot_api.wait_for_message(4, chat_id=PERSON, timeout=60)
+        await bot_api.wait_for_message(4, chat_id=PERSON)
         bot_api.say("sweeter?", chat_id=PERSON, **in_topic(6))
-        await bot_api.wait_for_message(5, chat_id=PERSON, timeout=60)
+        await bot_api.wait_for_message(5, chat_id=PERSON)
     assert said_before(model_server) == ["carp?"]
     topics = [message.get("message_thread_id") for message in bot_api.messages(PERSON)]
     assert topics == [5, 6, 5, 5, 6]
@@ -59,11 +59,11 @@ async def test_topics_do_not_wait_for_each_other_and_each_stops_its_own(
     async with running_here(bot_api, machine):
         await eventually(lambda: bool(model_server.requests))
         bot_api.say("carp?", chat_id=PERSON, **in_topic(6))
-        await bot_api.wait_for_message(1, chat_id=PERSON, timeout=60)
+        await bot_api.wait_for_message(1, chat_id=PERSON)
         bot_api.say("/stop", chat_id=PERSON, **in_topic(6))
-        await bot_api.wait_for_message(2, chat_id=PERSON, timeout=60)
+        await bot_api.wait_for_message(2, chat_id=PERSON)
         bot_api.say("/stop", chat_id=PERSON, **in_topic(5))
-        texts = await bot_api.wait_for_message(3, chat_id=PERSON, timeout=60)
+        texts = await bot_api.wait_for_message(3, chat_id=PERSON)
     assert "Trimbach" in texts[0]
     topics = [message.get("message_thread_id") for message in bot_api.messages(PERSON)]
     assert topics == [6, 6, 5]

@@ -22,7 +22,7 @@ async def said(bot_api: BotApi, words: str, chat_id: int, **fields: Any) -> str:
     """What comes back to a message: the last of it."""
     before = len(bot_api.sent(chat_id))
     bot_api.say(words, chat_id=chat_id, **fields)
-    return (await bot_api.wait_for_message(before + 1, chat_id=chat_id, timeout=60))[-1]
+    return (await bot_api.wait_for_message(before + 1, chat_id=chat_id))[-1]
 
 
 def buttons(message: JsonObject) -> Mapping[str, str]:

@@ -52,7 +52,7 @@ async def test_labels_are_read_side_by_side_and_looked_up_in_the_cellar(
     bot_api.send("photo", drawn(["T"], (2100, 2800), "Cam"), CHAT, media_group_id="7")
     bot_api.send("photo", drawn(["N"], (1500, 900), "Cam"), CHAT, media_group_id="7")
     async with running_here(bot_api, environment, **seeing(model_server)):
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT)
     first, second = said.split("\n\n")
     known = "Trimbach Riesling Réserve 2021\nread from the label\nWe have it:\n"
     other = "Weingut Nirgendwo Spätburgunder 2019\nread from the label\nNot in our cellar. Closest"
@@ -86,10 +86,10 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     for height, words in ((600, "what of this with duck, under 50?"), (700, "")):
         bot_api.send("photo", drawn(["x"], (500, height)), CHAT, words, media_group_id="7")
     async with running_here(bot_api, environment, **seeing(model_server)):
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT)
         model_server.script(recommending("list#1", intro="A white:"))
         bot_api.say("and a white from it?", CHAT)
-        (_, then) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
+        (_, then) = await bot_api.wait_for_message(2, chat_id=CHAT)
     requests = [request.json for request in model_server.requests]
     assert [len(shown(request)) for request in requests[:4]] == [1, 1, 0, 0]
     third, fourth, fifth = requests[2:5]
@@ -116,10 +116,10 @@ async def test_a_list_without_a_model_that_answers_and_a_picture_without_one_tha
     model_server.script(read("wine_list", *page))
     async with running_here(bot_api, environment, **only_seeing, VISION_API_KEY="sk"):
         bot_api.send("photo", drawn(["x"]), CHAT, "what of this with duck, under 50?")
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT)
         model_server.default = error(401)
         bot_api.send("photo", drawn(["Trimbach"]), CHAT)
-        (_, unread) = await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
+        (_, unread) = await bot_api.wait_for_message(2, chat_id=CHAT)
     assert said.startswith("I read 3 wines on this list.")
     assert "Cuvée Mystère 2018 · from the wine list · 28" in said
     assert "I could not read a wine in that." in unread
@@ -142,7 +142,7 @@ async def test_a_question_in_reply_to_somebodys_picture_is_about_it(
             entities=entities,
             reply_to_message={**theirs, "photo": [photo]},
         )
-        (said,) = await bot_api.wait_for_message(1, chat_id=group, timeout=60)
+        (said,) = await bot_api.wait_for_message(1, chat_id=group)
     assert said == "It goes with trout."
     (told,) = tool_results(model_server.requests[1].json)
     assert told["wines"][0]["read"] == "Trimbach Riesling Réserve 2021"
@@ -158,7 +158,7 @@ async def test_the_pages_of_a_file_are_read_as_pictures(
     data = pdf("Wine list", "More wine")
     bot_api.send("document", data, CHAT, "with duck?", mime_type="application/pdf")
     async with running_here(bot_api, environment, **seeing(model_server)):
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT)
     assert "1. " in said
     first, second, answered = (request.json for request in model_server.requests)
     assert [len(shown(page)) for page in (first, second)] == [1, 1]
@@ -175,7 +175,7 @@ async def test_a_trace_holds_no_pictures(
     bot_api.send("photo", drawn(["T"]), CHAT)
     settings = seeing(model_server, **traced_to(otlp_receiver))
     async with running_here(bot_api, environment, **settings):
-        await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        await bot_api.wait_for_message(1, chat_id=CHAT)
         await otlp_receiver.wait_for_spans(5)
     asked, root = otlp_receiver.span("llm.answer"), otlp_receiver.span("turn")
     assert root.attributes["langfuse.trace.name"] == "label"

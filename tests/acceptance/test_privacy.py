@@ -28,7 +28,7 @@ def files(folder: Path) -> bytes:
 
 
 async def last(bot_api: BotApi, count: int, chat_id: int) -> JsonObject:
-    await bot_api.wait_for_message(count, chat_id=chat_id, timeout=60)
+    await bot_api.wait_for_message(count, chat_id=chat_id)
     return bot_api.messages(chat_id)[count - 1]
 
 

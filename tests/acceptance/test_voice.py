@@ -26,9 +26,9 @@ async def test_what_is_said_is_told_and_answered_like_words_in_its_language(
     model_server.hear("Ein Rotwein zu Lamm, bis 25 Euro.")
     bot_api.send("voice", SOUND, CHAT, duration=4)
     async with running_here(bot_api, environment, **hearing(model_server)):
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT)
         bot_api.say("und billiger?", CHAT)
-        await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
+        await bot_api.wait_for_message(2, chat_id=CHAT)
     lead, answer = said.split("\n\n", 1)
     assert lead.endswith(": Ein Rotwein zu Lamm, bis 25 Euro.")
     assert "Lamm" in answer
@@ -46,11 +46,11 @@ async def test_a_recording_is_answered_and_is_others_words_if_forwarded(
     settings = hearing(model_server, **known_to(model_server))
     bot_api.send("voice", SOUND, CHAT)
     async with running_here(bot_api, environment, **settings):
-        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        (said,) = await bot_api.wait_for_message(1, chat_id=CHAT)
         assert said == f"I understood: {LAMB}\n\nLamb likes Rioja."
         assert model_server.requests[-1].json["messages"][-1]["content"] == LAMB
         bot_api.send("voice", SOUND, CHAT, forward_origin=FORWARDED)
-        await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
+        await bot_api.wait_for_message(2, chat_id=CHAT)
     asked = model_server.requests[-1].json["messages"][-1]["content"]
     assert asked == "[forwarded, written by somebody else]\n> I hate Chardonnay"
 
@@ -62,13 +62,13 @@ async def test_what_cannot_be_heard_is_said_so(
     async with running_here(bot_api, environment, **hearing(model_server)):
         for count, duration in enumerate((1, 1, 181), 1):
             bot_api.send("voice", SOUND, CHAT, duration=duration)
-            said = await bot_api.wait_for_message(count, chat_id=CHAT, timeout=60)
+            said = await bot_api.wait_for_message(count, chat_id=CHAT)
     assert all(text.startswith("I'm sorry, I could not understand") for text in said[:2])
     assert said[2] == "That is too long for me to listen to. Please send up to 180 seconds."
     assert len(model_server.recordings) == 3
     async with running_here(bot_api, environment):
         bot_api.send("voice", SOUND, CHAT)
-        (*_, said_without) = await bot_api.wait_for_message(4, chat_id=CHAT, timeout=60)
+        (*_, said_without) = await bot_api.wait_for_message(4, chat_id=CHAT)
     assert said_without.startswith("I answer words.")
 
 
@@ -79,15 +79,15 @@ async def test_an_answer_is_read_aloud_to_who_chose_so(
     settings = hearing(model_server, SPEECH_MODEL="tts-1", SPEECH_BASE_URL=model_server.base_url)
     async with running_here(bot_api, environment, **settings):
         bot_api.send("voice", SOUND, CHAT)
-        await bot_api.wait_for_message(1, chat_id=CHAT, timeout=60)
+        await bot_api.wait_for_message(1, chat_id=CHAT)
         bot_api.say("/settings", CHAT)
-        await bot_api.wait_for_message(2, chat_id=CHAT, timeout=60)
+        await bot_api.wait_for_message(2, chat_id=CHAT)
         shown = bot_api.messages(CHAT)[-1]
         assert "Read aloud: off ✓" in str(shown["reply_markup"])
         bot_api.press(shown, "s:aloud:on")
         await eventually(lambda: "Read aloud: on ✓" in str(bot_api.messages(CHAT)[-1]))
         bot_api.send("voice", SOUND, CHAT)
-        await bot_api.wait_for_message(4, chat_id=CHAT, timeout=60)
+        await bot_api.wait_for_message(4, chat_id=CHAT)
     assert [call.files["voice"].data[:4] for call in bot_api.calls_of("sendVoice")] == [b"OggS"]
     (asked,) = model_server.spoken
     assert (asked["model"], asked["voice"]) == ("tts-1", "alloy")

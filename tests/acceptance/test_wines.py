@@ -33,8 +33,8 @@ async def test_in_any_chat_wines_are_offered_as_they_are_shown_in_an_answer(
         assert await inline(bot_api, "a red under 1 euro") == []
         bot_api.say("I am 15", chat_id=TEENAGER)
         bot_api.say("I am allergic to egg", chat_id=ALLERGIC)
-        await bot_api.wait_for_message(1, TEENAGER, timeout=60)
-        await bot_api.wait_for_message(1, ALLERGIC, timeout=60)
+        await bot_api.wait_for_message(1, TEENAGER)
+        await bot_api.wait_for_message(1, ALLERGIC)
         assert await inline(bot_api, "lamb under 25", TEENAGER) == []
         assert await inline(bot_api, "I am 15, a beer", CHAT) == []
         assert await inline(bot_api, "lamb under 25", ALLERGIC)
@@ -70,8 +70,8 @@ async def test_a_link_opens_the_bot_with_a_wine(
             bot_api.say(f"/start {payload}", chat_id=CHAT)
             assert "I am your sommelier" in (await answered(bot_api, count))["text"]
         bot_api.say("I am 15", chat_id=TEENAGER)
-        await bot_api.wait_for_message(1, TEENAGER, timeout=60)
+        await bot_api.wait_for_message(1, TEENAGER)
         bot_api.say(f"/start {WINE}", chat_id=TEENAGER)
-        await bot_api.wait_for_message(2, TEENAGER, timeout=60)
+        await bot_api.wait_for_message(2, TEENAGER)
         assert "Trimbach" not in bot_api.sent(TEENAGER)[1]
     assert history(environment)[0] == ("Trimbach Riesling Réserve 2021", "answered")

@@ -243,16 +243,11 @@ class BotApi(LoopbackServer):
         waiting = "" if retry_after is None else f"Too Many Requests: retry after {retry_after}"
         said = description or waiting or "Internal Server Error"
         error = ApiError(status, said, retry_after=retry_after, migrate_to_chat_id=migrate_to)
-        self.strike(method, error, times, chat_id)
-
-    def strike(
-        self, method: str, error: ApiError | None, times: int = 1, chat_id: int | None = None
-    ) -> None:
         self._faults.append(Fault(method, times, error, chat_id))
 
     def drop_after(self, method: str, times: int = 1, chat_id: int | None = None) -> None:
         """Do what the next `times` calls of `method` ask, then hang up without an answer."""
-        self.strike(method, None, times, chat_id)
+        self._faults.append(Fault(method, times, None, chat_id))
 
     def delay(self, method: str, seconds: float) -> None:
         """Let every call of `method` wait before it is worked on, until told 0."""
@@ -284,22 +279,15 @@ class BotApi(LoopbackServer):
         self,
         n: int = 1,
         chat_id: int | None = None,
-        *,
-        timeout: float = 30,  # noqa: ASYNC109
+        timeout: float = 60,  # noqa: ASYNC109
     ) -> list[str]:
-        """Return `sent()` once it holds at least `n` texts.
+        """Return `sent()` once it holds at least `n` texts."""
 
-        Raises:
-            AssertionError: there are fewer after `timeout` seconds.
-        """
-        await eventually(
-            lambda: len(self.sent(chat_id)) >= n,
-            seconds=timeout,
-            otherwise=lambda: (
-                f"{n} message(s) wanted, a person sees {self.sent(chat_id)}; the "
-                f"last calls were {[(call.method, call.status) for call in self.calls[-10:]]}"
-            ),
-        )
+        def missing() -> str:
+            calls = [(call.method, call.status) for call in self.calls[-10:]]
+            return f"{n} message(s) wanted, a person sees {self.sent(chat_id)}; last calls: {calls}"
+
+        await eventually(lambda: len(self.sent(chat_id)) >= n, seconds=timeout, otherwise=missing)
         return self.sent(chat_id)
 
     async def _answer(self, request: Request) -> Response:

@@ -5,15 +5,13 @@ import itertools
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal, NamedTuple
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from tests.doubles.forms import Upload, parameters_of
 from tests.doubles.openai_rules import history_error, strict_error
@@ -268,8 +266,8 @@ class ModelServer(LoopbackServer):
         if received.json.get("stream") and self.streaming != "whole":
             tells = "stream_options" in received.json and self.streaming != "no_usage"
             events = [*events_of(completion, step.piece, tells_usage=tells)]
-            told = (partial(self._count, usage), self._left)
-            return EventStream(request, events, step.pause, told, cut=step.ending == "cut")
+            streamed = self._stream(request, events, step, usage)
+            return StreamingResponse(streamed, media_type="text/event-stream")
         body = json.dumps(completion, ensure_ascii=False).encode()
         if step.ending == "cut":
             return HalfResponse(request, body, headers)
@@ -277,8 +275,24 @@ class ModelServer(LoopbackServer):
             self._count(usage)
         return Response(body, step.status, headers)
 
-    def _left(self) -> None:
-        self.left += 1
+    async def _stream(
+        self, request: Request, events: Sequence[bytes], step: Step, usage: Totals
+    ) -> AsyncIterator[bytes]:
+        """Send the events, `pause` seconds apart; of a stream that is cut the first half."""
+        is_cut, is_sent = step.ending == "cut", False
+        try:
+            for event in events[: len(events) // 2] if is_cut else events:
+                await asyncio.sleep(step.pause)
+                if gone(request):
+                    return
+                yield event
+            is_sent = True
+        finally:
+            self.left += not is_sent
+        if is_cut:
+            await hang_up(request)
+        else:
+            self._count(usage)
 
     def _count(self, usage: Totals) -> None:
         self.usage = Totals(*map(sum, zip(self.usage, usage, strict=True)))
@@ -349,41 +363,3 @@ def pieces(text: str, size: int) -> Iterator[str]:
     """A text in pieces of so many characters, in some hundreds at most."""
     size = max(size, len(text) // MOST_PIECES)
     return (text[start : start + size] for start in range(0, len(text), size))
-
-
-class EventStream(Response):
-    """Events one after the other, `pause` seconds apart, and `whole` is called once all are sent.
-
-    `left` is called instead when the client hangs up. When `cut`, half of them are sent and then
-    the connection ends.
-    """
-
-    def __init__(
-        self,
-        request: Request,
-        events: Sequence[bytes],
-        pause: float,
-        told: tuple[Callable[[], object], Callable[[], object]],
-        *,
-        cut: bool = False,
-    ) -> None:
-        super().__init__(media_type="text/event-stream")
-        del self.headers["content-length"]
-        self.request, self.pause, self.cut = request, pause, cut
-        self.whole, self.left = told
-        self.events = events[: len(events) // 2] if cut else events
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        for event in self.events:
-            if self.pause:
-                await asyncio.sleep(self.pause)
-            if gone(self.request):
-                self.left()
-                return
-            await send({"type": "http.response.body", "body": event, "more_body": True})
-        if self.cut:
-            await hang_up(self.request)
-            return
-        self.whole()
-        await send({"type": "http.response.body", "body": b"", "more_body": False})

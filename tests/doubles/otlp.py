@@ -164,18 +164,10 @@ class OtlpReceiver(LoopbackServer):
         return _nested(roots[0], spans)
 
     async def wait_for_spans(self, n: int) -> None:
-        await eventually(
-            lambda: len(self.spans) >= n,
-            seconds=30,
-            otherwise=lambda: f"{n} span(s) wanted, got {[span.name for span in self.spans]}",
-        )
+        await eventually(lambda: len(self.spans) >= n, otherwise=lambda: str(self.spans))
 
     async def wait_for_scores(self, n: int) -> None:
-        await eventually(
-            lambda: len(self._scores) >= n,
-            seconds=30,
-            otherwise=lambda: f"{n} score(s) wanted, got {self.scores}",
-        )
+        await eventually(lambda: len(self._scores) >= n, otherwise=lambda: str(self.scores))
 
     def put(self, name: str, prompt: str | list[JsonObject], label: str = "production") -> int:
         """Save a new version of a prompt, as an admin does; return its number."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from db.documents.finding import fuse, terms
+from db.documents.finding import terms
 
 
 @pytest.mark.parametrize(
@@ -17,9 +17,3 @@ from db.documents.finding import fuse, terms
 )
 def test_terms_are_folded_stemmed_and_cut(text: str, expected: str) -> None:
     assert terms(text) == expected.split()
-
-
-def test_what_several_rankings_agree_on_comes_first() -> None:
-    found = fuse([{1: 1.0, 2: 0.5, 3: 0.2}, {3: 0.9, 4: 0.8}])
-    assert list(found.items()) == [(3, 0.9), (1, 1.0), (2, 0.5), (4, 0.8)]
-    assert fuse([]) == {}

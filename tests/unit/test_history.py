@@ -3,21 +3,9 @@
 import json
 
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.history import messages_for_model, to_model_message, with_ids_shown
+from agent.sommelier.history import to_model_message, with_ids_shown
 from agent.turn import StoredMessage
 from bot.telegram.conversation import as_visible_to, attached_in
-
-
-def test_the_window_tells_the_ids_of_wines_shown_and_leaves_blanks_out() -> None:
-    stored = [
-        StoredMessage("user", "A red?"),
-        StoredMessage("assistant", "Two:", ("a-2020", "b-2019")),
-        StoredMessage("assistant", "  "),
-    ]
-    assert messages_for_model(stored) == [
-        {"role": "user", "content": "A red?"},
-        {"role": "assistant", "content": "Two:\n\n[wine ids: a-2020, b-2019]"},
-    ]
 
 
 def test_a_model_reads_its_answers_as_it_wrote_them() -> None:
