@@ -45,7 +45,7 @@ from db.repositories.people import (
 )
 from db.repositories.privacy import DeletionRepository, SqlPersonalData
 from db.repositories.traces import LOCAL_TRACES, RowQueue, SqlTraceStore, TraceRows
-from db.repositories.turns import FeedbackRepository, TurnRepository
+from db.repositories.turns import TurnRepository
 from db.schema import newest_revision, schema_revision, upgrade_schema
 from db.wines.catalogue import SqlCatalogue
 from db.wines.importing import load_starter
@@ -60,7 +60,6 @@ class Repositories:
         self.inbox = Inbox(sessions, rows=rows)
         self.chats = ChatRepository(sessions)
         self.turns = TurnRepository(sessions, rows=rows)
-        self.feedback = FeedbackRepository(sessions, rows=rows)
         self.cares = CareRepository(sessions)
         self.memory = MemoryRepository(sessions)
         self.personal = SqlPersonalData(sessions)

@@ -26,7 +26,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from agent.engine.errors import log_failure
 from agent.retrying import Backoff, retry
-from db.models import utc_now
+from db.models import Base, upsert, utc_now
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -143,6 +143,11 @@ class SqlRepository:
         """Commit one statement; return how many rows it changed."""
         async with self._sessions.begin() as session:
             return await count_changed(session, statement)
+
+    async def _upsert(self, *rows: Base) -> None:
+        """Commit rows, each inserted or merged into the stored one."""
+        async with self._sessions.begin() as session:
+            await upsert(session, *rows)
 
 
 def is_transient(error: Exception) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 from sqlalchemy import (
     JSON,
     BigInteger,
+    CursorResult,
     DateTime,
     Dialect,
     ForeignKey,
@@ -429,15 +430,24 @@ def insert(session: AsyncSession, model: type[Base]) -> Inserting:
     return postgresql.insert(table_of(model))
 
 
-def upsert(session: AsyncSession, model: type[Base], *changed: str) -> Inserting:
-    """Return an insert that replaces a stored row, or only its `changed` columns."""
-    statement, columns = insert(session, model), model.__table__.columns
-    keys = [column.name for column in columns if column.primary_key]
-    names = changed or [column.name for column in columns if not column.primary_key]
-    values = {name: statement.excluded[name] for name in names}
-    return statement.on_conflict_do_update(index_elements=keys, set_=values)
+async def insert_new(session: AsyncSession, *rows: Base) -> int:
+    """Insert rows that conflict with no stored ones; return how many there are."""
+    statement = insert(session, type(rows[0])).on_conflict_do_nothing()
+    result = await session.execute(statement, [_set_columns(row) for row in rows])
+    return cast("CursorResult[Any]", result).rowcount
 
 
-def values_of(row: Base) -> dict[str, object]:
-    """Return the columns of a row that are set."""
+async def upsert(session: AsyncSession, *rows: Base) -> None:
+    """Insert rows. A row that is stored keeps only the columns that the new one does not set."""
+    if not rows:
+        return
+    statement, values = insert(session, type(rows[0])), [_set_columns(row) for row in rows]
+    keys = table_of(type(rows[0])).primary_key.columns.keys()
+    changed = {name: statement.excluded[name] for name in values[0] if name not in keys}
+    await session.execute(
+        statement.on_conflict_do_update(index_elements=keys, set_=changed), values
+    )
+
+
+def _set_columns(row: Base) -> dict[str, object]:
     return {name: value for name, value in vars(row).items() if name in row.__table__.columns}

@@ -92,7 +92,7 @@ class RatingButtons:
 
     async def press(self, update: Update, context: Context) -> None:
         """Store a rating, confirm it and show it on the buttons."""
-        query, repository = press_of(update), self.conversation.repositories.feedback
+        query, repository = press_of(update), self.conversation.repositories.turns
         number, action = parts_of(query, 2)
         turn = await self._turn(number) if action in VERDICTS else None
         message = await claim(query, turn and turn.user_id)
@@ -120,7 +120,7 @@ class RatingButtons:
             return
         if now is None and turn.verdict != before:
             return
-        await repositories.feedback.rate(turn.turn_id, now)
+        await repositories.turns.rate(turn.turn_id, now)
 
     async def comment(self, update: Update, context: Context) -> None:
         """Store a reply to an answer that its user dislikes as a comment, and answer the reply."""
@@ -130,7 +130,7 @@ class RatingButtons:
             if turn and turn.user_id == user_id and turn.verdict == "disliked":
                 masking = replace(self.masking, names=names_of(update))
                 words = masking.text(message.text or "")
-                await self.conversation.repositories.feedback.comment(turn.turn_id, words)
+                await self.conversation.repositories.turns.comment(turn.turn_id, words)
         await self.conversation.answer_text(update)
 
     async def _turn(self, number: str) -> TurnRow | None:

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.tracing.records import TraceRecord
 from agent.turn import Change
 from db.engine import count_changed
-from db.models import OutboxRow, TurnRow, UpdateRow, insert, values_of
+from db.models import OutboxRow, TurnRow, UpdateRow, insert_new
 from db.repositories.people import change
 from db.repositories.privacy import DONE, NO_PERSONAL_DATA
 from db.repositories.traces import TraceStoringRepository
@@ -62,8 +62,7 @@ class Inbox(TraceStoringRepository):
         for row in updates:
             row.received_at, row.state = self._now(), WAITING
         async with self._sessions.begin() as session:
-            store = insert(session, UpdateRow).on_conflict_do_nothing()
-            await session.execute(store, [values_of(row) for row in updates])
+            await insert_new(session, *updates)
 
     async def list_waiting(self, lane: str) -> Sequence[UpdateRow]:
         """Return the updates of a lane whose turns have not ended, the next one first."""

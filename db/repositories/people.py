@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import storable
 from agent.turn import Bottles, Change, Fact, FactKind, StoredMessage
-from db.engine import SqlRepository
+from db.engine import SqlRepository, count_changed
 from db.models import (
     BottleRow,
     ChatRow,
@@ -18,11 +18,10 @@ from db.models import (
     MessageRow,
     OutboxRow,
     TurnRow,
-    insert,
+    insert_new,
     loaded,
     table_of,
     upsert,
-    values_of,
 )
 from db.repositories.privacy import forget, forget_elsewhere
 
@@ -48,38 +47,26 @@ class ChatRepository(SqlRepository):
 
     async def decide(self, user_id: int, access: Access) -> None:
         """Allow or block a user, also one who never wrote."""
-        async with self._sessions.begin() as session:
-            row = {"chat_id": user_id, "access": access}
-            await session.execute(upsert(session, ChatRow, "access"), row)
+        await self._upsert(ChatRow(chat_id=user_id, access=access))
 
     async def introduced(self, user_id: int) -> bool:
         """Store that admins are asked about a user; return True the first time, on one replica."""
-        row = {"chat_id": user_id, "is_introduced": True}
+        is_new = (ChatRow.chat_id == user_id) & ChatRow.is_introduced.is_not(True)
         async with self._sessions.begin() as session:
-            asked = (
-                insert(session, ChatRow)
-                .values(row)
-                .on_conflict_do_update(
-                    index_elements=["chat_id"], set_=row, where=ChatRow.is_introduced.is_not(True)
-                )
-            )
-            return await session.scalar(asked.returning(ChatRow.chat_id)) is not None
+            await insert_new(session, ChatRow(chat_id=user_id))
+            introduce = update(ChatRow).where(is_new).values(is_introduced=True)
+            return bool(await count_changed(session, introduce))
 
     async def reachable(self, chat_id: int) -> None:
         """Store that a chat can be reached: a user wrote from there."""
         known = select(ChatRow.is_reachable).where(ChatRow.chat_id == chat_id)
         # This is asked with every message, and nearly always there is nothing to write.
         if not await self._first(known):
-            await self._set(chat_id, is_reachable=True)
+            await self._upsert(ChatRow(chat_id=chat_id, is_reachable=True))
 
     async def unreachable(self, chat_id: int) -> None:
         """Store that the bot was blocked there, or that the chat is gone."""
-        await self._set(chat_id, is_reachable=False)
-
-    async def _set(self, chat_id: int, *, is_reachable: bool) -> None:
-        row = {"chat_id": chat_id, "is_reachable": is_reachable}
-        async with self._sessions.begin() as session:
-            await session.execute(upsert(session, ChatRow, "is_reachable"), row)
+        await self._upsert(ChatRow(chat_id=chat_id, is_reachable=False))
 
     async def migrated(self, chat_id: int, to: int) -> None:
         """Store that a group became a supergroup with another id; its conversation goes along."""
@@ -87,8 +74,7 @@ class ChatRepository(SqlRepository):
         fact = tuple_(FactRow.user_id, FactRow.value)
         is_there = IS_SAFETY & (FactRow.chat_id == chat_id) & fact.in_(known)
         async with self._sessions.begin() as session:
-            moved = {"chat_id": chat_id, "migrated_to": to}
-            await session.execute(upsert(session, ChatRow, "migrated_to"), moved)
+            await upsert(session, ChatRow(chat_id=chat_id, migrated_to=to))
             await session.execute(delete(FactRow).where(is_there))
             for row in (MessageRow, FactRow, TurnRow):
                 await session.execute(update(row).where(row.chat_id == chat_id).values(chat_id=to))
@@ -153,19 +139,19 @@ async def store_messages(
     """Store messages of a turn, once, under the present id of their chat."""
     chat = await session.get(ChatRow, chat_id)
     rows = [
-        {
-            "chat_id": (chat.migrated_to if chat else None) or chat_id,
-            "role": message.role,
-            "content": storable(message.content),
-            "wine_ids": [storable(wine_id) for wine_id in message.wine_ids],
-            "created_at": now,
-            "turn_id": turn_id,
-            "thread_id": message.thread_id,
-            "attachment": storable(message.attachment),
-        }
+        MessageRow(
+            chat_id=(chat.migrated_to if chat else None) or chat_id,
+            role=message.role,
+            content=storable(message.content),
+            wine_ids=[storable(wine_id) for wine_id in message.wine_ids],
+            created_at=now,
+            turn_id=turn_id,
+            thread_id=message.thread_id,
+            attachment=storable(message.attachment),
+        )
         for message in messages
     ]
-    await session.execute(insert(session, MessageRow).on_conflict_do_nothing(), rows)
+    await insert_new(session, *rows)
 
 
 class CareRepository(SqlRepository):
@@ -182,12 +168,11 @@ class CareRepository(SqlRepository):
     async def save(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
         """Store concerns and allergies with the time until which they hold; None means for ever."""
         now = self._now()
-        async with self._sessions.begin() as session:
-            for name, until in told.items():
-                fact = FactRow(
-                    user_id=user_id, kind=SAFETY, value=name, chat_id=chat_id, at=now, until=until
-                )
-                await _save_fact(session, fact)
+        facts = [
+            FactRow(user_id=user_id, kind=SAFETY, value=name, chat_id=chat_id, at=now, until=until)
+            for name, until in told.items()
+        ]
+        await self._upsert(*facts)
 
     async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
         """Forget the concerns and allergies of a chat, except `but`."""
@@ -234,9 +219,7 @@ class MemoryRepository(SqlRepository):
         now = self._now()
         row = FactRow(user_id=user_id, kind=month.kind, value=month.value, at=now)
         async with self._sessions.begin() as session:
-            noted = insert(session, FactRow).values(values_of(row))
-            is_new = noted.on_conflict_do_nothing().returning(FactRow.user_id)
-            if await session.scalar(is_new) is None:
+            if not await insert_new(session, row):
                 return False
             await change(session, [Change(user_id=user_id, added_facts=tuple(told))], now)
             session.add_all(messages)
@@ -260,7 +243,7 @@ async def change(session: AsyncSession, changes: Sequence[Change], now: datetime
         for fact in made.added_facts:
             value, said = storable(fact.value), storable(fact.original_text)
             row = FactRow(user_id=user_id, kind=fact.kind, value=value, said=said, at=now)
-            await _save_fact(session, row)
+            await upsert(session, row)
         for bottles in made.bottles:
             await _add(session, user_id, bottles, now)
         if made.undo_id:
@@ -268,10 +251,6 @@ async def change(session: AsyncSession, changes: Sequence[Change], now: datetime
         if made.forget:
             await forget(session, user_id, made.forget)
             await forget_elsewhere(session, made.forget, now)
-
-
-async def _save_fact(session: AsyncSession, fact: FactRow) -> None:
-    await session.execute(upsert(session, FactRow), values_of(fact))
 
 
 def _is_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
@@ -285,7 +264,7 @@ async def _save_undo(session: AsyncSession, made: Change, now: datetime) -> None
     await session.execute(delete(FactRow).where(theirs, FactRow.at < now - UNDOABLE))
     said = storable(CHANGE.dump_json(made).decode())
     row = FactRow(user_id=made.user_id, kind=UNDO, value=str(made.undo_id), said=said, at=now)
-    await _save_fact(session, row)
+    await upsert(session, row)
 
 
 async def _undone(session: AsyncSession, wanted: Change) -> Change:

@@ -126,8 +126,7 @@ async def forget(session: AsyncSession, user_id: int, user: str) -> Counter[str]
 
 async def forget_elsewhere(session: AsyncSession, user: str, now: datetime) -> None:
     """Have the traces of a user be deleted wherever else they are, from now on."""
-    deletion = {"user": user, "at": now, "due_at": now, "tries": 0}
-    await session.execute(upsert(session, DeletionRow), deletion)
+    await upsert(session, DeletionRow(user=user, at=now, due_at=now, tries=0))
 
 
 async def _owned(

@@ -9,12 +9,12 @@ whatever has the old id some time later.
 import logging
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from sqlalchemy import Row, case, delete, func, or_, select, update
+from sqlalchemy import Row, case, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
@@ -22,7 +22,7 @@ from agent.engine.span import Level
 from agent.tracing.masking import Masking
 from agent.tracing.records import ScoreRecord, TraceRecord
 from db.engine import Sessions, SqlRepository, count_changed
-from db.models import Base, ScoreRow, TraceRow, TurnRow, insert, table_of, upsert, utc_now
+from db.models import Base, ScoreRow, TraceRow, TurnRow, loaded, table_of, upsert, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +38,6 @@ MAX_QUESTION_CHARS: Final = 200  # in the list
 
 _RECORD: Final = TypeAdapter(TraceRecord)
 
-T: Final = table_of(TraceRow).c
-S: Final = table_of(ScoreRow).c
 FAILING_FIRST: Final[dict[Level, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT": 2}
 
 
@@ -62,40 +60,37 @@ class TraceRows:
         for trace in traces:
             try:
                 shown = self.masking.trace(trace)
-                row = to_row(shown) | {"state": self.state, "due_at": now}
+                row, scores = to_row(shown), _score_rows(shown)
             except Exception as error:
                 # The turn is over and answered; only its trace is lost.
                 log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
                 continue
-            await session.execute(upsert(session, TraceRow), row)
-            if scores := _score_rows(shown):
-                queued = {"state": self.state, "due_at": now}
-                await session.execute(
-                    upsert(session, ScoreRow), [score | queued for score in scores]
-                )
+            queued: list[TraceRow | ScoreRow] = [row, *scores]
+            for stored in queued:
+                stored.state, stored.due_at = self.state, now
+            await upsert(session, row)
+            await upsert(session, *scores)
 
     async def save_verdict(self, session: AsyncSession, turn: TurnRow, now: datetime) -> None:
         """Store the feedback on a turn as scores of its trace; without feedback take them back."""
         if turn.trace_id is None:
             return
         for score in self._verdict_scores(turn):
-            named = (S.trace_id == turn.trace_id) & (S.name == score.name)
-            ids = select(S.score_id).where(named)
-            live = await session.scalar(ids.where(S.value.is_not(None)))
-            values = asdict(score) | {"state": self.state, "due_at": now}
-            if live is not None:
-                changed = update(table_of(ScoreRow)).where(S.score_id == live)
-                await session.execute(changed.values(values))
-            elif score.value is not None:
-                earlier = len((await session.scalars(ids)).all())
-                again = f"-{earlier}" if earlier else ""
-                row = {
-                    "score_id": f"{turn.trace_id}-{score.name}{again}",
-                    "trace_id": turn.trace_id,
-                    "observation_id": turn.root_id,
-                    "at": turn.at,
-                }
-                await session.execute(insert(session, ScoreRow), row | values)
+            named = (ScoreRow.trace_id == turn.trace_id) & (ScoreRow.name == score.name)
+            rows = (await session.scalars(select(ScoreRow).where(named))).all()
+            row = next((row for row in rows if row.value is not None), None)
+            if row is None and score.value is not None:
+                again = f"-{len(rows)}" if rows else ""
+                row = ScoreRow(
+                    score_id=f"{turn.trace_id}-{score.name}{again}",
+                    trace_id=turn.trace_id,
+                    observation_id=turn.root_id,
+                    at=turn.at,
+                )
+                session.add(row)
+            if row is not None:
+                row.name, row.value, row.kind, row.comment = astuple(score)
+                row.state, row.due_at = self.state, now
 
     def _verdict_scores(self, turn: TurnRow) -> tuple[ScoreRecord, ScoreRecord]:
         liked = None if turn.verdict is None else float(turn.verdict == "liked")
@@ -146,10 +141,10 @@ class SqlTraceStore(TraceStoringRepository):
                 raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
             if not found:
                 raise LookupError(f"there is no trace {trace_id!r} in the local store")
-            of_trace = (S.trace_id == found[0].trace_id) & S.value.is_not(None)
-            scores = select(S.name, S.value, S.kind, S.comment).where(of_trace).order_by(S.name)
+            of_trace = (ScoreRow.trace_id == found[0].trace_id) & ScoreRow.value.is_not(None)
+            scores = select(table_of(ScoreRow)).where(of_trace).order_by(ScoreRow.name)
             rows = await session.execute(scores)
-            return replace(found[0], scores={row.name: ScoreRecord(*row) for row in rows})
+            return replace(found[0], scores={row.name: loaded(ScoreRecord, row) for row in rows})
 
     async def summaries(
         self,
@@ -170,25 +165,26 @@ class SqlTraceStore(TraceStoringRepository):
         if failed:
             query = query.where(TraceRow.level != "DEFAULT")
         for column, wanted in (columns or {}).items():
-            query = query.where(T[column] == wanted)
+            query = query.where(getattr(TraceRow, column) == wanted)
         worst = case(FAILING_FIRST, value=TraceRow.level, else_=2)
         query = query.order_by(worst, TraceRow.started_at.desc(), TraceRow.trace_id)
         return await self._all(query)
 
     async def forget(self, older_than: timedelta, most_bytes: int) -> int:
         """Delete older traces, and the oldest beyond `most_bytes`; return how many were unsent."""
-        is_old = T.started_at < self._now() - older_than
-        size = func.sum(func.length(T.record)).over(order_by=T.started_at.desc())
-        sizes = select(T.started_at, size.label("size")).subquery()
+        started_at = TraceRow.started_at
+        is_old = started_at < self._now() - older_than
+        size = func.sum(func.length(TraceRow.record)).over(order_by=started_at.desc())
+        sizes = select(started_at, size.label("size")).subquery()
         newest_over = select(func.max(sizes.c.started_at)).where(sizes.c.size > most_bytes)
         async with self._sessions.begin() as session:
             if (over := await session.scalar(newest_over)) is not None:
-                is_old = or_(is_old, T.started_at <= over)
-            traces = table_of(TraceRow)
-            lost = await count_changed(session, delete(traces).where(is_old, T.state == WAITING))
-            await session.execute(delete(traces).where(is_old))
+                is_old |= started_at <= over
+            old = delete(TraceRow).where(is_old)
+            lost = await count_changed(session, old.where(TraceRow.state == WAITING))
+            await session.execute(old)
             kept = select(TraceRow.trace_id)
-            await session.execute(delete(table_of(ScoreRow)).where(S.trace_id.not_in(kept)))
+            await session.execute(delete(ScoreRow).where(ScoreRow.trace_id.not_in(kept)))
             return lost
 
 
@@ -244,38 +240,38 @@ class RowQueue(SqlRepository):
         await self._write(update(self._table).where(self._key.in_(keys), untouched).values(values))
 
 
-def to_row(trace: TraceRecord) -> dict[str, Any]:
-    """Return the columns of a masked trace."""
+def to_row(trace: TraceRecord) -> TraceRow:
+    """Return the row of a masked trace, whose state is to be set."""
     root, metadata = trace.root, trace.root.metadata
     question = root.input[: 2 * MAX_QUESTION_CHARS] if isinstance(root.input, str) else ""
     # The errors of the turn, or the exception that ended it, and that of its delivery.
     errors = (metadata.get("error_types") or metadata.get("error_type") or "").split(",")
     errors.append(metadata.get("send_error") or "")
-    return {
-        "trace_id": trace.trace_id,
-        "started_at": moment(root.started_ns),
-        "ended_at": moment(root.ended_ns or root.started_ns),
-        "user": trace.user,
-        "question": " ".join(question.split())[:MAX_QUESTION_CHARS],
-        "outcome": metadata.get("outcome", ""),
-        "level": root.level,
-        "cost_usd": metadata.get("cost_usd", 0.0),
-        "error_types": [*filter(None, errors)],
-        "name": trace.name,
-        "record": packed(trace),
-    }
+    return TraceRow(
+        trace_id=trace.trace_id,
+        started_at=moment(root.started_ns),
+        ended_at=moment(root.ended_ns or root.started_ns),
+        user=trace.user,
+        question=" ".join(question.split())[:MAX_QUESTION_CHARS],
+        outcome=metadata.get("outcome", ""),
+        level=root.level,
+        cost_usd=metadata.get("cost_usd", 0.0),
+        error_types=[*filter(None, errors)],
+        name=trace.name,
+        record=packed(trace),
+    )
 
 
-def _score_rows(trace: TraceRecord) -> list[dict[str, Any]]:
+def _score_rows(trace: TraceRecord) -> list[ScoreRow]:
     """Return the rows of a trace's own scores; one of the same name is replaced."""
-    root = trace.root
-    known = {
-        "trace_id": trace.trace_id,
-        "observation_id": root.span_id,
-        "at": moment(root.ended_ns or 0),
-    }
     return [
-        {"score_id": f"{trace.trace_id}-{score.name}", **asdict(score), **known}
+        ScoreRow(
+            score_id=f"{trace.trace_id}-{score.name}",
+            trace_id=trace.trace_id,
+            observation_id=trace.root.span_id,
+            at=moment(trace.root.ended_ns or 0),
+            **asdict(score),
+        )
         for score in trace.scores.values()
     ]
 

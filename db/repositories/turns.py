@@ -14,7 +14,7 @@ from agent.text import storable
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, StoredMessage
 from db.engine import Sessions
-from db.models import FactRow, MessageRow, OutboxRow, TurnRow, WineRow, upsert, values_of
+from db.models import FactRow, MessageRow, OutboxRow, TurnRow, WineRow, upsert
 from db.repositories.people import change, store_messages
 from db.repositories.traces import TraceRows, TraceStoringRepository
 
@@ -48,7 +48,7 @@ class EndedTurn:
 
 
 class TurnRepository(TraceStoringRepository):
-    """The turns of a database. Writes commit."""
+    """The turns of a database, and the feedback of users on them. Writes commit."""
 
     async def save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
         """Store a turn and its messages to send, whole or not at all."""
@@ -111,6 +111,41 @@ class TurnRepository(TraceStoringRepository):
                 days.setdefault(row.at.astimezone(UTC).date(), []).append(row)
         return days
 
+    async def rate(self, turn_id: int, verdict: Verdict | None) -> TurnRow | None:
+        """Store the verdict on a turn, None to retract it; a change clears reason and comment.
+
+        Like all feedback it is one statement, so that simultaneous presses on several replicas are
+        all counted. For an unknown turn nothing is stored: buttons of deleted turns are pressed
+        every day.
+        """
+        is_other = TurnRow.verdict.is_distinct_from(verdict)
+        values = {"verdict": verdict, "reason": None, "comment": ""}
+        return await self._set_feedback(turn_id, is_other, values)
+
+    async def reason(self, turn_id: int, reason: FeedbackReason) -> TurnRow | None:
+        """Store the reason for a dislike; None if the turn is not disliked."""
+        return await self._explain(turn_id, {"reason": reason})
+
+    async def comment(self, turn_id: int, text: str) -> TurnRow | None:
+        """Store a comment on a disliked turn, cut; None if the turn is not disliked."""
+        return await self._explain(turn_id, {"comment": storable(text).strip()[:LONGEST_COMMENT]})
+
+    async def _explain(self, turn_id: int, values: Mapping[str, str]) -> TurnRow | None:
+        turn = await self._set_feedback(turn_id, TurnRow.verdict == "disliked", values)
+        return turn if turn and turn.verdict == "disliked" else None
+
+    async def _set_feedback(
+        self, turn_id: int, where: ColumnElement[bool], values: Mapping[str, str | None]
+    ) -> TurnRow | None:
+        """Change the feedback on a turn, and the taste and score it sets; return the turn."""
+        is_it = TurnRow.turn_id == turn_id
+        async with self._sessions.begin() as session:
+            await session.execute(update(TurnRow).where(is_it, where).values(values))
+            if turn := await session.scalar(select(TurnRow).where(is_it)):
+                await _rate_taste(session, turn, self._now())
+                await self._trace_rows.save_verdict(session, turn, self._now())
+        return turn
+
     async def forget(self, older_than: timedelta) -> int:
         """Delete turns that are older, with their answers and feedback; return how many."""
         return await self._write(delete(TurnRow).where(TurnRow.at < self._now() - older_than))
@@ -130,7 +165,7 @@ async def save_turn(
     turn = ended.record
     if ended.said:
         await store_messages(session, turn.chat_id, ended.said, turn.turn_id, now)
-    await session.execute(upsert(session, TurnRow), values_of(turn))
+    await upsert(session, turn)
     if ended.trace is not None:
         await rows.save(session, [ended.trace], now + waits)
     await change(session, ended.changes, now)
@@ -177,44 +212,6 @@ async def exported_turns(
             }
             lines.append(line)
     return lines
-
-
-class FeedbackRepository(TraceStoringRepository):
-    """The feedback of users on answers; writes commit.
-
-    Every change is one statement, so that simultaneous presses on several replicas are all counted.
-    For an unknown turn nothing is stored: buttons of deleted turns are pressed every day.
-    """
-
-    async def rate(self, turn_id: int, verdict: Verdict | None) -> TurnRow | None:
-        """Store the verdict on a turn, None to retract it; a change clears reason and comment."""
-        is_other = TurnRow.verdict.is_distinct_from(verdict)
-        values = {"verdict": verdict, "reason": None, "comment": ""}
-        return await self._change(turn_id, is_other, values)
-
-    async def reason(self, turn_id: int, reason: FeedbackReason) -> TurnRow | None:
-        """Store the reason for a dislike; None if the turn is not disliked."""
-        return await self._explain(turn_id, {"reason": reason})
-
-    async def comment(self, turn_id: int, text: str) -> TurnRow | None:
-        """Store a comment on a disliked turn, cut; None if the turn is not disliked."""
-        return await self._explain(turn_id, {"comment": storable(text).strip()[:LONGEST_COMMENT]})
-
-    async def _explain(self, turn_id: int, values: Mapping[str, str]) -> TurnRow | None:
-        turn = await self._change(turn_id, TurnRow.verdict == "disliked", values)
-        return turn if turn and turn.verdict == "disliked" else None
-
-    async def _change(
-        self, turn_id: int, where: ColumnElement[bool], values: Mapping[str, str | None]
-    ) -> TurnRow | None:
-        """Change the feedback on a turn, and the taste and score it sets; return the turn."""
-        is_it = TurnRow.turn_id == turn_id
-        async with self._sessions.begin() as session:
-            await session.execute(update(TurnRow).where(is_it, where).values(values))
-            if turn := await session.scalar(select(TurnRow).where(is_it)):
-                await _rate_taste(session, turn, self._now())
-                await self._trace_rows.save_verdict(session, turn, self._now())
-        return turn
 
 
 async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> None:

@@ -15,7 +15,7 @@ from agent.turn import StoredMessage
 from db.engine import Sessions, create_engine
 from db.models import TurnRow
 from db.repositories.traces import SqlTraceStore
-from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository
+from db.repositories.turns import EndedTurn, TurnRepository
 from tests.commands import empty_home, sommelier_here
 from tests.doubles.server import eventually
 from tests.processes import Process
@@ -49,10 +49,9 @@ async def fill(url: str) -> None:
         )
         said = StoredMessage("user", question), StoredMessage("assistant", answer, ("guigal",))
         await turns.save(EndedTurn(row, said))
-    feedback = FeedbackRepository(sessions)
-    await feedback.rate(2, "disliked")
-    await feedback.reason(2, "wrong_wine")
-    await feedback.comment(2, "I wanted a Rioja. ada@example.org")
+    await turns.rate(2, "disliked")
+    await turns.reason(2, "wrong_wine")
+    await turns.comment(2, "I wanted a Rioja. ada@example.org")
     await SqlTraceStore(sessions).save_traces(
         [
             bare_trace(GOOD, now - 3 * HOUR, question="hello \x1b[31m[bold]x"),

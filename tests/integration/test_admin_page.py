@@ -13,7 +13,7 @@ from bot.app import admin_page
 from config import load_settings
 from db.engine import Sessions
 from db.models import TurnRow
-from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository
+from db.repositories.turns import EndedTurn, TurnRepository
 from tests.serving import Running, serving
 
 TOKEN = "a-token-of-the-admin-0123456789"
@@ -30,7 +30,7 @@ KEPT: tuple[tuple[Outcome, str], ...] = (
 
 async def fill(sessions: Sessions) -> None:
     """A turn of each outcome today, the second of them disliked."""
-    turns, feedback, now = TurnRepository(sessions), FeedbackRepository(sessions), datetime.now(UTC)
+    turns, now = TurnRepository(sessions), datetime.now(UTC)
     for number, (outcome, question) in enumerate(KEPT, 1):
         reply = Reply(text="Try the Guigal.", outcome=outcome, error_types=("schema",))
         trace = TraceRecord(f"{number:032x}", "5e55", "0f0f")
@@ -50,9 +50,9 @@ async def fill(sessions: Sessions) -> None:
         )
         said = StoredMessage("user", question), StoredMessage("assistant", reply.text)
         await turns.save(EndedTurn(record, said, trace))
-    await feedback.rate(2, "disliked")
-    await feedback.reason(2, "wrong_wine")
-    await feedback.comment(2, "I wanted a Rioja, not this. ada@example.org")
+    await turns.rate(2, "disliked")
+    await turns.reason(2, "wrong_wine")
+    await turns.comment(2, "I wanted a Rioja, not this. ada@example.org")
 
 
 @pytest.fixture

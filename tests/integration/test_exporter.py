@@ -15,7 +15,7 @@ from bot.metrics import Metrics
 from db.engine import Sessions
 from db.models import TraceRow, TurnRow
 from db.repositories.traces import RowQueue, Rows, SqlTraceStore, TraceRows
-from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository
+from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.otlp import OtlpReceiver
 from tests.traces import NOON, bare_trace, export, exporter_to
 
@@ -177,26 +177,27 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
 
 
 @pytest.fixture
-async def feedback(sessions: Sessions) -> FeedbackRepository:
+async def turns(sessions: Sessions) -> TurnRepository:
     """Feedback on a turn that is stored with its trace."""
     known, turn = trace(1), TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered")
     turn.trace_id, turn.root_id = known.trace_id, known.root.span_id
-    await TurnRepository(sessions, rows=EXPORTED).save(EndedTurn(turn, (), known))
-    return FeedbackRepository(sessions, rows=EXPORTED)
+    turns = TurnRepository(sessions, rows=EXPORTED)
+    await turns.save(EndedTurn(turn, (), known))
+    return turns
 
 
 async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
-    feedback: FeedbackRepository,
+    turns: TurnRepository,
     sessions: Sessions,
     otlp_receiver: OtlpReceiver,
 ) -> None:
     """Langfuse deletes some time after it was told to, whatever has the id by then."""
     otlp_receiver.deletes = False
-    await feedback.rate(1, "liked")
+    await turns.rate(1, "liked")
     await export(sessions, otlp_receiver)
-    await feedback.rate(1, None)
+    await turns.rate(1, None)
     assert await export(sessions, otlp_receiver) == 0
-    await feedback.rate(1, "disliked")
+    await turns.rate(1, "disliked")
     assert await export(sessions, otlp_receiver) == 0
     ids = [score["id"] for score in otlp_receiver.scores if score["name"] == "user_feedback"]
     name = f"{trace(1).trace_id}-user_feedback"

@@ -20,7 +20,7 @@ from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow
 from db.repositories.people import MessageRepository
 from db.repositories.traces import RowQueue, TraceRows
-from db.repositories.turns import FeedbackRepository, TurnRepository
+from db.repositories.turns import TurnRepository
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
@@ -58,7 +58,6 @@ class Room:
 
     def __post_init__(self) -> None:
         self.answerer.may_answer.set()
-        self.feedback = FeedbackRepository(self.sessions, rows=TraceRows(exported=True))
         self.turns = TurnRepository(self.sessions, rows=TraceRows(exported=True))
 
     @asynccontextmanager
@@ -80,7 +79,7 @@ class Room:
                     self.answerer,
                     MessageRepository(self.sessions),
                     further=further,
-                    kept={"feedback": self.feedback, "turns": self.turns},
+                    kept={"turns": self.turns},
                     exported=True,
                     buttons=lambda question, reply: rating(question.id),
                 ):

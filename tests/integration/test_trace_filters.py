@@ -8,7 +8,7 @@ from agent.turn import Reply, record_turn
 from db.engine import Sessions
 from db.models import TurnRow
 from db.repositories.traces import SqlTraceStore, TraceRows
-from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository
+from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.otlp import OtlpReceiver, Span
 from tests.traces import NOON, deliver, export
 
@@ -111,10 +111,10 @@ async def test_every_question_of_the_docs_finds_its_turns_in_langfuse(
     await deliver(otlp_receiver, sessions, *TRACES)
     record = TurnRow(turn_id=8, chat_id=1, user_id=1, at=NOON, outcome="answered")
     record.trace_id, record.root_id = TRACES[7].trace_id, TRACES[7].root.span_id
-    await TurnRepository(sessions).save(EndedTurn(record))
-    feedback = FeedbackRepository(sessions, rows=TraceRows(exported=True))
-    await feedback.rate(8, "liked")
-    await feedback.rate(8, "disliked")
+    turns = TurnRepository(sessions, rows=TraceRows(exported=True))
+    await turns.save(EndedTurn(record))
+    await turns.rate(8, "liked")
+    await turns.rate(8, "disliked")
     assert await export(sessions, otlp_receiver) == 0
     assert {text: filtered(otlp_receiver, text) for text in FILTERS} == EXPECTED
     roots = {int(span.trace_id, 16): span for span in otlp_receiver.spans if not span.parent_id}

@@ -10,7 +10,7 @@ from agent.engine.limits import Spent
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
 from db.repositories.people import ChatRepository
-from db.repositories.turns import EndedTurn, FeedbackRepository, TurnRepository
+from db.repositories.turns import EndedTurn, TurnRepository
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA, BOB = 8_000_000_001, 42
@@ -35,11 +35,6 @@ def turns(sessions: Sessions) -> TurnRepository:
     return TurnRepository(sessions, now=lambda: NOON)
 
 
-@pytest.fixture
-def feedback(sessions: Sessions) -> FeedbackRepository:
-    return FeedbackRepository(sessions, now=lambda: NOON)
-
-
 def turn(turn_id: int, **changes: object) -> EndedTurn:
     return EndedTurn(replace(TURN, turn_id=turn_id, **changes))  # type: ignore[arg-type]
 
@@ -56,17 +51,15 @@ async def test_what_was_spent_is_summed_by_person_and_overall_since_a_moment(
     assert await turns.spent(NOON - timedelta(days=2), ADA) == Spent(requests=5, cost_usd=0.625)
 
 
-async def test_every_day_is_counted_also_those_without_turns(
-    turns: TurnRepository, feedback: FeedbackRepository
-) -> None:
+async def test_every_day_is_counted_also_those_without_turns(turns: TurnRepository) -> None:
     early = NOON.replace(hour=0) - timedelta(days=2)
     await turns.save(turn(1, at=early))
     await turns.save(turn(2, at=early, user_id=BOB, outcome="failed"))
     await turns.save(turn(3, at=early - timedelta(seconds=1)))
     await turns.save(turn(4, at=NOON))
-    await feedback.rate(1, "disliked")
-    await feedback.rate(2, "disliked")
-    await feedback.rate(2, None)
+    await turns.rate(1, "disliked")
+    await turns.rate(2, "disliked")
+    await turns.rate(2, None)
     days = await turns.by_day(NOON - timedelta(days=2))
     counted = {
         str(day): {(turn.user_id, turn.outcome, turn.verdict) for turn in of_day}
@@ -80,12 +73,12 @@ async def test_every_day_is_counted_also_those_without_turns(
 
 
 async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
-    turns: TurnRepository, feedback: FeedbackRepository, sessions: Sessions
+    turns: TurnRepository, sessions: Sessions
 ) -> None:
     for turn_id, at in ((1, NOON - timedelta(days=7, seconds=1)), (2, NOON)):
         answer = OutboxRow(chat_id=GROUP, turn_id=turn_id, message_id=10 + turn_id)
         await turns.save(turn(turn_id, at=at), [answer])
-        await feedback.rate(turn_id, "liked")
+        await turns.rate(turn_id, "liked")
     assert await turns.forget(timedelta(days=7)) == 1
     assert await turns.forget(timedelta(days=7)) == 0
     assert await turns.find_by_message(GROUP, 11) is None

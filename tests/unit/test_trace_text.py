@@ -10,7 +10,6 @@ from rich.console import Console
 
 from agent.tracing.records import TraceRecord
 from bot.commands.traces import trace_table, trace_text
-from db.models import TraceRow
 from db.repositories.traces import to_row
 from tests.traces import retried_trace
 
@@ -53,7 +52,9 @@ def hostile_trace(text: str) -> TraceRecord:
 @example(HOSTILE)
 def test_no_text_brings_a_control_character_to_the_terminal(text: str) -> None:
     trace, screen = hostile_trace(text), io.StringIO()
-    table = trace_table([TraceRow(**to_row(trace) | {"question": text, "outcome": text})])
+    row = to_row(trace)
+    row.question = row.outcome = text
+    table = trace_table([row])
     Console(file=screen, width=1000, color_system=None, highlight=False).print(table)
     for page in (screen.getvalue(), trace_text(trace), trace_text(trace, full=True)):
         seen = page.replace("\n", "")
