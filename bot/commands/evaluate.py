@@ -17,8 +17,6 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from agent.documents.passages import DocumentStore
-from agent.engine.llm import LLMService
-from agent.engine.messages import LLM
 from agent.evals import report
 from agent.evals.dataset import (
     STARTER,
@@ -38,14 +36,7 @@ from agent.tracing.errors import unavailable
 from agent.tracing.experiments import Item, items_of, put_items, record
 from agent.tracing.records import TraceRecord
 from agent.turn import Prompts
-from bot.commands.output import (
-    fail,
-    open_settings,
-    printable,
-    show,
-    table,
-    write_file,
-)
+from bot.commands.output import fail, open_settings, printable, show, table, write_file
 from bot.commands.prompts import prompts_in_use, prompts_to_try
 from bot.resources import model_of, open_database, open_embedder, research_tools, run_of
 from bot.tracing import langfuse_of, masking_of
@@ -106,7 +97,8 @@ def run(
     names = dict.fromkeys(models or [settings.llm_model if settings.has_model else FALLBACK])
     if names.keys() != {FALLBACK} and not settings.has_model:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
-    prompts = prompts_to_try(settings, prompt) if prompt else {"": prompts_in_use(settings)}
+    prompts = {title: prompts_to_try(settings, title) for title in prompt or ()}
+    prompts = prompts or {"": prompts_in_use(settings)}
     dataset = read_dataset(settings, name, where or (), limit)
     title, results = datetime.now().isoformat(" ", "milliseconds"), list[Result]()
 
@@ -176,24 +168,20 @@ def _read_langfuse(settings: Settings, name: str) -> list[Item]:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Wines and documents to make variants of; `opened` models are closed at its end."""
+    """Wines and documents to make variants of; `stack` closes their models at its end."""
 
     settings: Settings
     catalogue: Catalogue
     documents: DocumentStore
     stack: AsyncExitStack
 
-    def opened(self, model: LLMService) -> LLM:
-        """Close a model when the bench is closed."""
-        self.stack.push_async_callback(model.close)
-        return model
-
     def variant(self, model: str, title: str, prompts: Prompts) -> Variant:
         """Return the sommelier with a model and titled prompts; the fallback has no model."""
         run = run_of(self.settings, prompts)
         if model != FALLBACK:
             llm = model_of(self.settings, model, self.settings.response_mode)
-            run = replace(run, models=[self.opened(llm)])
+            self.stack.push_async_callback(llm.close)
+            run = replace(run, models=[llm])
         label = " · ".join(filter(None, (model, title)))
         return Variant(label, self.sommelier(model), self.catalogue, run)
 

@@ -13,14 +13,7 @@ from agent.documents.passages import best_passage
 from agent.fallback import parse_query
 from agent.sommelier.cards import price_text
 from agent.sommelier.wine import Wine
-from bot.commands.output import (
-    fail,
-    open_settings,
-    printable,
-    show,
-    table,
-    with_database,
-)
+from bot.commands.output import fail, open_settings, printable, show, table, with_database
 from bot.resources import open_embedder
 from db.documents.indexing import add_documents as index_files
 from db.engine import Sessions

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import typer
 from pydantic_core import to_json
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from db.engine import Sessions
 
 T = TypeVar("T")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 WIDTH_IN_A_PIPE: Final = 400
 LOUD: Final = ("httpx", "httpx2", "httpcore", "httpcore2", "telegram", "alembic", "openai")
@@ -79,14 +77,14 @@ def with_database(settings: "Settings", work: "Callable[[Sessions], Awaitable[T]
     return asyncio.run(run())
 
 
-def table(columns: Iterable[str | Column], rows: Iterable[Iterable[str | Text]]) -> Table:
+def table(columns: Iterable[str | Column], rows: Iterable[Iterable[str]]) -> Table:
     """Return a table; its cells are shown as text, neither markup nor obeyed by a terminal."""
     made = [
         Column(column, overflow="fold") if isinstance(column, str) else column for column in columns
     ]
     found = Table(*made, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        found.add_row(*(Text(one_line(cell)) if isinstance(cell, str) else cell for cell in row))
+        found.add_row(*(Text(one_line(cell)) for cell in row))
     return found
 
 

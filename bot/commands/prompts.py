@@ -1,6 +1,5 @@
 """`sommelier prompts`: list and upload prompts; read the prompts that are tried out."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -81,16 +80,12 @@ def stored_prompt(
         fail(str(unavailable(error)), 2)
 
 
-def prompts_to_try(settings: Settings, wanted: Sequence[str]) -> dict[str, Prompts]:
-    """Read the prompts to be tried out, by their names.
+def prompts_to_try(settings: Settings, wanted: str) -> Prompts:
+    """Return the prompts to be tried out: `repository`, a file, or a version in Langfuse.
 
-    A prompt is `repository`, a file, or one in Langfuse by version or label (`sommelier@3`). One
-    that cannot be used ends the command.
+    The latter is named by its number or label (`sommelier@3`). A file holds the sommelier's prompt;
+    its name is the label in traces. One that cannot be used ends the command.
     """
-    return {name: _prompts_to_try(settings, name) for name in wanted}
-
-
-def _prompts_to_try(settings: Settings, wanted: str) -> Prompts:
     name, _, version = wanted.partition("@")
     if wanted == IN_REPOSITORY:
         return REPOSITORY
@@ -100,19 +95,18 @@ def _prompts_to_try(settings: Settings, wanted: str) -> Prompts:
         if found is None:
             fail(f"Langfuse has no version or label {version} of the prompt {name}", 2)
     else:
-        found = prompt_of_file(Path(wanted))
+        ref = replace(REPOSITORY.get(SOMMELIER).ref, label=Path(wanted).stem)
+        found = Prompt(_text_of(Path(wanted)), ref)
     if problem := refusal(found.ref.name, found.text):
         fail(f"{wanted} cannot be the prompt {found.ref.name}: {problem}", 2)
     return RepositoryPrompts({found.ref.name: found})
 
 
-def prompt_of_file(path: Path) -> Prompt:
-    """Read the sommelier's prompt from a file; in traces its label is the file's name."""
+def _text_of(file: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        fail(f"{path} cannot be read: {getattr(error, 'strerror', 'it is not UTF-8 text')}", 2)
-    return Prompt(text, replace(REPOSITORY.get(SOMMELIER).ref, label=path.stem))
+        fail(f"{file} cannot be read: {getattr(error, 'strerror', 'it is not UTF-8 text')}", 2)
 
 
 def prompts_in_use(settings: Settings) -> Prompts:
