@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from agent.fallback.words import Span, Token
+from agent.numerals import value
 from agent.text import pattern
 
 MOST: Final = 100_000
@@ -54,10 +55,10 @@ def read_price(words: Sequence[Token], spans: Sequence[Span]) -> tuple[dict[str,
     price, used = dict[str, Any](), set[int]()
     for found in AMOUNT.finditer(signs):
         part = units[found.start() : found.end()]
-        value = next(unit.value for unit in part if unit.sign == "N")
-        counts_other = value in YEARS or part[-1].sign == "K"
+        amount = next(unit.value for unit in part if unit.sign == "N")
+        counts_other = amount in YEARS or part[-1].sign == "K"
         if (code := _currency(part)) or (_limit(part) and not counts_other):
-            price |= _limited(value, _limit(part), code)
+            price |= _limited(amount, _limit(part), code)
             used |= _places(part)
     if price.get("currency") == UNKNOWN:
         return {"currency": UNKNOWN}, used
@@ -76,10 +77,10 @@ def _units(words: Sequence[Token], spans: Sequence[Span]) -> Iterator[_Unit]:
             place = span.end
             continue
         word, places = words[place], range(place, place + 1)
-        value = _number(word.written)
-        is_number = value is not None and value <= MOST
+        worth = value(word.written) if word.written[0].isdecimal() else None
+        is_number = worth is not None and worth <= MOST
         sign = "N" if is_number else "_" if word.stem in BETWEEN else "."
-        yield _Unit(sign, places, value or 0)
+        yield _Unit(sign, places, worth or 0)
         place += 1
 
 
@@ -112,24 +113,15 @@ def _places(part: Sequence[_Unit]) -> set[int]:
     return {place for unit in part for place in unit.places}
 
 
-def _limited(value: float, limit: str, code: str) -> dict[str, Any]:
+def _limited(amount: float, limit: str, code: str) -> dict[str, Any]:
     """Return the filters for an amount; without a limit it is the most."""
     if limit == "min":
-        return _filters(code, min_price=value)
+        return _filters(code, min_price=amount)
     if limit == "about":
-        low, high = (round(value * part, 2) for part in AROUND)
+        low, high = (round(amount * part, 2) for part in AROUND)
         return _filters(code, min_price=low, max_price=high)
-    return _filters(code, max_price=value)
+    return _filters(code, max_price=amount)
 
 
 def _filters(code: str, **limits: float) -> dict[str, Any]:
     return {**limits, "currency": code} if code else limits
-
-
-def _number(written: str) -> float | None:
-    """Return what digits are worth, None for a word; before three of them stand thousands."""
-    if not written[0].isdecimal():
-        return None
-    first, *rest = written.replace("'", ",").replace("’", ",").replace(".", ",").split(",")
-    is_whole = all(len(part) == 3 for part in rest)
-    return float(first + "".join(rest) if is_whole else f"{first}.{''.join(rest)}")

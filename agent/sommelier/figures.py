@@ -1,21 +1,21 @@
 """Read the figures of prose: amounts of money, years that may be vintages, and scores.
 
-In seven languages, in digits and in words (`figures.toml`, and the words of `currencies.toml`).
+In seven languages, by the words of `figures.toml`, `currencies.toml` and `agent.numerals`.
 """
 
 import unicodedata
-from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import BeforeValidator
 
+from agent.numerals import in_digits, value
 from agent.sommelier.wine import Currency, currency_words
 from agent.tables import StrictModel, read_toml
-from agent.text import Match, Pattern, escape, fold, pattern
+from agent.text import Pattern, escape, fold, pattern
 
-NUMBER: Final = pattern(r"\d+(?:[.,]\d+)*")
 YEAR: Final = pattern(
     r"(?:(?P<before>\p{L}+)[\s(]+|\A|[^\p{L}\d.,])(?P<year>(?:18|19|20)\d\d)(?P<ending>\p{L}*)(?:\D|\Z)"
 )
@@ -34,7 +34,6 @@ ROUNDED: Final = 0.5
 CENT: Final = 0.005
 MEASURES: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
 """Units after a number with two decimals that is no price."""
-FACTORS: Final = (100, 1000)
 
 _Words = Annotated[frozenset[str], BeforeValidator(str.split)]
 
@@ -44,25 +43,11 @@ class _Tables(StrictModel):
 
     points: _Words
     when: _Words
-    numbers: Mapping[int, _Words]
-
-    @cached_property
-    def values(self) -> Mapping[str, int]:
-        """Return the numbers by their words."""
-        return {word: number for number, listed in self.numbers.items() for word in listed}
 
 
 @cache
 def _tables() -> _Tables:
     return read_toml(_Tables, Path(__file__).with_suffix(".toml"))
-
-
-@cache
-def _numeral(*, whole: bool) -> Pattern:
-    """Return a pattern of the words that numbers are made of, or of a whole number in words."""
-    one = "|".join(sorted(_tables().values, key=len, reverse=True))
-    joined = r"(?:[\s-]?(?:und|and|et|y|e|en)?[\s-]?)"
-    return pattern(rf"\b(?:(?:{one}){joined})*(?:{one})\b" if whole else one)
 
 
 @cache
@@ -90,35 +75,6 @@ class Amount(NamedTuple):
         """Tell whether it is one of these prices; a whole amount may be rounded."""
         margin = ROUNDED if self.value.is_integer() else CENT
         return any(abs(self.value - price) <= margin for price in prices)
-
-
-def value(number: str) -> float:
-    """Read a number with a comma or a full stop, also between thousands."""
-    whole, sign, rest = number.replace(",", ".").rpartition(".")
-    digits = whole.replace(".", "")
-    return float(f"{digits}{rest}" if len(rest) == 3 or not sign else f"{digits}.{rest}")
-
-
-def in_digits(text: str) -> str:
-    """Return a text, folded, with its numbers in words written in digits."""
-    return _numeral(whole=True).sub(_digits, fold(unicodedata.normalize("NFKC", text)))
-
-
-def _digits(found: Match) -> str:
-    read = [0]
-    for word in _numeral(whole=False).findall(found[0]):
-        number, last = _tables().values[word], read[-1]
-        unit_before_ten = 0 < last < 10 and 20 <= number < 100
-        adds = last % 100 == 0 or (last % 10 == 0 and number < 10) or unit_before_ten
-        if number in FACTORS:
-            read[-1] = max(last, 1) * number
-        elif last == 4 and word.startswith("vingt"):
-            read[-1] = 80
-        elif adds or (last in (60, 80) and number < 20):
-            read[-1] += number
-        else:
-            read.append(number)
-    return " ".join(map(str, read))
 
 
 def amounts(text: str) -> Iterator[Amount]:
@@ -156,8 +112,3 @@ def scores(text: str) -> Iterator[float]:
 def strengths(text: str) -> frozenset[float]:
     """Return the strengths of alcohol in a text, in percent."""
     return frozenset(value(found[1]) for found in STRENGTH.finditer(fold(text)))
-
-
-def numbers(text: str) -> frozenset[float]:
-    """Return all numbers in a text, in digits or in words."""
-    return frozenset(map(value, NUMBER.findall(in_digits(text))))

@@ -15,7 +15,8 @@ from typing import Final
 
 from agent.engine.contract import Evidence, texts_of
 from agent.language import sentences
-from agent.sommelier.figures import Amount, amounts, numbers, scores, strengths, years
+from agent.numerals import numbers
+from agent.sommelier.figures import Amount, amounts, scores, strengths, years
 from agent.sommelier.read_wine import AnyWine
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.wine import Wine

@@ -16,7 +16,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from agent import lengths
 from agent.markdown import visible
-from agent.sommelier.figures import NUMBER, value
+from agent.numerals import NUMBER, value
 from agent.sommelier.sommelier_prompts import compact
 from agent.sommelier.wine import Currency, Style, Wine, canonical, currency_of
 
@@ -24,14 +24,13 @@ LISTED: Final = "list#"
 OF_LABEL: Final = "label#"
 """The beginnings of the ids of wines that were read."""
 Sureness = Literal["certain", "likely", "unsure"]
-APOSTROPHES: Final = str.maketrans("", "", "'’")
 YEARS: Final = range(1800, 2100)
 DEAREST: Final = 1_000_000
 
 
 def numbers_in(line: str) -> list[float]:
-    """Return the numbers of a line, also with an apostrophe between thousands."""
-    return [*map(value, NUMBER.findall(line.translate(APOSTROPHES)))]
+    """Return the numbers of a line in order, those in digits alone."""
+    return [*map(value, NUMBER.findall(line))]
 
 
 def _line(value: object) -> str:

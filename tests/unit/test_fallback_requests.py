@@ -45,6 +45,7 @@ def test_a_request_is_read_alike_in_every_language(language: str, text: str) -> 
         ("vino de menos de veinte euros", None, 20, "EUR"),
         ("a bottle of around 40 dollars", 28, 52, "USD"),
         ("un rosso, sui 20 euro al massimo", None, 20, "EUR"),
+        ("einen Roten bis 1.234,56 €", None, 1234.56, "EUR"),
         ("a cheap red", None, 12, "EUR"),
     ],
 )

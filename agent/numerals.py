@@ -1,0 +1,64 @@
+"""Read the numbers of prose, in digits and in the words of seven languages. Pure."""
+
+import unicodedata
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from agent.tables import read_toml
+from agent.text import Match, Pattern, fold, pattern
+
+NUMBER: Final = pattern(r"\d+(?:[.,’']\d+|[\u00a0\u202f]\d{3}\b)*")
+SEPARATORS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", "."))
+FACTORS: Final = (100, 1000)
+
+
+def value(number: str) -> float:
+    """Return what digits are worth: 1.5, 1,5 and 1'500,00; before three digits stand thousands."""
+    whole, sign, rest = number.translate(SEPARATORS).rpartition(".")
+    digits = whole.replace(".", "")
+    is_whole = not sign or (len(rest) == 3 and whole != "0")
+    return float(f"{digits}{rest}" if is_whole else f"{digits}.{rest}")
+
+
+def numbers(text: str) -> frozenset[float]:
+    """Return all numbers in a text, in digits or in words."""
+    return frozenset(map(value, (*NUMBER.findall(text), *NUMBER.findall(in_digits(text)))))
+
+
+def in_digits(text: str) -> str:
+    """Return a text, folded, with its numbers in words written in digits."""
+    return _numeral(whole=True).sub(_digits, fold(unicodedata.normalize("NFKC", text)))
+
+
+def _digits(found: Match) -> str:
+    read = [0]
+    for word in _numeral(whole=False).findall(found[0]):
+        number, last = _values()[word], read[-1]
+        unit_before_ten = 0 < last < 10 and 20 <= number < 100
+        adds = last % 100 == 0 or (last % 10 == 0 and number < 10) or unit_before_ten
+        if number in FACTORS:
+            read[-1] = max(last, 1) * number
+        elif last == 4 and word.startswith("vingt"):
+            read[-1] = 80
+        elif adds or (last in (60, 80) and number < 20):
+            read[-1] += number
+        else:
+            read.append(number)
+    return " ".join(map(str, read))
+
+
+@cache
+def _numeral(*, whole: bool) -> Pattern:
+    """Return a pattern of the words that numbers are made of, or of a whole number in words."""
+    one = "|".join(sorted(_values(), key=len, reverse=True))
+    joined = r"(?:[\s-]?(?:und|and|et|y|e|en)?[\s-]?)"
+    return pattern(rf"\b(?:(?:{one}){joined})*(?:{one})\b" if whole else one)
+
+
+@cache
+def _values() -> Mapping[str, int]:
+    """Return the numbers by their words."""
+    table = read_toml(dict[int, str], Path(__file__).with_suffix(".toml"))
+    return {word: number for number, words in table.items() for word in words.split()}
