@@ -377,7 +377,7 @@ async def test_for_others_the_commands_of_admins_do_not_exist(
     assert bot_api.sent() == [UNKNOWN] * 6
 
 
-async def test_it_is_shown_confirmed_and_sent_once_to_everyone(
+async def test_a_broadcast_is_shown_confirmed_and_sent_once_to_everyone(
     bot_api: BotApi, rooms: Rooms
 ) -> None:
     for person in (ADMIN, 31, 32, 33, 34):
@@ -406,7 +406,7 @@ async def test_it_is_shown_confirmed_and_sent_once_to_everyone(
     assert kept.state == "sent"
 
 
-async def test_cancelled_it_reaches_nobody(bot_api: BotApi, rooms: Rooms) -> None:
+async def test_a_cancelled_broadcast_reaches_nobody(bot_api: BotApi, rooms: Rooms) -> None:
     await rooms.stored.chats.reachable(31)
     async with rooms.open(bot_api):
         bot_api.say("/broadcast Closed on Monday", ADMIN)

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from bot.leading import LEADER, while_leading
 from bot.updates import replicas
 from bot.updates.lanes import row_of
 from bot.updates.replicas import ReplicaLocks
@@ -83,6 +84,26 @@ async def test_what_a_replica_held_it_takes_back_when_its_connection_was_cut(
             assert not theirs
     async with other.lock("7") as seven, other.lock("8") as eight:
         assert (seven, eight) == (True, True)
+
+
+async def test_who_lost_the_lock_leads_no_more(start: Start, url: str) -> None:
+    one, other, leads = start(), start(), list[str]()
+
+    async def lead() -> None:
+        leads.append("began")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            leads.append("ended")
+
+    leading = asyncio.create_task(while_leading(one, lead))
+    await eventually(lambda: leads == ["began"], seconds=30, otherwise=lambda: str(leads))
+    drop_connections(url)
+    async with other.lock(LEADER) as theirs:
+        assert theirs
+        await one.unowned()  # connects again
+        await eventually(lambda: "ended" in leads, seconds=30, otherwise=lambda: str(leads))
+    leading.cancel()
 
 
 async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_stop(
