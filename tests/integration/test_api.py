@@ -149,17 +149,6 @@ async def test_the_refined_question_is_searched_for_and_the_original_answered(
     assert sent(model_server)["messages"][-1]["content"].endswith(f"QUESTION: {QUESTION}")
 
 
-async def test_a_question_is_rewritten_and_not_answered(model_server: ModelServer) -> None:
-    model_server.script(answer_json(REFINED))
-    library = FakeLibrary()
-    async with asking(model_server, documents=library) as client:
-        rewritten = (await client.post("/api/rag/rewrite", json=ASKED)).json()
-    assert rewritten.pop("refined") == REFINED["refined_query"]
-    same = {key: value for key, value in REFINED.items() if key != "refined_query"}
-    assert rewritten == same | {"original": QUESTION, "fallback_reason": None}
-    assert library.searched == []
-
-
 async def test_passages_come_as_events_and_end_with_their_number_and_a_summary(
     model_server: ModelServer,
 ) -> None:
@@ -243,12 +232,17 @@ async def test_bad_input_is_told_by_field() -> None:
     assert (got.status_code, got.json()) == (405, {"detail": "Method Not Allowed"})
 
 
-async def test_a_call_is_a_turn_in_the_trace(model_server: ModelServer) -> None:
+async def test_a_question_is_rewritten_or_answered_and_each_call_is_a_turn_in_the_trace(
+    model_server: ModelServer,
+) -> None:
     model_server.script(answer_json(REFINED), answer(ANSWER))
     tracer = RecordingTracer()
     async with asking(model_server, turns=TurnRunner(tracer=tracer)) as client:
-        await client.post("/api/rag/rewrite", json=ASKED)
+        response = await client.post("/api/rag/rewrite", json=ASKED)
         await client.post("/api/rag/ask", json=ASKED)
+    told = {name: value for name, value in REFINED.items() if name != "refined_query"}
+    told |= {"original": QUESTION, "refined": REFINED["refined_query"], "fallback_reason": None}
+    assert response.json() == told
     rewritten, answered = tracer.turns
     assert rewritten.output == REFINED["refined_query"]
     assert "fine lees [1]" in str(answered.output)

@@ -6,7 +6,6 @@ import pty
 import re
 import select
 import subprocess
-import sys
 import time
 
 from agent.i18n import translate_into
@@ -21,7 +20,6 @@ from tests.doubles.model_server import (
 )
 from tests.processes import Process
 
-CHAT = [sys.executable, "-m", "bot", "chat"]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -56,19 +54,6 @@ def test_piped_lines_are_turns_of_one_conversation_that_the_next_does_not_rememb
     assert first.stderr.strip() == translate_into("de", "terminal_no_model")
     assert again.stdout.startswith(translate_into("en", "nothing_to_forget"))
     assert "I know nothing of your taste yet." in again.stdout
-
-
-def test_a_reader_that_goes_away_ends_it_without_a_traceback(environment: dict[str, str]) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    process = subprocess.Popen(
-        CHAT, stdin=-1, stdout=writing, stderr=-1, env=environment, cwd=environment["HOME"]
-    )
-    os.close(writing)
-    _, said = process.communicate(b"/help\n/help\n", timeout=60)
-    assert process.returncode == 0
-    assert b"Traceback" not in said
-    assert b"BrokenPipe" not in said
 
 
 class PseudoTerminal:

@@ -176,22 +176,14 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
     assert await queue.backlog() == {"sent": 1}
 
 
-@pytest.fixture
-async def turns(sessions: Sessions) -> TurnRepository:
-    """Feedback on a turn that is stored with its trace."""
+async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
+    sessions: Sessions, otlp_receiver: OtlpReceiver
+) -> None:
+    """Langfuse deletes some time after it was told to, whatever has the id by then."""
     known, turn = trace(1), TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered")
     turn.trace_id, turn.root_id = known.trace_id, known.root.span_id
     turns = TurnRepository(sessions, rows=EXPORTED)
     await turns.save(EndedTurn(turn, (), known))
-    return turns
-
-
-async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
-    turns: TurnRepository,
-    sessions: Sessions,
-    otlp_receiver: OtlpReceiver,
-) -> None:
-    """Langfuse deletes some time after it was told to, whatever has the id by then."""
     otlp_receiver.deletes = False
     await turns.rate(1, "liked")
     await export(sessions, otlp_receiver)

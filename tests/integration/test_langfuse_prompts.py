@@ -1,7 +1,6 @@
 """Prompts from Langfuse: fetched by its client in a thread, never on the way of a turn."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -18,12 +17,6 @@ BETTER = "Be briefer.\n{{research_rules}}\n{{schema}}"
 REPOSITORYS = repository_prompts()["sommelier"]
 
 
-@pytest.fixture
-def langfuse() -> Iterator[OtlpReceiver]:
-    with OtlpReceiver() as server:
-        yield server
-
-
 def prompts_of(server: OtlpReceiver, label: str = "production") -> ManagedPrompts:
     return ManagedPrompts(lambda: langfuse_client(project_of(server)), label)
 
@@ -33,13 +26,13 @@ def in_langfuse(text: str, version: int, label: str = "production") -> Prompt:
 
 
 async def test_the_newest_version_in_langfuse_is_in_use_soon(
-    langfuse: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
+    otlp_receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent.tracing.prompts.EVERY_SECONDS", 0.02)
-    prompts = prompts_of(langfuse)
+    prompts = prompts_of(otlp_receiver)
     refreshing = asyncio.create_task(prompts.refresh())
     for version, text in enumerate((GOOD, BETTER), 1):
-        langfuse.put("sommelier", text)
+        otlp_receiver.put("sommelier", text)
         wanted = in_langfuse(text, version)
         await eventually(
             lambda: prompts.get("sommelier") == wanted,  # noqa: B023
@@ -51,31 +44,31 @@ async def test_the_newest_version_in_langfuse_is_in_use_soon(
 
 
 def test_every_prompt_is_asked_for_by_the_label(
-    langfuse: OtlpReceiver, caplog: pytest.LogCaptureFixture
+    otlp_receiver: OtlpReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    langfuse.put("sommelier", GOOD)
-    langfuse.put("sommelier", BETTER, "candidate")
-    prompts = prompts_of(langfuse, "candidate")
+    otlp_receiver.put("sommelier", GOOD)
+    otlp_receiver.put("sommelier", BETTER, "candidate")
+    prompts = prompts_of(otlp_receiver, "candidate")
     prompts.fetch()
     assert prompts.get("sommelier") == in_langfuse(BETTER, 2, "candidate")
-    assert langfuse.asked == [(name, "candidate") for name in repository_prompts()]
-    langfuse.prompts["sommelier"][1].labels.remove("candidate")
+    assert otlp_receiver.asked == [(name, "candidate") for name in repository_prompts()]
+    otlp_receiver.prompts["sommelier"][1].labels.remove("candidate")
     prompts.fetch()
     assert prompts.get("sommelier") == REPOSITORYS, "a label that is taken away"
     assert caplog.messages == []
 
 
 def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
-    langfuse: OtlpReceiver, caplog: pytest.LogCaptureFixture
+    otlp_receiver: OtlpReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    prompts = prompts_of(langfuse)
-    langfuse.put("sommelier", GOOD)
+    prompts = prompts_of(otlp_receiver)
+    otlp_receiver.put("sommelier", GOOD)
     for broken in ("Be brief, {{guest}}. {{research_rules}}", [{"role": "system", "content": "x"}]):
         prompts.fetch()
-        langfuse.put("sommelier", broken)
+        otlp_receiver.put("sommelier", broken)
         prompts.fetch()
         assert prompts.get("sommelier") == in_langfuse(GOOD, 1)
-    langfuse.put("sommelier", BETTER)
+    otlp_receiver.put("sommelier", BETTER)
     prompts.fetch()
     assert prompts.get("sommelier") == in_langfuse(BETTER, 4)
     said = "prompt sommelier: langfuse:{} is refused: {}; langfuse:1 stays in use"
@@ -87,31 +80,31 @@ def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
     [("503", "Langfuse answered HTTP 503: Out of order.; check LANGFUSE_BASE_URL"), ("other", "")],
 )
 def test_while_langfuse_is_in_trouble_the_last_good_one_stays_and_one_line_says_so(
-    mode: Mode, said: str, langfuse: OtlpReceiver, caplog: pytest.LogCaptureFixture
+    mode: Mode, said: str, otlp_receiver: OtlpReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    langfuse.put("sommelier", GOOD)
-    prompts = prompts_of(langfuse)
+    otlp_receiver.put("sommelier", GOOD)
+    prompts = prompts_of(otlp_receiver)
     prompts.fetch()
-    langfuse.mode = mode
+    otlp_receiver.mode = mode
     for _ in range(2):
         prompts.fetch()
         assert prompts.get("sommelier") == in_langfuse(GOOD, 1)
     (line,) = caplog.messages
     assert line.startswith(f"Prompts cannot be fetched, the last good ones stay: {said}")
-    langfuse.mode = "ok"
-    langfuse.put("sommelier", BETTER)
+    otlp_receiver.mode = "ok"
+    otlp_receiver.put("sommelier", BETTER)
     prompts.fetch()
     assert prompts.get("sommelier") == in_langfuse(BETTER, 2)
 
 
 async def test_a_server_that_never_answers_holds_up_no_turn(
-    langfuse: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
+    otlp_receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent.tracing.prompts.FETCH_SECONDS", 1)
-    langfuse.mode = "black_hole"
-    prompts = prompts_of(langfuse)
+    otlp_receiver.mode = "black_hole"
+    prompts = prompts_of(otlp_receiver)
     refreshing = asyncio.create_task(prompts.refresh())
-    await eventually(lambda: bool(langfuse.asked), seconds=30, otherwise=lambda: "not asked")
+    await eventually(lambda: bool(otlp_receiver.asked), seconds=30, otherwise=lambda: "not asked")
     assert prompts.get("sommelier") == REPOSITORYS
     refreshing.cancel()
     await asyncio.wait([refreshing])

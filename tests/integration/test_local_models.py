@@ -17,7 +17,6 @@ from agent.engine.messages import Message
 from agent.engine.run import Run
 from config import Settings
 from tests.commands import sommelier_here
-from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.integration.test_console import PseudoTerminal, piped
 
@@ -127,15 +126,6 @@ def test_a_server_that_is_found_is_named_by_doctor_and_taken_by_sommelier_model(
 )
 def test_the_size_in_a_models_name_chooses_the_profile(name: str, is_small: bool) -> None:
     assert Settings(llm_model=name).is_small == is_small
-
-
-def test_what_listens_at_a_usual_port_and_is_no_model_server_is_passed_over(
-    environment: dict[str, str], bot_api: BotApi
-) -> None:
-    port = bot_api.base_url.rpartition(":")[2]
-    done = sommelier_here("model", "--port", port, environment=environment)
-    assert done.returncode == 1
-    assert done.stdout == f"No model server with a model answers at port {port}.\n"
 
 
 REFUSALS = (

@@ -21,7 +21,7 @@ from tests.faults.turns import (
     service,
     valid,
 )
-from tests.library import OYSTERS, FakeLibrary, sent
+from tests.library import FakeLibrary, sent
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,6 @@ async def test_a_cited_path_becomes_a_footnote_with_the_title(model_server: Mode
     reply, _ = await reply_to("What are lees?", server=model_server, library=FakeLibrary())
     assert reply.text == "Lees are mostly dead yeast cells [1].\n\n[1] Sur lie · What the lees are"
     assert "search_documents" in sent(model_server, 0)["messages"][0]["content"]
-
-
-async def test_the_fallback_with_nothing_in_the_library_is_only_honest() -> None:
-    reply, _ = await reply_to("What is tannin?", library=FakeLibrary([OYSTERS]))
-    assert reply.text == translate("fallback_only")
 
 
 async def test_a_crisis_that_a_model_reports_changes_nothing_else(
