@@ -86,7 +86,9 @@ async def _is_remembered(conversation: Conversation, message: object) -> bool:
     chat_id, repositories = message.chat.id, conversation.repositories
     thread_id = (message.message_thread_id if message.is_topic_message else None) or 0
     turn = await repositories.turns.find_by_message(chat_id, message.id)
-    recent = await repositories.messages.recent(
-        chat_id, conversation.history_messages, thread_id=thread_id
+    if turn is None:
+        return False
+    last = await repositories.messages.recent(
+        chat_id, 1, thread_id=thread_id, last_turn_id=turn.turn_id
     )
-    return turn is not None and any(stored.turn_id == turn.turn_id for stored in recent)
+    return any(stored.turn_id == turn.turn_id for stored in last)
