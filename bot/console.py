@@ -109,8 +109,8 @@ async def _open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterat
             yield app
         finally:
             await bounded("forgetting the user", lambda: _forget_user(app, telegram.chat_id))
-            deletions = app.conversation.repositories.deletions
-            await bounded("forgetting people", partial(forget_people, settings, deletions))
+            personal = app.conversation.repositories.personal
+            await bounded("forgetting people", partial(forget_people, settings, personal))
 
 
 async def _forget_user(app: App, user_id: int) -> None:

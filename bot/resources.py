@@ -43,7 +43,7 @@ from db.repositories.people import (
     MemoryRepository,
     MessageRepository,
 )
-from db.repositories.privacy import DeletionRepository, SqlPersonalData
+from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import LOCAL_TRACES, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import TurnRepository
 from db.schema import newest_revision, schema_revision, upgrade_schema
@@ -63,7 +63,6 @@ class Repositories:
         self.cares = CareRepository(sessions)
         self.memory = MemoryRepository(sessions)
         self.personal = SqlPersonalData(sessions)
-        self.deletions = DeletionRepository(sessions)
         self.broadcasts = Broadcasts(sessions)
         self.traces = SqlTraceStore(sessions, rows=rows)
         self.trace_queue = RowQueue(sessions, TraceRow)

@@ -120,11 +120,11 @@ def lanes_of(settings: Settings, app: App, locks: Locks) -> Lanes:
 async def lead(settings: Settings, app: App, lanes: Lanes) -> None:
     """Do what only one process does: forget, remind, send broadcasts, and poll for updates."""
     await lanes.ready.wait()
-    conversation, deletions = app.conversation, app.conversation.repositories.deletions
+    conversation, personal = app.conversation, app.conversation.repositories.personal
     reminding = Reminding(conversation=conversation, zone=settings.time_zone)
     rounds: tuple[tuple[float, str, Work], ...] = (
         (FORGET_SECONDS, "forgetting old data", partial(forget_old, settings, app)),
-        (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, deletions)),
+        (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, personal)),
         (REMIND_SECONDS, "reminding", reminding.round),
         (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
     )

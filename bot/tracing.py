@@ -23,7 +23,7 @@ from bot.tasks import beside, bounded
 from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, loaded, utc_now
-from db.repositories.privacy import DeletionRepository
+from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import RowQueue, Rows, unpacked
 
 if TYPE_CHECKING:
@@ -157,14 +157,14 @@ def scores_to(
     return Channel("scores", RowQueue(sessions, ScoreRow, now), send)
 
 
-async def forget_people(settings: Settings, deletions: DeletionRepository) -> None:
+async def forget_people(settings: Settings, personal: SqlPersonalData) -> None:
     """Delete the remaining traces of users of whom the database has deleted everything.
 
     They are those that unfinished turns stored since, and those in Langfuse. What failed, or found
     something, is due again.
     """
-    for deletion in await deletions.due():
-        found = await deletions.sweep(deletion)
+    for deletion in await personal.due():
+        found = await personal.sweep(deletion)
         if settings.has_langfuse:
             try:
                 async with aclosing(await langfuse_api(settings)) as api:
@@ -173,9 +173,9 @@ async def forget_people(settings: Settings, deletions: DeletionRepository) -> No
                 log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
                 found += 1
         if found or datetime.now(UTC) - deletion.at < SETTLED:
-            await deletions.postpone(deletion, AGAIN.after(deletion.tries + 1))
+            await personal.postpone(deletion, AGAIN.after(deletion.tries + 1))
         else:
-            await deletions.finish(deletion)
+            await personal.finish(deletion)
 
 
 @asynccontextmanager

@@ -67,12 +67,8 @@ class SqlPersonalData(SqlRepository):
         await self._sessions.checkpoint()
         return counts
 
-
-class DeletionRepository(SqlRepository):
-    """Stores the users who are to be forgotten wherever traces of them are."""
-
     async def due(self) -> Sequence[DeletionRow]:
-        """Return the deletions that are to be tried now."""
+        """Return users who are to be forgotten now wherever traces of them are."""
         return await self._all(select(DeletionRow).where(DeletionRow.due_at <= self._now()))
 
     async def sweep(self, deletion: DeletionRow) -> int:
