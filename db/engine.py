@@ -6,15 +6,15 @@ Calls are tried again while a database is restarting, locked or full.
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
-from sqlalchemy import URL, CursorResult, Delete, Select, Update, event, make_url, text
+from sqlalchemy import URL, CursorResult, Delete, Row, Select, Update, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import (
     AsyncEngine,
@@ -30,6 +30,7 @@ from db.models import Base, upsert, utc_now
 
 R = TypeVar("R")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 POSTGRES_OPTIONS: Final = {
     "connect_timeout": "10",
@@ -47,7 +48,6 @@ PRAGMAS: Final = (
 )
 POOL_SIZE: Final = 10
 """Connections that a process keeps to Postgres."""
-ADVISORY_LOCK: Final = text("SELECT pg_advisory_xact_lock(:number)")
 
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
@@ -56,10 +56,6 @@ BRIEF_TRIES: Final = 4
 
 class DatabaseUnavailable(Exception):
     """The database cannot be opened or reached. The message holds no password."""
-
-
-class Unstorable(ValueError):
-    """The database rejects a value; a retry would not help."""
 
 
 TRANSIENT_ERRORS: Final = (OperationalError, InterfaceError, PoolTimeout, DatabaseUnavailable)
@@ -86,15 +82,11 @@ class Sessions:
 
         Raises:
             DatabaseUnavailable: the file of an SQLite database was deleted or replaced.
-            Unstorable: the database rejects a value.
         """
         async with self._write_lock:
             self._check_file()
-            try:
-                async with self._session_factory.begin() as session:
-                    yield session
-            except DataError as error:
-                raise Unstorable(type(error.orig).__name__) from None
+            async with self._session_factory.begin() as session:
+                yield session
             # The file may have been replaced during the commit: the data is lost then.
             self._check_file()
 
@@ -138,6 +130,11 @@ class SqlRepository:
         """Return the first column of all rows."""
         async with self._sessions() as session:
             return list(await session.scalars(query))
+
+    async def _rows(self, query: Select[*Ts]) -> Sequence[Row[*Ts]]:
+        """Return all rows."""
+        async with self._sessions() as session:
+            return (await session.execute(query)).all()
 
     async def _write(self, statement: Update | Delete) -> int:
         """Commit one statement; return how many rows it changed."""

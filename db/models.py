@@ -13,7 +13,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    LargeBinary,
     MetaData,
     Row,
     Table,
@@ -76,7 +75,6 @@ class Base(DeclarativeBase):
     type_annotation_map: Final = {
         datetime: UtcDateTime,
         dict[str, Any]: JSON,
-        list[Any]: JSON,
         list[str]: JSON,
     }
 
@@ -201,7 +199,7 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     html: Mapped[str] = mapped_column(default="")
     buttons: Mapped[list[list[list[str]]]] = mapped_column(JSON, default_factory=list)
     file_name: Mapped[str] = mapped_column(default="")
-    file: Mapped[bytes | None] = mapped_column(LargeBinary, default=None)
+    file: Mapped[bytes | None] = mapped_column(default=None)
     message_id: Mapped[BigInt | None] = mapped_column(default=None)
     error: Mapped[str | None] = mapped_column(default=None)
 

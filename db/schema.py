@@ -4,10 +4,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, func, inspect, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from db.engine import ADVISORY_LOCK, DatabaseUnavailable, check_connection, describe
+from db.engine import DatabaseUnavailable, check_connection, describe
 
 LOCK: Final = 7_303_014
 """The number of the lock for migrating; no other code uses it."""
@@ -33,7 +33,7 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
         if engine.dialect.name == "sqlite":
             await connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
-            await connection.execute(ADVISORY_LOCK, {"number": LOCK})
+            await connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
         await connection.run_sync(_upgrade)
 
 

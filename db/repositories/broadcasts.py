@@ -71,9 +71,7 @@ class Broadcasts(SqlRepository):
             .group_by(BroadcastRow.id)
             .having(func.count(OutboxRow.id).filter(IS_UNSENT) == 0)
         )
-        async with self._sessions() as session:
-            rows = await session.execute(over)
-            return [(broadcast, arrived, lost) for broadcast, arrived, lost in rows]
+        return [(broadcast, arrived, lost) for broadcast, arrived, lost in await self._rows(over)]
 
     async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
         """End a broadcast, and send its admin a notice, once."""

@@ -75,8 +75,7 @@ class Inbox(TraceStoringRepository):
         query = (
             select(UpdateRow.lane).where(IS_UNFINISHED).group_by(UpdateRow.lane).order_by(oldest)
         )
-        async with self._sessions() as session:
-            return [lane for lane in await session.scalars(query) if lane is not None]
+        return [lane for lane in await self._all(query) if lane is not None]
 
     async def begin(
         self, row: UpdateRow, joining: Collection[int] = (), *, tries: int
@@ -140,27 +139,17 @@ class Inbox(TraceStoringRepository):
             if await count_changed(session, close.values(state=ANSWERED, error=error)):
                 if error is not None:
                     await session.execute(replaced)
-                await self._store_answer(session, row, ended, messages, changes)
+                for turn in ended:
+                    await save_turn(session, turn, self._now(), self._trace_rows, TRACE_DELAY)
+                await change(session, changes, self._now())
+                for message in messages:
+                    # A failed commit may have set an id that another message has by now.
+                    message.id = cast("int", None)
+                    message.update_id = row.update_id
+                session.add_all(messages)
             elif (await session.execute(stored)).one_or_none() != (ANSWERED, error):
                 raise TurnTaken
         row.error = error
-
-    async def _store_answer(
-        self,
-        session: AsyncSession,
-        row: UpdateRow,
-        ended: Sequence[EndedTurn],
-        messages: Sequence[OutboxRow],
-        changes: Sequence[Change],
-    ) -> None:
-        for turn in ended:
-            await save_turn(session, turn, self._now(), self._trace_rows, TRACE_DELAY)
-        await change(session, changes, self._now())
-        for message in messages:
-            # A failed commit may have set an id that another message has by now.
-            message.id = cast("int", None)
-            message.update_id = row.update_id
-        session.add_all(messages)
 
     async def record_delivery(self, message: OutboxRow) -> None:
         """Store the id or the error of a message, and delete its content.
@@ -218,14 +207,12 @@ class Inbox(TraceStoringRepository):
         """Return the id of the turn that answers a message."""
         is_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
         query = select(UpdateRow.turn_id).where(is_message).order_by(UpdateRow.update_id).limit(1)
-        async with self._sessions() as session:
-            return await session.scalar(query)
+        return await self._first(query)
 
     async def backlog(self) -> Backlog:
         """Return how many updates wait for the end of their turn, and the age of the oldest."""
         query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_UNFINISHED)
-        async with self._sessions() as session:
-            count, oldest = (await session.execute(query)).one()
+        [(count, oldest)] = await self._rows(query)
         age = (self._now() - oldest).total_seconds() if oldest else 0.0
         return Backlog(count, max(0.0, age))
 

@@ -109,9 +109,7 @@ class MessageRepository(SqlRepository):
             .order_by(*last_first)
             .limit(limit)
         )
-        async with self._sessions() as session:
-            rows = (await session.execute(newest)).all()
-        return [loaded(StoredMessage, row) for row in reversed(rows)]
+        return [loaded(StoredMessage, row) for row in reversed(await self._rows(newest))]
 
     async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
         """Delete a conversation; return how many messages there were."""
@@ -208,9 +206,8 @@ class MemoryRepository(SqlRepository):
     async def bottles(self, user_id: int) -> list[Bottles]:
         """Return the wines that a user owns or owned; the last changed ones come last."""
         theirs = select(table_of(BottleRow)).where(BottleRow.user_id == user_id)
-        async with self._sessions() as session:
-            rows = await session.execute(theirs.order_by(BottleRow.at, BottleRow.id))
-            return [loaded(Bottles, row) for row in rows]
+        rows = await self._rows(theirs.order_by(BottleRow.at, BottleRow.id))
+        return [loaded(Bottles, row) for row in rows]
 
     async def remind(
         self, user_id: int, month: Fact, told: Sequence[Fact], messages: Sequence[OutboxRow]

@@ -229,8 +229,7 @@ class RowQueue(SqlRepository):
     async def backlog(self) -> Mapping[str, int]:
         """Return how many rows are in each state."""
         query = select(self._table.c.state, func.count()).group_by(self._table.c.state)
-        async with self._sessions() as session:
-            return {str(state): count for state, count in await session.execute(query)}
+        return {str(state): count for state, count in await self._rows(query)}
 
     async def _change(self, rows: Rows, **values: object) -> None:
         # A row that was stored again meanwhile has another time: it was not sent as it is now.

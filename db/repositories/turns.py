@@ -95,8 +95,7 @@ class TurnRepository(TraceStoringRepository):
         ).where(TurnRow.at >= since)
         if user_id is not None:
             used = used.where(TurnRow.user_id == user_id)
-        async with self._sessions() as session:
-            requests, cost = (await session.execute(used)).one()
+        [(requests, cost)] = await self._rows(used)
         return Spent(requests=int(requests), cost_usd=float(cost))
 
     async def by_day(self, since: datetime) -> dict[date, list[Any]]:
