@@ -6,6 +6,7 @@ Results are yielded as they come, so that an interrupted run keeps what is done.
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import fmean
 from typing import Final
 
@@ -104,16 +105,13 @@ class Variant:
     async def _answer(
         self, result: Result, run: str, message: str, history: Sequence[StoredMessage]
     ) -> Reply:
-        async def work(run: Run) -> Reply:
-            return await self.answerer.answer(message, run)
-
         trace_id = trace_id_of("eval", run, self.label, result.case.id, len(result.traces))
         trace = TraceRecord(trace_id, session=f"eval:{run}", user=USER)
         with trace.open_root(message) as span:
             span.update(metadata={"case": result.case.id, "variant": self.label})
             result.traces.append(trace)
             turn = self.run.for_turn(span=span, history=messages_for_model(history))
-            reply = await answer_turn(turn, work)
+            reply = await answer_turn(turn, partial(self.answerer.answer, message))
         return replace(reply, spent=turn.ledger.spent)
 
     async def _observe(self, case: Conversation, replies: Sequence[Reply]) -> Observed:

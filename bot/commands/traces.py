@@ -6,7 +6,7 @@ without characters that a terminal would obey.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -194,24 +194,21 @@ def value_lines(value: object, *, full: bool = False) -> list[str]:
     """
     if value in NOTHING:
         return []
-    before = list[str]()
+    parts = [_text(value)]
     if isinstance(value, list) and all(isinstance(item, dict) and "role" in item for item in value):
-        shown = value if full else value[-1:]
-        lines = [line for message in shown for line in _message_lines(message)]
-        before = [f"… {len(value) - 1} earlier"] if len(value) > len(shown) else []
-    else:
-        lines = _text(value).splitlines()
+        parts = [_message_text(message) for message in value]
     if full:
-        return lines
-    more = len(lines) - VALUE_LINES
-    cut = [clip(line, VALUE_CHARS) for line in lines[:VALUE_LINES]]
-    return [*before, *cut, *([f"… {more} more lines"] if more > 0 else [])]
+        return [line for part in parts for line in part.splitlines()]
+    lines = parts[-1].splitlines()
+    before = [f"… {len(parts) - 1} earlier"] if len(parts) > 1 else []
+    more = [f"… {len(lines) - VALUE_LINES} more lines"] if len(lines) > VALUE_LINES else []
+    return [*before, *(clip(line, VALUE_CHARS) for line in lines[:VALUE_LINES]), *more]
 
 
-def _message_lines(message: Mapping[str, Any]) -> Sequence[str]:
+def _message_text(message: Mapping[str, Any]) -> str:
     calls = message.get("tool_calls")
     text = f"{_text(message.get('content'))} {_text(calls) if calls else ''}"
-    return f"{message['role']}: {text.rstrip()}".splitlines()
+    return f"{message['role']}: {text.rstrip()}"
 
 
 def _text(value: object) -> str:
