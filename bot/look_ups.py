@@ -8,6 +8,7 @@ from typing import Final
 from agent.documents.answer import Answer, answer_question
 from agent.documents.passages import LONGEST_QUESTION, LookupResult
 from agent.documents.quotes import Quote, Quotes, find_quotes
+from agent.documents.refine import refinement_wanted
 from agent.engine.run import Run
 from agent.i18n import current_language, translate
 from agent.language import truncate_at_boundary
@@ -23,10 +24,11 @@ SHOWN_PLACES: Final = 10
 SNIPPET_CHARS: Final = 200
 
 
-async def ask(question: str, run: Run, resources: Resources, *, refine: bool) -> Reply:
-    """Answer a question from the documents, each statement cited."""
+async def ask(question: str, run: Run, resources: Resources, *, refine: bool | None) -> Reply:
+    """Answer a question from the documents, each statement cited; see `refinement_wanted`."""
     text = guard_input(question, run.span)
-    answer = await answer_question(text, documents=resources.documents, run=run, refine=refine)
+    is_refined = refinement_wanted(resources.refinement, refine)
+    answer = await answer_question(text, documents=resources.documents, run=run, refine=is_refined)
     return await _reply(answer, answer_text(answer), resources)
 
 

@@ -28,18 +28,16 @@ def ask(
     ] = False,
 ) -> None:
     """Answer a question from the documents, each statement with its source."""
-    from agent.documents.refine import refinement_wanted
     from agent.i18n import translate
     from bot import look_ups
-
-    def work(run: "Run", resources: "Resources") -> Awaitable["Reply"]:
-        is_refined = refinement_wanted(resources.refinement, refine or None)
-        return look_ups.ask(question, run, resources, refine=is_refined)
 
     if problem := look_ups.problem_of(question, translate("ask_usage")):
         fail(problem, 2)
     _look_up(
-        "ask", question, work, lambda answer: [look_ups.answer_text(answer, with_passages=True)]
+        "ask",
+        question,
+        lambda run, resources: look_ups.ask(question, run, resources, refine=refine or None),
+        lambda answer: [look_ups.answer_text(answer, with_passages=True)],
     )
 
 

@@ -15,7 +15,7 @@ from agent import lengths
 from agent.documents.answer import Answer
 from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.quotes import Quotes, Snippet
-from agent.documents.refine import Refinement, refine_question, refinement_wanted
+from agent.documents.refine import Refinement, refine_question
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
@@ -153,10 +153,9 @@ class Api:
 
     async def ask(self, asked: AskRequest) -> Answer:
         """Answer a question from the documents, each statement with its source."""
-        refine = refinement_wanted(self.resources.refinement, asked.refine_prompt)
 
         def work(run: Run) -> Awaitable[Reply]:
-            return look_ups.ask(asked.question, run, self.resources, refine=refine)
+            return look_ups.ask(asked.question, run, self.resources, refine=asked.refine_prompt)
 
         return (await self._look_up("ask", asked.question, work, Answer.crisis_help))[0]
 

@@ -10,7 +10,6 @@ from telegram.ext import CallbackQueryHandler, CommandHandler
 
 from agent.documents.answer import Answer
 from agent.documents.quotes import Quotes
-from agent.documents.refine import refinement_wanted
 from agent.engine.run import Run
 from agent.i18n import translate
 from agent.places.categories import category_named
@@ -140,13 +139,12 @@ class LookUps:
 
     async def _ask(self, question: Question, *, refine: bool) -> None:
         server, resources = self.conversation.resources.refinement, self.conversation.resources
-        is_refined = refinement_wanted(server, True if refine else None)
         may_refine = (
             not refine and server is not False and bool(self.conversation.turns.base_run.models)
         )
 
         async def work(run: Run) -> Reply:
-            return await look_ups.ask(question.text, run, resources, refine=is_refined)
+            return await look_ups.ask(question.text, run, resources, refine=refine or None)
 
         def show(answer: Answer) -> list[Outgoing]:
             text = look_ups.answer_text(answer, with_passages=True)
