@@ -7,7 +7,7 @@ from agent.documents.citations import NOT_ENOUGH
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.i18n import translate, use_language
-from tests.doubles.model_server import ModelServer, Step, answer
+from tests.doubles.model_server import ModelServer, Step, answer, refusal
 from tests.library import (
     MUSCADET,
     OYSTERS,
@@ -123,3 +123,9 @@ async def test_a_document_that_the_metadata_store_does_not_know_is_not_shown(
     assert found.text == LEES
     assert OYSTERS not in found.chunks
     assert OYSTERS.text not in sent(model_server, 0)["messages"][1]["content"]
+
+
+async def test_a_model_that_declines_is_not_asked_again(model_server: ModelServer) -> None:
+    found = await ask(model_server, refusal("No."))
+    assert (found.outcome, found.by_model, found.citations) == ("refused", False, ())
+    assert len(model_server.requests) == 1

@@ -333,3 +333,13 @@ async def test_hates_are_left_out_and_likes_come_first(catalogue: SqlCatalogue) 
     found = await find_wines(catalogue, reds, liking)
     assert [wine.country for wine in found.wines[:2]] == ["Spain", "Spain"]
     assert found.missed == {}
+
+
+@pytest.mark.parametrize("concern", ["driving", "medication"])
+async def test_who_had_better_not_drink_is_shown_wines_without_alcohol_first(
+    catalogue: SqlCatalogue, concern: str
+) -> None:
+    person = Person(Care().with_remembered([concern]))
+    found = await find_wines(catalogue, WineQuery(styles=(Style.RED,), limit=3), person)
+    styles = [wine.style for wine in found.wines]
+    assert styles == [Style.ALCOHOL_FREE, Style.RED, Style.RED]
