@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from agent.engine.run import Run
 from agent.i18n import translate
 from agent.retrying import Backoff
 from agent.turn import Reply
@@ -24,6 +23,7 @@ from db.repositories.turns import TurnRepository
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
+from tests.integration.test_telegram_bot import FakeAnswerer
 from tests.running import running
 from tests.traces import exporter_to
 
@@ -35,30 +35,22 @@ GARBAGE = ["v:", "v:abc:up", "v::up", "v:1:love", "v:1:up:down", "v:-1:up", f"v:
 
 
 @dataclass
-class FakeAnswerer:
-    """Answers what it is asked, once it may; keeps what that was."""
-
-    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
-    asked: list[str] = field(default_factory=list)
-
-    async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
-        self.asked.append(message)
-        await self.may_answer.wait()
-        return Reply(text="Try this one.")
-
-
-@dataclass
 class Room:
     """A bot, the people who rate its answers, and the server that admins look at."""
 
     bot_api: BotApi
     langfuse: OtlpReceiver
     sessions: Sessions
-    answerer: FakeAnswerer = field(default_factory=FakeAnswerer)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.answerer.may_answer.set()
+        self.may_answer.set()
+        self.answerer = FakeAnswerer(self._reply)
         self.turns = TurnRepository(self.sessions, rows=TraceRows(exported=True))
+
+    async def _reply(self, text: str) -> Reply:
+        await self.may_answer.wait()
+        return Reply(text="Try this one.")
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -215,7 +207,7 @@ async def test_an_old_a_double_and_a_forged_press_do_no_harm(room: Room) -> None
 async def test_buttons_and_commands_do_not_wait_for_the_answer_that_forms(room: Room) -> None:
     async with room.open():
         answer = await room.ask("a red for lamb")
-        room.answerer.may_answer.clear()
+        room.may_answer.clear()
         room.bot_api.say("and a white?")
         await eventually(
             lambda: len(room.answerer.asked) == 2, seconds=30, otherwise=lambda: "no turn"
@@ -223,5 +215,5 @@ async def test_buttons_and_commands_do_not_wait_for_the_answer_that_forms(room: 
         assert await room.press(answer, "up") == translate("liked")
         await room.shows("👍 ✓ | 👎")
         assert (await room.ask("/help"))["text"].startswith("What you can ask")
-        room.answerer.may_answer.set()
+        room.may_answer.set()
         await room.bot_api.wait_for_message(3)
