@@ -179,7 +179,6 @@ async def test_a_turn_waits_for_the_rest_of_what_is_forwarded(world: World) -> N
     [
         ({"text": "a red"}, {"text": "white, sorry", "date": 60}, True),
         ({"text": "a red"}, {"text": "/ask sur lie"}, False),
-        ({"text": "/ask sur lie"}, {"text": "a red"}, False),
         ({"text": "a red"}, {"text": "mine", "from": {"id": 8}}, False),
         ({"text": "a red"}, {"text": "there", "message_thread_id": 5}, False),
         ({"text": "a red", "chat": GROUP}, {"text": "for lamb", "chat": GROUP, "date": 1}, True),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.care.concerns import Care
 from agent.sommelier.safety import find_wines
-from agent.sommelier.wine import Colour, Food, Style, Wine, WineQuery
+from agent.sommelier.wine import Colour, Style, Wine, WineQuery
 from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue
@@ -99,16 +99,6 @@ async def test_text_ranks_and_never_excludes(catalogue: SqlCatalogue) -> None:
     assert await found(catalogue, **reds, text="xyzzy") == plain
     alone = await found(catalogue, text="something with saffron please")
     assert "suduiraut" in alone[:2]
-
-
-async def test_a_page_shows_every_price_band_before_any_twice(catalogue: SqlCatalogue) -> None:
-    def band(wine: Wine) -> int:
-        price = wine.price_in_euros or 0
-        return sum(price >= edge for edge in (12, 20, 35, 70, 150))
-
-    query = WineQuery(styles=(Style.RED,), foods=(Food.LAMB,), max_price=500, limit=3)
-    result = await catalogue.search(query)
-    assert len({band(wine) for wine in result.wines}) == 3
 
 
 async def test_a_soft_filter_ranks_and_what_is_missed_is_said(catalogue: SqlCatalogue) -> None:
