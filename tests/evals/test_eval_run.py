@@ -152,17 +152,10 @@ def test_a_newcomer_evaluates_the_fallback_which_passes_most_of_the_starter_set(
     assert summary["passed"] >= 78
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--where", "kind=poetry"], "starter has no conversations where kind=poetry"),
-        (["--model", "gpt-4o"], "there is no model to evaluate: set OPENAI_API_KEY"),
-    ],
-)
-def test_a_run_that_cannot_start_says_why_in_one_line(arguments: list[str], said: str) -> None:
-    status, saved, message = sommelier_eval("run", *arguments)
+def test_a_run_that_cannot_start_says_why_in_one_line() -> None:
+    status, saved, message = sommelier_eval("run", "--where", "kind=poetry")
     assert (status, saved) == (2, {})
-    assert said in message
+    assert "starter has no conversations where kind=poetry" in message
     assert len(message.strip().splitlines()) == 1
 
 

@@ -30,17 +30,11 @@ def test_help_is_named_in_the_language_of_a_crisis(language: str, text: str, num
     assert number in Help().in_crisis(care)
 
 
-@pytest.mark.parametrize(
-    ("text", "concern"),
-    [
-        ("I can't stop drinking", "dependence"),
-        ("I'm 15, what may I drink?", "under_age"),
-        ("sono in gravidanza, uno senza alcol?", "pregnancy"),
-        ("devo guidare: un Barolo per il brasato?", "driving"),
-    ],
-)
-def test_what_a_person_says_of_themselves_is_a_concern(text: str, concern: str) -> None:
-    assert read_care(text).stated == {concern}
+def test_what_a_person_says_of_themselves_is_a_concern() -> None:
+    assert read_care("I can't stop drinking").stated == {"dependence"}
+    assert read_care("I'm 15, what may I drink?").stated == {"under_age"}
+    assert read_care("sono in gravidanza, uno senza alcol?").stated == {"pregnancy"}
+    assert read_care("devo guidare: un Barolo per il brasato?").stated == {"driving"}
 
 
 @pytest.mark.parametrize("file", ["harmless_unseen", "care_near_unseen"])
@@ -50,20 +44,11 @@ def test_talk_that_was_written_to_provoke_it_does_not_ring(file: str) -> None:
     assert [case["text"] for case in harmless if read_care(case["text"]).stated] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "allergies", "own"),
-    [
-        ("I'm allergic to eggs", {"egg"}, {"egg"}),
-        ("my wife has a milk allergy", {"milk"}, set()),
-        ("ich bin nicht allergisch gegen Milch", set(), set()),
-    ],
-)
-def test_an_allergy_counts_for_the_message_and_is_ones_own_in_the_first_person(
-    text: str, allergies: set[str], own: set[str]
-) -> None:
-    care = read_care(text)
-    assert care.allergies == allergies
-    assert care.own_allergies == own
+def test_an_allergy_counts_for_the_message_and_is_ones_own_in_the_first_person() -> None:
+    own, wifes = read_care("I'm allergic to eggs"), read_care("my wife has a milk allergy")
+    assert (own.allergies, own.own_allergies) == ({"egg"}, {"egg"})
+    assert (wifes.allergies, wifes.own_allergies) == ({"milk"}, set())
+    assert not read_care("ich bin nicht allergisch gegen Milch").allergies
 
 
 def test_an_admin_replaces_help_lines(tmp_path: Path) -> None:

@@ -27,10 +27,6 @@ def test_tokens_are_counted_as_the_server_gives_them(usage: Any, counted: Usage)
 @pytest.mark.parametrize(
     ("complaint", "learned"),
     [
-        (
-            "Unknown parameter: max_completion_tokens",
-            replace(OPENAI, token_parameters=("max_tokens",)),
-        ),
         ("'max_completion_tokens' is too large", None),
         ("temperature must be 1", replace(OPENAI, temperature=False)),
         ("response_format with tools", replace(OPENAI, format_beside_tools=False)),
