@@ -40,8 +40,11 @@ def ids_in(request: JsonObject) -> list[str]:
     return [wine["wine_id"] for wine in tool_results(request)[0]["wines"]]
 
 
-async def test_labels_are_read_side_by_side_and_looked_up_in_the_cellar(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+async def test_labels_are_read_side_by_side_looked_up_in_the_cellar_and_in_no_trace(
+    bot_api: BotApi,
+    model_server: ModelServer,
+    otlp_receiver: OtlpReceiver,
+    environment: dict[str, str],
 ) -> None:
     def answered(request: JsonObject) -> Any:
         (picture,) = shown(request)
@@ -51,8 +54,10 @@ async def test_labels_are_read_side_by_side_and_looked_up_in_the_cellar(
     model_server.script(answered, answered)
     bot_api.send("photo", drawn(["T"], (2100, 2800), "Cam"), CHAT, media_group_id="7")
     bot_api.send("photo", drawn(["N"], (1500, 900), "Cam"), CHAT, media_group_id="7")
-    async with running_here(bot_api, environment, **seeing(model_server)):
+    settings = seeing(model_server, **traced_to(otlp_receiver))
+    async with running_here(bot_api, environment, **settings):
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT)
+        await otlp_receiver.wait_for_spans(5)
     first, second = said.split("\n\n")
     known = "Trimbach Riesling Réserve 2021\nread from the label\nWe have it:\n"
     other = "Weingut Nirgendwo Spätburgunder 2019\nread from the label\nNot in our cellar. Closest"
@@ -64,6 +69,12 @@ async def test_labels_are_read_side_by_side_and_looked_up_in_the_cellar(
     pictures = [opened(data) for request in requests for data in shown(request.json)]
     assert sorted(picture.size for picture in pictures) == [(1176, 1568), (1500, 900)]
     assert not any(picture.getexif() for picture in pictures)
+    root = otlp_receiver.span("turn")
+    assert root.attributes["langfuse.trace.name"] == "label"
+    assert float(root.metadata["cost_usd"]) > 0
+    asked = [span.input for span in otlp_receiver.spans if span.name == "llm.answer"]
+    assert "[image, " in str(asked)
+    assert "base64" not in str(otlp_receiver.spans)
 
 
 async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
@@ -163,23 +174,3 @@ async def test_the_pages_of_a_file_are_read_as_pictures(
     first, second, answered = (request.json for request in model_server.requests)
     assert [len(shown(page)) for page in (first, second)] == [1, 1]
     assert ids_in(answered) == ["list#1", "list#2", "list#3"]
-
-
-async def test_a_trace_holds_no_pictures(
-    bot_api: BotApi,
-    model_server: ModelServer,
-    otlp_receiver: OtlpReceiver,
-    environment: dict[str, str],
-) -> None:
-    model_server.script(read("labels", TRIMBACH))
-    bot_api.send("photo", drawn(["T"]), CHAT)
-    settings = seeing(model_server, **traced_to(otlp_receiver))
-    async with running_here(bot_api, environment, **settings):
-        await bot_api.wait_for_message(1, chat_id=CHAT)
-        await otlp_receiver.wait_for_spans(5)
-    asked, root = otlp_receiver.span("llm.answer"), otlp_receiver.span("turn")
-    assert root.attributes["langfuse.trace.name"] == "label"
-    assert "Trimbach Riesling Réserve 2021" in str(otlp_receiver.span("read.picture").output)
-    assert "base64" not in str(asked.input)
-    assert "[image, " in str(asked.input)
-    assert float(root.metadata["cost_usd"]) > 0

@@ -44,22 +44,15 @@ def test_list_shows_which_version_of_each_is_in_use(
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("key", "said"),
     [
-        ({"LANGFUSE_SECRET_KEY": ""}, "there are no keys: set LANGFUSE_PUBLIC_KEY and"),
-        (
-            {"LANGFUSE_SECRET_KEY": "sk-lf-wrong"},
-            "Langfuse answered HTTP 401: Invalid credentials.; check",
-        ),
-        ({"LANGFUSE_BASE_URL": "http://127.0.0.1:9"}, "gave no usable answer (ConnectError)"),
+        ("", "there are no keys: set LANGFUSE_PUBLIC_KEY and"),
+        ("sk-lf-wrong", "Langfuse answered HTTP 401: Invalid credentials.; check"),
     ],
 )
-def test_trouble_is_one_line_and_status_2(
-    settings: dict[str, str], said: str, keys: dict[str, str]
-) -> None:
-    done = sommelier_here("prompts", "push", environment=keys | settings)
+def test_trouble_is_one_line_and_status_2(key: str, said: str, keys: dict[str, str]) -> None:
+    done = sommelier_here("prompts", "push", environment=keys | {"LANGFUSE_SECRET_KEY": key})
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("sommelier: ")
     assert said in done.stderr
     assert "sk-lf-wrong" not in done.stderr

@@ -22,7 +22,7 @@ from agent.sommelier.wine import Allergen, Wine
 from agent.turn import Reply
 from db.wines.importing import STARTER as STARTER_WINES
 from db.wines.lists import read_catalogue
-from tests.fakes import CHINON, RIOJA, SANCERRE
+from tests.fakes import CHINON, SANCERRE
 
 OAKED = SANCERRE.model_copy(
     update={
@@ -124,20 +124,6 @@ def test_every_filter_catches_a_wine_that_breaks_it(
     assert found.score == 0
     assert found.reason.startswith(f"{OAKED.label}: ")
     assert score("filters", observed(OAKED), **kept) == 1
-
-
-def test_a_follow_up_means_the_wines_of_the_previous_answer() -> None:
-    before: dict[str, Any] = {
-        "previous": (SANCERRE, RIOJA),
-        "shown_before": frozenset({SANCERRE.id, RIOJA.id}),
-    }
-    assert score("follow_ups", observed(CHINON, **before), cheaper_than=1) == 1
-    assert score("follow_ups", observed(SANCERRE, **before), cheaper_than=1) == 0
-    assert score("follow_ups", observed(CHINON, **before), not_shown_before=True) == 1
-    assert score("follow_ups", observed(RIOJA, **before), not_shown_before=True) == 0
-    named = observed(text=f"The one by **{SANCERRE.producer}** is dry.", **before)
-    assert score("follow_ups", named, about=1) == 1
-    assert score("follow_ups", observed(text="It is dry.", **before), about=1) == 0
 
 
 def result(variant: str, id: str, **given: Mark) -> Result:

@@ -20,12 +20,6 @@ def is_for_oysters(wine: Wine) -> bool:
     return wine.colour is Colour.WHITE and is_dry and is_brisk and is_light
 
 
-def is_for_fruit(wine: Wine) -> bool:
-    """A demi-sec with bubbles is sweet enough for fruit; a still wine is not."""
-    has_bubbles = wine.style in (Style.SPARKLING, Style.ALCOHOL_FREE)
-    return wine.sweetness in SWEET or (wine.sweetness is Sweetness.MEDIUM and has_bubbles)
-
-
 def is_for_red_meat(wine: Wine) -> bool:
     return wine.colour is not Colour.WHITE or wine.style is Style.FORTIFIED
 
@@ -47,7 +41,6 @@ RULES: list[tuple[str, Callable[[Wine], bool]]] = [
         lambda wine: wine.sweetness not in SWEET,
     ),
     ("blue_cheese chocolate", lambda wine: wine.sweetness in SWEET),
-    ("fruit_dessert creamy_dessert", is_for_fruit),
     ("beef barbecue burgers", is_for_red_meat),
 ]
 
