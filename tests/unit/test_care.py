@@ -46,8 +46,9 @@ def test_talk_that_was_written_to_provoke_it_does_not_ring(file: str) -> None:
 
 def test_an_allergy_counts_for_the_message_and_is_ones_own_in_the_first_person() -> None:
     own, wifes = read_care("I'm allergic to eggs"), read_care("my wife has a milk allergy")
-    assert (own.allergies, own.own_allergies) == ({"egg"}, {"egg"})
-    assert (wifes.allergies, wifes.own_allergies) == ({"milk"}, set())
+    assert own.allergies == own.own_allergies == {"egg"}
+    assert wifes.allergies == {"milk"}
+    assert not wifes.own_allergies
     assert not read_care("ich bin nicht allergisch gegen Milch").allergies
 
 
