@@ -1,6 +1,6 @@
-"""What is known of languages: their words, stems and sentences, and which one a text is in. Pure.
+"""Stems, common words and sentences of the languages, and the language of a text. Pure.
 
-The words that languages are told by are data, in `language.toml`.
+The words by which a language is recognized are data, in `language.toml`.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from agent.text import REMEMBERED, fold, pattern
 
 Language = Literal["en", "de", "fr", "es", "it", "nl"]
 Spoken = Literal["en", "de", "fr", "es", "it", "nl", "pt"]
-"""The languages that are told apart; of Portuguese nothing else is known."""
+"""The languages that are recognized; of Portuguese nothing else is known."""
 SPOKEN: Final[tuple[Spoken, ...]] = get_args(Spoken)
 
 _STEMMERS: Final[Mapping[Language, str]] = {
@@ -34,7 +34,7 @@ def stem(word: str, language: Language = "en") -> str:
 
 @lru_cache(maxsize=REMEMBERED)
 def _stem(word: str, algorithm: str) -> str:
-    # Imported late: it brings every language along, and only who indexes or looks up stems.
+    # Imported late: it loads every language, which only indexing and searching need.
     import snowballstemmer  # noqa: PLC0415
 
     # A stemmer holds the word it works on, so that threads cannot share one.
@@ -114,8 +114,8 @@ LEAST_WORDS, LEAST_COMMON, LEAST_SHARE = 3, 2, 0.2
 def language_of(text: str) -> Spoken | None:
     """Return the language of `text`, None where there is too little of it or it is not clear.
 
-    Told by the commonest words and letters of each: a short message has enough of them. A common
-    word that no other language has is evidence of 1.
+    It is recognized by its commonest words and letters: a short message has enough of them. A
+    common word that no other language has is evidence of 1.
     """
     evidence, found = language_evidence(text), _tokens(text)
     best, second = sorted(evidence, key=evidence.__getitem__, reverse=True)[:2]
@@ -140,7 +140,7 @@ _LETTERS: Final = pattern(r"[\p{L}']+")
 
 
 def _tokens(text: str) -> list[str]:
-    """List the words that languages are told by: "l'" is one, but no English "wine's"."""
+    """List the words of a text as `language.toml` has them: "l'", but no English "wine's"."""
     found = []
     for token in _LETTERS.findall(text.casefold().replace("’", "'")):
         parts = token.split("'")
@@ -156,7 +156,7 @@ def stop_words() -> frozenset[str]:
 
 
 def common_words(language: str) -> frozenset[str]:
-    """Return the commonest words of a language, folded; none of one that is not told apart."""
+    """Return the commonest words of a language, folded; none if it is not recognized."""
     languages = _data().languages.items()
     return frozenset(
         fold(word) for code, its in languages if code == language for word in its.common

@@ -15,7 +15,7 @@ FACTORS: Final = (100, 1000)
 
 
 def value(number: str) -> float:
-    """Return what digits are worth: 1.5, 1,5 and 1'500,00; before three digits stand thousands."""
+    """Return what digits are worth: 1.5, 1,5 and 1'500,00; three digits follow thousands."""
     whole, sign, rest = number.translate(SEPARATORS).rpartition(".")
     digits = whole.replace(".", "")
     is_whole = not sign or (len(rest) == 3 and whole != "0")

@@ -119,7 +119,7 @@ def refusal(name: str, text: object) -> str | None:
 
 
 def braced(names: set[str]) -> str:
-    """Write variables as they stand in a template, sorted."""
+    """Write variables as a template does, sorted."""
     return ", ".join(f"{{{{{name}}}}}" for name in sorted(names))
 
 

@@ -51,16 +51,16 @@ async def retry(
     hold a secret.
 
     Raises:
-        Exception: the error of the last try, or one that `on` holds for lasting.
+        Exception: the error of the last try, or one that `on` calls permanent.
     """
     for failures in count(1):
         try:
             return await call()
         except Exception as error:
-            told = on(error)
-            if told is False or failures == tries:
+            decision = on(error)
+            if decision is False or failures == tries:
                 raise
-            wait = backoff.after(failures) if told is True else told
+            wait = backoff.after(failures) if decision is True else decision
             if what:
                 kind = type(error).__name__
                 log.warning("%s failed (%s), next try in %.1f s", what, kind, wait)

@@ -10,8 +10,6 @@ Match = re.Match[str]
 """A match of a pattern, with the methods that one of `re` has; `span` takes numbers alone."""
 escape: Final = re.escape
 
-FORWARDED: Final = "[forwarded, written by somebody else]"
-"""The line above words that somebody passes on: for models, and no words of the sender's."""
 MAX_INLINE_CHARS: Final = 4_000
 """A longer text is read in a thread: no chat waits then for another's."""
 REMEMBERED: Final = 65_536
@@ -116,6 +114,8 @@ _UNDECOMPOSED: Final = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
     | dict.fromkeys("\u00ad\u200d\u2060\ufeff")
 )
+_ACCENTS: Final = frozenset({*range(10, 36), *range(200, 241)})
+"""The combining classes of accents."""
 _MARKS: Final = pattern(
     r"[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     r"\u0900-\u0963\u0966-\u0dff\u0e00-\u109f\u1780-\u17dd\u3099\u309a]"
@@ -126,8 +126,7 @@ _MARKS: Final = pattern(
 def fold(text: str) -> str:
     """Return `text` in one spelling: no case, no accents, ligatures as letters, nothing invisible.
 
-    A mark that is a letter of its own (Indic vowels, Japanese voicing) stays. What is between words
-    stays too.
+    A mark that is a letter (Indic vowels, Japanese voicing) stays, as do spaces and punctuation.
     """
     if text.isascii():
         return text.lower()
@@ -152,12 +151,8 @@ def _folded(sign: str) -> str:
     # One by one, because normalizing a long run of marks as a whole takes quadratic time.
     spelled = sign.casefold().translate(_UNDECOMPOSED)
     apart = unicodedata.normalize("NFKD", spelled).casefold().translate(_UNDECOMPOSED)
-    kept = (part for part in apart if not _is_accent(unicodedata.combining(part)))
+    kept = (part for part in apart if unicodedata.combining(part) not in _ACCENTS)
     return unicodedata.normalize("NFC", "".join(kept))
-
-
-def _is_accent(combining_class: int) -> bool:
-    return 10 <= combining_class <= 35 or 200 <= combining_class <= 240
 
 
 _FOLDED: Final = _Characters(_folded)

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator
 
 from agent.language import Spoken
 from agent.tables import StrictModel, read_toml
-from agent.text import FORWARDED, Match, Pattern, fold, pattern
+from agent.text import Match, Pattern, fold, pattern
 
 Concern = Literal["crisis", "dependence", "under_age", "pregnancy", "medication", "driving"]
 """Why somebody is offered no alcohol, the gravest first."""
@@ -35,6 +35,8 @@ DRINKING_AGE: Final = 18
 YOUNGEST: Final = 8
 """From how many years on a number may be the age of somebody who writes."""
 MAX_CHARS: Final = 4096
+FORWARDED: Final = "[forwarded, written by somebody else]"
+"""The line above a forwarded message: for models, and no word of the sender."""
 _TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,!?;:\n]")
 _MARK: Final = "[.,!?;:\n]"
 _I_AM: Final = "(?:i am|i m|im)"

@@ -138,10 +138,8 @@ class LookUps:
         await acknowledge(press_of(update), translate("button_too_old"))
 
     async def _ask(self, question: Question, *, refine: bool) -> None:
-        server, resources = self.conversation.resources.refinement, self.conversation.resources
-        may_refine = (
-            not refine and server is not False and bool(self.conversation.turns.base_run.models)
-        )
+        resources, models = self.conversation.resources, self.conversation.turns.base_run.models
+        may_refine = not refine and resources.refinement is not False and bool(models)
 
         async def work(run: Run) -> Reply:
             return await look_ups.ask(question.text, run, resources, refine=refine or None)
