@@ -102,9 +102,7 @@ async def open_app(
                 replies=Replies(sender, buttons_below),
                 store=repositories.turns,
                 budgets=budgets_of(settings, resources, admins),
-                safety=SafetyService(
-                    help=resources.help, cares=repositories.cares, memory=repositories.memory
-                ),
+                safety=SafetyService(help=resources.help, memory=repositories.memory),
                 metrics=Metrics(lambda: exporter.given_up if exporter else 0),
                 running=RunningTurns(locks.stop if locks else None),
             ),

@@ -12,7 +12,7 @@ from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.turn import UNDER_AGE, AnswerFunction, Change, Fact, Person, Reply
 from db.engine import call_or_default
-from db.repositories.people import CareRepository, MemoryRepository
+from db.repositories.people import MemoryRepository
 
 LASTING: Final = frozenset({"under_age", "dependence"})
 """The concerns that /new does not forget."""
@@ -28,10 +28,9 @@ DURATIONS: Final[Mapping[str, timedelta]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafetyService:
-    """Finds the concerns and allergies of a person; stores the concerns if it has repositories."""
+    """Finds the concerns and allergies of a person; stores the concerns if it has a repository."""
 
     help: Help = field(default_factory=Help)
-    cares: CareRepository | None = None
     memory: MemoryRepository | None = None
 
     async def find_care(self, text: str, chat_id: int, user_id: int, span: Span) -> Care:
@@ -47,7 +46,7 @@ class SafetyService:
 
     async def find_care_in_any_chat(self, text: str, user_id: int) -> Care:
         """Return the concerns of a short text and of all chats of a person; store nothing."""
-        held = await self.cares.current(None, user_id) if self.cares else frozenset()
+        held = await self.memory.concerns(None, user_id) if self.memory else frozenset()
         return read_care(text, self.help.drinking_age).with_remembered(held)
 
     async def read_person(
@@ -105,20 +104,20 @@ class SafetyService:
 
     async def forget(self, chat_id: int) -> None:
         """Forget the concerns of a chat, except the lasting ones."""
-        if self.cares is not None:
-            await self.cares.forget(chat_id, but=LASTING)
+        if self.memory is not None:
+            await self.memory.forget_concerns(chat_id, but=LASTING)
 
     async def _remembered(self, chat_id: int, user_id: int) -> frozenset[str]:
-        if self.cares is None or not chat_id:
+        if self.memory is None or not chat_id:
             return frozenset()
-        read = partial(self.cares.current, chat_id, user_id)
+        read = partial(self.memory.concerns, chat_id, user_id)
         return await call_or_default(
             read, frozenset(), f"The care of chat {chat_id} could not be read"
         )
 
     async def _save(self, chat_id: int, user_id: int, until: Mapping[str, datetime | None]) -> None:
-        if self.cares is not None and chat_id and until:
-            remember = partial(self.cares.save, chat_id, user_id, until)
+        if self.memory is not None and chat_id and until:
+            remember = partial(self.memory.save_concerns, chat_id, user_id, until)
             await call_or_default(remember, None, f"The care of chat {chat_id} could not be kept")
 
 

@@ -116,7 +116,7 @@ async def _open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterat
 async def _forget_user(app: App, user_id: int) -> None:
     repositories = app.conversation.repositories
     await repositories.messages.forget(user_id)
-    await repositories.cares.forget(user_id)
+    await repositories.memory.forget_concerns(user_id)
     facts = tuple(await repositories.memory.facts(user_id))
     await repositories.turns.change([Change(user_id=user_id, removed_facts=facts)])
 

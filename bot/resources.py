@@ -38,7 +38,6 @@ from db.repositories.broadcasts import Broadcasts
 from db.repositories.documents import SqlDocumentStore
 from db.repositories.inbox import Inbox
 from db.repositories.people import (
-    CareRepository,
     ChatRepository,
     MemoryRepository,
     MessageRepository,
@@ -60,7 +59,6 @@ class Repositories:
         self.inbox = Inbox(sessions, rows=rows)
         self.chats = ChatRepository(sessions)
         self.turns = TurnRepository(sessions, rows=rows)
-        self.cares = CareRepository(sessions)
         self.memory = MemoryRepository(sessions)
         self.personal = SqlPersonalData(sessions)
         self.broadcasts = Broadcasts(sessions)

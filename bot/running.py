@@ -196,7 +196,7 @@ async def forget_old(settings: Settings, app: App) -> None:
     for delete in (
         partial(repositories.turns.forget, STATS_RETENTION),
         forget_traces,
-        repositories.cares.forget_expired,
+        repositories.memory.forget_expired,
         partial(repositories.inbox.forget, UPDATE_RETENTION),
     ):
         await attempt("forgetting old data", delete)

@@ -430,6 +430,8 @@ def insert(session: AsyncSession, model: type[Base]) -> Inserting:
 
 async def insert_new(session: AsyncSession, *rows: Base) -> int:
     """Insert rows that conflict with no stored ones; return how many there are."""
+    if not rows:
+        return 0
     statement = insert(session, type(rows[0])).on_conflict_do_nothing()
     result = await session.execute(statement, [_set_columns(row) for row in rows])
     return cast("CursorResult[Any]", result).rowcount

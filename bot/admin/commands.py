@@ -111,7 +111,7 @@ class AdminCommands:
         if (user_id := named_user(message_of(update))) is None:
             text = translate("whom", command="clearcare")
         else:
-            cleared = await self.conversation.repositories.cares.clear(user_id)
+            cleared = await self.conversation.repositories.memory.clear_concerns(user_id)
             listed = ", ".join(concern.replace("_", " ") for concern in cleared)
             text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
         await self.conversation.reply(update, text)

@@ -127,35 +127,10 @@ def _is_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
     return (MessageRow.chat_id == chat_id) & (MessageRow.thread_id == thread_id)
 
 
-async def store_messages(
-    session: AsyncSession,
-    chat_id: int,
-    messages: Sequence[StoredMessage],
-    turn_id: int | None,
-    now: datetime,
-) -> None:
-    """Store messages of a turn, once, under the present id of their chat."""
-    chat = await session.get(ChatRow, chat_id)
-    rows = [
-        MessageRow(
-            chat_id=(chat.migrated_to if chat else None) or chat_id,
-            role=message.role,
-            content=storable(message.content),
-            wine_ids=[storable(wine_id) for wine_id in message.wine_ids],
-            created_at=now,
-            turn_id=turn_id,
-            thread_id=message.thread_id,
-            attachment=storable(message.attachment),
-        )
-        for message in messages
-    ]
-    await insert_new(session, *rows)
+class MemoryRepository(SqlRepository):
+    """Stores the facts and the bottles of users, and the concerns that they told in a chat."""
 
-
-class CareRepository(SqlRepository):
-    """Stores the concerns and allergies that users told in a chat."""
-
-    async def current(self, chat_id: int | None, user_id: int) -> frozenset[str]:
+    async def concerns(self, chat_id: int | None, user_id: int) -> frozenset[str]:
         """Return the concerns and allergies of a user that hold in a chat; None: in any."""
         holds = FactRow.until.is_(None) | (FactRow.until > self._now())
         query = select(FactRow.value).where(IS_SAFETY, FactRow.user_id == user_id, holds)
@@ -163,7 +138,9 @@ class CareRepository(SqlRepository):
             query = query.where(FactRow.chat_id == chat_id)
         return frozenset(await self._all(query))
 
-    async def save(self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]) -> None:
+    async def save_concerns(
+        self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]
+    ) -> None:
         """Store concerns and allergies with the time until which they hold; None means for ever."""
         now = self._now()
         facts = [
@@ -172,12 +149,12 @@ class CareRepository(SqlRepository):
         ]
         await self._upsert(*facts)
 
-    async def forget(self, chat_id: int, *, but: Collection[str] = ()) -> None:
+    async def forget_concerns(self, chat_id: int, *, but: Collection[str] = ()) -> None:
         """Forget the concerns and allergies of a chat, except `but`."""
         of_chat = IS_SAFETY & (FactRow.chat_id == chat_id)
         await self._write(delete(FactRow).where(of_chat, FactRow.value.not_in(but)))
 
-    async def clear(self, user_id: int) -> list[str]:
+    async def clear_concerns(self, user_id: int) -> list[str]:
         """Forget the concerns and allergies of a user in all chats; return them, sorted."""
         of_user = delete(FactRow).where(IS_SAFETY, FactRow.user_id == user_id)
         async with self._sessions.begin() as session:
@@ -186,10 +163,6 @@ class CareRepository(SqlRepository):
     async def forget_expired(self) -> int:
         """Delete expired concerns; return how many there were."""
         return await self._write(delete(FactRow).where(FactRow.until <= self._now()))
-
-
-class MemoryRepository(SqlRepository):
-    """Stores the facts and the bottles of users."""
 
     async def facts(self, user_id: int) -> list[Fact]:
         """Return the facts of a user, those of their verdicts included, the oldest first."""

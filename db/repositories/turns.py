@@ -14,8 +14,17 @@ from agent.text import storable
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, StoredMessage
 from db.engine import Sessions
-from db.models import FactRow, MessageRow, OutboxRow, TurnRow, WineRow, upsert
-from db.repositories.people import change, store_messages
+from db.models import (
+    ChatRow,
+    FactRow,
+    MessageRow,
+    OutboxRow,
+    TurnRow,
+    WineRow,
+    insert_new,
+    upsert,
+)
+from db.repositories.people import change
 from db.repositories.traces import TraceRows, TraceStoringRepository
 
 ROWS_AT_ONCE: Final = 1000
@@ -162,12 +171,30 @@ async def save_turn(
     The trace is sent after the time `waits`.
     """
     turn = ended.record
-    if ended.said:
-        await store_messages(session, turn.chat_id, ended.said, turn.turn_id, now)
+    await _save_messages(session, ended, now)
     await upsert(session, turn)
     if ended.trace is not None:
         await rows.save(session, [ended.trace], now + waits)
     await change(session, ended.changes, now)
+
+
+async def _save_messages(session: AsyncSession, ended: EndedTurn, now: datetime) -> None:
+    """Store the messages of a turn, once, under the present id of their chat."""
+    chat = await session.get(ChatRow, ended.record.chat_id) if ended.said else None
+    rows = [
+        MessageRow(
+            chat_id=(chat and chat.migrated_to) or ended.record.chat_id,
+            role=message.role,
+            content=storable(message.content),
+            wine_ids=[storable(wine_id) for wine_id in message.wine_ids],
+            created_at=now,
+            turn_id=ended.record.turn_id,
+            thread_id=message.thread_id,
+            attachment=storable(message.attachment),
+        )
+        for message in ended.said
+    ]
+    await insert_new(session, *rows)
 
 
 async def exported_turns(

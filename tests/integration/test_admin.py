@@ -341,9 +341,9 @@ async def test_an_id_or_a_reply_names_a_user_and_admins_stay(bot_api: BotApi, ro
 async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
     bot_api: BotApi, rooms: Rooms
 ) -> None:
-    await rooms.stored.cares.save(BEA, BEA, {"under_age": None, "egg": None})
-    await rooms.stored.cares.save(GROUP, BEA, {"under_age": None})
-    await rooms.stored.cares.save(CHAT, CHAT, {"dependence": None})
+    await rooms.stored.memory.save_concerns(BEA, BEA, {"under_age": None, "egg": None})
+    await rooms.stored.memory.save_concerns(GROUP, BEA, {"under_age": None})
+    await rooms.stored.memory.save_concerns(CHAT, CHAT, {"dependence": None})
     async with rooms.open(bot_api):
         bot_api.say(f"/clearcare {BEA}", BEA)
         assert await bot_api.wait_for_message(1, BEA) == [UNKNOWN]
@@ -355,8 +355,8 @@ async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
         "Nothing is stored about 7002.",
         translate("whom", command="clearcare"),
     ]
-    assert await rooms.stored.cares.current(GROUP, BEA) == frozenset()
-    assert await rooms.stored.cares.current(CHAT, CHAT) == {"dependence"}
+    assert await rooms.stored.memory.concerns(GROUP, BEA) == frozenset()
+    assert await rooms.stored.memory.concerns(CHAT, CHAT) == {"dependence"}
 
 
 async def test_for_others_the_commands_of_admins_do_not_exist(

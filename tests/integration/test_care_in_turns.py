@@ -20,7 +20,7 @@ from agent.turn import Deps, Person, Reply
 from bot.care import SafetyService
 from bot.telegram.noticed import care_buttons, noticed_handlers
 from db.engine import Sessions
-from db.repositories.people import CareRepository, MessageRepository
+from db.repositories.people import MemoryRepository, MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.doubles.server import eventually
@@ -126,7 +126,7 @@ class Chat:
             self.tracer,
             sources=Sources(documents=FakeLibrary()),
             further=noticed_handlers,
-            safety=SafetyService(cares=CareRepository(self.sessions)),
+            safety=SafetyService(memory=MemoryRepository(self.sessions)),
             buttons=care_buttons,
         )
 

@@ -26,7 +26,7 @@ from bot.updates.lanes import Lane, Lanes
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow, UpdateRow
 from db.repositories.inbox import Inbox
-from db.repositories.people import MessageRepository, store_messages
+from db.repositories.people import MessageRepository
 from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.server import eventually
 
@@ -290,9 +290,10 @@ async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: W
 async def test_the_messages_of_a_turn_that_is_replied_to_are_known_however_old(
     world: World,
 ) -> None:
-    async with world.sessions.begin() as session:
-        for number, text in enumerate(("a red", "a white", "a rosé"), 1):
-            await store_messages(session, CHAT, [StoredMessage("user", text)], number, START)
+    for number, text in enumerate(("a red", "a white", "a rosé"), 1):
+        record = TurnRow(turn_id=number, chat_id=CHAT, user_id=CHAT, at=START)
+        said = (StoredMessage("user", text),)
+        await TurnRepository(world.sessions).save(EndedTurn(record, said))
     found = await MessageRepository(world.sessions).recent(CHAT, 2, last_turn_id=1)
     assert [message.content for message in found] == ["a rosé", "a red"]
 
