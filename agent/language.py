@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import BeforeValidator
 
 from agent.tables import StrictModel, read_toml
-from agent.text import REMEMBERED, fold, pattern
+from agent.text import REMEMBERED, Characters, fold, pattern
 
 Language = Literal["en", "de", "fr", "es", "it", "nl"]
 Spoken = Literal["en", "de", "fr", "es", "it", "nl", "pt"]
@@ -136,13 +136,13 @@ def language_evidence(text: str) -> dict[Spoken, float]:
     return evidence
 
 
-_LETTERS: Final = pattern(r"[\p{L}']+")
+_LETTERS: Final = Characters(lambda sign: sign if sign.isalpha() or sign == "'" else " ")
 
 
 def _tokens(text: str) -> list[str]:
     """List the words of a text as `language.toml` has them: "l'", but no English "wine's"."""
     found = []
-    for token in _LETTERS.findall(text.casefold().replace("’", "'")):
+    for token in text.casefold().replace("’", "'").translate(_LETTERS).split():
         parts = token.split("'")
         for part, behind in zip(parts, [*parts[1:], ""], strict=True):
             if part:

@@ -133,8 +133,11 @@ def fold(text: str) -> str:
     return text.translate(_FOLDED)
 
 
-class _Characters(dict[int, str]):
-    """Maps characters to the result of `replace`, computed when they are first met."""
+class Characters(dict[int, str]):
+    """Maps characters to the result of `replace`, computed when they are first met.
+
+    For `str.translate`, which takes a tenth of the time of a pattern.
+    """
 
     def __init__(self, replace: Callable[[str], str]) -> None:
         super().__init__()
@@ -155,8 +158,8 @@ def _folded(sign: str) -> str:
     return unicodedata.normalize("NFC", "".join(kept))
 
 
-_FOLDED: Final = _Characters(_folded)
-_WORDS: Final = _Characters(lambda sign: sign if sign.isalnum() or _MARKS.match(sign) else " ")
+_FOLDED: Final = Characters(_folded)
+_WORDS: Final = Characters(lambda sign: sign if sign.isalnum() or _MARKS.match(sign) else " ")
 """Letters and digits of every script, with the marks that are part of a word in theirs."""
 
 

@@ -225,5 +225,6 @@ def admits_not_enough(text: str) -> bool:
 
 def unsupported_number(statement: str, sources: str) -> str | None:
     """Return the first number in figures that its sources do not hold, in figures or words."""
-    known = numbers(sources)
-    return next((found for found in NUMBER.findall(statement) if value(found) not in known), None)
+    stated = NUMBER.findall(statement)
+    known = numbers(sources) if stated else frozenset[float]()
+    return next((number for number in stated if value(number) not in known), None)
