@@ -1,13 +1,16 @@
 """Answers on their way to Telegram: what a person gets, and how often Telegram is asked."""
 
 import asyncio
+import random
 import socket
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from httpx2 import Limits
 from sqlalchemy import select
 from telegram.ext import ExtBot
 
@@ -195,6 +198,24 @@ async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits)
     longest = [0.5, 1, 2, 4, 8, 16, 30]
     waited = zip(waits.seconds, longest, strict=True)
     assert all(most / 2 <= wait <= most for wait, most in waited)
+
+
+async def test_answers_that_are_cut_off_cost_no_connection(bot_api: BotApi) -> None:
+    """python-telegram-bot's own requests lose their pool this way."""
+    dice = random.Random(1)
+    few = Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=0.01)
+    request = TelegramRequests(few)
+    bot = ExtBot(bot_api.token, base_url=f"{bot_api.base_url}/bot", request=request)
+
+    async def cut_off(chat: int) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(dice.uniform(0, 0.03)):
+                await bot.send_message(chat, "cut off")
+
+    for _ in range(10):
+        await asyncio.gather(*(cut_off(chat) for chat in range(1, 20)))
+    assert await bot.send_message(99, "here")
+    await request.shutdown()
 
 
 @pytest.mark.parametrize(
