@@ -5,7 +5,6 @@
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from math import inf
@@ -22,7 +21,6 @@ from agent.turn import Reply
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budget, Budgets
 from bot.care import SafetyService
-from bot.exporter import Exporter
 from bot.leading import Locks
 from bot.metrics import Metrics
 from bot.outgoing import ButtonRows
@@ -30,7 +28,7 @@ from bot.question import Question, RunningTurns
 from bot.resources import Repositories, Resources, research_tools
 from bot.tasks import bounded
 from bot.telegram.access import Access
-from bot.telegram.connection import AnyBot, telegram_bot
+from bot.telegram.connection import telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.follow_ups import follow_up_buttons, follow_up_handlers
@@ -48,7 +46,7 @@ from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.telegram.settings import settings_handlers
 from bot.telegram.tool_buttons import tool_buttons, tool_handlers
-from bot.tracing import masking_of, open_exporter, trace_link
+from bot.tracing import masking_of, send_traces, trace_link
 from bot.turn import TurnRunner
 from config import Settings
 from db.engine import Sessions
@@ -62,28 +60,23 @@ STATS_RETENTION: Final = timedelta(days=90)
 """The time after which the numbers of turns, and ratings of them, are deleted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class App:
-    """The bot with all its handlers, not yet initialized."""
-
-    bot: AnyBot
-    conversation: Conversation
-    dispatcher: Dispatcher
-    exporter: Exporter | None
-
-
 @asynccontextmanager
-async def open_app(
+async def open_dispatcher(
     settings: Settings,
     resources: Resources,
     token: str,
     *,
     locks: Locks | None = None,
     telegram: LocalTelegram | None = None,
-) -> AsyncIterator[App]:
-    """Open the bot; `telegram`, if given, replaces Telegram's servers (in a terminal)."""
+) -> AsyncIterator[Dispatcher]:
+    """Open the bot with all its handlers, not yet initialized.
+
+    `telegram`, if given, replaces Telegram's servers (in a terminal).
+    """
+    metrics, repositories = Metrics(), resources.repositories
     async with AsyncExitStack() as stack:
-        exporter = await stack.enter_async_context(open_exporter(settings, resources.sessions))
+        sending = send_traces(settings, resources.sessions, metrics.traces_dropped)
+        await stack.enter_async_context(sending)
         in_all = settings.telegram_messages_per_second
         rate_limit = RateLimit(in_all=(Limit(in_all, 1),)) if in_all and not telegram else None
         bot = telegram_bot(token, settings.telegram_base_url, rate_limit, telegram)
@@ -91,7 +84,6 @@ async def open_app(
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
         # The user of a terminal is an admin.
         admins = frozenset([*settings.admin_ids, *([telegram.chat_id] if telegram else [])])
-        repositories = resources.repositories
         sender = Sender(bot, repositories.chats, repositories.inbox)
         conversation = Conversation(
             resources=resources,
@@ -103,7 +95,7 @@ async def open_app(
                 store=repositories.turns,
                 budgets=budgets_of(settings, resources, admins),
                 safety=SafetyService(help=resources.help, memory=repositories.memory),
-                metrics=Metrics(lambda: exporter.given_up if exporter else 0),
+                metrics=metrics,
                 running=RunningTurns(locks.stop if locks else None),
             ),
             hashed=partial(keyed_hash, key=settings.trace_user_key),
@@ -113,12 +105,7 @@ async def open_app(
         tools = tool_handlers(conversation, servers)
         further = handlers_of(settings, conversation, admins)
         handlers = all_handlers(conversation, [*tools, *further])
-        yield App(
-            bot=bot,
-            conversation=conversation,
-            dispatcher=Dispatcher(bot, conversation, handlers, access),
-            exporter=exporter,
-        )
+        yield Dispatcher(bot, conversation, handlers, access)
 
 
 def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:

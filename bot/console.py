@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 from agent.i18n import translate, use_language
 from agent.turn import Change
-from bot.app import App, open_app
-from bot.resources import open_resources
+from bot.app import open_dispatcher
+from bot.resources import Repositories, open_resources
 from bot.running import forget_old
 from bot.tasks import bounded
+from bot.telegram.dispatch import Dispatcher
 from bot.telegram.local import TOKEN, LocalTelegram
 from bot.telegram.render import Piece, from_html
 from bot.tracing import forget_people
@@ -76,7 +77,7 @@ def _converse(settings: Settings, telegram: LocalTelegram, console: "Console | N
         opened = AsyncExitStack()
         try:
             with _waiting(telegram, console):
-                app = runner.run(opened.enter_async_context(_open_chat(settings, telegram)))
+                dispatcher = runner.run(opened.enter_async_context(_open_chat(settings, telegram)))
             for typed in _lines(console):
                 line = typed.strip("\ufeff\r\n\t ")
                 if line in QUIT:
@@ -84,7 +85,7 @@ def _converse(settings: Settings, telegram: LocalTelegram, console: "Console | N
                 if not line:
                     continue
                 with _waiting(telegram, console):
-                    runner.run(_answer(app, telegram, line))
+                    runner.run(_answer(dispatcher, telegram, line))
                 _show(telegram, console)
         finally:
             # A second Ctrl-C must not interrupt the clean-up.
@@ -93,7 +94,7 @@ def _converse(settings: Settings, telegram: LocalTelegram, console: "Console | N
 
 
 @asynccontextmanager
-async def _open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterator[App]:
+async def _open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterator[Dispatcher]:
     """Open a conversation in this process alone: a turn is over when its handler returns.
 
     At its end its messages and what the user told of themselves are forgotten: the next user may
@@ -101,34 +102,34 @@ async def _open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterat
     """
     async with (
         open_resources(settings) as resources,
-        open_app(settings, resources, TOKEN, telegram=telegram) as app,
+        open_dispatcher(settings, resources, TOKEN, telegram=telegram) as dispatcher,
     ):
-        await app.bot.initialize()
-        await forget_old(settings, app)
+        await dispatcher.bot.initialize()
+        await forget_old(settings, dispatcher.conversation)
         try:
-            yield app
+            yield dispatcher
         finally:
-            await bounded("forgetting the user", lambda: _forget_user(app, telegram.chat_id))
-            personal = app.conversation.repositories.personal
+            repositories, personal = resources.repositories, resources.repositories.personal
+            forget_user = partial(_forget_user, repositories, telegram.chat_id)
+            await bounded("forgetting the user", forget_user)
             await bounded("forgetting people", partial(forget_people, settings, personal))
 
 
-async def _forget_user(app: App, user_id: int) -> None:
-    repositories = app.conversation.repositories
+async def _forget_user(repositories: Repositories, user_id: int) -> None:
     await repositories.messages.forget(user_id)
     await repositories.memory.forget_concerns(user_id)
     facts = tuple(await repositories.memory.facts(user_id))
     await repositories.turns.change([Change(user_id=user_id, removed_facts=facts)])
 
 
-async def _answer(app: App, telegram: LocalTelegram, line: str) -> None:
+async def _answer(dispatcher: Dispatcher, telegram: LocalTelegram, line: str) -> None:
     """Have a line answered. Ctrl-C stops the answer that forms; without one it leaves.
 
     Raises:
         CancelledError: the user leaves.
     """
     loop, answering = asyncio.get_running_loop(), asyncio.current_task()
-    running = app.conversation.turns.running
+    running = dispatcher.conversation.turns.running
 
     def press_ctrl_c() -> None:
         if not running.stop(chat_id=telegram.chat_id) and answering is not None:
@@ -136,7 +137,7 @@ async def _answer(app: App, telegram: LocalTelegram, line: str) -> None:
 
     loop.add_signal_handler(signal.SIGINT, press_ctrl_c)
     try:
-        await app.dispatcher.handle(telegram.update_of(line))
+        await dispatcher.handle(telegram.update_of(line))
     finally:
         loop.remove_signal_handler(signal.SIGINT)
 

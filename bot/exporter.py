@@ -40,13 +40,13 @@ class Channel:
 class Exporter:
     """Send what waits in the channels, with growing waits after trouble.
 
-    `open` makes the channels when they are needed for the first time. `given_up` counts traces and
-    scores that were refused, wholly or in part. Replicas may send beside each other: a claimed row
+    `open` makes the channels when they are needed for the first time. `on_loss` is called with the
+    number of parts that were refused for good. Replicas may send beside each other: a claimed row
     belongs to one of them.
     """
 
     open: Callable[[], Awaitable[Sequence[Channel]]]
-    given_up: int = 0
+    on_loss: Callable[[int], None] = lambda count: None
     _channels: Sequence[Channel] = ()
     _failures: int = 0
 
@@ -88,13 +88,13 @@ class Exporter:
                 for row in rows:
                     await self._send(channel, [row])
                 return
-            self.given_up += 1
+            self.on_loss(1)
             log.warning("One of the %s is refused for good: %s", channel.name, _reason(error))
             await channel.queue.settle(rows, refused=True)
             return
         await channel.queue.settle(rows)
         if refused:
-            self.given_up += refused
+            self.on_loss(refused)
             log.warning("%d parts of %s are refused for good", refused, channel.name)
 
 

@@ -5,7 +5,6 @@ start, at zero, so that an alert on a rate sees the first event too.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, Final, Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -31,11 +30,10 @@ TURN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120)
 class Metrics:
     """The numbers of one process, in a registry of their own.
 
-    `dropped_traces` returns how many traces were given up so far. The queue's depth and age are not
-    a number until `backlog` is called.
+    The queue's depth and age are not a number until `backlog` is called.
     """
 
-    def __init__(self, dropped_traces: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self) -> None:
         self._registry = CollectorRegistry()
         own: dict[str, Any] = {"namespace": "sommelier", "registry": self._registry}
         self._updates = Counter("updates", "Updates by result", ["result"], **own)
@@ -47,8 +45,7 @@ class Metrics:
         self._waiting = Gauge("queue_depth", "Updates accepted and not done", **own)
         waited = "Seconds the oldest of them has waited"
         self._oldest = Gauge("queue_oldest_seconds", waited, **own)
-        dropped = Gauge("traces_dropped", "Traces given up instead of being sent", **own)
-        dropped.set_function(dropped_traces)
+        self._dropped = Gauge("traces_dropped", "Traces given up instead of being sent", **own)
         for counter, values in (
             (self._updates, get_args(UpdateResult)),
             (self._refusals, get_args(Refusal)),
@@ -75,6 +72,10 @@ class Metrics:
     def telegram_send(self, error: DeliveryError | None = None) -> None:
         """Count one message sent, or not sent because of `error`."""
         self._sends.labels(error or SENT).inc()
+
+    def traces_dropped(self, count: int) -> None:
+        """Count traces that were given up."""
+        self._dropped.inc(count)
 
     def backlog(self, backlog: Backlog | None) -> None:
         """Show the backlog; None if it could not be read."""

@@ -15,9 +15,9 @@ from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
 from agent.tracing.records import keyed_hash
 from bot.admin.commands import send_broadcasts
-from bot.app import STATS_RETENTION, App, admin_page, open_app
+from bot.app import STATS_RETENTION, admin_page, open_dispatcher
 from bot.leading import Locks, single_process, while_leading
-from bot.resources import Repositories, Resources, open_resources
+from bot.resources import Repositories, open_resources
 from bot.tasks import (
     Work,
     attempt,
@@ -29,6 +29,8 @@ from bot.tasks import (
     stop_on_signals,
 )
 from bot.telegram.connection import introduce
+from bot.telegram.conversation import Conversation
+from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import show_commands
 from bot.telegram.reminders import Reminding
 from bot.tracing import forget_people
@@ -64,8 +66,8 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     async with AsyncExitStack() as stack:
         resources = await stack.enter_async_context(open_resources(settings))
         locks = await open_locks(settings, resources.repositories, stack)
-        app = await stack.enter_async_context(open_app(settings, resources, token, locks=locks))
-        lanes = lanes_of(settings, app, locks)
+        opening = open_dispatcher(settings, resources, token, locks=locks)
+        lanes = lanes_of(settings, await stack.enter_async_context(opening), locks)
         stack.push_async_callback(bounded, "turns", lanes.finish)
         if settings.has_model:
             await load_client()
@@ -73,12 +75,12 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         gc.freeze()  # these objects live until the end: the collector need not look at them
         work: list[Work] = [
             lanes.watch,
-            partial(receive, settings, app, lanes),
-            partial(while_leading, locks, partial(lead, settings, app, lanes)),
+            partial(receive, settings, lanes),
+            partial(while_leading, locks, partial(lead, settings, lanes)),
             end_when_hanging,
         ]
         if settings.http_port is not None:
-            work.append(partial(serve, settings, resources, app, lanes))
+            work.append(partial(serve, settings, lanes))
         await run_until(stop, *work)
         await lanes.finish(settings.shutdown_seconds)
 
@@ -104,52 +106,55 @@ async def open_locks(
     return locks
 
 
-def lanes_of(settings: Settings, app: App, locks: Locks) -> Lanes:
+def lanes_of(settings: Settings, dispatcher: Dispatcher, locks: Locks) -> Lanes:
     """Return the lanes of the bot, in which no turn has begun."""
+    conversation = dispatcher.conversation
     return Lanes(
-        inbox=app.conversation.repositories.inbox,
-        sender=app.conversation.sender,
-        dispatcher=app.dispatcher,
+        inbox=conversation.repositories.inbox,
+        sender=conversation.sender,
+        dispatcher=dispatcher,
         locks=locks,
-        metrics=app.conversation.turns.metrics,
+        metrics=conversation.turns.metrics,
         burst_window=timedelta(seconds=settings.burst_seconds),
         max_tries=settings.update_max_tries,
     )
 
 
-async def lead(settings: Settings, app: App, lanes: Lanes) -> None:
+async def lead(settings: Settings, lanes: Lanes) -> None:
     """Do what only one process does: forget, remind, send broadcasts, and poll for updates."""
     await lanes.ready.wait()
-    conversation, personal = app.conversation, app.conversation.repositories.personal
+    conversation = lanes.dispatcher.conversation
+    personal = conversation.repositories.personal
     reminding = Reminding(conversation=conversation, zone=settings.time_zone)
     rounds: tuple[tuple[float, str, Work], ...] = (
-        (FORGET_SECONDS, "forgetting old data", partial(forget_old, settings, app)),
+        (FORGET_SECONDS, "forgetting old data", partial(forget_old, settings, conversation)),
         (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, personal)),
         (REMIND_SECONDS, "reminding", reminding.round),
         (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
     )
     work: list[Work] = [partial(every, *repeated) for repeated in rounds]
     if settings.webhook_url is None:
-        work.append(partial(poll, app.bot, lanes.accept))
+        work.append(partial(poll, lanes.dispatcher.bot, lanes.accept))
     await run_all(*work)
 
 
-async def receive(settings: Settings, app: App, lanes: Lanes) -> None:
+async def receive(settings: Settings, lanes: Lanes) -> None:
     """Let turns begin once Telegram has told the bot's name, and set the webhook if there is one.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    await introduce(app.bot)
+    bot = lanes.dispatcher.bot
+    await introduce(bot)
     lanes.ready.set()
-    await show_commands(app.bot)
+    await show_commands(bot)
     if (url := settings.webhook_url) and (secret := settings.webhook_secret):
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
-        await point_webhook(app.bot, url + WEBHOOK_PATH, secret.get_secret_value())
+        await point_webhook(bot, url + WEBHOOK_PATH, secret.get_secret_value())
 
 
-async def serve(settings: Settings, resources: Resources, app: App, lanes: Lanes) -> None:
+async def serve(settings: Settings, lanes: Lanes) -> None:
     """Serve HTTP until cancelled.
 
     Raises:
@@ -159,7 +164,8 @@ async def serve(settings: Settings, resources: Resources, app: App, lanes: Lanes
     from bot.http.api import Api  # noqa: PLC0415
     from bot.http.server import Webhook, http_app, listen, pages, serve_http  # noqa: PLC0415
 
-    turns, routers, routes, webhook = app.conversation.turns, [], [], None
+    conversation, routers, routes, webhook = lanes.dispatcher.conversation, [], [], None
+    turns, resources = conversation.turns, conversation.resources
     async with AsyncExitStack() as stack:
         if settings.webhook_url is not None and settings.webhook_secret is not None:
             secret = settings.webhook_secret
@@ -167,9 +173,7 @@ async def serve(settings: Settings, resources: Resources, app: App, lanes: Lanes
         if settings.api_token is not None:
             token = settings.api_token.get_secret_value()
             user = keyed_hash("api", token, settings.trace_user_key)
-            api = Api(
-                resources=resources, turns=turns, answerer=app.conversation.answerer, user=user
-            )
+            api = Api(resources=resources, turns=turns, answerer=conversation.answerer, user=user)
             routers.append(api.router())
             mcp = await asyncio.to_thread(import_module, "bot.mcp_server")
             tools = mcp.served_tools(resources)
@@ -177,21 +181,19 @@ async def serve(settings: Settings, resources: Resources, app: App, lanes: Lanes
             routes.append(await stack.enter_async_context(route))
         if settings.admin_token is not None:
             routers.append(admin_page(settings, resources.sessions, settings.admin_token).router())
-        backlog = app.conversation.repositories.inbox.backlog
-        routers.append(pages(turns.metrics, backlog, webhook))
+        routers.append(pages(turns.metrics, lanes.inbox.backlog, webhook))
         server = http_app(routers, routes, settings.api_token)
         await serve_http(server, listen(settings.http_host, settings.http_port or 0))
 
 
-async def forget_old(settings: Settings, app: App) -> None:
+async def forget_old(settings: Settings, conversation: Conversation) -> None:
     """Delete data that is too old by the settings; the next round makes up for a failure."""
-    repositories = app.conversation.repositories
+    repositories = conversation.repositories
 
     async def forget_traces() -> None:
         retention = timedelta(days=settings.trace_retention_days)
         unsent = await repositories.traces.forget(retention, TRACE_STORE_BYTES)
-        if app.exporter is not None:
-            app.exporter.given_up += unsent
+        conversation.turns.metrics.traces_dropped(unsent)
 
     for delete in (
         partial(repositories.turns.forget, STATS_RETENTION),

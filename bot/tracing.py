@@ -100,13 +100,15 @@ def _project(settings: Settings) -> "Project":
 
 
 @asynccontextmanager
-async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator[Exporter | None]:
-    """Send traces and scores until the block ends, and then once more; yield None without a server.
+async def send_traces(
+    settings: Settings, sessions: Sessions, on_loss: Callable[[int], None] = lambda count: None
+) -> AsyncIterator[None]:
+    """Send traces and scores beside the block and once at its end, if there is a server for them.
 
     With Langfuse's keys they go to Langfuse, else to any backend of OpenTelemetry.
     """
     if not settings.is_exported:
-        yield None
+        yield
         return
     async with AsyncExitStack() as stack:
 
@@ -120,9 +122,9 @@ async def open_exporter(settings: Settings, sessions: Sessions) -> AsyncIterator
                 channels.append(scores_to(langfuse, sessions, environment))
             return channels
 
-        exporter = Exporter(open_channels)
+        exporter = Exporter(open_channels, on_loss)
         async with beside(exporter.run):
-            yield exporter
+            yield
         await bounded("tracing", exporter.round)
 
 

@@ -19,7 +19,6 @@ from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from bot.admin.commands import send_broadcasts
-from bot.app import App
 from bot.leading import Locks
 from bot.outgoing import ButtonRows
 from bot.question import Question
@@ -151,14 +150,8 @@ async def running(
     )
     look_ups = LookUps(conversation).handlers() if sources else []
     handlers = [*further(conversation), *look_ups]
-    app = App(
-        bot=bot,
-        conversation=conversation,
-        dispatcher=Dispatcher(
-            bot, conversation, all_handlers(conversation, handlers), access(conversation)
-        ),
-        exporter=None,
-    )
+    handlers = all_handlers(conversation, handlers)
+    dispatcher = Dispatcher(bot, conversation, handlers, access(conversation))
 
     async def serve() -> None:
         if await run_until(stop, partial(introduce, bot)):
@@ -172,7 +165,7 @@ async def running(
             )
         await lanes.finish(5)
 
-    lanes = lanes_of(load_settings(None, environment), app, Locks(inbox))
+    lanes = lanes_of(load_settings(None, environment), dispatcher, Locks(inbox))
     serving = asyncio.create_task(serve())
     try:
         yield lanes

@@ -18,12 +18,14 @@ from db.repositories.traces import SqlTraceStore, TraceRows
 from tests.doubles.otlp import OtlpReceiver
 
 
-async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord) -> Exporter:
-    """Store these traces, and have them and their scores arrive."""
+async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord) -> list[int]:
+    """Have traces and their scores arrive; return how many parts were refused."""
+    lost = list[int]()
     await SqlTraceStore(sessions, rows=TraceRows(exported=True)).save_traces(traces)
     async with exporter_to(receiver, sessions) as exporter:
+        exporter.on_loss = lost.append
         assert await exporter.round() == 0
-        return exporter
+    return lost
 
 
 async def export(sessions: Sessions, receiver: OtlpReceiver) -> float:

@@ -99,7 +99,7 @@ def _look_up(
     from bot.question import Question
     from bot.resources import open_resources
     from bot.telegram.render import to_telegram_html
-    from bot.tracing import open_exporter
+    from bot.tracing import send_traces
     from bot.turn import TurnRunner
 
     settings = open_settings()
@@ -107,7 +107,7 @@ def _look_up(
     async def run_turn() -> "Reply":
         async with (
             open_resources(settings) as resources,
-            open_exporter(settings, resources.sessions),
+            send_traces(settings, resources.sessions),
         ):
             turns = TurnRunner(
                 base_run=resources.run,

@@ -122,7 +122,8 @@ async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: Row
     await store.save_traces([trace(number) for number in range(10)])
     server = Server(picky)
     exporter = server.exporter(queue)
-    metrics = Metrics(lambda: exporter.given_up)
+    metrics = Metrics()
+    exporter.on_loss = metrics.traces_dropped
     assert await exporter.round() == 0
     assert len(server.accepted) == len(set(server.accepted)) == 8
     assert await queue.backlog() == {"refused": 2, "sent": 8}
@@ -132,13 +133,15 @@ async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: Row
 async def test_a_trace_that_cannot_be_read_costs_itself_alone(
     store: SqlTraceStore, sessions: Sessions, clock: Clock, otlp_receiver: OtlpReceiver
 ) -> None:
+    lost = list[int]()
     await store.save_traces([trace(1), trace(2)])
     async with sessions.begin() as session:
         broken = update(TraceRow).where(TraceRow.trace_id == trace(1).trace_id)
         await session.execute(broken.values(record=b"broken"))
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
+        exporter.on_loss = lost.append
         assert await exporter.round() == 0
-        assert exporter.given_up == 1
+    assert lost == [1]
     assert [span.trace_id for span in otlp_receiver.spans] == [trace(2).trace_id]
 
 

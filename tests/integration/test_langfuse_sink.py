@@ -81,8 +81,8 @@ async def test_what_a_server_did_not_accept_is_counted(sessions: Sessions) -> No
     ).SerializeToString()
     answer = Response(two_refused, media_type="application/x-protobuf")
     with PickyReceiver(answer) as langfuse:
-        exporter = await deliver(langfuse, sessions, retried_trace())
-    assert exporter.given_up == 2
+        lost = await deliver(langfuse, sessions, retried_trace())
+    assert lost == [2]
 
 
 @pytest.mark.parametrize(
