@@ -99,10 +99,9 @@ class Budgets:
         `is_over`: no model answered because of the budget.
         """
         own = (budget for budget in allowance.budgets if budget.of == "user")
-        used_up = next((USED_UP[budget.unit] for budget in own if budget.share(spent) >= 1), None)
-        if used_up is None and is_over:
-            used_up = "shared_budget_used_up"
-        if used_up is None:
+        shared = "shared_budget_used_up" if is_over else ""
+        used_up = next((USED_UP[budget.unit] for budget in own if budget.share(spent) >= 1), shared)
+        if not used_up:
             return ()
         now = self.now()
         minutes = (midnight(now) + timedelta(days=1) - now) // timedelta(minutes=1)

@@ -8,7 +8,6 @@ import math
 from typing import Any, Final, Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from agent.turn import Outcome
 from bot.outgoing import DeliveryError
@@ -19,9 +18,6 @@ UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]
 
 Refusal = Literal["secret", "malformed", "not_accepted"]
 """The reason why the webhook refused a request."""
-
-CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-"""The format of `Metrics.text`."""
 
 SENT: Final = "sent"
 TURN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120)
@@ -83,5 +79,5 @@ class Metrics:
         self._oldest.set(math.nan if backlog is None else backlog.oldest_seconds)
 
     def text(self) -> bytes:
-        """Return all numbers in Prometheus' text format, which is `CONTENT_TYPE`."""
+        """Return all numbers in Prometheus' text format."""
         return generate_latest(self._registry)

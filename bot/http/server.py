@@ -17,13 +17,14 @@ from typing import Final
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.telemetry import TelemetryConfig
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import SecretStr
 from starlette.datastructures import Headers
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
 
-from bot.metrics import CONTENT_TYPE, Metrics, Refusal
+from bot.metrics import Metrics, Refusal
 from bot.updates.accept import Accept, read_update
 from db.repositories.inbox import Backlog
 
@@ -106,7 +107,7 @@ def pages(
     async def show_metrics() -> Response:
         """Return the metrics, also when the backlog cannot be read, for then they matter most."""
         metrics.backlog(await read_backlog(backlog))
-        return Response(metrics.text(), media_type=CONTENT_TYPE)
+        return Response(metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     if webhook is not None:
         router.post(WEBHOOK_PATH)(webhook.receive)

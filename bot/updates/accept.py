@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, NoReturn
 
 import httpx2
@@ -117,9 +118,6 @@ async def point_webhook(bot: AnyBot, url: str, secret: str) -> None:
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-
-    async def point() -> None:
-        await bot.set_webhook(url=url, secret_token=secret, allowed_updates=ALLOWED_UPDATES)
-
+    point = partial(bot.set_webhook, url, secret_token=secret, allowed_updates=ALLOWED_UPDATES)
     await until_reached(point, "Setting the webhook")
     log.info("Telegram delivers to the webhook")

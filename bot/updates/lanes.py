@@ -53,14 +53,6 @@ SUSPECT_TRIES: Final = 2
 A crash counts against all turns that ran, so the next one is to count against one suspect only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
-    """One try of a turn: its number, and the ids of the updates that join the turn."""
-
-    number: int
-    joining: Sequence[int] = ()
-
-
 @dataclass(slots=True, eq=False)
 class Lane:
     """The queue of a chat, of its topic, or of its quick commands; its turns run in order.
@@ -203,26 +195,31 @@ class Lanes:
 
     async def _run_turn(self, lane: Lane, waiting: Sequence[UpdateRow]) -> None:
         """Run the turn of the first waiting update until its answer is sent or it is set aside."""
-        first, joining = waiting[0], list[int]()
+        first = waiting[0]
+        joining: Sequence[int] | None = ()
         if first.turn_id is None:
             if self.burst_window and comes_in_parts(first.payload):
                 await asyncio.sleep(self.burst_window.total_seconds())
                 waiting = await self._list_waiting(lane)
             joining = self._find_joining(waiting, [first.payload])
         state = TurnState(placeholder_id=first.placeholder_id)
-        next_try: Try | None = Try(first.tries + 1, joining)
         is_suspect = first.tries >= SUSPECT_TRIES
         async with self._exclusive if is_suspect else nullcontext():
-            while next_try is not None:
-                next_try = await self._run_try(lane, CurrentTurn(first, state), next_try)
+            while joining is not None:
+                joining = await self._run_try(lane, CurrentTurn(first, state), joining)
                 state.restart()
 
-    async def _run_try(self, lane: Lane, turn: CurrentTurn, this_try: Try) -> Try | None:
-        """Begin, handle, commit and send a turn; return the next try, None if it has ended."""
-        row, tries = turn.update, this_try.number
-        for _ in this_try.joining:
+    async def _run_try(
+        self, lane: Lane, turn: CurrentTurn, joining: Sequence[int]
+    ) -> Sequence[int] | None:
+        """Begin, handle, commit and send a turn that the updates with these ids join.
+
+        Return the ids of those that join its next try, None if it has ended.
+        """
+        row, tries = turn.update, turn.update.tries + 1
+        for _ in joining:
             self.metrics.update("coalesced")
-        begin = partial(self.inbox.begin, row, this_try.joining, tries=tries)
+        begin = partial(self.inbox.begin, row, joining, tries=tries)
         payloads, outbox = await retry_forever(begin)
         is_set_aside = outbox is not None and row.error is not None  # by a process that died then
         # Tested after `begin`: only the process that began a turn may set it aside.
@@ -234,14 +231,15 @@ class Lanes:
                 with set_current_turn(turn):
                     joining = await self._handle(lane, payloads)
                 if joining:
-                    return Try(1, joining)
+                    row.tries = 0  # a longer turn is another turn
+                    return joining
                 # From here on no update joins the turn: a correction is a turn of its own.
                 await self._commit(turn)
             except UnreadableUpdate:
                 await self._set_aside(turn, CANNOT_READ, "unreadable")
                 return None
             except Exception as error:
-                return await self._handle_failure(turn, error)
+                return () if await self._may_retry(turn, error) else None
             outbox = turn.messages
         may_kill = is_set_aside and tries > 2 * self.max_tries
         await self._deliver_and_end(turn, [] if may_kill else outbox)
@@ -311,8 +309,8 @@ class Lanes:
             turn.on_delivery(delivery)
         await retry_forever(partial(self.inbox.end, turn.update, turn.traces))
 
-    async def _handle_failure(self, turn: CurrentTurn, error: Exception) -> Try | None:
-        """Wait before the next try of a failed turn; return None if it was set aside.
+    async def _may_retry(self, turn: CurrentTurn, error: Exception) -> bool:
+        """Wait before the next try of a failed turn; return False if it was set aside.
 
         A try that failed because the database was unavailable does not count.
         """
@@ -320,16 +318,17 @@ class Lanes:
         if is_transient(error):
             log.warning("The turn of update %s waits: %s", update_id, kind)
             await asyncio.sleep(DATABASE_BACKOFF.max_wait)
-            return Try(tries)
+            turn.update.tries -= 1
+            return True
         # Not the text of the error, which may be a user's.
         frames = "".join(format_tb(error.__traceback__))
         text = "The turn of update %s failed, try %s: %s\nTraceback:\n%s"
         log.error(text, update_id, tries, kind, frames)
         if tries >= self.max_tries:
             await self._set_aside(turn, kind)
-            return None
+            return False
         await asyncio.sleep(RETRY_BASE_SECONDS * 2**tries)
-        return Try(tries + 1)
+        return True
 
     async def _set_aside(
         self, failed: CurrentTurn, error: str, result: UpdateResult = "set_aside"
