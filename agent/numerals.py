@@ -33,10 +33,12 @@ def in_digits(text: str) -> str:
 
 
 def _digits(found: Match) -> str:
-    read = [0]
-    for word in _numeral(whole=False).findall(found[0]):
+    read, end = [0], 0
+    for part in _numeral(whole=False).finditer(found[0]):
+        word, joint, end = part[0], found[0][end : part.start()], part.end()
         number, last = _values()[word], read[-1]
-        unit_before_ten = 0 < last < 10 and 20 <= number < 100
+        # "vierundzwanzig" is one number, "between four and twenty" has two.
+        unit_before_ten = 0 < last < 10 and 20 <= number < 100 and joint == joint.strip()
         adds = last % 100 == 0 or (last % 10 == 0 and number < 10) or unit_before_ten
         if number in FACTORS:
             read[-1] = max(last, 1) * number

@@ -62,7 +62,9 @@ def test_what_is_left_keeps_its_words_its_layout_and_its_citations() -> None:
     [
         ("Serve at 8 °C.", "Serve at 10 °C.", "8"),
         ("Keep it 2 Jahre.", "Keep it for two years.", None),
-        ("Keep it 24 Jahre.", "Keep it for twenty-four years.", None),
+        ("Keep it 24 Jahre.", "Vierundzwanzig Jahre haltbar.", None),
+        ("Keep it 5 bis 20 Jahre.", "Keep it between five and twenty years.", None),
+        ("Keep it 25 Jahre.", "Keep it between five and twenty years.", "25"),
         ("12.500 Flaschen zu 0,75 l.", "12\u00a0500 bottles of 0.750 l.", None),
         ("Bis 2040.", "From 2018, 10 to 30 years.", "2040"),
     ],
