@@ -22,7 +22,7 @@ from bot.outgoing import Delivery
 from bot.question import CurrentTurn, current_turn
 from bot.updates import lanes as lanes_module
 from bot.updates.bursts import chat_of, is_same_turn
-from bot.updates.lanes import Lane, Lanes
+from bot.updates.lanes import SUSPECT_TRIES, Lane, Lanes
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow, UpdateRow
 from db.repositories.inbox import Inbox
@@ -251,6 +251,25 @@ async def test_what_kills_the_process_is_set_aside_and_the_others_are_answered(
     assert (world.told, world.texts()) == ([CHAT], ["a red"])
     (aside,) = await world.inbox.list_set_aside()
     assert "died" in str(aside.error)
+
+
+async def test_turns_that_may_have_killed_the_process_run_alone(world: World) -> None:
+    running, most, chats = 0, 0, (7, 8, 9)
+
+    async def handle(payload: Payload) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        world.handled.append(payload)
+        await asyncio.sleep(0.02)
+        running -= 1
+
+    world.handle = handle
+    for chat in chats:
+        await world.hear(chat, "/ask", chat={"id": chat, "type": "private"})
+        await world.inbox.begin(await world.row(chat), tries=SUSPECT_TRIES)
+    await asyncio.gather(*(world.run(str(chat)) for chat in chats))
+    assert (len(world.handled), most) == (3, 1)
 
 
 async def test_a_kill_before_an_apology_is_sent_does_not_lose_it(world: World) -> None:
